@@ -1,0 +1,51 @@
+/*
+ * kmeans.h
+ *		Lloyd's k-means with k-means++-style seeding over float32 rows, and
+ *		blocked assignment of rows to centroids.
+ *
+ * Deterministic for a seed and kernel level.  Nothing allocates: the caller
+ * passes a workspace.  interrupt (may be NULL) is called about once per
+ * thousand distance-row evaluations and may not return (longjmp): no resource
+ * is held across it.  No server header is included.
+ */
+#ifndef QV_KMEANS_H
+#define QV_KMEANS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct QvKmeansParams
+{
+	const float *rows;			/* n x dim, row major, stride dim */
+	size_t		n;
+	size_t		dim;
+	size_t		k;				/* 1 <= k; fewer come out if n < k */
+	int			iterations;		/* Lloyd rounds at most */
+	uint64_t	seed;
+	int			spherical;		/* scale centroids to unit length each round */
+	void		(*interrupt) (void *arg);
+	void	   *interrupt_arg;
+} QvKmeansParams;
+
+/* Workspace bytes for QvKmeans(). */
+extern size_t QvKmeansWorkspace(size_t n, size_t dim, size_t k);
+
+/*
+ * centroids gets up to k x dim floats; returns how many were made (min(k, n),
+ * at least 1 when n > 0).  Empty clusters are refilled from the largest.
+ * assign (n entries, may be NULL) gets each row's final centroid.
+ */
+extern size_t QvKmeans(const QvKmeansParams *p, float *centroids,
+					   uint32_t *assign, void *workspace);
+
+/*
+ * For each of n rows the nearest of k centroids by squared L2.  workspace
+ * holds QvAssignWorkspace(k) bytes.  dist (may be NULL) gets the squared
+ * distances.
+ */
+extern size_t QvAssignWorkspace(size_t k);
+extern void QvAssign(const float *rows, size_t n, size_t dim,
+					 const float *centroids, size_t k, uint32_t *assign,
+					 float *dist, void *workspace);
+
+#endif							/* QV_KMEANS_H */

@@ -1,0 +1,172 @@
+/*
+ * kernels.h
+ *		The arithmetic every other layer is built from: distances, code inner
+ *		products, FastScan and the fast Hadamard transform, in one table per
+ *		instruction-set level.
+ *
+ * A level fills the entries it improves on and inherits the rest from the
+ * level below (scalar is complete and is the reference).  The level is chosen
+ * once, by QvKernelsInit(), from CPUID; QvKernelsSetLevel() lowers it for
+ * tests.  Names are a grammar: qv_<op>_<type> through the table, and
+ * qv_<op>_<type>_<level> for one level's function.
+ *
+ * Unless an entry says otherwise: lengths count elements, any length
+ * (including 0) is fine, pointers need no alignment, nothing past the length
+ * is read or written, and float sums are accumulated in float32 over several
+ * lanes (relative error of the order of 1e-6; overflow to infinity is the
+ * caller's to detect).
+ *
+ * No server header is included here, and nothing allocates.
+ */
+#ifndef QV_KERNELS_H
+#define QV_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Codes per FastScan block: one byte of LUT output per code and per lane. */
+#define QV_BLOCK 32
+
+/*
+ * What turns the raw FastScan sums of one block into distance estimates; see
+ * fastscan_estimate.
+ */
+typedef struct QvEstimateParams
+{
+	const uint16_t *a;			/* [32] float16 additive factors */
+	const uint16_t *b;			/* [32] float16 multiplicative factors */
+	float		base;			/* the distance of the block's reference point */
+	float		a_scale;		/* multiplies a[] */
+	float		b_scale;		/* multiplies b[] */
+	float		lut_scale;		/* the code's inner product with the query is */
+	float		lut_bias;		/* lut_scale * sum + lut_bias */
+} QvEstimateParams;
+
+typedef struct QvKernels
+{
+	const char *level;			/* "scalar", "avx2", "avx512", "neon" */
+
+	/* float32: squared L2, inner product, L1, and the three sums of a cosine */
+	float		(*l2sq_f32) (const float *a, const float *b, size_t n);
+	float		(*ip_f32) (const float *a, const float *b, size_t n);
+	float		(*l1_f32) (const float *a, const float *b, size_t n);
+	void		(*cosine_f32) (const float *a, const float *b, size_t n,
+							   float *ab, float *aa, float *bb);
+
+	/* float16 (IEEE binary16 in uint16_t), accumulated in float32 */
+	float		(*l2sq_f16) (const uint16_t *a, const uint16_t *b, size_t n);
+	float		(*ip_f16) (const uint16_t *a, const uint16_t *b, size_t n);
+	float		(*l1_f16) (const uint16_t *a, const uint16_t *b, size_t n);
+	void		(*cosine_f16) (const uint16_t *a, const uint16_t *b, size_t n,
+							   float *ab, float *aa, float *bb);
+
+	/* conversion; f32_to_f16 rounds to nearest even and overflows to infinity */
+	void		(*f16_to_f32) (const uint16_t *src, float *dst, size_t n);
+	void		(*f32_to_f16) (const float *src, uint16_t *dst, size_t n);
+
+	/* bit strings, n in bytes: differing bits; bits in both and in either */
+	uint64_t	(*hamming) (const uint8_t *a, const uint8_t *b, size_t n);
+	void		(*jaccard) (const uint8_t *a, const uint8_t *b, size_t n,
+							uint64_t *both, uint64_t *either);
+
+	/*
+	 * Unsigned 8-bit codes: inner product of two codes and the sum of one.
+	 * Exact for n <= 32768 (255 * 255 * 32768 < 2^31).
+	 */
+	int32_t		(*ip_u8u8) (const uint8_t *a, const uint8_t *b, size_t n);
+	int32_t		(*sum_u8) (const uint8_t *a, size_t n);
+
+	/*
+	 * Code times a 16-bit query given as q = 256 * hi + lo, both signed bytes.
+	 * Exact for n <= 32768.
+	 */
+	int64_t		(*ip_u8s16) (const uint8_t *code, const int8_t *hi,
+							 const int8_t *lo, size_t n);
+
+	/*
+	 * Expand packed codes to one byte each: bits is 4 or 2, element i sits in
+	 * byte i * bits / 8 at bit (i * bits) % 8, low bits first.  n is a
+	 * multiple of 16.
+	 */
+	void		(*unpack_bits) (const uint8_t *packed, int bits, uint8_t *out,
+								size_t n);
+
+	/*
+	 * FastScan over one block of 32 one-bit codes (layout: see src/quant/README,
+	 * "FastScan layout").  nibbles = code bits / 4, a multiple of 4, at most
+	 * 8192; lut holds 16 bytes per nibble; out[i] is the sum over nibbles of
+	 * lut[nibble][value of code i].  Exact.
+	 */
+	void		(*fastscan) (const uint8_t *block, const uint8_t *lut,
+							 size_t nibbles, uint32_t out[QV_BLOCK]);
+
+	/*
+	 * The same followed by the estimate
+	 *   out[i] = base + a_scale * a[i]
+	 *          + b_scale * b[i] * (lut_scale * sum[i] + lut_bias)
+	 * Returns the mask of codes whose estimate is < threshold (never set for
+	 * NaN, and a slot emptied with a[i] = +infinity never passes).
+	 */
+	uint32_t	(*fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
+									  size_t nibbles, const QvEstimateParams *p,
+									  float threshold, float out[QV_BLOCK]);
+
+	/*
+	 * One-bit code of the residual r = decode(code) - p over its first n
+	 * coordinates, decode(code)[i] = scale * (code[i] - offset).  Writes bit i
+	 * = (r[i] >= 0) to bits (n / 8 bytes; n a multiple of 16), and the sums
+	 * sum_abs = sum |r[i]|, yp = sum (bit - 0.5) * p[i].
+	 */
+	void		(*residual_bits) (const uint8_t *code, float scale, float offset,
+								  const float *p, size_t n, uint8_t *bits,
+								  float *sum_abs, float *yp);
+
+	/* dst[i] = scale * (code[i] - offset) */
+	void		(*decode_u8) (const uint8_t *code, float scale, float offset,
+							  float *dst, size_t n);
+
+	/*
+	 * Extended-RaBitQ rounding: code[i] = clamp(floor(x[i] * t), -half,
+	 * half - 1) + half, y = code - (half - 0.5).  Returns the sums xy = <x, y>
+	 * and yy = <y, y>.  half is 128, 8 or 2 (8, 4 and 2 bits).
+	 */
+	void		(*quantize_u8) (const float *x, size_t n, float t, float half,
+								uint8_t *code, float *xy, float *yy);
+
+	/* sum of squares, and largest absolute value */
+	float		(*norm2_f32) (const float *x, size_t n);
+	float		(*maxabs_f32) (const float *x, size_t n);
+
+	/* In-place fast Hadamard transform scaled by 1/sqrt(n); n a power of two. */
+	void		(*fht_f32) (float *x, size_t n);
+
+	/* x[i] = -x[i] where bit i of signs (low bit first) is set */
+	void		(*flip_signs_f32) (float *x, const uint8_t *signs, size_t n);
+
+	/*
+	 * Inner products of every row of a with every row of b, row major:
+	 * out[i * ldo + j] = <a[i], b[j]>, register-blocked.  lda/ldb/ldo are row
+	 * strides in elements.
+	 */
+	void		(*ip_f32_block) (const float *a, size_t na, size_t lda,
+								 const float *b, size_t nb, size_t ldb,
+								 size_t dim, float *out, size_t ldo);
+} QvKernels;
+
+/* The table in use.  Complete scalar table until QvKernelsInit() has run. */
+extern QvKernels qv_kernels;
+
+/* Choose the best level this CPU (and operating system) supports. */
+extern void QvKernelsInit(void);
+
+/*
+ * Use the level of that name, or the best for "auto".  Returns false, changing
+ * nothing, when the name is unknown or this CPU cannot run it.
+ */
+extern bool QvKernelsSetLevel(const char *level);
+
+/* The levels this CPU can run, best first, NULL-terminated. */
+extern const char *const *QvKernelsAvailable(void);
+
+#endif							/* QV_KERNELS_H */

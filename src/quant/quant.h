@@ -1,0 +1,144 @@
+/*
+ * quant.h
+ *		Random rotation, RaBitQ codes and the query side of both.
+ *
+ * Spaces.  A vector of dim coordinates is padded with zeros to "pdim" (the
+ * next multiple of QV_DIM_ALIGN), optionally centred, and rotated; codes are
+ * taken of the rotated vector.  Symbols are tabled in src/quant/README.
+ *
+ * Nothing here allocates or raises: callers pass memory of the sizes that the
+ * ...Size functions and comments state.  No server header is included.
+ */
+#ifndef QV_QUANT_H
+#define QV_QUANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define QV_DIM_ALIGN 16
+#define QvPaddedDim(dim) \
+	(((size_t) (dim) + QV_DIM_ALIGN - 1) / QV_DIM_ALIGN * QV_DIM_ALIGN)
+
+/* ---- rotate.c: FHT-Kac rotation, orthogonal, O(D log D) ---- */
+
+#define QV_ROTATION_ROUNDS 4
+
+/*
+ * signs holds QV_ROTATION_ROUNDS * pdim / 8 bytes, derived from the seed, so
+ * that the seed alone (kept in the metapage) determines the rotation on every
+ * machine and kernel level up to float rounding.
+ */
+typedef struct QvRotation
+{
+	size_t		dim;			/* coordinates of the input */
+	size_t		pdim;			/* coordinates of the output */
+	const uint8_t *signs;
+} QvRotation;
+
+extern size_t QvRotationSignBytes(size_t dim);
+extern void QvRotationInit(QvRotation *rot, size_t dim, uint64_t seed,
+						   uint8_t *signs);
+
+/* out[pdim] = R * pad(in[dim]); in and out may be the same array of pdim. */
+extern void QvRotate(const QvRotation *rot, const float *in, float *out);
+
+/* ---- rabitq_encode.c ---- */
+
+/*
+ * Factors of an extended RaBitQ code of x (8, 4 or 2 bits a coordinate):
+ * decode(code)[i] = scale * (code[i] - QvCodeOffset(bits)).
+ */
+typedef struct QvCodeFactors
+{
+	float		norm2;			/* |x|^2, of x itself */
+	float		scale;			/* least squares: <x,y> / <y,y> */
+	float		residual;		/* |x - decode(code)|, rounded up */
+} QvCodeFactors;
+
+#define QvCodeOffset(bits) ((float) (1 << ((bits) - 1)) - 0.5f)
+#define QvCodeBytes(pdim, bits) ((size_t) (pdim) * (bits) / 8)
+
+/*
+ * code gets one byte a coordinate whatever the bits (QvPackCode packs).  A
+ * zero vector gets scale 0.  x must be finite.
+ */
+extern void QvEncode(const float *x, size_t pdim, int bits, uint8_t *code,
+					 QvCodeFactors *factors);
+extern void QvPackCode(const uint8_t *code, size_t pdim, int bits,
+					   uint8_t *packed);
+
+/*
+ * One-bit code of x over its first nbits coordinates (a multiple of 16):
+ * bit i = (x[i] >= 0), bits gets nbits / 8 bytes.  Returns the factor f such
+ * that f * <bits - 0.5, q[0..nbits)> estimates <x, q> without bias:
+ * f = |x|^2 / sum_{i<nbits} 0.5 |x[i]|; 0 for a zero vector.
+ */
+extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
+						  uint8_t *bits);
+
+/* ---- pack.c: the FastScan block layout ---- */
+
+#define QvBlockBytes(nbits) ((size_t) (nbits) * 4)	/* 32 codes of nbits */
+
+/* Write code number slot (0..31) of a block; other slots are untouched. */
+extern void QvPackSlot(uint8_t *block, size_t nbits, int slot,
+					   const uint8_t *bits);
+/* Read it back. */
+extern void QvUnpackSlot(const uint8_t *block, size_t nbits, int slot,
+						 uint8_t *bits);
+/* Pack n <= 32 codes, bits_stride bytes apart, zeroing the other slots. */
+extern void QvPackBlock(uint8_t *block, size_t nbits, const uint8_t *bits,
+						size_t bits_stride, int n);
+
+/* ---- query.c: what a query prepares once ---- */
+
+typedef struct QvQuery
+{
+	size_t		pdim;
+	size_t		nbits;			/* coordinates the LUT covers */
+	const float *x;				/* the rotated query, pdim */
+	float		norm2;			/* |x|^2 */
+	float		sum;			/* sum of the 16-bit query's values * scale16 */
+	float		scale16;		/* x[i] = scale16 * (256 * hi[i] + lo[i]) + err */
+	float		err16;			/* |x - its 16-bit form|, rounded up */
+	const int8_t *hi;			/* pdim */
+	const int8_t *lo;			/* pdim */
+	const uint8_t *lut;			/* nbits * 4 bytes */
+	float		lut_scale;
+	float		lut_bias;		/* <bits - 0.5, x[0..nbits)> = scale*sum+bias */
+} QvQuery;
+
+extern size_t QvQuerySize(size_t pdim, size_t nbits);
+
+/*
+ * mem holds QvQuerySize() bytes, 64-byte aligned; x[pdim] is copied into it.
+ * nbits may be 0 when no FastScan will be done.
+ */
+extern void QvQueryInit(QvQuery *q, void *mem, const float *x, size_t pdim,
+						size_t nbits);
+
+/*
+ * The bias for a FastScan over only the first nbits' < q->nbits coordinates
+ * (the LUT's scale is shared).
+ */
+extern float QvQueryLutBias(const QvQuery *q, size_t nbits);
+
+/* ---- rabitq_estimate.c ---- */
+
+/*
+ * <decode(code), x> for a one-byte-a-coordinate code (unpacked), where
+ * factors belong to the code.  The error against <vector, x> is at most
+ * residual * |x| + |decode| * err16, certain by Cauchy-Schwarz.
+ */
+extern float QvCodeIp(const QvQuery *q, const uint8_t *code, int bits,
+					  float scale);
+
+/*
+ * <decode(a), decode(b)> of two unpacked codes; suma and sumb are their byte
+ * sums.
+ */
+extern float QvCodePairIp(const uint8_t *a, float scale_a, int32_t suma,
+						  const uint8_t *b, float scale_b, int32_t sumb,
+						  size_t pdim, int bits);
+
+#endif							/* QV_QUANT_H */

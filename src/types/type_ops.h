@@ -1,0 +1,72 @@
+/*
+ * type_ops.h
+ *		What the index layers see of an SQL type: one table a type.
+ *
+ * An index never switches on a type's name: it converts a value to float32
+ * once (to_float) and works on that, or, for metrics that are not quantised,
+ * asks for the exact distance of two stored values.
+ */
+#ifndef QV_TYPE_OPS_H
+#define QV_TYPE_OPS_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+
+/* The metrics an operator class can ask for. */
+typedef enum QvMetric
+{
+	QV_METRIC_L2,				/* <->  squared inside indexes */
+	QV_METRIC_IP,				/* <#>  negative inner product */
+	QV_METRIC_COSINE,			/* <=>  */
+	QV_METRIC_L1,				/* <+>  */
+	QV_METRIC_HAMMING,			/* <~>  */
+	QV_METRIC_JACCARD			/* <%>  */
+} QvMetric;
+
+typedef struct VectorTypeOps
+{
+	const char *name;			/* SQL name */
+	int			max_dims;		/* that an index of this type takes */
+	bool		dense_float;	/* to_float is there: can be quantised */
+
+	/* Dimensions of a detoasted value. */
+	int			(*dims) (const void *value);
+
+	/* Write dims(value) float32 coordinates.  NULL unless dense_float. */
+	void		(*to_float) (const void *value, float *out);
+
+	/*
+	 * Exact distance of two detoasted values of equal dimensions in the
+	 * metric's index order: squared L2, negative inner product, cosine
+	 * distance (NaN for a zero vector), L1, Hamming count, Jaccard distance.
+	 */
+	double		(*distance) (QvMetric metric, const void *a, const void *b);
+
+	/*
+	 * Bytes of a detoasted value that an index must keep to compute distance
+	 * (the whole varlena).
+	 */
+	Size		(*value_size) (const void *value);
+
+	/* True when the value's norm is zero (cosine does not index such rows). */
+	bool		(*is_zero) (const void *value);
+} VectorTypeOps;
+
+extern const VectorTypeOps qv_vector_ops;
+extern const VectorTypeOps qv_halfvec_ops;
+extern const VectorTypeOps qv_sparsevec_ops;
+extern const VectorTypeOps qv_bit_ops;
+
+/*
+ * What an operator class's type-info support function returns (as internal):
+ * which type, which metric.  The C functions are in types/opclass_info.c, one
+ * per (type, metric), named qv_opclass_<type>_<metric>.
+ */
+typedef struct QvOpclassInfo
+{
+	const VectorTypeOps *type;
+	QvMetric	metric;
+} QvOpclassInfo;
+
+#endif							/* QV_TYPE_OPS_H */
