@@ -59,9 +59,10 @@ extern const VectorTypeOps qv_sparsevec_ops;
 extern const VectorTypeOps qv_bit_ops;
 
 /*
- * What an operator class's type-info support function returns (as internal):
- * which type, which metric.  The C functions are in types/opclass_info.c, one
- * per (type, metric), named qv_opclass_<type>_<metric>.
+ * Which type and metric an operator class means.  am/opclass.c finds it by the
+ * address of the operator class's support function 1 (and, for cosine, by the
+ * presence of the norm function 2), so that pgvector's catalog entries need
+ * no addition.
  */
 typedef struct QvOpclassInfo
 {
