@@ -1,0 +1,81 @@
+/*
+ * compat.h
+ *		Every difference between the supported server versions, 15 to 18.
+ *		No other file tests PG_VERSION_NUM.
+ */
+#ifndef QV_COMPAT_H
+#define QV_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "access/reloptions.h"
+#include "commands/vacuum.h"
+#include "storage/bufmgr.h"
+#include "utils/guc.h"
+#include "utils/rel.h"
+
+#if PG_VERSION_NUM < 150000
+#error "Quiver needs PostgreSQL 15 or later"
+#endif
+
+/* RelFileNode became RelFileLocator in 16. */
+#if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+typedef RelFileLocator QvRelLocator;
+#define QvRelationLocator(rel) ((rel)->rd_locator)
+#define QvRelLocatorEquals(a, b) RelFileLocatorEquals(a, b)
+#else
+#include "storage/relfilenode.h"
+typedef RelFileNode QvRelLocator;
+#define QvRelationLocator(rel) ((rel)->rd_node)
+#define QvRelLocatorEquals(a, b) RelFileNodeEquals(a, b)
+#endif
+
+/* vacuum_delay_point() says since 18 whether ANALYZE calls it. */
+#if PG_VERSION_NUM >= 180000
+#define QvVacuumDelayPoint() vacuum_delay_point(false)
+#else
+#define QvVacuumDelayPoint() vacuum_delay_point()
+#endif
+
+/* ExtendBufferedRel() replaced P_NEW under the extension lock in 16. */
+static inline Buffer
+QvExtendRelation(Relation rel, ForkNumber fork)
+{
+#if PG_VERSION_NUM >= 160000
+	return ExtendBufferedRel(BMR_REL(rel), fork, NULL, EB_LOCK_FIRST);
+#else
+	Buffer		buf;
+	bool		need_lock = !RELATION_IS_LOCAL(rel);
+
+	if (need_lock)
+		LockRelationForExtension(rel, ExclusiveLock);
+	buf = ReadBufferExtended(rel, fork, P_NEW, RBM_ZERO_AND_LOCK, NULL);
+	if (need_lock)
+		UnlockRelationForExtension(rel, ExclusiveLock);
+	return buf;
+#endif
+}
+
+/* MarkGUCPrefixReserved exists from 15 on; the IndexAmRoutine grew in 17, 18. */
+#if PG_VERSION_NUM >= 170000
+#define QV_AM_HAS_PARALLEL_BUILD 1
+#endif
+#if PG_VERSION_NUM >= 180000
+#define QV_AM_HAS_CONSISTENT_FLAGS 1
+#endif
+
+/* The IndexScan counter of 18. */
+#if PG_VERSION_NUM >= 180000
+#define QvCountIndexSearch(scan) \
+	do { \
+		if ((scan)->instrument) \
+			(scan)->instrument->nsearches++; \
+	} while (0)
+#else
+#define QvCountIndexSearch(scan) ((void) 0)
+#endif
+
+#endif							/* QV_COMPAT_H */

@@ -1,0 +1,105 @@
+/*
+ * idset.h
+ *		A set of 32-bit numbers by open addressing: the nodes a search visited.
+ *
+ * Emptied in O(1) (each entry carries the generation that wrote it).  The
+ * caller gives the memory and doubles it when IdSetFull() says so, by
+ * IdSetMove().
+ */
+#ifndef QV_IDSET_H
+#define QV_IDSET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct IdSetEntry
+{
+	uint32_t	id;
+	uint32_t	generation;
+} IdSetEntry;
+
+typedef struct IdSet
+{
+	IdSetEntry *entries;
+	uint32_t	mask;			/* capacity - 1; capacity a power of two */
+	uint32_t	count;
+	uint32_t	generation;
+} IdSet;
+
+#define IdSetBytes(capacity) ((size_t) (capacity) * sizeof(IdSetEntry))
+
+static inline void
+IdSetInit(IdSet *set, void *mem, uint32_t capacity)
+{
+	set->entries = mem;
+	set->mask = capacity - 1;
+	set->count = 0;
+	set->generation = 1;
+	memset(mem, 0, IdSetBytes(capacity));
+}
+
+static inline void
+IdSetClear(IdSet *set)
+{
+	set->count = 0;
+	if (++set->generation == 0)
+	{
+		memset(set->entries, 0, IdSetBytes(set->mask + 1));
+		set->generation = 1;
+	}
+}
+
+/* Time to grow: more than half full. */
+static inline bool
+IdSetFull(const IdSet *set)
+{
+	return set->count > set->mask / 2;
+}
+
+static inline IdSetEntry *
+IdSetFind(const IdSet *set, uint32_t id)
+{
+	/* Fibonacci hashing: consecutive numbers spread over the table */
+	uint32_t	pos = (uint32_t) ((id * UINT64_C(11400714819323198485)) >> 32) & set->mask;
+
+	while (set->entries[pos].generation == set->generation &&
+		   set->entries[pos].id != id)
+		pos = (pos + 1) & set->mask;
+	return &set->entries[pos];
+}
+
+static inline bool
+IdSetHas(const IdSet *set, uint32_t id)
+{
+	return IdSetFind(set, id)->generation == set->generation;
+}
+
+/* Returns false when id was there already. */
+static inline bool
+IdSetAdd(IdSet *set, uint32_t id)
+{
+	IdSetEntry *e = IdSetFind(set, id);
+
+	if (e->generation == set->generation)
+		return false;
+	e->id = id;
+	e->generation = set->generation;
+	set->count++;
+	return true;
+}
+
+/* Rehash into mem of a larger capacity; the old memory is the caller's again. */
+static inline void
+IdSetMove(IdSet *set, void *mem, uint32_t capacity)
+{
+	IdSet		old = *set;
+
+	IdSetInit(set, mem, capacity);
+	for (uint32_t i = 0; i <= old.mask; i++)
+		if (old.entries[i].generation == old.generation)
+			IdSetAdd(set, old.entries[i].id);
+}
+
+#endif							/* QV_IDSET_H */

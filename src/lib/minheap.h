@@ -1,0 +1,70 @@
+/*
+ * minheap.h
+ *		A binary min-heap of (double key, uint32 value) in memory that the
+ *		caller grows.
+ */
+#ifndef QV_MINHEAP_H
+#define QV_MINHEAP_H
+
+#include <stdint.h>
+
+typedef struct MinHeapItem
+{
+	double		key;
+	uint32_t	value;
+} MinHeapItem;
+
+typedef struct MinHeap
+{
+	MinHeapItem *items;
+	uint32_t	count;
+	uint32_t	capacity;
+} MinHeap;
+
+/* There must be room: count < capacity. */
+static inline void
+MinHeapPush(MinHeap *heap, double key, uint32_t value)
+{
+	uint32_t	pos = heap->count++;
+
+	while (pos > 0)
+	{
+		uint32_t	parent = (pos - 1) / 2;
+
+		if (heap->items[parent].key <= key)
+			break;
+		heap->items[pos] = heap->items[parent];
+		pos = parent;
+	}
+	heap->items[pos].key = key;
+	heap->items[pos].value = value;
+}
+
+/* The heap must not be empty. */
+static inline MinHeapItem
+MinHeapPop(MinHeap *heap)
+{
+	MinHeapItem top = heap->items[0];
+	MinHeapItem last = heap->items[--heap->count];
+	uint32_t	pos = 0;
+
+	for (;;)
+	{
+		uint32_t	child = 2 * pos + 1;
+
+		if (child >= heap->count)
+			break;
+		if (child + 1 < heap->count &&
+			heap->items[child + 1].key < heap->items[child].key)
+			child++;
+		if (last.key <= heap->items[child].key)
+			break;
+		heap->items[pos] = heap->items[child];
+		pos = child;
+	}
+	if (heap->count > 0)
+		heap->items[pos] = last;
+	return top;
+}
+
+#endif							/* QV_MINHEAP_H */

@@ -1,0 +1,117 @@
+/*
+ * pool.h
+ *		The candidate pool of a best-first graph search: the ef nearest
+ *		candidates in ascending order, each either waiting or expanded.
+ *
+ * A sorted array beats a heap here: ef is small, most offers fail the
+ * threshold, and the next candidate to expand is a cursor.
+ */
+#ifndef QV_POOL_H
+#define QV_POOL_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct Candidate
+{
+	float		distance;
+	uint32_t	id;				/* POOL_EXPANDED set once expanded */
+} Candidate;
+
+/*
+ * The flag sits in the distance-sorted entry itself, so node numbers have 31
+ * bits: 2^31 nodes of at least 388 bytes are 0.8 TB of index.
+ */
+#define POOL_EXPANDED UINT32_C(0x80000000)
+#define POOL_MAX_ID (POOL_EXPANDED - 1)
+
+typedef struct Pool
+{
+	Candidate  *items;			/* capacity + 1 entries, the caller's */
+	uint32_t	capacity;
+	uint32_t	count;
+	uint32_t	cursor;			/* first entry that may be waiting */
+} Pool;
+
+static inline void
+PoolReset(Pool *pool, Candidate *items, uint32_t capacity)
+{
+	pool->items = items;
+	pool->capacity = capacity;
+	pool->count = 0;
+	pool->cursor = 0;
+}
+
+/* Offers at or above this cannot enter. */
+static inline float
+PoolThreshold(const Pool *pool)
+{
+	return pool->count < pool->capacity ? INFINITY :
+		pool->items[pool->count - 1].distance;
+}
+
+/*
+ * Offer a candidate.  The same id may be offered again with another estimate;
+ * the search drops it when it is popped a second time.  Returns false, and
+ * leaves the pool alone, when it is not near enough.
+ */
+static inline bool
+PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
+{
+	uint32_t	lo = 0,
+				hi = pool->count;
+
+	if (!(distance < PoolThreshold(pool)))
+		return false;
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+
+		if (pool->items[mid].distance <= distance)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* the same candidate with the same estimate: already there */
+	if (lo > 0 && pool->items[lo - 1].distance == distance &&
+		(pool->items[lo - 1].id & ~POOL_EXPANDED) == id)
+		return true;
+	memmove(pool->items + lo + 1, pool->items + lo,
+			(pool->count - lo) * sizeof(Candidate));
+	pool->items[lo].distance = distance;
+	pool->items[lo].id = id;
+	if (pool->count == pool->capacity)
+	{
+		if (dropped)
+			*dropped = pool->items[pool->count];
+	}
+	else
+		pool->count++;
+	if (lo < pool->cursor)
+		pool->cursor = lo;
+	return true;
+}
+
+static inline bool
+PoolHasNext(const Pool *pool)
+{
+	return pool->cursor < pool->count;
+}
+
+/* The nearest waiting candidate; it becomes an expanded one. */
+static inline Candidate
+PoolPop(Pool *pool)
+{
+	Candidate	next = pool->items[pool->cursor];
+
+	pool->items[pool->cursor].id |= POOL_EXPANDED;
+	do
+		pool->cursor++;
+	while (pool->cursor < pool->count &&
+		   (pool->items[pool->cursor].id & POOL_EXPANDED));
+	return next;
+}
+
+#endif							/* QV_POOL_H */

@@ -1,0 +1,70 @@
+/*
+ * page.h
+ *		Pages of a Quiver index: their kinds, their header and the check that
+ *		every page read goes through.
+ *
+ * The header sits at the start of the page's contents, not in the special
+ * area, so that checking a page touches the cache line that reading it
+ * touches anyway.
+ */
+#ifndef QV_STORAGE_PAGE_H
+#define QV_STORAGE_PAGE_H
+
+#include "postgres.h"
+
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "utils/rel.h"
+
+#define QV_PAGE_MAGIC 0x5156	/* "QV" */
+
+/* Kinds of pages.  Values are on disk: never reuse one. */
+typedef enum QvPageKind
+{
+	QV_PAGE_META = 1,			/* block 0 */
+	QV_PAGE_FLOATS = 2,			/* consecutive float32 values: the mean */
+	QV_PAGE_ROUTES = 3,			/* entry table of a graph */
+	QV_PAGE_NODES = 4,			/* fixed-size node slots of a graph */
+	QV_PAGE_VALUES = 5,			/* whole values that do not fit into nodes */
+	QV_PAGE_KINDS
+} QvPageKind;
+
+typedef struct QvPageHeaderData
+{
+	uint16		magic;			/* QV_PAGE_MAGIC */
+	uint8		kind;			/* QvPageKind */
+	uint8		version;		/* format of this kind of page, from 1 */
+	BlockNumber next;			/* next page of the same chain, or invalid */
+} QvPageHeaderData;
+
+typedef QvPageHeaderData *QvPageHeader;
+
+StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
+
+#define QV_PAGE_VERSION 1
+#define QV_PAGE_START (MAXALIGN(SizeOfPageHeaderData) + sizeof(QvPageHeaderData))
+#define QV_PAGE_SPACE (BLCKSZ - QV_PAGE_START)
+
+#define QvPageGetHeader(page) ((QvPageHeader) PageGetContents(page))
+#define QvPageGetData(page) ((char *) (page) + QV_PAGE_START)
+
+extern void QvPageInit(Page page, QvPageKind kind);
+
+/* Raises ERRCODE_INDEX_CORRUPTED unless the page is of that kind. */
+static inline bool
+QvPageIs(Page page, QvPageKind kind)
+{
+	QvPageHeader h = QvPageGetHeader(page);
+
+	return h->magic == QV_PAGE_MAGIC && h->kind == kind &&
+		h->version == QV_PAGE_VERSION;
+}
+
+extern void QvPageCheck(Relation index, BlockNumber block, Page page,
+						QvPageKind kind);
+
+/* Report damage found in a block: never returns.  detail is a whole sentence. */
+extern void QvReportCorruption(Relation index, BlockNumber block,
+							   const char *detail,...) pg_attribute_noreturn() pg_attribute_printf(3, 4);
+
+#endif							/* QV_STORAGE_PAGE_H */

@@ -1,0 +1,80 @@
+/*
+ * read.c
+ *		Pin, lock and check index pages; see read.h.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "storage/read.h"
+#include "utils/memutils.h"
+
+/*
+ * ReadRecentBuffer() does not raise a buffer's usage count, so a page read
+ * only through hints would look unused to the clock sweep.  Every so often a
+ * read takes the long way, which does raise it.
+ */
+#define FULL_LOOKUP_EVERY 16
+
+/* Room for hints grows by doubling; beyond this many blocks (64 MB of hints,
+ * 128 GB of index) pages are simply read the long way. */
+#define MAX_HINTS (16 * 1024 * 1024)
+
+static void
+remember(QvBufferHints *hints, BlockNumber block, Buffer buf)
+{
+	if (block >= hints->size)
+	{
+		BlockNumber size = Max(hints->size, 256);
+
+		if (block >= MAX_HINTS)
+			return;
+		while (size <= block)
+			size *= 2;
+		if (hints->buffers == NULL)
+			hints->buffers = MemoryContextAllocZero(hints->context,
+													size * sizeof(Buffer));
+		else
+		{
+			hints->buffers = repalloc(hints->buffers, size * sizeof(Buffer));
+			memset(hints->buffers + hints->size, 0,
+				   (size - hints->size) * sizeof(Buffer));
+		}
+		hints->size = size;
+	}
+	hints->buffers[block] = buf;
+}
+
+static Buffer
+read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
+{
+	Buffer		buf;
+
+	if (hints == NULL)
+		return ReadBuffer(index, block);
+	if (block < hints->size && hints->buffers[block] != InvalidBuffer &&
+		++hints->reads % FULL_LOOKUP_EVERY != 0)
+	{
+		buf = hints->buffers[block];
+		if (ReadRecentBuffer(QvRelationLocator(index), MAIN_FORKNUM, block, buf))
+		{
+			/* what ReadBuffer() would have counted */
+			pgstat_count_buffer_read(index);
+			pgstat_count_buffer_hit(index);
+			return buf;
+		}
+	}
+	buf = ReadBuffer(index, block);
+	remember(hints, block, buf);
+	return buf;
+}
+
+Buffer
+QvReadPage(Relation index, QvBufferHints *hints, BlockNumber block,
+		   QvPageKind kind, int lockmode)
+{
+	Buffer		buf = read_buffer(index, hints, block);
+
+	LockBuffer(buf, lockmode);
+	QvPageCheck(index, block, BufferGetPage(buf), kind);
+	return buf;
+}

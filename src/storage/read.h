@@ -1,0 +1,46 @@
+/*
+ * read.h
+ *		Reading index pages through remembered buffer numbers.
+ *
+ * A search visits tens of pages at random; looking each up in the shared
+ * buffer table costs more than reading it (src/storage/README.md, "Cost of a
+ * page").  QvBufferHints remembers, in this backend, the buffer each block was
+ * last found in; ReadRecentBuffer() verifies the tag, so a stale hint is slow
+ * but never wrong.
+ */
+#ifndef QV_STORAGE_READ_H
+#define QV_STORAGE_READ_H
+
+#include "storage/page.h"
+
+typedef struct QvBufferHints
+{
+	MemoryContext context;
+	Buffer	   *buffers;		/* by block; InvalidBuffer = unknown */
+	BlockNumber size;			/* entries in buffers */
+	uint32		reads;			/* since the last full look-up */
+} QvBufferHints;
+
+/*
+ * Pin and lock a block and check its kind.  Returns the buffer pinned and
+ * locked in the given mode (BUFFER_LOCK_SHARE or _EXCLUSIVE): release with
+ * UnlockReleaseBuffer().  hints may be NULL.
+ */
+extern Buffer QvReadPage(Relation index, QvBufferHints *hints,
+						 BlockNumber block, QvPageKind kind, int lockmode);
+
+/* Ask the CPU for a page that will be read soon, when its buffer is known. */
+static inline void
+QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
+			   Size bytes)
+{
+	if (block < hints->size && hints->buffers[block] > 0)
+	{
+		const char *at = (const char *) BufferGetBlock(hints->buffers[block]) + offset;
+
+		for (Size i = 0; i < bytes; i += 64)
+			__builtin_prefetch(at + i);
+	}
+}
+
+#endif							/* QV_STORAGE_READ_H */

@@ -1,0 +1,74 @@
+/*
+ * write.c
+ *		The one write path; see write.h.
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/write.h"
+
+void
+QvWriteBegin(QvWrite *w, Relation index, bool building)
+{
+	w->xlog = building ? NULL : GenericXLogStart(index);
+	w->count = 0;
+}
+
+Page
+QvWriteRegister(QvWrite *w, Buffer buf)
+{
+	Assert(w->count < MAX_GENERIC_XLOG_PAGES);
+	w->buffers[w->count++] = buf;
+	if (w->xlog)
+		return GenericXLogRegisterBuffer(w->xlog, buf, 0);
+	return BufferGetPage(buf);
+}
+
+Page
+QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind)
+{
+	Page		page;
+
+	Assert(w->count < MAX_GENERIC_XLOG_PAGES);
+	w->buffers[w->count++] = buf;
+	if (w->xlog)
+		page = GenericXLogRegisterBuffer(w->xlog, buf, GENERIC_XLOG_FULL_IMAGE);
+	else
+		page = BufferGetPage(buf);
+	QvPageInit(page, kind);
+	return page;
+}
+
+void
+QvWriteCommit(QvWrite *w)
+{
+	if (w->xlog)
+		GenericXLogFinish(w->xlog);
+	else
+		for (int i = 0; i < w->count; i++)
+			MarkBufferDirty(w->buffers[i]);
+}
+
+void
+QvWriteAbort(QvWrite *w)
+{
+	if (w->xlog)
+		GenericXLogAbort(w->xlog);
+}
+
+Buffer
+QvNewPage(Relation index, ForkNumber fork)
+{
+	return QvExtendRelation(index, fork);
+}
+
+void
+QvWriteLogAll(Relation index, ForkNumber fork)
+{
+	if (RelationNeedsWAL(index) || fork == INIT_FORKNUM)
+		log_newpage_range(index, fork, 0,
+						  RelationGetNumberOfBlocksInFork(index, fork), true);
+}

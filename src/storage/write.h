@@ -1,0 +1,43 @@
+/*
+ * write.h
+ *		The one way to change an index page.
+ *
+ *		QvWrite w;
+ *		QvWriteBegin(&w, index, building);
+ *		page = QvWriteRegister(&w, buf);	(exclusively locked, up to 4)
+ *		... change page ...
+ *		QvWriteCommit(&w);
+ *
+ * Whether WAL is written is decided here: a build writes none (its pages are
+ * logged whole at the end by QvWriteLogAll()), everything else goes through
+ * generic WAL.  Between Begin and Commit nothing may raise an error that
+ * leaves a registered page half changed: with generic WAL pages are private
+ * copies until Commit; in a build an error drops the whole index.
+ */
+#ifndef QV_STORAGE_WRITE_H
+#define QV_STORAGE_WRITE_H
+
+#include "access/generic_xlog.h"
+#include "storage/page.h"
+
+typedef struct QvWrite
+{
+	GenericXLogState *xlog;		/* NULL in a build */
+	Buffer		buffers[MAX_GENERIC_XLOG_PAGES];
+	int			count;
+} QvWrite;
+
+extern void QvWriteBegin(QvWrite *w, Relation index, bool building);
+extern Page QvWriteRegister(QvWrite *w, Buffer buf);
+/* A page to be initialised from nothing: returns it initialised. */
+extern Page QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind);
+extern void QvWriteCommit(QvWrite *w);
+extern void QvWriteAbort(QvWrite *w);
+
+/* Add a page at the end of a fork: returns it pinned and exclusively locked. */
+extern Buffer QvNewPage(Relation index, ForkNumber fork);
+
+/* After a build: log every page of the fork when the index needs WAL. */
+extern void QvWriteLogAll(Relation index, ForkNumber fork);
+
+#endif							/* QV_STORAGE_WRITE_H */
