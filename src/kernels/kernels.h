@@ -45,7 +45,8 @@ typedef struct QvEstimateParams
 
 typedef struct QvKernels
 {
-	const char *level;			/* "scalar", "avx2", "avx512", "neon" */
+	const char *level;			/* "scalar", "avx2", "avx512bw", "avx512",
+								 * "neon" */
 
 	/* float32: squared L2, inner product, L1, and the three sums of a cosine */
 	float		(*l2sq_f32) (const float *a, const float *b, size_t n);
@@ -152,10 +153,53 @@ typedef struct QvKernels
 	void		(*ip_f32_block) (const float *a, size_t na, size_t lda,
 								 const float *b, size_t nb, size_t ldb,
 								 size_t dim, float *out, size_t ldo);
+
+	/*
+	 * One-bit code of x: writes bit i = (x[i] >= 0) to bits (n / 8 bytes; n a
+	 * multiple of 16) and returns sum |x[i]|.
+	 */
+	float		(*sign_bits_f32) (const float *x, size_t n, uint8_t *bits);
+
+	/*
+	 * 16-bit form of x: v = x[i] * inv rounded to the nearest integer, stored
+	 * as 256 * hi + lo.  Returns the sums of v and of (x[i] - scale * v)^2.
+	 * |x[i] * inv| must not exceed 32639; n is at most 32768.
+	 */
+	void		(*split_s16) (const float *x, size_t n, float inv, float scale,
+							  int8_t *hi, int8_t *lo, int32_t *sum,
+							  float *err2);
+
+	/*
+	 * FastScan look-up table of 4 * nibbles coordinates: entry v of a nibble
+	 * is inv * sum over its four coordinates of max(x, 0) where v has the
+	 * coordinate's bit and max(-x, 0) where not, rounded to nearest, at most
+	 * 255.
+	 */
+	void		(*lut_f32) (const float *x, size_t nibbles, float inv,
+							uint8_t *lut);
+
+	/* a, b = scale * (a + b), scale * (a - b); a and b do not overlap */
+	void		(*mix_f32) (float *a, float *b, size_t n, float scale);
+
+	/* dst[i] += src[i] */
+	void		(*add_f32) (float *dst, const float *src, size_t n);
+
+	/*
+	 * The index of the smallest a[i] - b[i], the first of equals, and that
+	 * difference.  NaN never wins; without any candidate 0 and +infinity.
+	 */
+	size_t		(*argmin_diff_f32) (const float *a, const float *b, size_t n,
+									float *min);
 } QvKernels;
 
 /* The table in use.  Complete scalar table until QvKernelsInit() has run. */
 extern QvKernels qv_kernels;
+
+/*
+ * Levels.  "avx512" is AVX-512 F/BW/DQ/VL with VNNI and VPOPCNTDQ where this
+ * CPU has them; "avx512bw" is the same without those two, and listed only
+ * where they exist, so that tests can reach it.
+ */
 
 /* Choose the best level this CPU (and operating system) supports. */
 extern void QvKernelsInit(void);

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The widest padded dimension; codes are exact integers up to here. */
+#define QV_MAX_PDIM 32768
+
 #define QV_DIM_ALIGN 16
 #define QvPaddedDim(dim) \
 	(((size_t) (dim) + QV_DIM_ALIGN - 1) / QV_DIM_ALIGN * QV_DIM_ALIGN)
@@ -99,6 +102,7 @@ typedef struct QvQuery
 	const float *x;				/* the rotated query, pdim */
 	float		norm2;			/* |x|^2 */
 	float		sum;			/* sum of the 16-bit query's values * scale16 */
+	int32_t		sum16;			/* the same sum before scaling, exact */
 	float		scale16;		/* x[i] = scale16 * (256 * hi[i] + lo[i]) + err */
 	float		err16;			/* |x - its 16-bit form|, rounded up */
 	const int8_t *hi;			/* pdim */

@@ -1,0 +1,37 @@
+/*
+ * assign.h
+ *		Blocked assignment with interrupts, shared by assign.c and kmeans.c.
+ *		Private to this folder.
+ */
+#ifndef QV_ASSIGN_H
+#define QV_ASSIGN_H
+
+#include "cluster/kmeans.h"
+
+/*
+ * Rows and centroids per tile.  A tile of scores is 32 kB; at 768 dimensions
+ * its rows and centroids are 0.6 MB, which fits a second-level cache.
+ */
+#define QV_ASSIGN_ROWS 128
+#define QV_ASSIGN_CENTROIDS 64
+
+#define QV_ALIGN64(size) (((size_t) (size) + 63) / 64 * 64)
+
+typedef struct QvAssignJob
+{
+	const float *rows;
+	size_t		n;
+	size_t		dim;
+	const float *centroids;
+	size_t		k;
+	uint32_t   *assign;
+	float	   *dist;			/* may be NULL */
+	void	   *workspace;		/* QvAssignWorkspace(k) bytes */
+	void		(*interrupt) (void *arg);	/* may be NULL */
+	void	   *interrupt_arg;
+} QvAssignJob;
+
+/* Returns how many entries of assign changed. */
+extern size_t QvAssignRun(const QvAssignJob *job);
+
+#endif							/* QV_ASSIGN_H */

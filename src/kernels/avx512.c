@@ -1,0 +1,16 @@
+/*
+ * avx512.c
+ *		Kernels of this level.
+ */
+#include "kernels/levels.h"
+
+#ifdef QV_X86
+
+void
+QvFillAvx512(QvKernels *table, const QvCpu *cpu)
+{
+	(void) cpu;
+\n	table->level = "avx512";
+}
+
+#endif

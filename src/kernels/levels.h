@@ -1,0 +1,121 @@
+/*
+ * levels.h
+ *		What the files of src/kernels share: CPU features and the functions
+ *		that fill a table.  Private to this folder.
+ */
+#ifndef QV_LEVELS_H
+#define QV_LEVELS_H
+
+#include "kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define QV_X86 1
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define QV_NEON 1
+#endif
+
+/* Instruction sets both the CPU and the operating system support. */
+typedef struct QvCpu
+{
+	bool		avx2;			/* and FMA and F16C */
+	bool		avx512;			/* F, BW, DQ and VL */
+	bool		avx512vnni;
+	bool		avx512vpopcntdq;
+} QvCpu;
+
+extern void QvCpuDetect(QvCpu *cpu);
+
+/* Each overwrites the entries its level improves on. */
+extern void QvFillScalar(QvKernels *table);
+#ifdef QV_X86
+extern void QvFillAvx2(QvKernels *table);
+extern void QvFillAvx512(QvKernels *table, const QvCpu *cpu);
+#endif
+#ifdef QV_NEON
+extern void QvFillNeon(QvKernels *table);
+#endif
+
+/*
+ * Unaligned loads and stores.  Callers read vectors straight from pages, so
+ * even a float may sit at any address.
+ */
+#define QV_DEFINE_ACCESS(suffix, type) \
+static inline type \
+qv_load_##suffix(const void *base, size_t i) \
+{ \
+	type		v; \
+\
+	memcpy(&v, (const char *) base + i * sizeof(type), sizeof(type)); \
+	return v; \
+} \
+static inline void \
+qv_store_##suffix(void *base, size_t i, type v) \
+{ \
+	memcpy((char *) base + i * sizeof(type), &v, sizeof(type)); \
+}
+
+QV_DEFINE_ACCESS(f32, float)
+QV_DEFINE_ACCESS(u16, uint16_t)
+QV_DEFINE_ACCESS(u64, uint64_t)
+
+/*
+ * Conversions of one value, equal bit for bit to the instructions of the SIMD
+ * levels, NaN payloads included.
+ */
+static inline float
+qv_f16_to_f32(uint16_t h)
+{
+	uint32_t	sign = (uint32_t) (h & 0x8000) << 16;
+	uint32_t	exponent = (h >> 10) & 0x1f;
+	uint32_t	mantissa = h & 0x3ff;
+	uint32_t	bits;
+	float		f;
+
+	if (exponent == 31)
+		bits = 0x7f800000 | mantissa << 13 | (mantissa ? 0x400000 : 0);
+	else if (exponent != 0)
+		bits = (exponent + 112) << 23 | mantissa << 13;
+	else
+	{
+		f = (float) mantissa * 0x1p-24f;
+		memcpy(&bits, &f, sizeof(bits));
+	}
+	bits |= sign;
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+static inline uint16_t
+qv_f32_to_f16(float f)
+{
+	uint32_t	bits;
+	uint32_t	sign;
+
+	memcpy(&bits, &f, sizeof(bits));
+	sign = bits >> 16 & 0x8000;
+	bits &= 0x7fffffff;
+	if (bits > 0x7f800000)
+		return (uint16_t) (sign | 0x7e00 | (bits >> 13 & 0x3ff));
+	if (bits >= 0x477ff000)		/* 65520, half way to the next power of two */
+		return (uint16_t) (sign | 0x7c00);
+	if (bits < 0x38800000)		/* below 2^-14: the result is subnormal */
+	{
+		float		half = 0.5f;	/* its last place is the smallest half */
+		float		sum;
+		uint32_t	sumbits;
+		uint32_t	halfbits;
+
+		memcpy(&sum, &bits, sizeof(sum));
+		sum += half;
+		memcpy(&sumbits, &sum, sizeof(sumbits));
+		memcpy(&halfbits, &half, sizeof(halfbits));
+		return (uint16_t) (sign | (sumbits - halfbits));
+	}
+	bits += 0xfff + (bits >> 13 & 1);
+	return (uint16_t) (sign | (bits - 0x38000000) >> 13);
+}
+
+#endif							/* QV_LEVELS_H */
