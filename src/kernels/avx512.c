@@ -10,7 +10,7 @@ void
 QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 {
 	(void) cpu;
-\n	table->level = "avx512";
+	table->level = "avx512";
 }
 
 #endif
