@@ -13,11 +13,34 @@
 #include "access/reloptions.h"
 #include "commands/vacuum.h"
 #include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
 
 #if PG_VERSION_NUM < 150000
 #error "Quiver needs PostgreSQL 15 or later"
+#endif
+
+/* The varlena macros have had their own header since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/*
+ * Input functions report soft errors since 16: return dummy when escontext
+ * wants the error saved, else raise it.
+ */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
+#define QvEreturn(escontext, dummy, ...) \
+	ereturn(escontext, dummy, __VA_ARGS__)
+#else
+#define QvEreturn(escontext, dummy, ...) \
+	do { \
+		(void) (escontext); \
+		ereport(ERROR, __VA_ARGS__); \
+		return dummy; \
+	} while (0)
 #endif
 
 /* RelFileNode became RelFileLocator in 16. */

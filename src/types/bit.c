@@ -1,0 +1,25 @@
+/*
+ * bit.c
+ *		What we need of the core type bit.
+ */
+#include "types/values.h"
+
+#include "utils/varbit.h"
+
+/* A new bit string, all zero */
+struct varlena *
+QvNewBits(int dim)
+{
+	Size		size = VARBITTOTALLEN(dim);
+	VarBit	   *bits = palloc0(size);
+
+	SET_VARSIZE(bits, size);
+	VARBITLEN(bits) = dim;
+	return (struct varlena *) bits;
+}
+
+uint8 *
+QvBitBytes(struct varlena *bits)
+{
+	return VARBITS((VarBit *) bits);
+}

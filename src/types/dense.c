@@ -1,0 +1,457 @@
+/*
+ * dense.c
+ *		Everything vector and halfvec have in common.
+ */
+#include "types/dense.h"
+
+#include <math.h>
+
+#include "libpq/pqformat.h"
+#include "port/pg_bswap.h"
+#include "types/text.h"
+#include "utils/float.h"
+
+/* What all dense values begin with */
+typedef struct DenseHeader
+{
+	int32		vl_len_;
+	int16		dim;
+	int16		unused;
+} DenseHeader;
+
+void *
+QvDenseElems(void *value)
+{
+	return (char *) value + sizeof(DenseHeader);
+}
+
+void *
+QvDenseNew(const DenseType *type, int dim)
+{
+	Size		size = sizeof(DenseHeader) + (Size) dim * type->elem_size;
+	DenseHeader *value = palloc0(size);
+
+	SET_VARSIZE(value, size);
+	value->dim = (int16) dim;
+	return value;
+}
+
+const float *
+QvDenseFloats(const DenseType *type, DenseView v)
+{
+	float	   *x;
+
+	if (type->elem_size == sizeof(float) &&
+		(uintptr_t) v.x % sizeof(float) == 0)
+		return (const float *) v.x;
+
+	x = palloc(v.dim * sizeof(float));
+	type->load(v.x, x, v.dim);
+	return x;
+}
+
+static bool
+CheckRange(const DenseType *type, float x)
+{
+	return likely(fabsf(x) < type->overflow) || isinf(x) || isnan(x);
+}
+
+void *
+QvDenseFromFloats(const DenseType *type, const float *x, int dim)
+{
+	void	   *value;
+
+	QvCheckAllFinite(type->name, x, dim);
+	for (int i = 0; i < dim; i++)
+	{
+		if (!CheckRange(type, x[i]))
+		{
+			char		text[QV_FLOAT_TEXT_LEN + 1];
+
+			*QvAppendFloat(text, x[i]) = '\0';
+			ereport(ERROR,
+					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					 errmsg("\"%s\" is out of range for type %s", text, type->name)));
+		}
+	}
+
+	value = QvDenseNew(type, dim);
+	type->store(x, QvDenseElems(value), dim);
+	return value;
+}
+
+/* Raises the input functions' usual syntax error; detail may be NULL. */
+static bool
+SyntaxError(const DenseType *type, const char *text, const char *detail,
+			Node *escontext)
+{
+	QvEreturn(escontext, false,
+			  (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			   errmsg("invalid input syntax for type %s: \"%s\"", type->name, text),
+			   detail ? errdetail("%s", detail) : 0));
+}
+
+/* Parse "[1,2,3]" into x (type->max_dim of room) and its length into *dim. */
+static bool
+ParseList(const DenseType *type, const char *text, float *x, int *dim,
+		  Node *escontext)
+{
+	const char *p = QvSkipSpace(text);
+	int			n = 0;
+
+	if (*p != '[')
+		return SyntaxError(type, text, "Vector contents must start with \"[\".",
+						   escontext);
+	p = QvSkipSpace(p + 1);
+	if (*p == ']')
+	{
+		QvCheckDim(type->name, type->max_dim, 0, escontext);
+		return false;
+	}
+
+	for (;;)
+	{
+		const char *end;
+		bool		range;
+		float		value;
+
+		if (n == type->max_dim)
+		{
+			QvCheckDim(type->name, type->max_dim, n + 1, escontext);
+			return false;
+		}
+
+		p = QvSkipSpace(p);
+		value = QvParseFloat(p, &end, &range);
+		if (end == p)
+			return SyntaxError(type, text, NULL, escontext);
+
+		/* underflow to zero is not an error, as for real before version 12 */
+		if ((range && isinf(value)) || !CheckRange(type, value))
+			QvEreturn(escontext, false,
+					  (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					   errmsg("\"%s\" is out of range for type %s",
+							  pnstrdup(p, end - p), type->name)));
+		if (!QvCheckFinite(type->name, value, escontext))
+			return false;
+		x[n++] = value;
+
+		p = QvSkipSpace(end);
+		if (*p == ']')
+			break;
+		if (*p != ',')
+			return SyntaxError(type, text, NULL, escontext);
+		p++;
+	}
+
+	p = QvSkipSpace(p + 1);
+	if (*p != '\0')
+		return SyntaxError(type, text, "Junk after closing right brace.",
+						   escontext);
+
+	*dim = n;
+	return true;
+}
+
+Datum
+QvDenseIn(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	char	   *text = PG_GETARG_CSTRING(0);
+	int32		typmod = PG_GETARG_INT32(2);
+	float		x[VECTOR_MAX_DIM];
+	int			dim;
+	void	   *value;
+
+	StaticAssertStmt(HALFVEC_MAX_DIM <= VECTOR_MAX_DIM, "room for any dense type");
+
+	if (!ParseList(type, text, x, &dim, fcinfo->context) ||
+		!QvCheckTypmod(typmod, dim, fcinfo->context))
+		PG_RETURN_NULL();
+
+	value = QvDenseNew(type, dim);
+	type->store(x, QvDenseElems(value), dim);
+	PG_RETURN_POINTER(value);
+}
+
+/* Halves are printed as the shortest float32, which is what clients read. */
+Datum
+QvDenseOut(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+	const float *x = QvDenseFloats(type, v);
+	char	   *text = palloc((Size) v.dim * (QV_FLOAT_TEXT_LEN + 1) + 3);
+	char	   *p = text;
+
+	*p++ = '[';
+	for (int i = 0; i < v.dim; i++)
+	{
+		if (i > 0)
+			*p++ = ',';
+		p = QvAppendFloat(p, x[i]);
+	}
+	*p++ = ']';
+	*p = '\0';
+
+	PG_RETURN_CSTRING(text);
+}
+
+/* Copy elements between host order and network order. */
+static void
+SwapElems(const DenseType *type, void *dst, const void *src, int n)
+{
+	if (type->elem_size == sizeof(float))
+	{
+		const char *from = src;
+		char	   *to = dst;
+
+		for (int i = 0; i < n; i++, from += sizeof(uint32), to += sizeof(uint32))
+		{
+			uint32		bits;
+
+			memcpy(&bits, from, sizeof(bits));
+			bits = pg_hton32(bits);
+			memcpy(to, &bits, sizeof(bits));
+		}
+	}
+	else
+	{
+		const char *from = src;
+		char	   *to = dst;
+
+		for (int i = 0; i < n; i++, from += sizeof(uint16), to += sizeof(uint16))
+		{
+			uint16		bits;
+
+			memcpy(&bits, from, sizeof(bits));
+			bits = pg_hton16(bits);
+			memcpy(to, &bits, sizeof(bits));
+		}
+	}
+}
+
+Datum
+QvDenseRecv(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	StringInfo	buf = (StringInfo) PG_GETARG_POINTER(0);
+	int32		typmod = PG_GETARG_INT32(2);
+	int			dim = (int16) pq_getmsgint(buf, sizeof(int16));
+	int			unused = (int16) pq_getmsgint(buf, sizeof(int16));
+	const char *elems;
+	void	   *value;
+	DenseView	v;
+
+	QvCheckDim(type->name, type->max_dim, dim, NULL);
+	QvCheckTypmod(typmod, dim, NULL);
+	QvCheckUnused(unused);
+
+	elems = pq_getmsgbytes(buf, dim * type->elem_size);
+	value = QvDenseNew(type, dim);
+	SwapElems(type, QvDenseElems(value), elems, dim);
+
+	v = DenseViewOf(value);
+	QvCheckAllFinite(type->name, QvDenseFloats(type, v), dim);
+
+	PG_RETURN_POINTER(value);
+}
+
+Datum
+QvDenseSend(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+	int			bytes = v.dim * type->elem_size;
+	StringInfoData buf;
+
+	pq_begintypsend(&buf);
+	pq_sendint16(&buf, (uint16) v.dim);
+	pq_sendint16(&buf, 0);
+	enlargeStringInfo(&buf, bytes);
+	SwapElems(type, buf.data + buf.len, v.x, v.dim);
+	buf.len += bytes;
+
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buf));
+}
+
+Datum
+QvDenseDims(FunctionCallInfo fcinfo)
+{
+	struct varlena *value = (struct varlena *) PG_GETARG_POINTER(0);
+
+	/* the first bytes are enough, so only they are fetched from TOAST */
+	if (VARATT_IS_EXTERNAL(value))
+		value = PG_DETOAST_DATUM_SLICE(PG_GETARG_DATUM(0), 0,
+									   sizeof(DenseHeader) - VARHDRSZ);
+	else
+		value = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0));
+
+	PG_RETURN_INT32(DenseViewOf(value).dim);
+}
+
+/* Eight sums, so that the additions do not wait for each other. */
+double
+QvSquaredNorm(const float *x, int n)
+{
+	double		sum[8] = {0};
+	double		rest = 0;
+	int			i = 0;
+
+	for (; i + 8 <= n; i += 8)
+	{
+		for (int j = 0; j < 8; j++)
+			sum[j] += (double) x[i + j] * (double) x[i + j];
+	}
+	for (; i < n; i++)
+		rest += (double) x[i] * (double) x[i];
+
+	return (sum[0] + sum[4]) + (sum[1] + sum[5]) +
+		(sum[2] + sum[6]) + (sum[3] + sum[7]) + rest;
+}
+
+Datum
+QvDenseNorm(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+
+	PG_RETURN_FLOAT8(sqrt(QvSquaredNorm(QvDenseFloats(type, v), v.dim)));
+}
+
+/*
+ * A new value of the computed floats x, which are finite or overflowed.  Used
+ * for the results of arithmetic; what a user gave goes through
+ * QvDenseFromFloats().
+ */
+static Datum
+Computed(const DenseType *type, const float *x, int dim)
+{
+	void	   *value;
+	bool		overflow = false;
+
+	for (int i = 0; i < dim; i++)
+		overflow |= (fabsf(x[i]) >= type->overflow);
+	if (overflow)
+		float_overflow_error();
+
+	value = QvDenseNew(type, dim);
+	type->store(x, QvDenseElems(value), dim);
+	PG_RETURN_POINTER(value);
+}
+
+/* The zero vector is its own normalisation. */
+Datum
+QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+	const float *x = QvDenseFloats(type, v);
+	double		norm = sqrt(QvSquaredNorm(x, v.dim));
+	float	   *out;
+
+	if (norm == 0)
+		PG_RETURN_POINTER(QvDenseNew(type, v.dim));
+
+	out = palloc(v.dim * sizeof(float));
+	for (int i = 0; i < v.dim; i++)
+		out[i] = (float) (x[i] / norm);
+
+	return Computed(type, out, v.dim);
+}
+
+Datum
+QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type, DenseOperator op)
+{
+	DenseView	a = QV_ARG_DENSE(0);
+	DenseView	b = QV_ARG_DENSE(1);
+	const float *x;
+	const float *y;
+	float	   *out;
+
+	if (a.dim != b.dim)
+		QvDifferentDims(type->name, a.dim, b.dim);
+
+	x = QvDenseFloats(type, a);
+	y = QvDenseFloats(type, b);
+	out = palloc(a.dim * sizeof(float));
+
+	switch (op)
+	{
+		case DENSE_ADD:
+			for (int i = 0; i < a.dim; i++)
+				out[i] = x[i] + y[i];
+			break;
+		case DENSE_SUB:
+			for (int i = 0; i < a.dim; i++)
+				out[i] = x[i] - y[i];
+			break;
+		case DENSE_MUL:
+			for (int i = 0; i < a.dim; i++)
+			{
+				out[i] = x[i] * y[i];
+
+				/* overflow of an earlier element is reported before this */
+				if (fabsf(out[i]) >= type->overflow)
+					float_overflow_error();
+				if (fabsf(out[i]) <= type->underflow && x[i] != 0 && y[i] != 0)
+					float_underflow_error();
+			}
+			break;
+	}
+
+	return Computed(type, out, a.dim);
+}
+
+Datum
+QvDenseConcat(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	a = QV_ARG_DENSE(0);
+	DenseView	b = QV_ARG_DENSE(1);
+	void	   *value;
+	char	   *elems;
+
+	QvCheckDim(type->name, type->max_dim, a.dim + b.dim, NULL);
+
+	value = QvDenseNew(type, a.dim + b.dim);
+	elems = QvDenseElems(value);
+	memcpy(elems, a.x, (Size) a.dim * type->elem_size);
+	memcpy(elems + (Size) a.dim * type->elem_size, b.x,
+		   (Size) b.dim * type->elem_size);
+
+	PG_RETURN_POINTER(value);
+}
+
+/* One bit an element, set where it is positive */
+Datum
+QvDenseQuantize(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+	const float *x = QvDenseFloats(type, v);
+	struct varlena *bits = QvNewBits(v.dim);
+	uint8	   *bytes = QvBitBytes(bits);
+
+	for (int i = 0; i < v.dim; i++)
+		bytes[i / 8] |= (uint8) ((x[i] > 0) << (7 - i % 8));
+
+	PG_RETURN_POINTER(bits);
+}
+
+/*
+ * count elements from start, counted from 1.  As for substring, what lies
+ * before the first or after the last element is cut off.
+ */
+Datum
+QvDenseSubvector(FunctionCallInfo fcinfo, const DenseType *type)
+{
+	DenseView	v = QV_ARG_DENSE(0);
+	int64		start = PG_GETARG_INT32(1);
+	int64		count = PG_GETARG_INT32(2);
+	int64		first = Max(start, 1);
+	int64		end = Min(start + count, (int64) v.dim + 1);
+	int			dim = count < 1 ? 0 : (int) Max(end - first, 0);
+	void	   *value;
+
+	QvCheckDim(type->name, type->max_dim, dim, NULL);
+
+	value = QvDenseNew(type, dim);
+	memcpy(QvDenseElems(value),
+		   (const char *) v.x + (first - 1) * type->elem_size,
+		   (Size) dim * type->elem_size);
+
+	PG_RETURN_POINTER(value);
+}

@@ -1,0 +1,154 @@
+/*
+ * distance.c
+ *		The SQL distance functions of all types, from one list.
+ *
+ * An exact scan calls one of them for every row.  An inline value is used
+ * where it lies, whatever its varlena header, so the usual call allocates and
+ * copies nothing.
+ */
+#include "types/measure.h"
+
+#include "access/detoast.h"
+#include "access/xact.h"
+
+/*
+ * The query vector of a scan may itself be out of line, for example when it
+ * comes from a subquery, and would be fetched again for every row.  So the
+ * second time an argument is the same TOAST pointer its value is kept with the
+ * function's state.
+ */
+typedef struct KeptArg
+{
+	struct varatt_external pointer;
+	struct varlena *value;		/* NULL until the second time */
+} KeptArg;
+
+typedef struct KeptArgs
+{
+	/* TOAST pointers can be used again by later transactions */
+	TimestampTz transaction;
+	KeptArg		args[2];
+} KeptArgs;
+
+static struct varlena *
+DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
+{
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+	TimestampTz transaction = GetCurrentTransactionStartTimestamp();
+	struct varatt_external pointer;
+	KeptArgs   *kept;
+	KeptArg    *arg;
+	MemoryContext old;
+
+	if (flinfo == NULL || !VARATT_IS_EXTERNAL_ONDISK(value))
+		return pg_detoast_datum_packed(value);
+
+	kept = flinfo->fn_extra;
+	if (kept == NULL)
+	{
+		kept = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(KeptArgs));
+		kept->transaction = transaction;
+		flinfo->fn_extra = kept;
+	}
+
+	VARATT_EXTERNAL_GET_POINTER(pointer, value);
+	arg = &kept->args[n];
+
+	if (kept->transaction != transaction ||
+		memcmp(&pointer, &arg->pointer, sizeof(pointer)) != 0)
+	{
+		/* forget both if the transaction is another */
+		for (int i = 0; i < 2; i++)
+		{
+			if (kept->args[i].value != NULL &&
+				(i == n || kept->transaction != transaction))
+			{
+				pfree(kept->args[i].value);
+				kept->args[i].value = NULL;
+			}
+		}
+		if (kept->transaction != transaction)
+			memset(&kept->args[1 - n].pointer, 0, sizeof(pointer));
+		kept->transaction = transaction;
+		arg->pointer = pointer;
+		return pg_detoast_datum_packed(value);
+	}
+
+	if (arg->value == NULL)
+	{
+		old = MemoryContextSwitchTo(flinfo->fn_mcxt);
+		arg->value = pg_detoast_datum_packed(value);
+		MemoryContextSwitchTo(old);
+	}
+	return arg->value;
+}
+
+static inline struct varlena *
+GetArg(FunctionCallInfo fcinfo, int n)
+{
+	struct varlena *value = (struct varlena *) PG_GETARG_POINTER(n);
+
+	if (likely(!VARATT_IS_EXTENDED(value) ||
+			   (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))))
+		return value;
+	return DetoastArg(fcinfo, n, value);
+}
+
+/* pgvector's message for bit differs */
+static void
+DifferentBitLengths(int a, int b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_EXCEPTION),
+			 errmsg("different bit lengths %u and %u", (unsigned) a, (unsigned) b)));
+}
+
+/* View and error of each type, by its name */
+#define vector_view(value)		DenseViewOf(value)
+#define halfvec_view(value)		DenseViewOf(value)
+#define sparsevec_view(value)	SparseViewOf(value)
+#define bit_view(value)			BitViewOf(value)
+
+#define vector_different(a, b)		QvDifferentDims("vector", a, b)
+#define halfvec_different(a, b)		QvDifferentDims("halfvec", a, b)
+#define sparsevec_different(a, b)	QvDifferentDims("sparsevec", a, b)
+#define bit_different(a, b)			DifferentBitLengths(a, b)
+
+#define DISTANCE(symbol, type, View, measure, result) \
+	QV_FUNCTION(symbol) \
+	{ \
+		View		a = type##_view(GetArg(fcinfo, 0)); \
+		View		b = type##_view(GetArg(fcinfo, 1)); \
+		double		d; \
+		\
+		if (unlikely(a.dim != b.dim)) \
+			type##_different(a.dim, b.dim); \
+		d = type##_##measure(a, b); \
+		PG_RETURN_FLOAT8(result); \
+	}
+
+DISTANCE(l2_distance, vector, DenseView, l2sq, sqrt(d))
+DISTANCE(vector_l2_squared_distance, vector, DenseView, l2sq, d)
+DISTANCE(inner_product, vector, DenseView, ip, d)
+DISTANCE(vector_negative_inner_product, vector, DenseView, ip, -d)
+DISTANCE(vector_spherical_distance, vector, DenseView, ip, SphericalDistance(d))
+DISTANCE(cosine_distance, vector, DenseView, cosine, d)
+DISTANCE(l1_distance, vector, DenseView, l1, d)
+
+DISTANCE(halfvec_l2_distance, halfvec, DenseView, l2sq, sqrt(d))
+DISTANCE(halfvec_l2_squared_distance, halfvec, DenseView, l2sq, d)
+DISTANCE(halfvec_inner_product, halfvec, DenseView, ip, d)
+DISTANCE(halfvec_negative_inner_product, halfvec, DenseView, ip, -d)
+DISTANCE(halfvec_spherical_distance, halfvec, DenseView, ip, SphericalDistance(d))
+DISTANCE(halfvec_cosine_distance, halfvec, DenseView, cosine, d)
+DISTANCE(halfvec_l1_distance, halfvec, DenseView, l1, d)
+
+DISTANCE(sparsevec_l2_distance, sparsevec, SparseView, l2sq, sqrt(d))
+DISTANCE(sparsevec_l2_squared_distance, sparsevec, SparseView, l2sq, d)
+DISTANCE(sparsevec_inner_product, sparsevec, SparseView, ip, d)
+DISTANCE(sparsevec_negative_inner_product, sparsevec, SparseView, ip, -d)
+DISTANCE(sparsevec_cosine_distance, sparsevec, SparseView, cosine, d)
+DISTANCE(sparsevec_l1_distance, sparsevec, SparseView, l1, d)
+
+DISTANCE(hamming_distance, bit, BitView, hamming, d)
+DISTANCE(jaccard_distance, bit, BitView, jaccard, d)
