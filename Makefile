@@ -1,0 +1,88 @@
+# Quiver: two extensions (vector, quiver), one library (quiver.so).
+#
+#   make                      build; PG_CONFIG= picks the server version
+#   make install              install; does not overwrite a stock pgvector
+#   make installcheck         regress and isolation tests, on a running server
+#   make prove_installcheck   TAP tests; they start servers of their own
+#   make check-unit           C tests that need no server
+#   make check-layers         include rules between the folders of src/
+#   make indent               pgindent with our list of types
+#
+# WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
+
+MODULE_big = quiver
+EXTENSION = vector quiver
+DATA = $(sort $(wildcard sql/*--*.sql))
+PGFILEDESC = "quiver - vector similarity search"
+
+FOLDERS = . lib kernels quant cluster storage graph ivf am types
+OBJS = $(patsubst %.c,%.o,$(patsubst src/./%,src/%,\
+	$(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.c)))))
+
+REGRESS = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
+REGRESS_OPTS = --inputdir=test
+ISOLATION = $(sort $(patsubst test/specs/%.spec,%,$(wildcard test/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test
+PROVE_TESTS ?= $(sort $(wildcard test/t/*.pl))
+
+# Kernels carry target attributes; no -march here, so that a build runs on
+# every machine of its architecture.
+OPTFLAGS ?= -O3
+
+PG_CPPFLAGS = -Isrc
+# The macros and callback signatures of the server's headers do not allow the
+# three checks that are switched off. -MMD: Debian's PGXS tracks no headers.
+PG_CFLAGS = -std=gnu17 $(OPTFLAGS) -MMD -MP -Wall -Wextra \
+	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
+	-Wno-declaration-after-statement
+ifneq ($(filter-out 0 no,$(WERROR)),)
+PG_CFLAGS += -Werror
+endif
+# PostgreSQL's flags are those of the compiler it was built with: clang must
+# let gcc's pass.
+ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+endif
+
+EXTRA_CLEAN = $(OBJS:.o=.d) $(wildcard test/unit/build) test/unit/tmp_check
+
+# JIT bitcode of the functions would need exactly the server's clang, and
+# gains nothing: the time is spent in kernels behind pointers.
+ifneq ($(origin with_llvm),command line)
+override with_llvm := no
+endif
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error $(PG_CONFIG) does not run: install postgresql-server-dev-NN, or give PG_CONFIG=/path/to/pg_config)
+endif
+include $(PGXS)
+
+-include $(OBJS:.o=.d)
+
+# Before anything is written below DESTDIR.
+installdirs installdirs-lib: spare-pgvector
+spare-pgvector:
+	@tools/spare_pgvector '$(DESTDIR)$(datadir)/extension' \
+		'$(DESTDIR)$(pkglibdir)' '$(REPLACE_PGVECTOR)'
+
+# bindir= on the command line picks another (private) installation.
+prove_installcheck:
+	rm -rf '$(CURDIR)/tmp_check'
+	cd '$(srcdir)' && TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" \
+		PGPORT='6$(DEF_PGPORT)' \
+		PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
+		PERL5LIB="$(top_srcdir)/src/test/perl:$(CURDIR)/test/perl:$$PERL5LIB" \
+		$(PROVE) $(PG_PROVE_FLAGS) $(PROVE_FLAGS) $(PROVE_TESTS)
+
+check-unit:
+	$(MAKE) -C test/unit check
+
+check-layers:
+	tools/check_layers .
+
+indent:
+	tools/indent .
+
+.PHONY: spare-pgvector prove_installcheck check-unit check-layers indent
