@@ -1,0 +1,277 @@
+/*
+ * cache.c
+ *		Per-backend cache of graph indexes; see cache.h.
+ *
+ * Entries are found by relation file, which a rebuild changes, and verified by
+ * the build_id of the metapage.  An entry whose handles are all gone may be
+ * evicted; the entry table is replaced (never changed) when the metapage says
+ * so, and an old one lives until its last handle is released.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "graph/cache.h"
+#include "lib/ilist.h"
+#include "utils/memutils.h"
+
+/* Indexes remembered at once; the least recently used unused ones go first. */
+#define MAX_ENTRIES 64
+
+typedef struct GraphCacheEntry
+{
+	dlist_node	node;			/* in use order, most recent first */
+	QvRelLocator locator;
+	uint64		build_id;
+	int			users;
+	bool		stale;			/* replaced: free when unused */
+	MemoryContext context;
+	QvBufferHints hints;
+	QvRotation	rotation;
+	float	   *mean;
+	float		mean_norm2;
+	GraphRoutes *routes;
+} GraphCacheEntry;
+
+static dlist_head entries = DLIST_STATIC_INIT(entries);
+static int	nentries = 0;
+
+GraphMetaData *
+GraphPageMeta(Relation index, Page page)
+{
+	GraphMetaData *meta;
+
+	if (!QvPageIs(page, QV_PAGE_META) &&
+		!PageIsNew(page) &&
+		*(uint32 *) PageGetContents(page) == PGVECTOR_HNSW_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" was built by pgvector",
+						RelationGetRelationName(index)),
+				 errdetail("Quiver does not read pgvector's index pages."),
+				 errhint("Please REINDEX it.")));
+	QvPageCheck(index, GRAPH_META_BLOCK, page, QV_PAGE_META);
+	meta = (GraphMetaData *) QvPageGetData(page);
+	if (meta->magic != GRAPH_META_MAGIC)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is not that of a graph index.");
+	if (meta->version != GRAPH_META_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" has format version %u, which this version of Quiver does not read",
+						RelationGetRelationName(index), meta->version),
+				 errhint("Please REINDEX it.")));
+	return meta;
+}
+
+void
+GraphReadMeta(Relation index, GraphMetaData *meta)
+{
+	Buffer		buf = ReadBuffer(index, GRAPH_META_BLOCK);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	*meta = *GraphPageMeta(index, BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+}
+
+static void
+load_mean(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
+{
+	uint32		done = 0;
+	BlockNumber block = meta->mean_block;
+
+	entry->mean = MemoryContextAlloc(entry->context, meta->pdim * sizeof(float));
+	while (done < meta->pdim)
+	{
+		uint32		n = Min(meta->pdim - done, GRAPH_FLOATS_PER_PAGE);
+		Buffer		buf = QvReadPage(index, &entry->hints, block, QV_PAGE_FLOATS,
+									 BUFFER_LOCK_SHARE);
+
+		memcpy(entry->mean + done, QvPageGetData(BufferGetPage(buf)),
+			   n * sizeof(float));
+		UnlockReleaseBuffer(buf);
+		done += n;
+		block++;
+	}
+	entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
+}
+
+static GraphRoutes *
+load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
+{
+	GraphRoutes *routes;
+	BlockNumber block = meta->route_head;
+	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
+	BlockNumber pages = 0,
+				limit = RelationGetNumberOfBlocks(index);
+
+	routes = MemoryContextAllocZero(entry->context, sizeof(GraphRoutes));
+	routes->version = meta->route_version;
+	routes->block_size = GraphRouteBlockSize(meta->route_bits);
+	routes->nblocks = (meta->route_count + QV_BLOCK - 1) / QV_BLOCK;
+	routes->blocks = MemoryContextAllocExtended(entry->context,
+												Max(1, routes->nblocks) * routes->block_size,
+												MCXT_ALLOC_HUGE);
+	for (uint32 i = 0; i < routes->nblocks;)
+	{
+		Buffer		buf;
+		Page		page;
+
+		if (!BlockNumberIsValid(block) || ++pages > limit)
+			QvReportCorruption(index, GRAPH_META_BLOCK, "The chain of entry table pages is broken.");
+		buf = QvReadPage(index, &entry->hints, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buf);
+		for (int j = 0; j < per_page && i < routes->nblocks; j++, i++)
+		{
+			GraphRouteBlock *to = GraphRoutesBlock(routes, i);
+
+			memcpy(to, QvPageGetData(page) + j * routes->block_size, routes->block_size);
+			if (to->count > QV_BLOCK)
+				QvReportCorruption(index, block, "An entry table block claims %u entries.", to->count);
+			routes->count += to->count;
+		}
+		block = QvPageGetHeader(page)->next;
+		UnlockReleaseBuffer(buf);
+	}
+
+	/*
+	 * An entry appended since the metapage was read may be in the last block;
+	 * remember what the metapage said, so that it is noticed as new.
+	 */
+	routes->count = meta->route_count;
+	return routes;
+}
+
+static void
+free_routes(GraphRoutes *routes)
+{
+	pfree(routes->blocks);
+	pfree(routes);
+}
+
+static void
+free_entry(GraphCacheEntry *entry)
+{
+	dlist_delete(&entry->node);
+	nentries--;
+	MemoryContextDelete(entry->context);
+}
+
+static void
+release_handle(void *arg)
+{
+	GraphHandle *handle = arg;
+	GraphRoutes *routes = handle->routes;
+	GraphCacheEntry *entry = handle->entry;
+
+	if (--routes->users == 0 && !routes->current)
+		free_routes(routes);
+	if (--entry->users == 0 && entry->stale)
+		free_entry(entry);
+}
+
+static GraphCacheEntry *
+find_entry(Relation index, const GraphMetaData *meta)
+{
+	QvRelLocator locator = QvRelationLocator(index);
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &entries)
+	{
+		GraphCacheEntry *entry = dlist_container(GraphCacheEntry, node, iter.cur);
+
+		if (entry->stale || !QvRelLocatorEquals(entry->locator, locator))
+			continue;
+		if (entry->build_id == meta->build_id)
+		{
+			dlist_move_head(&entries, &entry->node);
+			return entry;
+		}
+		if (entry->users == 0)
+			free_entry(entry);
+		else
+			entry->stale = true;
+	}
+	return NULL;
+}
+
+static GraphCacheEntry *
+make_entry(Relation index, const GraphMetaData *meta)
+{
+	MemoryContext context;
+	GraphCacheEntry *entry;
+	uint8	   *signs;
+
+	if (nentries >= MAX_ENTRIES)
+	{
+		GraphCacheEntry *victim = NULL;
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &entries)
+		{
+			GraphCacheEntry *e = dlist_container(GraphCacheEntry, node, iter.cur);
+
+			if (e->users == 0)
+				victim = e;
+		}
+		if (victim)
+			free_entry(victim);
+	}
+
+	/* under the caller's context until complete: an error must not leak it */
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph index",
+									ALLOCSET_DEFAULT_SIZES);
+	entry = MemoryContextAllocZero(context, sizeof(GraphCacheEntry));
+	entry->context = context;
+	entry->locator = QvRelationLocator(index);
+	entry->build_id = meta->build_id;
+	entry->hints.context = context;
+	signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
+	QvRotationInit(&entry->rotation, meta->dims, meta->seed, signs);
+	if (meta->form == GRAPH_CODED)
+	{
+		load_mean(index, meta, entry);
+		entry->routes = load_routes(index, meta, entry);
+		entry->routes->current = true;
+	}
+	MemoryContextSetParent(context, CacheMemoryContext);
+	dlist_push_head(&entries, &entry->node);
+	nentries++;
+	return entry;
+}
+
+GraphHandle *
+GraphOpen(Relation index)
+{
+	GraphHandle *handle = palloc0(sizeof(GraphHandle));
+	GraphCacheEntry *entry;
+
+	handle->index = index;
+	GraphReadMeta(index, &handle->meta);
+	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage's sizes do not fit together.");
+	entry = find_entry(index, &handle->meta);
+	if (entry == NULL)
+		entry = make_entry(index, &handle->meta);
+	else if (entry->routes->version != handle->meta.route_version ||
+			 entry->routes->count != handle->meta.route_count)
+	{
+		GraphRoutes *old = entry->routes;
+
+		entry->routes = load_routes(index, &handle->meta, entry);
+		entry->routes->current = true;
+		old->current = false;
+		if (old->users == 0)
+			free_routes(old);
+	}
+	handle->entry = entry;
+	handle->rotation = entry->rotation;
+	handle->mean = entry->mean;
+	handle->mean_norm2 = entry->mean_norm2;
+	handle->routes = entry->routes;
+	handle->hints = &entry->hints;
+	entry->users++;
+	entry->routes->users++;
+	handle->release.func = release_handle;
+	handle->release.arg = handle;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
+	return handle;
+}

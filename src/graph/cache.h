@@ -1,0 +1,56 @@
+/*
+ * cache.h
+ *		What a backend keeps of a graph index between queries: the frozen
+ *		parts of the metapage, the mean, the rotation, the entry table and
+ *		where its pages were last found in shared buffers.
+ */
+#ifndef QV_GRAPH_CACHE_H
+#define QV_GRAPH_CACHE_H
+
+#include "graph/format.h"
+#include "storage/read.h"
+
+/* The entry table as one sweep wants it. */
+typedef struct GraphRoutes
+{
+	uint32		version;		/* GraphMetaData.route_version and _count, */
+	uint32		count;			/* of when it was read */
+	uint32		nblocks;
+	int			users;
+	bool		current;		/* what new handles get */
+	Size		block_size;
+	char	   *blocks;			/* GraphRouteBlocks, block_size apart */
+} GraphRoutes;
+
+typedef struct GraphHandle
+{
+	Relation	index;
+	GraphMetaData meta;			/* as read when the handle was opened */
+	GraphLayout layout;
+	QvRotation	rotation;
+	const float *mean;			/* rotated, pdim */
+	float		mean_norm2;
+	GraphRoutes *routes;
+	QvBufferHints *hints;
+	struct GraphCacheEntry *entry;
+	MemoryContextCallback release;
+} GraphHandle;
+
+/*
+ * Open an index for reading: reads the metapage (always) and the rest when it
+ * is not cached.  The handle lives in CurrentMemoryContext and is released
+ * with it.  Raises ERRCODE_INDEX_CORRUPTED, or the request to REINDEX when
+ * the index was built by pgvector.
+ */
+extern GraphHandle *GraphOpen(Relation index);
+
+/* Read and check the metapage alone. */
+extern void GraphReadMeta(Relation index, GraphMetaData *meta);
+
+/* Take the metapage of a page in hand, checked: see GraphReadMeta. */
+extern GraphMetaData *GraphPageMeta(Relation index, Page page);
+
+#define GraphRoutesBlock(routes, i) \
+	((GraphRouteBlock *) ((routes)->blocks + (Size) (i) * (routes)->block_size))
+
+#endif							/* QV_GRAPH_CACHE_H */

@@ -1,0 +1,340 @@
+/*
+ * check.c
+ *		Verifying a graph index: every invariant that src/graph/README.md
+ *		states.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "graph/cache.h"
+#include "graph/graph.h"
+#include "graph/node.h"
+#include "graph/pages.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+
+/* A slot state that no page has: the number is outside the node pages. */
+#define NO_SLOT 255
+
+typedef struct GraphChecker
+{
+	Relation	index;
+	GraphHandle *handle;
+	const GraphLayout *layout;
+	BlockNumber nblocks;
+	uint8	   *states;			/* by number */
+	GraphInfo	info;
+} GraphChecker;
+
+static inline uint8
+state_of(const GraphChecker *c, uint32 number)
+{
+	if (number / c->layout->per_page >= c->nblocks)
+		return NO_SLOT;
+	return c->states[number];
+}
+
+static bool
+is_node(const GraphChecker *c, uint32 number)
+{
+	uint8		state = state_of(c, number);
+
+	return state == GRAPH_SLOT_LIVE || state == GRAPH_SLOT_DELETED;
+}
+
+static Buffer
+lock_block(GraphChecker *c, BlockNumber block)
+{
+	Buffer		buf;
+
+	CHECK_FOR_INTERRUPTS();
+	buf = ReadBuffer(c->index, block);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	return buf;
+}
+
+/* First read: kinds of pages, states of slots, counts. */
+static void
+survey(GraphChecker *c)
+{
+	const GraphLayout *layout = c->layout;
+
+	memset(c->states, NO_SLOT, (Size) c->nblocks * layout->per_page);
+	for (BlockNumber block = 1; block < c->nblocks; block++)
+	{
+		Buffer		buf = lock_block(c, block);
+		Page		page = BufferGetPage(buf);
+		QvPageHeader header = QvPageGetHeader(page);
+
+		if (PageIsNew(page))
+		{
+			/* added just before a crash: allowed, and unused */
+			UnlockReleaseBuffer(buf);
+			continue;
+		}
+		if (header->magic != QV_PAGE_MAGIC || header->version != QV_PAGE_VERSION ||
+			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ROUTES &&
+			 header->kind != QV_PAGE_NODES))
+			QvReportCorruption(c->index, block, "The page is of no kind that a graph index has.");
+		if (header->kind == QV_PAGE_NODES)
+			for (uint32 slot = 0; slot < layout->per_page; slot++)
+			{
+				GraphNode	node = GraphPageNode(layout, page, slot);
+
+				if (node->state > GRAPH_SLOT_TIDS)
+					QvReportCorruption(c->index, block, "Slot %u is in the unknown state %d.",
+									   slot, node->state);
+				c->states[GraphNodeNumber(layout, block, slot)] = node->state;
+				switch (node->state)
+				{
+					case GRAPH_SLOT_FREE:
+						c->info.free_slots++;
+						break;
+					case GRAPH_SLOT_LIVE:
+						c->info.nodes++;
+						c->info.tuples += node->ntids;
+						for (uint32 i = 0; i < layout->slots; i++)
+							c->info.edges += GraphNodeHasEdge(layout, node, i);
+						break;
+					case GRAPH_SLOT_DELETED:
+						c->info.deleted++;
+						break;
+					case GRAPH_SLOT_TIDS:
+						c->info.tuples += ((GraphTids) node)->ntids;
+						break;
+				}
+			}
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+static void
+check_tids(GraphChecker *c, BlockNumber block, uint32 slot, ItemPointer tids,
+		   uint32 n, uint32 max)
+{
+	if (n > max)
+		QvReportCorruption(c->index, block, "Slot %u claims %u row pointers, but holds at most %u.",
+						   slot, n, max);
+	for (uint32 i = 0; i < n; i++)
+		if (!ItemPointerIsValid(&tids[i]))
+			QvReportCorruption(c->index, block, "Slot %u holds an invalid row pointer.", slot);
+}
+
+static void
+check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
+{
+	const GraphLayout *layout = c->layout;
+	uint32		number = GraphNodeNumber(layout, block, slot);
+	const uint32 *ids = GraphNodeIds(layout, node);
+	const uint16 *a = GraphNodeA(layout, node);
+	const uint16 *b = GraphNodeB(layout, node);
+
+	check_tids(c, block, slot, node->tids, node->ntids, GRAPH_INLINE_TIDS);
+	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
+		QvReportCorruption(c->index, block, "The deleted node in slot %u has rows.", slot);
+	if (node->overflow != GRAPH_NONE &&
+		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
+		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no row pointers.",
+						   slot, node->overflow);
+	if (!isfinite(node->norm2) || node->norm2 < 0 || !isfinite(node->scale) ||
+		node->scale < 0 || !isfinite(node->residual) || node->residual < 0 ||
+		!isfinite(node->aux) || !isfinite(node->a_scale) || node->a_scale < 0 ||
+		!isfinite(node->b_scale) || node->b_scale < 0)
+		QvReportCorruption(c->index, block, "Slot %u has factors that are not finite or negative.", slot);
+	if (node->residual * node->residual > node->norm2 * 1.001f + FLT_MIN)
+		QvReportCorruption(c->index, block, "The code in slot %u is farther from its vector than zero is.", slot);
+	for (uint32 i = 0; i < layout->slots; i++)
+	{
+		if (ids[i] == GRAPH_NONE)
+		{
+			if (a[i] != GRAPH_EMPTY_A)
+				QvReportCorruption(c->index, block, "Neighbor %u of slot %u is empty, but has a factor.", i, slot);
+			continue;
+		}
+		/* the edges of deleted nodes are nobody's business any more */
+		if (node->state == GRAPH_SLOT_DELETED)
+			continue;
+		if (ids[i] == number)
+			QvReportCorruption(c->index, block, "Slot %u is its own neighbor.", slot);
+		if (!is_node(c, ids[i]))
+			QvReportCorruption(c->index, block, "Neighbor %u of slot %u is %u, which is not a node.",
+							   i, slot, ids[i]);
+		if ((a[i] & 0x7C00) == 0x7C00 || (b[i] & 0x7C00) == 0x7C00)
+			QvReportCorruption(c->index, block, "Neighbor %u of slot %u has a factor that is not finite.", i, slot);
+		for (uint32 j = 0; j < i; j++)
+			if (ids[j] == ids[i])
+				QvReportCorruption(c->index, block, "Slot %u has neighbor %u twice.", slot, ids[i]);
+	}
+}
+
+/*
+ * The slots of one node's chain lead from one to the next and belong to it.
+ */
+static void
+check_chain(GraphChecker *c, uint32 owner, uint32 next)
+{
+	const GraphLayout *layout = c->layout;
+	Size		steps = 0;
+
+	while (next != GRAPH_NONE)
+	{
+		BlockNumber block = GraphNodeBlock(layout, next);
+		Buffer		buf;
+		GraphTids	tids;
+
+		if (state_of(c, next) != GRAPH_SLOT_TIDS ||
+			++steps > (Size) c->nblocks * layout->per_page)
+			QvReportCorruption(c->index, GraphNodeBlock(layout, owner),
+							   "The chain of row pointers of node %u is broken.", owner);
+		buf = lock_block(c, block);
+		tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, next));
+		if (tids->owner != owner)
+			QvReportCorruption(c->index, block, "Slot %u belongs to node %u, not %u.",
+							   GraphNodeSlot(layout, next), tids->owner, owner);
+		next = tids->next;
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+static void
+check_nodes(GraphChecker *c)
+{
+	const GraphLayout *layout = c->layout;
+
+	for (BlockNumber block = 1; block < c->nblocks; block++)
+	{
+		Buffer		buf = lock_block(c, block);
+		Page		page = BufferGetPage(buf);
+		uint32	   *owners = palloc(layout->per_page * sizeof(uint32));
+		uint32	   *heads = palloc(layout->per_page * sizeof(uint32));
+		int			nchains = 0;
+
+		if (QvPageIs(page, QV_PAGE_NODES))
+			for (uint32 slot = 0; slot < layout->per_page; slot++)
+			{
+				GraphNode	node = GraphPageNode(layout, page, slot);
+
+				if (node->state == GRAPH_SLOT_LIVE || node->state == GRAPH_SLOT_DELETED)
+				{
+					check_node(c, block, slot, node);
+					if (node->overflow != GRAPH_NONE)
+					{
+						owners[nchains] = GraphNodeNumber(layout, block, slot);
+						heads[nchains++] = node->overflow;
+					}
+				}
+				else if (node->state == GRAPH_SLOT_TIDS)
+				{
+					GraphTids	tids = (GraphTids) node;
+
+					check_tids(c, block, slot, tids->tids, tids->ntids, layout->tids_per_slot);
+				}
+			}
+		UnlockReleaseBuffer(buf);
+		for (int i = 0; i < nchains; i++)
+			check_chain(c, owners[i], heads[i]);
+		pfree(owners);
+		pfree(heads);
+	}
+}
+
+static void
+check_routes(GraphChecker *c)
+{
+	const GraphMetaData *meta = &c->handle->meta;
+	Size		block_size = GraphRouteBlockSize(meta->route_bits);
+	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
+	BlockNumber block = meta->route_head,
+				last = InvalidBlockNumber,
+				steps = 0;
+	uint32		count = 0;
+
+	while (BlockNumberIsValid(block))
+	{
+		Buffer		buf;
+		Page		page;
+
+		if (block >= c->nblocks || ++steps > c->nblocks)
+			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The chain of entry table pages is broken.");
+		buf = lock_block(c, block);
+		page = BufferGetPage(buf);
+		QvPageCheck(c->index, block, page, QV_PAGE_ROUTES);
+		for (int i = 0; i < per_page; i++)
+		{
+			GraphRouteBlock *rb = (GraphRouteBlock *) (QvPageGetData(page) + i * block_size);
+
+			if (rb->count > QV_BLOCK)
+				QvReportCorruption(c->index, block, "An entry table block claims %u entries.", rb->count);
+			for (uint32 j = 0; j < rb->count; j++)
+			{
+				/* with no node left, entries keep their last place */
+				if (!is_node(c, rb->ids[j]) && c->info.nodes > 0)
+					QvReportCorruption(c->index, block, "An entry leads to %u, which is not a node.", rb->ids[j]);
+				if (!isfinite(rb->a[j]) || !isfinite(rb->b[j]))
+					QvReportCorruption(c->index, block, "An entry has a factor that is not finite.");
+			}
+			count += rb->count;
+		}
+		last = block;
+		block = QvPageGetHeader(page)->next;
+		UnlockReleaseBuffer(buf);
+	}
+	if (last != meta->route_tail)
+		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The last page of the entry table is %u, not %u.",
+						   last, meta->route_tail);
+	if (count != meta->route_count)
+		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The entry table has %u entries, not %u.",
+						   count, meta->route_count);
+	if (count == 0 && c->info.nodes > 0)
+		QvReportCorruption(c->index, GRAPH_META_BLOCK, "There are nodes, but no entry leads to any.");
+}
+
+static void
+run_checker(Relation index, GraphInfo *info, bool verify)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver check",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GraphChecker c = {0};
+	const GraphMetaData *meta;
+
+	c.index = index;
+	c.handle = GraphOpen(index);
+	c.layout = &c.handle->layout;
+	c.nblocks = RelationGetNumberOfBlocks(index);
+	c.states = MemoryContextAllocHuge(context, (Size) c.nblocks * c.layout->per_page);
+	survey(&c);
+	if (verify)
+	{
+		check_nodes(&c);
+		check_routes(&c);
+	}
+	meta = &c.handle->meta;
+	c.info.dims = meta->dims;
+	c.info.m = meta->m;
+	c.info.ef_construction = meta->ef_construction;
+	c.info.slots = meta->slots;
+	c.info.code_bits = meta->code_bits;
+	c.info.own_bits = meta->own_bits;
+	c.info.nodes_per_page = meta->nodes_per_page;
+	c.info.entries = meta->route_count;
+	if (info)
+		*info = c.info;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+void
+GraphCheck(Relation index, GraphInfo *info)
+{
+	run_checker(index, info, true);
+}
+
+void
+GraphGetInfo(Relation index, GraphInfo *info)
+{
+	run_checker(index, info, false);
+}

@@ -1,0 +1,146 @@
+/*
+ * format.c
+ *		Sizes of graph nodes: how many code bits fit, how many nodes a page.
+ */
+#include "postgres.h"
+
+#include "graph/format.h"
+
+/* Everything of a coded node but the own code and the neighbours' codes. */
+#define CodedFixed(slots) (sizeof(GraphNodeData) + (Size) (slots) * (4 + 2 + 2))
+
+static uint32
+round_down(uint32 value, uint32 to)
+{
+	return value / to * to;
+}
+
+/* Largest number of code bits that lets per_page nodes share a page. */
+static int
+bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
+{
+	int			room = round_down(QV_PAGE_SPACE / per_page, MAXIMUM_ALIGNOF);
+
+	room -= CodedFixed(meta->slots) + QvCodeBytes(meta->pdim, own_bits);
+	if (room <= 0)
+		return 0;
+	return Min(round_down(room / (meta->slots / 8), QV_DIM_ALIGN), meta->pdim);
+}
+
+/*
+ * Below about 256 coordinates one-bit codes need them all; above, half cost
+ * 0-22 % of search time and a third is the least that still pays for more
+ * nodes a page (measured: src/graph/README.md, "Code bits").
+ */
+static int
+fewest_bits(const GraphMetaData *meta)
+{
+	if (meta->pdim <= 256)
+		return meta->pdim;
+	return Max(256, round_down(meta->pdim / 3, QV_DIM_ALIGN));
+}
+
+void
+GraphChooseCodedLayout(GraphMetaData *meta)
+{
+	static const int own_choices[] = {8, 4, 2};
+
+	/* whole FastScan blocks: the slots past 2m are used as well */
+	meta->slots = (2 * meta->m + QV_BLOCK - 1) / QV_BLOCK * QV_BLOCK;
+	meta->route_bits = Min(meta->pdim, GRAPH_MAX_ROUTE_BITS);
+
+	for (int i = 0; i < lengthof(own_choices); i++)
+	{
+		int			own_bits = own_choices[i];
+		int			fewest = fewest_bits(meta);
+		int			bits;
+
+		/*
+		 * When even one node a page cannot have its third of the bits, 512 are
+		 * better spent than a finer own code.
+		 */
+		if (bits_that_fit(meta, own_bits, 1) < fewest)
+			fewest = own_bits == 2 ? QV_DIM_ALIGN : Min(fewest, 512);
+		for (int per_page = 64; per_page >= 1; per_page--)
+		{
+			bits = bits_that_fit(meta, own_bits, per_page);
+			if (bits < fewest)
+				continue;
+			meta->own_bits = own_bits;
+			meta->code_bits = bits;
+			meta->node_size = MAXALIGN(CodedFixed(meta->slots) +
+									   QvCodeBytes(meta->pdim, own_bits) +
+									   (Size) bits * meta->slots / 8);
+			meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
+			meta->value_size = 0;
+			return;
+		}
+	}
+	elog(ERROR, "no graph node layout for %u dimensions and m = %d",
+		 meta->dims, meta->m);
+}
+
+void
+GraphChoosePlainLayout(GraphMetaData *meta)
+{
+	Size		fixed;
+
+	meta->slots = (2 * meta->m + 1) / 2 * 2;
+	meta->own_bits = 0;
+	meta->code_bits = 0;
+	meta->route_bits = 0;
+	fixed = sizeof(GraphNodeData) + (Size) meta->slots * 4;
+	if (fixed + meta->value_size > QV_PAGE_SPACE)
+		meta->value_size = 0;
+	/* a chained value is addressed by block and offset */
+	meta->node_size = MAXALIGN(fixed + (meta->value_size ? meta->value_size : 8));
+	meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
+}
+
+bool
+GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
+{
+	Size		end;
+
+	if (meta->slots == 0 || meta->slots > GRAPH_MAX_SLOTS ||
+		meta->nodes_per_page == 0 || meta->node_size == 0)
+		return false;
+	layout->form = meta->form;
+	layout->pdim = meta->pdim;
+	layout->slots = meta->slots;
+	layout->code_bits = meta->code_bits;
+	layout->own_bits = meta->own_bits;
+	layout->node_size = meta->node_size;
+	layout->per_page = meta->nodes_per_page;
+	layout->tids_per_slot = (meta->node_size - offsetof(GraphTidsData, tids)) /
+		sizeof(ItemPointerData);
+	layout->ids = sizeof(GraphNodeData);
+	end = layout->ids + (Size) meta->slots * 4;
+	if (meta->form == GRAPH_CODED)
+	{
+		if (meta->slots % QV_BLOCK != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
+			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
+			meta->code_bits > meta->pdim || meta->dims > meta->pdim ||
+			meta->route_bits == 0 || meta->route_bits % QV_DIM_ALIGN != 0 ||
+			meta->route_bits > Min(meta->pdim, GRAPH_MAX_ROUTE_BITS) ||
+			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))
+			return false;
+		layout->a = end;
+		layout->b = layout->a + meta->slots * 2;
+		layout->own = layout->b + meta->slots * 2;
+		layout->own_bytes = QvCodeBytes(meta->pdim, meta->own_bits);
+		layout->codes = layout->own + layout->own_bytes;
+		end = layout->codes + (Size) meta->code_bits * meta->slots / 8;
+	}
+	else if (meta->form == GRAPH_PLAIN)
+	{
+		layout->a = layout->b = layout->codes = 0;
+		layout->own = end;
+		layout->own_bytes = meta->value_size ? meta->value_size : 8;
+		end += layout->own_bytes;
+	}
+	else
+		return false;
+	return end <= meta->node_size &&
+		(Size) meta->node_size * meta->nodes_per_page <= QV_PAGE_SPACE;
+}

@@ -1,0 +1,203 @@
+/*
+ * format.h
+ *		What a graph index looks like on disk.
+ *
+ * The tables of offsets, the meaning of every field and the rules that keep
+ * them true are in src/graph/README.md; quiver_check() verifies them.
+ */
+#ifndef QV_GRAPH_FORMAT_H
+#define QV_GRAPH_FORMAT_H
+
+#include "postgres.h"
+
+#include "kernels/kernels.h"
+#include "lib/pool.h"
+#include "quant/quant.h"
+#include "storage/itemptr.h"
+#include "storage/page.h"
+
+#define GRAPH_META_MAGIC 0x51764772 /* "QvGr" */
+#define GRAPH_META_VERSION 1
+#define GRAPH_META_BLOCK 0
+
+/* stock pgvector's hnsw metapage starts with this, where ours has its header */
+#define PGVECTOR_HNSW_MAGIC 0xA953A953
+
+#define GRAPH_NONE UINT32_MAX	/* no node */
+#define GRAPH_INLINE_TIDS 4
+
+/* Options, with pgvector's names, ranges and defaults. */
+#define HNSW_MIN_M 2
+#define HNSW_DEFAULT_M 16
+#define HNSW_MAX_M 100
+#define HNSW_MIN_EF_CONSTRUCTION 4
+#define HNSW_DEFAULT_EF_CONSTRUCTION 64
+#define HNSW_MAX_EF_CONSTRUCTION 1000
+#define GRAPH_MAX_SLOTS 224		/* 2 * HNSW_MAX_M, in whole blocks of 32 */
+
+/* How nodes tell how far they are. */
+typedef enum GraphForm
+{
+	GRAPH_CODED = 1,			/* neighbours' 1-bit codes, own multi-bit code */
+	GRAPH_PLAIN = 2				/* the whole value in the node */
+} GraphForm;
+
+/* What distance a coded graph is built on. */
+typedef enum GraphSpace
+{
+	GRAPH_SPACE_L2 = 1,			/* squared L2 (also unit vectors for cosine) */
+	GRAPH_SPACE_IP = 2			/* negative inner product */
+} GraphSpace;
+
+typedef struct GraphMetaData
+{
+	uint32		magic;
+	uint32		version;
+	uint32		dims;			/* of the column */
+	uint32		pdim;			/* padded: coordinates of the own code */
+	uint8		form;			/* GraphForm */
+	uint8		space;			/* GraphSpace */
+	uint8		metric;			/* QvMetric, to refuse another opclass */
+	uint8		own_bits;		/* 8, 4 or 2 bits a coordinate */
+	uint16		m;
+	uint16		ef_construction;
+	uint16		slots;			/* neighbours a node has room for */
+	uint16		code_bits;		/* B: coordinates in the neighbours' codes */
+	uint16		route_bits;		/* coordinates in the entry table's codes */
+	uint16		nodes_per_page;
+	uint32		node_size;
+	uint32		value_size;		/* inline value of a plain node; 0 = chained */
+	uint64		seed;			/* of the rotation and of the build */
+	uint64		build_id;		/* random: tells rebuilt indexes apart */
+	BlockNumber mean_block;		/* first of consecutive float array pages */
+	BlockNumber route_head;		/* entry table: a chain of pages */
+	BlockNumber route_tail;
+	uint32		route_count;	/* entries */
+	uint32		route_version;	/* changes when an entry is replaced */
+	BlockNumber insert_block;	/* page that may have a free slot */
+	BlockNumber value_block;	/* plain: page that may have room for values */
+	double		live_nodes;		/* as of the last build or vacuum */
+	double		tuples;			/* heap rows, likewise */
+} GraphMetaData;
+
+StaticAssertDecl(sizeof(GraphMetaData) == 112, "on-disk graph metapage changed");
+
+/* States of a node slot. */
+#define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */
+#define GRAPH_SLOT_LIVE 1
+#define GRAPH_SLOT_DELETED 2	/* a way-point until vacuum unlinks it */
+#define GRAPH_SLOT_TIDS 3		/* holds row pointers of another node */
+
+/*
+ * A node slot.  Followed, at the offsets of GraphLayout, by the neighbours'
+ * numbers, their factors and codes, and the own code or value.
+ */
+typedef struct GraphNodeData
+{
+	uint8		state;
+	uint8		ntids;			/* row pointers used in tids[] */
+	uint16		unused;
+	uint32		overflow;		/* first slot with more row pointers */
+	float		norm2;			/* |x|^2 of the centred vector */
+	float		scale;			/* own code: x ~ scale * (code - offset) */
+	float		residual;		/* |x - its own code|, at most */
+	float		aux;			/* <x, mean>: inner product graphs */
+	float		a_scale;		/* of the neighbours' a factors */
+	float		b_scale;
+	ItemPointerData tids[GRAPH_INLINE_TIDS];
+} GraphNodeData;
+
+typedef GraphNodeData *GraphNode;
+
+StaticAssertDecl(sizeof(GraphNodeData) == 56, "on-disk graph node changed");
+
+/* A slot in state GRAPH_SLOT_TIDS. */
+typedef struct GraphTidsData
+{
+	uint8		state;
+	uint8		unused;
+	uint16		ntids;
+	uint32		next;			/* next such slot of the same node */
+	uint32		owner;			/* the node */
+	ItemPointerData tids[FLEXIBLE_ARRAY_MEMBER];
+} GraphTidsData;
+
+typedef GraphTidsData *GraphTids;
+
+/*
+ * Where the parts of a node slot are; derived from the metapage, never stored.
+ */
+typedef struct GraphLayout
+{
+	GraphForm	form;
+	uint32		pdim;
+	uint32		slots;
+	uint32		code_bits;
+	int			own_bits;
+	uint32		node_size;
+	uint32		per_page;
+	uint32		tids_per_slot;	/* in a GraphTidsData */
+	/* offsets in a slot */
+	uint32		ids;			/* uint32[slots] */
+	uint32		a;				/* float16[slots] */
+	uint32		b;				/* float16[slots] */
+	uint32		own;			/* packed own code, or the value */
+	uint32		own_bytes;
+	uint32		codes;			/* slots / 32 FastScan blocks */
+} GraphLayout;
+
+/* Entries of the entry table: blocks of 32 on GRAPH_ROUTES pages. */
+typedef struct GraphRouteBlock
+{
+	uint32		count;			/* entries used */
+	uint32		unused;
+	uint32		ids[QV_BLOCK];	/* node numbers */
+	float		a[QV_BLOCK];	/* L2: |x|^2 */
+	float		b[QV_BLOCK];	/* factor of the code's inner product */
+	uint8		codes[FLEXIBLE_ARRAY_MEMBER];	/* QvBlockBytes(route_bits) */
+} GraphRouteBlock;
+
+#define GRAPH_MAX_ROUTE_BITS 1024
+#define GraphRouteBlockSize(route_bits) \
+	MAXALIGN(offsetof(GraphRouteBlock, codes) + QvBlockBytes(route_bits))
+#define GraphRouteBlocksPerPage(route_bits) \
+	(QV_PAGE_SPACE / GraphRouteBlockSize(route_bits))
+
+#define GRAPH_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
+
+/*
+ * Choose the sizes of a coded graph's nodes for pdim and m, filling in
+ * own_bits, slots, code_bits, route_bits, node_size and nodes_per_page.
+ */
+extern void GraphChooseCodedLayout(GraphMetaData *meta);
+
+/* The same for nodes that hold a value of value_size bytes (0: chained). */
+extern void GraphChoosePlainLayout(GraphMetaData *meta);
+
+/* Derive the layout; false when the numbers cannot be (a damaged metapage). */
+extern bool GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta);
+
+/* Addresses. */
+#define GraphNodeBlock(layout, id) ((BlockNumber) ((id) / (layout)->per_page))
+#define GraphNodeSlot(layout, id) ((id) % (layout)->per_page)
+#define GraphNodeNumber(layout, block, slot) \
+	((uint32) (block) * (layout)->per_page + (slot))
+
+static inline GraphNode
+GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
+{
+	return (GraphNode) (QvPageGetData(page) + (Size) slot * layout->node_size);
+}
+
+#define GraphNodeIds(layout, node) ((uint32 *) ((char *) (node) + (layout)->ids))
+#define GraphNodeA(layout, node) ((uint16 *) ((char *) (node) + (layout)->a))
+#define GraphNodeB(layout, node) ((uint16 *) ((char *) (node) + (layout)->b))
+#define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))
+#define GraphNodeCodes(layout, node, block) \
+	((uint8 *) ((char *) (node) + (layout)->codes) + \
+	 (Size) (block) * QvBlockBytes((layout)->code_bits))
+
+/* float16 infinity: the a factor of an empty neighbour slot */
+#define GRAPH_EMPTY_A 0x7C00
+
+#endif							/* QV_GRAPH_FORMAT_H */

@@ -1,0 +1,205 @@
+/*
+ * node.c
+ *		Filling node slots; formulas in src/graph/README.md, "Factors".
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/node.h"
+
+void
+GraphEncode(const GraphLayout *layout, const float *x, const float *mean,
+			GraphCode *code, uint8 *bytes)
+{
+	QvCodeFactors factors;
+
+	QvEncode(x, layout->pdim, layout->own_bits, bytes, &factors);
+	code->norm2 = factors.norm2;
+	code->scale = factors.scale;
+	code->residual = factors.residual;
+	code->aux = qv_kernels.ip_f32(x, mean, layout->pdim);
+	code->sum = qv_kernels.sum_u8(bytes, layout->pdim);
+	code->bytes = bytes;
+}
+
+static inline float
+pair_ip(const GraphLayout *layout, const GraphCode *a, const GraphCode *b)
+{
+	return QvCodePairIp(a->bytes, a->scale, a->sum, b->bytes, b->scale, b->sum,
+						layout->pdim, layout->own_bits);
+}
+
+float
+GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
+				  float mean_norm2, const GraphCode *a, const GraphCode *b)
+{
+	float		ip = pair_ip(layout, a, b);
+
+	if (space == GRAPH_SPACE_L2)
+		return a->norm2 + b->norm2 - 2 * ip;
+	return -(ip + a->aux + b->aux + mean_norm2);
+}
+
+/* Squared norm of the decoded code: the residual is orthogonal to it. */
+static inline float
+decoded_norm2(const GraphCode *code)
+{
+	return Max(0, code->norm2 - code->residual * code->residual);
+}
+
+void
+GraphEncodeEdge(const GraphLayout *layout, GraphSpace space, const GraphCode *p,
+				const float *p_decoded, const GraphCode *o, uint32 id,
+				GraphEdge *edge, uint8 *bits)
+{
+	float		ip = pair_ip(layout, p, o);
+	float		p2 = decoded_norm2(p);
+	float		r2 = Max(0, decoded_norm2(o) + p2 - 2 * ip);
+	float		sum_abs,
+				yp,
+				f;
+
+	qv_kernels.residual_bits(o->bytes, o->scale, QvCodeOffset(layout->own_bits),
+							 p_decoded, layout->code_bits, bits, &sum_abs, &yp);
+	f = sum_abs > 0 ? 2 * r2 / sum_abs : 0;
+	edge->id = id;
+	if (space == GRAPH_SPACE_L2)
+	{
+		edge->a = r2 + 2 * f * yp;
+		edge->b = -2 * f;
+	}
+	else
+	{
+		edge->a = f * yp - (ip - p2);
+		edge->b = -f;
+	}
+}
+
+void
+GraphNodeInit(const GraphLayout *layout, GraphNode node, const GraphCode *code)
+{
+	memset(node, 0, layout->node_size);
+	node->state = GRAPH_SLOT_LIVE;
+	node->overflow = GRAPH_NONE;
+	node->norm2 = code->norm2;
+	node->scale = code->scale;
+	node->residual = code->residual;
+	node->aux = code->aux;
+	if (layout->own_bits == 8)
+		memcpy(GraphNodeOwn(layout, node), code->bytes, layout->pdim);
+	else
+		QvPackCode(code->bytes, layout->pdim, layout->own_bits,
+				   GraphNodeOwn(layout, node));
+	for (uint32 i = 0; i < layout->slots; i++)
+		GraphNodeClearEdge(layout, node, i);
+}
+
+void
+GraphNodeCode(const GraphLayout *layout, GraphNode node, GraphCode *code,
+			  uint8 *scratch)
+{
+	code->norm2 = node->norm2;
+	code->scale = node->scale;
+	code->residual = node->residual;
+	code->aux = node->aux;
+	code->bytes = GraphNodeOwn(layout, node);
+	if (layout->own_bits != 8)
+	{
+		qv_kernels.unpack_bits(code->bytes, layout->own_bits, scratch, layout->pdim);
+		code->bytes = scratch;
+	}
+	code->sum = qv_kernels.sum_u8(code->bytes, layout->pdim);
+}
+
+static uint16
+to_half(float value)
+{
+	uint16_t	half;
+
+	qv_kernels.f32_to_f16(&value, &half, 1);
+	return half;
+}
+
+static float
+from_half(uint16 half)
+{
+	float		value;
+	uint16_t	in = half;
+
+	qv_kernels.f16_to_f32(&in, &value, 1);
+	return value;
+}
+
+void
+GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot)
+{
+	GraphNodeIds(layout, node)[slot] = GRAPH_NONE;
+	GraphNodeA(layout, node)[slot] = GRAPH_EMPTY_A;
+	GraphNodeB(layout, node)[slot] = 0;
+}
+
+static void
+put_edge(const GraphLayout *layout, GraphNode node, int slot,
+		 const GraphEdge *edge)
+{
+	GraphNodeIds(layout, node)[slot] = edge->id;
+	GraphNodeA(layout, node)[slot] =
+		to_half(node->a_scale > 0 ? edge->a / node->a_scale : 0);
+	GraphNodeB(layout, node)[slot] =
+		to_half(node->b_scale > 0 ? edge->b / node->b_scale : 0);
+}
+
+void
+GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
+				  const GraphEdge *edges, const uint8 *bits, int n)
+{
+	Size		stride = layout->code_bits / 8;
+
+	Assert(n <= layout->slots);
+	node->a_scale = node->b_scale = 0;
+	for (int i = 0; i < n; i++)
+	{
+		node->a_scale = Max(node->a_scale, fabsf(edges[i].a));
+		node->b_scale = Max(node->b_scale, fabsf(edges[i].b));
+	}
+	for (int i = 0; i < layout->slots; i++)
+		if (i < n)
+			put_edge(layout, node, i, &edges[i]);
+		else
+			GraphNodeClearEdge(layout, node, i);
+	for (int first = 0; first < layout->slots; first += QV_BLOCK)
+		QvPackBlock(GraphNodeCodes(layout, node, first / QV_BLOCK),
+					layout->code_bits, bits + first * stride, stride,
+					Max(0, Min(n - first, QV_BLOCK)));
+}
+
+/* Multiply the factors in use so that a new scale fits them. */
+static void
+rescale(const GraphLayout *layout, GraphNode node, uint16 *factors,
+		float old_scale, float new_scale)
+{
+	for (uint32 i = 0; i < layout->slots; i++)
+		if (GraphNodeHasEdge(layout, node, i))
+			factors[i] = to_half(from_half(factors[i]) * old_scale / new_scale);
+}
+
+void
+GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int slot,
+				 const GraphEdge *edge, const uint8 *bits)
+{
+	GraphNodeClearEdge(layout, node, slot);
+	if (fabsf(edge->a) > node->a_scale)
+	{
+		rescale(layout, node, GraphNodeA(layout, node), node->a_scale, fabsf(edge->a));
+		node->a_scale = fabsf(edge->a);
+	}
+	if (fabsf(edge->b) > node->b_scale)
+	{
+		rescale(layout, node, GraphNodeB(layout, node), node->b_scale, fabsf(edge->b));
+		node->b_scale = fabsf(edge->b);
+	}
+	put_edge(layout, node, slot, edge);
+	QvPackSlot(GraphNodeCodes(layout, node, slot / QV_BLOCK), layout->code_bits,
+			   slot % QV_BLOCK, bits);
+}

@@ -1,0 +1,74 @@
+/*
+ * node.h
+ *		Filling node slots: own code, neighbours, factors.
+ */
+#ifndef QV_GRAPH_NODE_H
+#define QV_GRAPH_NODE_H
+
+#include "graph/format.h"
+
+/* A vector's own code outside a page: one byte a coordinate. */
+typedef struct GraphCode
+{
+	float		norm2;			/* |x|^2 */
+	float		scale;
+	float		residual;
+	float		aux;			/* <x, mean> */
+	int32		sum;			/* of the bytes */
+	const uint8 *bytes;			/* pdim */
+} GraphCode;
+
+/* What an edge costs to estimate: before it is scaled to float16. */
+typedef struct GraphEdge
+{
+	uint32		id;
+	float		a;
+	float		b;
+} GraphEdge;
+
+/* Encode a centred, rotated vector; bytes[pdim] is the caller's memory. */
+extern void GraphEncode(const GraphLayout *layout, const float *x,
+						const float *mean, GraphCode *code, uint8 *bytes);
+
+/* Squared L2 or negative inner product of two coded vectors. */
+extern float GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
+							   float mean_norm2, const GraphCode *a,
+							   const GraphCode *b);
+
+/*
+ * The code of neighbour o relative to the node p, whose decoded vector is
+ * p_decoded[pdim]: bits gets code_bits / 8 bytes.
+ */
+extern void GraphEncodeEdge(const GraphLayout *layout, GraphSpace space,
+							const GraphCode *p, const float *p_decoded,
+							const GraphCode *o, uint32 id,
+							GraphEdge *edge, uint8 *bits);
+
+/* Make a slot a live node with its own code and no neighbours. */
+extern void GraphNodeInit(const GraphLayout *layout, GraphNode node,
+						  const GraphCode *code);
+
+/* Read a node's own code; scratch[pdim] is used when codes are packed. */
+extern void GraphNodeCode(const GraphLayout *layout, GraphNode node,
+						  GraphCode *code, uint8 *scratch);
+
+/*
+ * Put edges into slots 0..n-1 and empty the others.  bits are
+ * code_bits / 8 bytes apart.
+ */
+extern void GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
+							  const GraphEdge *edges, const uint8 *bits, int n);
+
+/* Put an edge into one slot, rescaling the factors of the others if needed. */
+extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
+							 int slot, const GraphEdge *edge, const uint8 *bits);
+
+extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot);
+
+static inline bool
+GraphNodeHasEdge(const GraphLayout *layout, GraphNode node, int slot)
+{
+	return GraphNodeIds(layout, node)[slot] != GRAPH_NONE;
+}
+
+#endif							/* QV_GRAPH_NODE_H */

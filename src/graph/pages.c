@@ -1,0 +1,263 @@
+/*
+ * pages.c
+ *		Metapage, mean and entry table; see pages.h.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "graph/pages.h"
+#include "miscadmin.h"
+#include "storage/write.h"
+
+/* Frozen in each index; the same for all, so that builds repeat exactly. */
+#define ROTATION_SEED UINT64CONST(0x5175697665720001)
+
+void
+GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
+			  QvMetric metric)
+{
+	memset(meta, 0, sizeof(*meta));
+	meta->magic = GRAPH_META_MAGIC;
+	meta->version = GRAPH_META_VERSION;
+	meta->dims = dims;
+	meta->pdim = QvPaddedDim(dims);
+	meta->form = GRAPH_CODED;
+	meta->space = metric == QV_METRIC_IP ? GRAPH_SPACE_IP : GRAPH_SPACE_L2;
+	meta->metric = metric;
+	meta->m = m;
+	meta->ef_construction = ef_construction;
+	meta->seed = ROTATION_SEED;
+	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
+	meta->mean_block = InvalidBlockNumber;
+	meta->route_head = meta->route_tail = InvalidBlockNumber;
+	meta->insert_block = InvalidBlockNumber;
+	meta->value_block = InvalidBlockNumber;
+	GraphChooseCodedLayout(meta);
+}
+
+/* Add a page of that kind in a build: pinned and locked in *buf. */
+static Page
+new_build_page(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
+{
+	Page		page;
+
+	*buf = QvNewPage(index, fork);
+	page = BufferGetPage(*buf);
+	QvPageInit(page, kind);
+	MarkBufferDirty(*buf);
+	return page;
+}
+
+void
+GraphCreatePages(Relation index, ForkNumber fork, GraphMetaData *meta,
+				 const float *mean, const GraphRoutes *routes)
+{
+	Buffer		buf;
+	Page		page;
+	uint32		done = 0;
+	uint32		nblocks = routes ? routes->nblocks : 0;
+	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
+
+	/* the metapage is filled in last, when the others are known */
+	new_build_page(index, fork, QV_PAGE_META, &buf);
+	Assert(BufferGetBlockNumber(buf) == GRAPH_META_BLOCK);
+	UnlockReleaseBuffer(buf);
+
+	while (done < meta->pdim)
+	{
+		uint32		n = Min(meta->pdim - done, GRAPH_FLOATS_PER_PAGE);
+
+		page = new_build_page(index, fork, QV_PAGE_FLOATS, &buf);
+		if (done == 0)
+			meta->mean_block = BufferGetBlockNumber(buf);
+		if (mean)
+			memcpy(QvPageGetData(page), mean + done, n * sizeof(float));
+		UnlockReleaseBuffer(buf);
+		done += n;
+	}
+
+	/* always one page, so that appending finds a tail */
+	meta->route_count = 0;
+	for (uint32 i = 0; i == 0 || i < nblocks; i += per_page)
+	{
+		page = new_build_page(index, fork, QV_PAGE_ROUTES, &buf);
+		meta->route_tail = BufferGetBlockNumber(buf);
+		if (i == 0)
+			meta->route_head = meta->route_tail;
+		for (uint32 j = i; j < Min(i + per_page, nblocks); j++)
+		{
+			memcpy(QvPageGetData(page) + (Size) (j - i) * routes->block_size,
+				   GraphRoutesBlock(routes, j), routes->block_size);
+			meta->route_count += GraphRoutesBlock(routes, j)->count;
+		}
+		/* the pages of the table follow one another */
+		if (i + per_page < nblocks)
+			QvPageGetHeader(page)->next = meta->route_tail + 1;
+		UnlockReleaseBuffer(buf);
+	}
+
+	buf = ReadBufferExtended(index, fork, GRAPH_META_BLOCK, RBM_NORMAL, NULL);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+void
+GraphRewriteMeta(Relation index, const GraphMetaData *meta)
+{
+	Buffer		buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+								 BUFFER_LOCK_EXCLUSIVE);
+
+	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+void
+GraphRouteSet(GraphRouteBlock *block, int slot, uint32 id, const float *x,
+			  uint32 pdim, int route_bits)
+{
+	uint8		bits[GRAPH_MAX_ROUTE_BITS / 8];
+
+	block->ids[slot] = id;
+	block->a[slot] = qv_kernels.norm2_f32(x, pdim);
+	block->b[slot] = QvEncodeBits(x, pdim, route_bits, bits);
+	QvPackSlot(block->codes, route_bits, slot, bits);
+}
+
+/*
+ * Locks: the metapage first, then the tail page, then a new page.  Nobody
+ * locks the metapage while holding another page.
+ */
+void
+GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
+{
+	Buffer		meta_buf,
+				tail_buf,
+				new_buf = InvalidBuffer;
+	GraphMetaData *meta;
+	Page		tail;
+	QvWrite		w;
+	int			per_page;
+	uint32		last;
+	Size		block_size;
+
+	meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+						  BUFFER_LOCK_EXCLUSIVE);
+	meta = GraphPageMeta(index, BufferGetPage(meta_buf));
+	per_page = GraphRouteBlocksPerPage(meta->route_bits);
+	block_size = GraphRouteBlockSize(meta->route_bits);
+	tail_buf = QvReadPage(index, NULL, meta->route_tail, QV_PAGE_ROUTES,
+						  BUFFER_LOCK_EXCLUSIVE);
+	last = meta->route_count % (per_page * QV_BLOCK);
+
+	if (last == 0 && meta->route_count > 0)
+	{
+		/* the tail is full */
+		new_buf = QvNewPage(index, MAIN_FORKNUM);
+		QvWriteBegin(&w, index, building);
+		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+		tail = QvWriteRegister(&w, tail_buf);
+		QvPageGetHeader(tail)->next = BufferGetBlockNumber(new_buf);
+		tail = QvWriteRegisterNew(&w, new_buf, QV_PAGE_ROUTES);
+		meta->route_tail = BufferGetBlockNumber(new_buf);
+	}
+	else
+	{
+		QvWriteBegin(&w, index, building);
+		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+		tail = QvWriteRegister(&w, tail_buf);
+	}
+	{
+		GraphRouteBlock *block = (GraphRouteBlock *)
+			(QvPageGetData(tail) + last / QV_BLOCK * block_size);
+
+		GraphRouteSet(block, last % QV_BLOCK, id, x, meta->pdim, meta->route_bits);
+		block->count = last % QV_BLOCK + 1;
+	}
+	meta->route_count++;
+	QvWriteCommit(&w);
+	if (BufferIsValid(new_buf))
+		UnlockReleaseBuffer(new_buf);
+	UnlockReleaseBuffer(tail_buf);
+	UnlockReleaseBuffer(meta_buf);
+}
+
+void
+GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
+				   void *arg)
+{
+	GraphMetaData meta;
+	BlockNumber block;
+	Size		block_size;
+	int			per_page;
+	bool		changed = false;
+	QvWrite		w;
+	Buffer		buf;
+
+	GraphReadMeta(index, &meta);
+	per_page = GraphRouteBlocksPerPage(meta.route_bits);
+	block_size = GraphRouteBlockSize(meta.route_bits);
+	for (block = meta.route_head; BlockNumberIsValid(block);)
+	{
+		BlockNumber next;
+		uint32	   *old_ids = palloc(per_page * QV_BLOCK * sizeof(uint32));
+		uint32	   *new_ids = palloc(per_page * QV_BLOCK * sizeof(uint32));
+		int			n = 0,
+					at = 0;
+		bool		page_changed = false;
+
+		CHECK_FOR_INTERRUPTS();
+		buf = QvReadPage(index, NULL, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
+		for (int i = 0; i < per_page; i++)
+		{
+			GraphRouteBlock *rb = (GraphRouteBlock *)
+				(QvPageGetData(BufferGetPage(buf)) + i * block_size);
+
+			for (uint32 j = 0; j < Min(rb->count, QV_BLOCK); j++)
+				old_ids[n++] = rb->ids[j];
+		}
+		next = QvPageGetHeader(BufferGetPage(buf))->next;
+		UnlockReleaseBuffer(buf);
+
+		for (int i = 0; i < n; i++)
+		{
+			new_ids[i] = replace(arg, old_ids[i]);
+			page_changed |= new_ids[i] != old_ids[i];
+		}
+		if (page_changed)
+		{
+			buf = QvReadPage(index, NULL, block, QV_PAGE_ROUTES, BUFFER_LOCK_EXCLUSIVE);
+			QvWriteBegin(&w, index, false);
+			{
+				Page		page = QvWriteRegister(&w, buf);
+
+				for (int i = 0; i < per_page; i++)
+				{
+					GraphRouteBlock *rb = (GraphRouteBlock *)
+						(QvPageGetData(page) + i * block_size);
+
+					/* entries are only ever appended: the first n are the same */
+					for (uint32 j = 0; j < Min(rb->count, QV_BLOCK) && at < n; j++)
+						rb->ids[j] = new_ids[at++];
+				}
+			}
+			QvWriteCommit(&w);
+			UnlockReleaseBuffer(buf);
+			changed = true;
+		}
+		pfree(old_ids);
+		pfree(new_ids);
+		block = next;
+	}
+	if (changed)
+	{
+		buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+						 BUFFER_LOCK_EXCLUSIVE);
+		QvWriteBegin(&w, index, false);
+		((GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->route_version++;
+		QvWriteCommit(&w);
+		UnlockReleaseBuffer(buf);
+	}
+}

@@ -1,0 +1,196 @@
+/*
+ * scan.c
+ *		Index scans of a coded graph.
+ *
+ * A scan proposes rows in the order of their own codes' distances, with a
+ * bound on the error; exact order is the access method's business (it can
+ * read the table).
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/graph.h"
+#include "graph/store_page.h"
+#include "utils/memutils.h"
+
+/* Entry table entries that a search starts from. */
+#define SCAN_ENTRIES 8
+
+struct GraphScan
+{
+	GraphHandle *handle;
+	const QvOpclassInfo *opclass;
+	MemoryContext context;		/* of the handle and everything else */
+	MemoryContext query_context;	/* reset when the scan starts over */
+	GraphScanParams params;
+	GraphQuery	query;
+	GraphPageStore store;
+	GraphSearch search;
+	uint32		ef;				/* what the search really uses */
+	uint32		queued;			/* results that are in the heap */
+	MinHeap		heap;			/* results to return, by distance */
+	GraphCandidate current;		/* what the overflow chain belongs to */
+	uint32		overflow;		/* next slot of it, or GRAPH_NONE */
+	uint32		owner;
+	ItemPointerData *tids;		/* layout.tids_per_slot */
+};
+
+/*
+ * hnsw.ef_search promises at least pgvector's recall.  The candidates here
+ * are ordered by estimates, so a pool a little larger stands in for
+ * pgvector's exact one (measured: src/graph/README.md, "ef").
+ */
+static uint32
+pool_size(int ef)
+{
+	return ef + 8;
+}
+
+GraphScan *
+GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
+{
+	GraphScan  *scan = palloc0(sizeof(GraphScan));
+
+	scan->context = CurrentMemoryContext;
+	scan->opclass = opclass;
+	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
+												ALLOCSET_DEFAULT_SIZES);
+	scan->handle = GraphOpen(index);
+	scan->tids = palloc(scan->handle->layout.tids_per_slot * sizeof(ItemPointerData));
+	return scan;
+}
+
+int
+GraphScanDims(const GraphScan *scan)
+{
+	return scan->handle->meta.dims;
+}
+
+double
+GraphScanDistance(const GraphScan *scan, double distance)
+{
+	if (scan->opclass->metric == QV_METRIC_COSINE)
+		return distance / 2;	/* |a - b|^2 = 2 - 2 cos of unit vectors */
+	return distance + scan->query.offset;
+}
+
+/* Put the results that are not in the heap yet into it. */
+static void
+queue_results(GraphScan *scan)
+{
+	MinHeap    *heap = &scan->heap;
+	uint32		n = scan->search.nresults - scan->queued;
+
+	if (heap->count + n > heap->capacity)
+	{
+		uint32		size = Max(heap->capacity * 2, heap->count + n);
+
+		if (heap->items == NULL)
+			heap->items = MemoryContextAllocHuge(scan->query_context,
+												 size * sizeof(MinHeapItem));
+		else
+			heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
+		heap->capacity = size;
+	}
+	for (; scan->queued < scan->search.nresults; scan->queued++)
+		MinHeapPush(heap, scan->search.results[scan->queued].distance, scan->queued);
+}
+
+void
+GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params)
+{
+	GraphHandle *handle = scan->handle;
+	MemoryContext old;
+	float	   *floats,
+			   *rotated;
+
+	MemoryContextReset(scan->query_context);
+	old = MemoryContextSwitchTo(scan->query_context);
+	scan->params = *params;
+	floats = palloc0(handle->meta.dims * sizeof(float));
+	rotated = palloc(handle->meta.pdim * sizeof(float));
+	if (value)
+		scan->opclass->type->to_float(value, floats);
+	GraphRotate(handle, floats, rotated);
+	GraphQueryInit(handle, &scan->query, rotated);
+	GraphPageStoreInit(&scan->store, handle, &scan->query);
+	scan->ef = pool_size(params->ef);
+	GraphSearchInit(&scan->search, false, params->iterative);
+	GraphSearchReset(&scan->search, scan->ef);
+	memset(&scan->heap, 0, sizeof(scan->heap));
+	scan->queued = 0;
+	scan->overflow = GRAPH_NONE;
+	GraphPageStoreEnter(&scan->store, &scan->search, SCAN_ENTRIES);
+	GraphSearchRun(&scan->search, &scan->store.base);
+	queue_results(scan);
+	MemoryContextSwitchTo(old);
+}
+
+/* The next slot of the current node's chain of row pointers. */
+static void
+read_overflow(GraphScan *scan, GraphCandidate *candidate)
+{
+	const GraphLayout *layout = &scan->handle->layout;
+	Buffer		buf;
+	GraphTids	tids;
+
+	buf = QvReadPage(scan->handle->index, scan->handle->hints,
+					 GraphNodeBlock(layout, scan->overflow), QV_PAGE_NODES,
+					 BUFFER_LOCK_SHARE);
+	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+									 GraphNodeSlot(layout, scan->overflow));
+	*candidate = scan->current;
+	candidate->ntids = 0;
+	candidate->tids = scan->tids;
+	/* a chain that vacuum took apart meanwhile held only dead rows */
+	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == scan->owner)
+	{
+		candidate->ntids = Min(tids->ntids, layout->tids_per_slot);
+		memcpy(scan->tids, tids->tids, candidate->ntids * sizeof(ItemPointerData));
+		scan->overflow = tids->next;
+	}
+	else
+		scan->overflow = GRAPH_NONE;
+	UnlockReleaseBuffer(buf);
+}
+
+bool
+GraphScanNext(GraphScan *scan, GraphCandidate *candidate)
+{
+	GraphResult *result;
+
+	if (scan->overflow != GRAPH_NONE)
+	{
+		CHECK_FOR_INTERRUPTS();
+		read_overflow(scan, candidate);
+		return true;
+	}
+	if (scan->heap.count == 0)
+		return false;
+	result = &scan->search.results[MinHeapPop(&scan->heap).value];
+	candidate->distance = result->distance;
+	candidate->error = result->error;
+	candidate->ntids = result->ntids;
+	candidate->tids = result->tids;
+	scan->current = *candidate;
+	scan->overflow = result->overflow;
+	scan->owner = result->id;
+	return true;
+}
+
+bool
+GraphScanMore(GraphScan *scan)
+{
+	MemoryContext old;
+	bool		more;
+
+	if (GraphSearchMemory(&scan->search) > scan->params.max_memory)
+		return false;
+	old = MemoryContextSwitchTo(scan->query_context);
+	more = GraphSearchResume(&scan->search, &scan->store.base, scan->ef);
+	if (more)
+		queue_results(scan);
+	MemoryContextSwitchTo(old);
+	return more;
+}

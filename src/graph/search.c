@@ -1,0 +1,140 @@
+/*
+ * search.c
+ *		Best-first search; see search.h.
+ */
+#include "postgres.h"
+
+#include "graph/search.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#define INITIAL_SEEN 4096
+#define INITIAL_RESULTS 256
+
+void
+GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
+{
+	memset(s, 0, sizeof(*s));
+	s->context = CurrentMemoryContext;
+	s->offer_once = offer_once;
+	s->keep_discarded = keep_discarded;
+	IdSetInit(&s->seen, palloc(IdSetBytes(INITIAL_SEEN)), INITIAL_SEEN);
+}
+
+void
+GraphSearchReset(GraphSearch *s, uint32 ef)
+{
+	if (s->pool.items == NULL || ef > s->pool.capacity)
+	{
+		if (s->pool.items)
+			pfree(s->pool.items);
+		s->pool.items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
+	}
+	PoolReset(&s->pool, s->pool.items, ef);
+	IdSetClear(&s->seen);
+	s->nresults = 0;
+	s->discarded.count = 0;
+	s->hops = 0;
+}
+
+void
+GraphSearchGrowSeen(GraphSearch *s)
+{
+	uint32		capacity = (s->seen.mask + 1) * 2;
+	IdSetEntry *old = s->seen.entries;
+
+	IdSetMove(&s->seen,
+			  MemoryContextAllocHuge(s->context, IdSetBytes(capacity)), capacity);
+	pfree(old);
+}
+
+void
+GraphSearchGrowResults(GraphSearch *s)
+{
+	uint32		size = s->max_results ? s->max_results * 2 : INITIAL_RESULTS;
+
+	if (s->results == NULL)
+		s->results = MemoryContextAlloc(s->context, size * sizeof(GraphResult));
+	else
+		s->results = repalloc_huge(s->results, size * sizeof(GraphResult));
+	s->max_results = size;
+}
+
+void
+GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
+{
+	MinHeap    *heap = &s->discarded;
+
+	if (heap->count == heap->capacity)
+	{
+		uint32		size = heap->capacity ? heap->capacity * 2 : INITIAL_RESULTS;
+
+		if (heap->items == NULL)
+			heap->items = MemoryContextAlloc(s->context, size * sizeof(MinHeapItem));
+		else
+			heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
+		heap->capacity = size;
+	}
+	MinHeapPush(heap, distance, id);
+}
+
+Size
+GraphSearchMemory(const GraphSearch *s)
+{
+	return s->max_results * sizeof(GraphResult) +
+		s->discarded.capacity * sizeof(MinHeapItem) +
+		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
+}
+
+void
+GraphSearchRun(GraphSearch *s, GraphStore *store)
+{
+	while (PoolHasNext(&s->pool))
+	{
+		Candidate	next = PoolPop(&s->pool);
+
+		if (!s->offer_once)
+		{
+			if (unlikely(IdSetFull(&s->seen)))
+				GraphSearchGrowSeen(s);
+			if (!IdSetAdd(&s->seen, next.id))
+				continue;
+		}
+		CHECK_FOR_INTERRUPTS();
+		s->hops++;
+		store->expand(store, s, next.id);
+		if (store->prefetch && PoolHasNext(&s->pool))
+			store->prefetch(store, s->pool.items[s->pool.cursor].id);
+	}
+}
+
+bool
+GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
+{
+	Candidate  *items = s->pool.items;
+	uint32		before = s->nresults;
+
+	Assert(s->keep_discarded);
+	if (ef > s->pool.capacity)
+	{
+		pfree(items);
+		items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
+	}
+	do
+	{
+		PoolReset(&s->pool, items, ef);
+		while (s->discarded.count > 0 && s->pool.count < ef)
+		{
+			MinHeapItem item = MinHeapPop(&s->discarded);
+
+			/* offered again under a better estimate, and expanded since */
+			if (!s->offer_once && IdSetHas(&s->seen, item.value))
+				continue;
+			PoolInsert(&s->pool, item.key, item.value, NULL);
+		}
+		if (s->pool.count == 0)
+			return false;
+		GraphSearchRun(s, store);
+	} while (s->nresults == before);
+	return true;
+}

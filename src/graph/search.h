@@ -1,0 +1,124 @@
+/*
+ * search.h
+ *		Best-first search over a graph store, in the manner of HNSW's base
+ *		layer: expand the nearest waiting candidate until the ef nearest known
+ *		are all expanded.
+ */
+#ifndef QV_GRAPH_SEARCH_H
+#define QV_GRAPH_SEARCH_H
+
+#include "graph/format.h"
+#include "lib/idset.h"
+#include "lib/minheap.h"
+#include "lib/pool.h"
+
+/* A node that was expanded: what the store knows of it for good. */
+typedef struct GraphResult
+{
+	float		distance;		/* by its own code, or exact */
+	float		error;			/* the true distance differs at most by this */
+	uint32		id;
+	uint32		overflow;		/* slot with more row pointers, or GRAPH_NONE */
+	uint8		ntids;
+	bool		live;			/* false: a way-point, not a result */
+	ItemPointerData tids[GRAPH_INLINE_TIDS];
+} GraphResult;
+
+typedef struct GraphSearch GraphSearch;
+
+/* The nodes as the search sees them: pages (store_page.c) or a build's memory. */
+typedef struct GraphStore GraphStore;
+struct GraphStore
+{
+	/*
+	 * Score node id, record it by GraphSearchResult() if it is to be kept, and
+	 * offer its neighbours by GraphSearchOffer().
+	 */
+	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id);
+
+	/* Say that node id will probably be expanded next.  May be NULL. */
+	void		(*prefetch) (GraphStore *store, uint32 id);
+};
+
+struct GraphSearch
+{
+	MemoryContext context;		/* of everything below */
+	Pool		pool;
+	IdSet		seen;
+
+	/*
+	 * Exact stores offer each node once (seen when offered).  Estimates differ
+	 * from one neighbour to another, so there a node may be offered again
+	 * until it is expanded (seen when expanded), and its best estimate counts.
+	 */
+	bool		offer_once;
+
+	/* Expanded nodes, in the order of expansion. */
+	GraphResult *results;
+	uint32		nresults;
+	uint32		max_results;
+
+	/* Candidates that did not fit into the pool, for GraphSearchResume(). */
+	bool		keep_discarded;
+	MinHeap		discarded;
+
+	uint64		hops;			/* nodes expanded since GraphSearchInit() */
+};
+
+/* offer_once: see above.  keep_discarded: GraphSearchResume() will be used. */
+extern void GraphSearchInit(GraphSearch *s, bool offer_once,
+							bool keep_discarded);
+
+/* Forget everything and size the pool; memory is kept. */
+extern void GraphSearchReset(GraphSearch *s, uint32 ef);
+
+/* Search from the candidates offered so far.  Answers Ctrl-C. */
+extern void GraphSearchRun(GraphSearch *s, GraphStore *store);
+
+/*
+ * Go on with the ef nearest candidates that were discarded; results are
+ * appended.  Returns false when there are none.
+ */
+extern bool GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef);
+
+extern Size GraphSearchMemory(const GraphSearch *s);
+
+extern void GraphSearchGrowSeen(GraphSearch *s);
+extern void GraphSearchDiscard(GraphSearch *s, float distance, uint32 id);
+extern void GraphSearchGrowResults(GraphSearch *s);
+
+static inline GraphResult *
+GraphSearchResult(GraphSearch *s)
+{
+	if (unlikely(s->nresults == s->max_results))
+		GraphSearchGrowResults(s);
+	return &s->results[s->nresults++];
+}
+
+static inline void
+GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
+{
+	Candidate	dropped;
+
+	if (s->offer_once)
+	{
+		if (unlikely(IdSetFull(&s->seen)))
+			GraphSearchGrowSeen(s);
+		if (!IdSetAdd(&s->seen, id))
+			return;
+	}
+	else if (IdSetHas(&s->seen, id))
+		return;
+	if (!s->keep_discarded)
+	{
+		PoolInsert(&s->pool, distance, id, NULL);
+		return;
+	}
+	dropped.id = GRAPH_NONE;
+	if (!PoolInsert(&s->pool, distance, id, &dropped))
+		GraphSearchDiscard(s, distance, id);
+	else if (dropped.id != GRAPH_NONE && !(dropped.id & POOL_EXPANDED))
+		GraphSearchDiscard(s, dropped.distance, dropped.id);
+}
+
+#endif							/* QV_GRAPH_SEARCH_H */

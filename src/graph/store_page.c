@@ -1,0 +1,161 @@
+/*
+ * store_page.c
+ *		Expanding nodes of a coded graph on their pages.
+ *
+ * One page access scores a node by its own code and estimates all its
+ * neighbours from the codes beside it (arXiv 2411.12229, section 3).
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/store_page.h"
+
+/*
+ * Bytes to ask for ahead: the node's head, ids and factors and the start of
+ * its code.  The hardware prefetcher follows from there.
+ */
+#define PREFETCH_BYTES 640
+
+Buffer
+GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
+{
+	const GraphLayout *layout = &handle->layout;
+	Buffer		buf;
+
+	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, id),
+					 QV_PAGE_NODES, lockmode);
+	*node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, id));
+	if ((*node)->state != GRAPH_SLOT_LIVE && (*node)->state != GRAPH_SLOT_DELETED)
+		*node = NULL;
+	return buf;
+}
+
+static void
+offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
+				float distance, float ip)
+{
+	const GraphLayout *layout = &store->handle->layout;
+	const GraphQuery *query = store->query;
+	const uint32 *ids = GraphNodeIds(layout, node);
+	QvEstimateParams params;
+	float		est[QV_BLOCK];
+
+	params.base = distance;
+	params.a_scale = node->a_scale;
+	params.b_scale = node->b_scale;
+	params.lut_scale = query->q.lut_scale;
+	params.lut_bias = query->node_bias;
+
+	/*
+	 * Inner product: <r, q> is known exactly along x, so only the rest of q is
+	 * estimated; a holds what to add per unit of <x, q> / |x|^2
+	 * (src/graph/README.md, "Factors").
+	 */
+	if (query->space == GRAPH_SPACE_IP)
+		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
+
+	for (uint32 first = 0; first < layout->slots; first += QV_BLOCK)
+	{
+		uint32		mask;
+
+		params.a = GraphNodeA(layout, node) + first;
+		params.b = GraphNodeB(layout, node) + first;
+		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
+											query->q.lut, layout->code_bits / 4,
+											&params,
+											search->keep_discarded ? INFINITY :
+											PoolThreshold(&search->pool), est);
+		while (mask)
+		{
+			int			j = __builtin_ctz(mask);
+			uint32		id = ids[first + j];
+
+			mask &= mask - 1;
+			if (likely(id <= POOL_MAX_ID))
+				GraphSearchOffer(search, est[j], id);
+		}
+	}
+}
+
+static void
+expand(GraphStore *base, GraphSearch *search, uint32 id)
+{
+	GraphPageStore *store = (GraphPageStore *) base;
+	const GraphLayout *layout = &store->handle->layout;
+	const uint8 *code;
+	GraphResult *result;
+	Buffer		buf;
+	GraphNode	node;
+	float		ip,
+				distance;
+
+	/* room first: nothing may fail while the page is locked */
+	result = GraphSearchResult(search);
+	buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
+	if (node == NULL)
+	{
+		/* freed since the edge was read */
+		UnlockReleaseBuffer(buf);
+		search->nresults--;
+		return;
+	}
+	code = GraphNodeOwn(layout, node);
+	if (layout->own_bits != 8)
+	{
+		qv_kernels.unpack_bits(code, layout->own_bits, store->unpacked, layout->pdim);
+		code = store->unpacked;
+	}
+	ip = QvCodeIp(&store->query->q, code, layout->own_bits, node->scale);
+	distance = GraphQueryDistance(store->query, ip, node->norm2);
+
+	result->distance = distance;
+	result->error = GraphQueryError(store->query, node->norm2, node->residual);
+	result->id = id;
+	result->overflow = node->overflow;
+	result->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
+	result->live = node->state == GRAPH_SLOT_LIVE;
+	memcpy(result->tids, node->tids, sizeof(result->tids));
+	if (store->visit && result->live)
+		store->visit(store->visit_arg, id, distance, node, code);
+
+	offer_neighbors(store, search, node, distance, ip);
+	UnlockReleaseBuffer(buf);
+	if (!result->live)
+		search->nresults--;
+}
+
+static void
+prefetch(GraphStore *base, uint32 id)
+{
+	GraphPageStore *store = (GraphPageStore *) base;
+	const GraphLayout *layout = &store->handle->layout;
+
+	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
+				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size,
+				   Min(PREFETCH_BYTES, layout->node_size));
+}
+
+void
+GraphPageStoreInit(GraphPageStore *store, GraphHandle *handle,
+				   const GraphQuery *query)
+{
+	memset(store, 0, sizeof(*store));
+	store->base.expand = expand;
+	store->base.prefetch = prefetch;
+	store->handle = handle;
+	store->query = query;
+	if (handle->layout.own_bits != 8)
+		store->unpacked = palloc(handle->layout.pdim);
+}
+
+void
+GraphPageStoreEnter(GraphPageStore *store, GraphSearch *search, int n)
+{
+	Candidate  *entries = palloc(n * sizeof(Candidate));
+	int			found = GraphRouteQuery(store->handle, store->query, entries, n);
+
+	for (int i = 0; i < found; i++)
+		GraphSearchOffer(search, entries[i].distance, entries[i].id);
+	pfree(entries);
+}

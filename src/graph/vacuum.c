@@ -1,0 +1,593 @@
+/*
+ * vacuum.c
+ *		Removing dead rows from a graph.
+ *
+ *	1. Read every page: drop dead row pointers; a node without rows becomes
+ *	   DELETED (still a way-point).
+ *	2. If there are deleted nodes: wait for the inserts that may have chosen
+ *	   one, then read every page again, removing edges to them; nodes that
+ *	   lost much are repaired by a search of their own.
+ *	3. Entries of the entry table move to live nodes, the slots become FREE
+ *	   and their pages go to the free space map.
+ *
+ * Locks and the reasons why scans need none against this: src/graph/README.md.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "compat.h"
+#include "graph/graph.h"
+#include "graph/insert.h"
+#include "graph/pages.h"
+#include "miscadmin.h"
+#include "storage/indexfsm.h"
+#include "storage/lmgr.h"
+#include "storage/write.h"
+#include "utils/memutils.h"
+
+/*
+ * A node that has fewer than this share of its slots in use after losing a
+ * neighbour looks for new ones.
+ */
+#define REPAIR_BELOW 0.75
+
+typedef struct NumberList
+{
+	uint32	   *items;
+	uint32		count;
+	uint32		capacity;
+} NumberList;
+
+typedef struct GraphVacuum
+{
+	IndexVacuumInfo *info;
+	Relation	index;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	GraphHandle *handle;
+	MemoryContext row_context;
+	BlockNumber nblocks;
+	uint8	   *deleted;		/* bitmap by node number */
+	uint32		ndeleted;
+	double		live_nodes;
+	NumberList	owners;			/* nodes whose chain of rows has an empty slot */
+	NumberList	empties;		/* those slots */
+	NumberList	repairs;
+} GraphVacuum;
+
+static void
+number_add(NumberList *list, uint32 number)
+{
+	if (list->count == list->capacity)
+	{
+		uint32		size = list->capacity ? list->capacity * 2 : 1024;
+
+		list->items = list->items ?
+			repalloc_huge(list->items, size * sizeof(uint32)) :
+			palloc(size * sizeof(uint32));
+		list->capacity = size;
+	}
+	list->items[list->count++] = number;
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	uint32		x = *(const uint32 *) a,
+				y = *(const uint32 *) b;
+
+	return (x > y) - (x < y);
+}
+
+static inline bool
+is_deleted(const GraphVacuum *v, uint32 number)
+{
+	return number / v->handle->layout.per_page < v->nblocks &&
+		(v->deleted[number / 8] & (1 << (number % 8))) != 0;
+}
+
+static void
+set_deleted(GraphVacuum *v, uint32 number)
+{
+	v->deleted[number / 8] |= 1 << (number % 8);
+	v->ndeleted++;
+}
+
+/* Pin and lock a block; InvalidBuffer when it holds no nodes. */
+static Buffer
+lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
+{
+	Buffer		buf;
+	Page		page;
+
+	QvVacuumDelayPoint();
+	buf = ReadBufferExtended(v->index, MAIN_FORKNUM, block, RBM_NORMAL,
+							 v->info->strategy);
+	LockBuffer(buf, lockmode);
+	page = BufferGetPage(buf);
+	/* a page added just before a crash was never initialised */
+	if (PageIsNew(page) || (QvPageGetHeader(page)->magic == QV_PAGE_MAGIC &&
+							QvPageGetHeader(page)->kind != QV_PAGE_NODES))
+	{
+		UnlockReleaseBuffer(buf);
+		return InvalidBuffer;
+	}
+	QvPageCheck(v->index, block, page, QV_PAGE_NODES);
+	return buf;
+}
+
+/* ---- pass 1: rows ---- */
+
+/* Drop dead rows of an array in place (keep: only count).  Returns how many. */
+static int
+drop_dead(GraphVacuum *v, ItemPointer tids, int n, bool apply)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (!v->callback(&tids[i], v->callback_state))
+		{
+			if (apply && kept != i)
+				tids[kept] = tids[i];
+			kept++;
+		}
+	return n - kept;
+}
+
+static void
+remove_rows(GraphVacuum *v, BlockNumber block)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
+	Page		page;
+	QvWrite		w;
+	int			dead = 0;
+	bool		again;
+
+	if (!BufferIsValid(buf))
+		return;
+	page = BufferGetPage(buf);
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		GraphTids	tids = (GraphTids) node;
+
+		if (node->state == GRAPH_SLOT_LIVE)
+			dead += drop_dead(v, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS), false);
+		else if (node->state == GRAPH_SLOT_TIDS)
+			dead += drop_dead(v, tids->tids, Min(tids->ntids, layout->tids_per_slot), false);
+	}
+	again = dead > 0;
+	if (again)
+	{
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		QvWriteBegin(&w, v->index, false);
+		page = QvWriteRegister(&w, buf);
+	}
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		GraphTids	tids = (GraphTids) node;
+		uint32		number = GraphNodeNumber(layout, block, slot);
+		int			n;
+
+		if (node->state == GRAPH_SLOT_LIVE)
+		{
+			if (again)
+			{
+				n = drop_dead(v, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS), true);
+				node->ntids -= n;
+				v->stats->tuples_removed += n;
+			}
+			v->stats->num_index_tuples += node->ntids;
+			if (node->ntids > 0)
+				v->live_nodes++;
+			else if (node->overflow != GRAPH_NONE)
+			{
+				v->live_nodes++;
+				number_add(&v->owners, number);
+			}
+			else if (again)
+				node->state = GRAPH_SLOT_DELETED;
+		}
+		else if (node->state == GRAPH_SLOT_TIDS)
+		{
+			if (again)
+			{
+				n = drop_dead(v, tids->tids, Min(tids->ntids, layout->tids_per_slot), true);
+				tids->ntids -= n;
+				v->stats->tuples_removed += n;
+			}
+			v->stats->num_index_tuples += tids->ntids;
+			if (tids->ntids == 0)
+			{
+				number_add(&v->owners, tids->owner);
+				number_add(&v->empties, number);
+			}
+		}
+		if (node->state == GRAPH_SLOT_DELETED)
+			set_deleted(v, number);
+	}
+	if (again)
+		QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+}
+
+/* Slots of row pointers, looked at or changed alone. */
+static GraphTids
+lock_tids(GraphVacuum *v, uint32 number, int lockmode, Buffer *buf)
+{
+	const GraphLayout *layout = &v->handle->layout;
+
+	*buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, number),
+					  QV_PAGE_NODES, lockmode);
+	return (GraphTids) GraphPageNode(layout, BufferGetPage(*buf),
+									 GraphNodeSlot(layout, number));
+}
+
+/*
+ * Take the empty slots out of a node's chain, and delete the node when nothing
+ * is left.  Inserts are kept out meanwhile: they add to chains.
+ */
+static void
+clean_chain(GraphVacuum *v, uint32 owner)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	uint32		previous = GRAPH_NONE,
+				next;
+	GraphNode	node;
+	Buffer		buf;
+	QvWrite		w;
+	Page		page;
+
+	LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	buf = GraphLockNode(v->handle, owner, BUFFER_LOCK_SHARE, &node);
+	next = node ? node->overflow : GRAPH_NONE;
+	UnlockReleaseBuffer(buf);
+	while (node != NULL && next != GRAPH_NONE)
+	{
+		GraphTids	tids = lock_tids(v, next, BUFFER_LOCK_SHARE, &buf);
+		uint32		after = tids->next;
+		bool		empty = tids->ntids == 0;
+		bool		ours = tids->state == GRAPH_SLOT_TIDS && tids->owner == owner;
+
+		UnlockReleaseBuffer(buf);
+		if (!ours)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (empty)
+		{
+			uint32		at = previous == GRAPH_NONE ? owner : previous;
+
+			buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, at),
+							 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+			QvWriteBegin(&w, v->index, false);
+			page = QvWriteRegister(&w, buf);
+			if (previous == GRAPH_NONE)
+				GraphPageNode(layout, page, GraphNodeSlot(layout, at))->overflow = after;
+			else
+				((GraphTids) GraphPageNode(layout, page, GraphNodeSlot(layout, at)))->next = after;
+			QvWriteCommit(&w);
+			UnlockReleaseBuffer(buf);
+		}
+		else
+			previous = next;
+		next = after;
+	}
+	if (node != NULL)
+	{
+		buf = GraphLockNode(v->handle, owner, BUFFER_LOCK_EXCLUSIVE, &node);
+		if (node != NULL && node->state == GRAPH_SLOT_LIVE &&
+			node->ntids == 0 && node->overflow == GRAPH_NONE)
+		{
+			QvWriteBegin(&w, v->index, false);
+			page = QvWriteRegister(&w, buf);
+			GraphPageNode(layout, page, GraphNodeSlot(layout, owner))->state = GRAPH_SLOT_DELETED;
+			QvWriteCommit(&w);
+			set_deleted(v, owner);
+			v->live_nodes--;
+		}
+		UnlockReleaseBuffer(buf);
+	}
+	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+}
+
+/* Make a slot free, unless it turned out to be in use. */
+static void
+free_slot(GraphVacuum *v, uint32 number, uint8 state)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	BlockNumber block = GraphNodeBlock(layout, number);
+	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_EXCLUSIVE);
+	GraphNode	node;
+	QvWrite		w;
+
+	if (!BufferIsValid(buf))
+		return;
+	node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, number));
+	if (node->state == state &&
+		(state != GRAPH_SLOT_TIDS || ((GraphTids) node)->ntids == 0))
+	{
+		QvWriteBegin(&w, v->index, false);
+		node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, number));
+		memset(node, 0, layout->node_size);
+		QvWriteCommit(&w);
+		RecordFreeIndexPage(v->index, block);
+	}
+	UnlockReleaseBuffer(buf);
+}
+
+static void
+clean_chains(GraphVacuum *v)
+{
+	uint32		last = GRAPH_NONE;
+
+	if (v->owners.count == 0)
+		return;
+	qsort(v->owners.items, v->owners.count, sizeof(uint32), compare_numbers);
+	for (uint32 i = 0; i < v->owners.count; i++)
+	{
+		if (v->owners.items[i] != last)
+			clean_chain(v, v->owners.items[i]);
+		last = v->owners.items[i];
+	}
+	for (uint32 i = 0; i < v->empties.count; i++)
+		free_slot(v, v->empties.items[i], GRAPH_SLOT_TIDS);
+}
+
+/* ---- pass 2: edges ---- */
+
+static void
+remove_edges(GraphVacuum *v, BlockNumber block)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
+	Page		page;
+	QvWrite		w;
+	bool		found = false;
+
+	if (!BufferIsValid(buf))
+		return;
+	page = BufferGetPage(buf);
+	for (uint32 slot = 0; slot < layout->per_page && !found; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		const uint32 *ids = GraphNodeIds(layout, node);
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		for (uint32 i = 0; i < layout->slots && !found; i++)
+			found = ids[i] != GRAPH_NONE && is_deleted(v, ids[i]);
+	}
+	if (!found)
+	{
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	QvWriteBegin(&w, v->index, false);
+	page = QvWriteRegister(&w, buf);
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		const uint32 *ids = GraphNodeIds(layout, node);
+		uint32		used = 0,
+					lost = 0;
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		for (uint32 i = 0; i < layout->slots; i++)
+		{
+			if (ids[i] == GRAPH_NONE)
+				continue;
+			if (is_deleted(v, ids[i]))
+			{
+				GraphNodeClearEdge(layout, node, i);
+				lost++;
+			}
+			else
+				used++;
+		}
+		if (lost > 0 && used < layout->slots * REPAIR_BELOW)
+			number_add(&v->repairs, GraphNodeNumber(layout, block, slot));
+	}
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+}
+
+/*
+ * Search around a node's own vector.  Returns false when the node is gone.
+ * Fills code (its bytes palloc'd) and query.
+ */
+static bool
+search_around(GraphVacuum *v, uint32 id, GraphNeighborhood *nb,
+			  GraphCode *code, GraphQuery *query)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	uint8	   *bytes = palloc(layout->pdim);
+	float	   *rotated = palloc(layout->pdim * sizeof(float));
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_SHARE, &node);
+
+	if (node != NULL)
+	{
+		GraphNodeCode(layout, node, code, bytes);
+		if (code->bytes != bytes)
+			memcpy(bytes, code->bytes, layout->pdim);
+		code->bytes = bytes;
+	}
+	UnlockReleaseBuffer(buf);
+	if (node == NULL)
+		return false;
+	qv_kernels.decode_u8(bytes, code->scale, QvCodeOffset(layout->own_bits),
+						 rotated, layout->pdim);
+	for (uint32 i = 0; i < layout->pdim; i++)
+		rotated[i] += v->handle->mean[i];
+	GraphQueryInit(v->handle, query, rotated);
+	GraphNeighborhoodInit(nb, v->handle, 2 * v->handle->meta.ef_construction);
+	nb->exclude = id;
+	GraphFindNeighborhood(nb, query, v->handle->meta.ef_construction, id);
+	return true;
+}
+
+/* Fill a node's empty slots with neighbours found by a search. */
+static void
+repair(GraphVacuum *v, uint32 id)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	Size		stride = layout->code_bits / 8;
+	MemoryContext old;
+	GraphNeighborhood nb;
+	GraphQuery	query;
+	GraphCode	code;
+	GraphEdge	edges[GRAPH_MAX_SLOTS];
+	uint8	   *bits;
+	int			n,
+				next = 0;
+	GraphNode	node;
+	Buffer		buf;
+	QvWrite		w;
+
+	QvVacuumDelayPoint();
+	MemoryContextReset(v->row_context);
+	old = MemoryContextSwitchTo(v->row_context);
+	if (search_around(v, id, &nb, &code, &query))
+	{
+		bits = palloc(layout->slots * stride);
+		for (uint32 i = 0; i < nb.count; i++)
+			nb.candidates[i].distance += query.offset;
+		n = GraphChooseNeighbors(&nb, layout->slots);
+		GraphEncodeNeighbors(&nb, &code, n, edges, bits);
+		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+		if (node != NULL && node->state == GRAPH_SLOT_LIVE)
+		{
+			QvWriteBegin(&w, v->index, false);
+			node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, id));
+			for (uint32 slot = 0; slot < layout->slots; slot++)
+			{
+				const uint32 *ids = GraphNodeIds(layout, node);
+				bool		there = true;
+
+				if (GraphNodeHasEdge(layout, node, slot))
+					continue;
+				while (there && next < n)
+				{
+					there = false;
+					for (uint32 i = 0; i < layout->slots; i++)
+						there |= ids[i] == edges[next].id;
+					if (there)
+						next++;
+				}
+				if (next == n)
+					break;
+				GraphNodeSetEdge(layout, node, slot, &edges[next], bits + next * stride);
+				next++;
+			}
+			QvWriteCommit(&w);
+		}
+		UnlockReleaseBuffer(buf);
+		GraphLinkAllBack(&nb, &query, n, id, &code, false);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* A live node near a deleted one that the entry table leads to. */
+static uint32
+replace_entry(void *arg, uint32 id)
+{
+	GraphVacuum *v = arg;
+	MemoryContext old;
+	GraphNeighborhood nb;
+	GraphQuery	query;
+	GraphCode	code;
+	uint32		to = id;
+
+	if (!is_deleted(v, id))
+		return id;
+	MemoryContextReset(v->row_context);
+	old = MemoryContextSwitchTo(v->row_context);
+	if (search_around(v, id, &nb, &code, &query) && nb.count > 0)
+		to = nb.ids[nb.candidates[0].id];
+	MemoryContextSwitchTo(old);
+	return to;
+}
+
+IndexBulkDeleteResult *
+GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				IndexBulkDeleteCallback callback, void *callback_state,
+				const QvOpclassInfo *opclass)
+{
+	GraphVacuum v = {0};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	QvWrite		w;
+	Buffer		buf;
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	stats->num_index_tuples = 0;
+	old = MemoryContextSwitchTo(context);
+	v.info = info;
+	v.index = info->index;
+	v.stats = stats;
+	v.callback = callback;
+	v.callback_state = callback_state;
+	v.handle = GraphOpen(info->index);
+	v.row_context = AllocSetContextCreate(context, "quiver vacuum row",
+										  ALLOCSET_DEFAULT_SIZES);
+	v.nblocks = RelationGetNumberOfBlocks(info->index);
+	v.deleted = MemoryContextAllocExtended(context,
+										   (Size) v.nblocks * v.handle->layout.per_page / 8 + 8,
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+	for (BlockNumber block = 1; block < v.nblocks; block++)
+		remove_rows(&v, block);
+	clean_chains(&v);
+	if (v.ndeleted > 0)
+	{
+		/* inserts that began before their neighbours were deleted */
+		LockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+		UnlockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+
+		/* pages added since have no edges to deleted nodes */
+		v.nblocks = Min(v.nblocks, RelationGetNumberOfBlocks(info->index));
+		for (BlockNumber block = 1; block < RelationGetNumberOfBlocks(info->index); block++)
+			remove_edges(&v, block);
+		for (uint32 i = 0; i < v.repairs.count; i++)
+			repair(&v, v.repairs.items[i]);
+		GraphReplaceRoutes(v.index, replace_entry, &v);
+		for (uint32 number = 0; number < v.nblocks * v.handle->layout.per_page; number++)
+			if (is_deleted(&v, number))
+				free_slot(&v, number, GRAPH_SLOT_DELETED);
+	}
+
+	buf = QvReadPage(v.index, NULL, GRAPH_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+	QvWriteBegin(&w, v.index, false);
+	{
+		GraphMetaData *meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf));
+
+		meta->live_nodes = v.live_nodes;
+		meta->tuples = stats->num_index_tuples;
+	}
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return stats;
+}
+
+IndexBulkDeleteResult *
+GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	/* nothing was deleted: nothing changed */
+	if (info->analyze_only || stats == NULL)
+		return stats;
+	IndexFreeSpaceMapVacuum(info->index);
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	return stats;
+}
