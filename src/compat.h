@@ -90,6 +90,16 @@ QvExtendRelation(Relation rel, ForkNumber fork)
 #define QV_AM_HAS_CONSISTENT_FLAGS 1
 #endif
 
+/* Object ownership checks became one function in 16. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/acl.h"
+#include "catalog/pg_class.h"
+#define QvIsIndexOwner(oid, user) object_ownercheck(RelationRelationId, oid, user)
+#else
+#include "utils/acl.h"
+#define QvIsIndexOwner(oid, user) pg_class_ownercheck(oid, user)
+#endif
+
 /* The IndexScan counter of 18. */
 #if PG_VERSION_NUM >= 180000
 #define QvCountIndexSearch(scan) \

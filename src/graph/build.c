@@ -19,6 +19,7 @@
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "cluster/kmeans.h"
+#include "commands/defrem.h"
 #include "commands/progress.h"
 #include "compat.h"
 #include "graph/graph.h"

@@ -80,7 +80,7 @@ typedef struct GraphMetaData
 	double		tuples;			/* heap rows, likewise */
 } GraphMetaData;
 
-StaticAssertDecl(sizeof(GraphMetaData) == 112, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 104, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */

@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "graph/store_page.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 /* Entry table entries that a search starts from. */

@@ -34,6 +34,7 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 	IdSetClear(&s->seen);
 	s->nresults = 0;
 	s->discarded.count = 0;
+	s->ndiscarded = 0;
 	s->hops = 0;
 }
 
@@ -61,21 +62,16 @@ GraphSearchGrowResults(GraphSearch *s)
 }
 
 void
-GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
+GraphSearchGrowDiscarded(GraphSearch *s)
 {
 	MinHeap    *heap = &s->discarded;
+	uint32		size = heap->capacity ? heap->capacity * 2 : 4 * INITIAL_RESULTS;
 
-	if (heap->count == heap->capacity)
-	{
-		uint32		size = heap->capacity ? heap->capacity * 2 : INITIAL_RESULTS;
-
-		if (heap->items == NULL)
-			heap->items = MemoryContextAlloc(s->context, size * sizeof(MinHeapItem));
-		else
-			heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
-		heap->capacity = size;
-	}
-	MinHeapPush(heap, distance, id);
+	if (heap->items == NULL)
+		heap->items = MemoryContextAlloc(s->context, size * sizeof(MinHeapItem));
+	else
+		heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
+	heap->capacity = size;
 }
 
 Size
@@ -122,6 +118,13 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 	}
 	do
 	{
+		/* those appended since the last time join the heap */
+		while (s->discarded.count < s->ndiscarded)
+		{
+			MinHeapItem item = s->discarded.items[s->discarded.count];
+
+			MinHeapPush(&s->discarded, item.key, item.value);
+		}
 		PoolReset(&s->pool, items, ef);
 		while (s->discarded.count > 0 && s->pool.count < ef)
 		{
@@ -132,6 +135,7 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 				continue;
 			PoolInsert(&s->pool, item.key, item.value, NULL);
 		}
+		s->ndiscarded = s->discarded.count;
 		if (s->pool.count == 0)
 			return false;
 		GraphSearchRun(s, store);

@@ -58,9 +58,14 @@ struct GraphSearch
 	uint32		nresults;
 	uint32		max_results;
 
-	/* Candidates that did not fit into the pool, for GraphSearchResume(). */
+	/*
+	 * Candidates that did not fit into the pool, for GraphSearchResume(): the
+	 * first discarded.count are a heap, the rest of the ndiscarded were
+	 * appended since (most queries never resume).
+	 */
 	bool		keep_discarded;
 	MinHeap		discarded;
+	uint32		ndiscarded;
 
 	uint64		hops;			/* nodes expanded since GraphSearchInit() */
 };
@@ -84,7 +89,7 @@ extern bool GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef);
 extern Size GraphSearchMemory(const GraphSearch *s);
 
 extern void GraphSearchGrowSeen(GraphSearch *s);
-extern void GraphSearchDiscard(GraphSearch *s, float distance, uint32 id);
+extern void GraphSearchGrowDiscarded(GraphSearch *s);
 extern void GraphSearchGrowResults(GraphSearch *s);
 
 static inline GraphResult *
@@ -93,6 +98,16 @@ GraphSearchResult(GraphSearch *s)
 	if (unlikely(s->nresults == s->max_results))
 		GraphSearchGrowResults(s);
 	return &s->results[s->nresults++];
+}
+
+static inline void
+GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
+{
+	if (unlikely(s->ndiscarded == s->discarded.capacity))
+		GraphSearchGrowDiscarded(s);
+	s->discarded.items[s->ndiscarded].key = distance;
+	s->discarded.items[s->ndiscarded].value = id;
+	s->ndiscarded++;
 }
 
 static inline void

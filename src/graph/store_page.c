@@ -63,9 +63,11 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 		params.b = GraphNodeB(layout, node) + first;
 		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
 											query->q.lut, layout->code_bits / 4,
-											&params,
-											search->keep_discarded ? INFINITY :
-											PoolThreshold(&search->pool), est);
+											&params, PoolThreshold(&search->pool), est);
+		if (search->keep_discarded)
+			for (int j = 0; j < QV_BLOCK; j++)
+				if (!(mask & (UINT32_C(1) << j)) && ids[first + j] <= POOL_MAX_ID)
+					GraphSearchDiscard(search, est[j], ids[first + j]);
 		while (mask)
 		{
 			int			j = __builtin_ctz(mask);

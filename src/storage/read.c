@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "pgstat.h"
 #include "storage/read.h"
 #include "utils/memutils.h"
 

@@ -1,0 +1,32 @@
+/*
+ * graph_am.h
+ *		The index access method over the quantised graph, which hnsw and
+ *		quiver_graph share.
+ */
+#ifndef QV_AM_GRAPH_AM_H
+#define QV_AM_GRAPH_AM_H
+
+#include "access/amapi.h"
+#include "am/options.h"
+#include "nodes/pathnodes.h"
+
+/*
+ * An access method on the graph engine.  Only settings differ, and the two
+ * callbacks that read them.
+ */
+extern IndexAmRoutine *GraphAmRoutine(ambeginscan_function beginscan,
+									  amcostestimate_function costestimate);
+
+extern IndexScanDesc GraphAmBeginScan(Relation index, int nkeys, int norderbys,
+									  const ScanSettings *settings);
+
+extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
+								double loop_count, const ScanSettings *settings,
+								Cost *startup, Cost *total,
+								Selectivity *selectivity, double *correlation,
+								double *pages);
+
+/* Is this index one of ours on the graph engine? */
+extern bool IsGraphIndex(Relation index);
+
+#endif							/* QV_AM_GRAPH_AM_H */

@@ -1,0 +1,56 @@
+/*
+ * hnsw.c
+ *		pgvector's hnsw: its names, options, settings and defaults, on the graph engine.
+ */
+#include "postgres.h"
+
+#include "am/graph_am.h"
+#include "fmgr.h"
+
+static IndexScanDesc
+hnswbeginscan(Relation index, int nkeys, int norderbys)
+{
+	return GraphAmBeginScan(index, nkeys, norderbys, &hnsw_settings);
+}
+
+static void
+hnswcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
+	Cost *startup, Cost *total, Selectivity *selectivity,
+	double *correlation, double *pages)
+{
+	GraphAmCostEstimate(root, path, loop_count, &hnsw_settings, startup, total,
+						selectivity, correlation, pages);
+}
+
+PG_FUNCTION_INFO_V1(hnswhandler);
+Datum
+hnswhandler(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(GraphAmRoutine(hnswbeginscan, hnswcostestimate));
+}
+
+/*
+ * Type-info support functions of pgvector's operator classes.  The catalog
+ * names them; which type an operator class is for is told by its distance
+ * function (opclass.c), so they have nothing to say.
+ */
+PG_FUNCTION_INFO_V1(hnsw_halfvec_support);
+Datum
+hnsw_halfvec_support(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(NULL);
+}
+
+PG_FUNCTION_INFO_V1(hnsw_bit_support);
+Datum
+hnsw_bit_support(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(NULL);
+}
+
+PG_FUNCTION_INFO_V1(hnsw_sparsevec_support);
+Datum
+hnsw_sparsevec_support(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(NULL);
+}

@@ -1,0 +1,63 @@
+/*
+ * opclass.c
+ *		From an index's operator class to its type and metric.
+ *
+ * pgvector's operator classes say what they are by their distance function
+ * and, for cosine, by having a norm function.  We go by the address of the
+ * distance function, so the catalog needs nothing that pgvector's has not.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "am/opclass.h"
+#include "utils/lsyscache.h"
+
+#define DISTANCE_FUNCTIONS(F) \
+	F(vector_l2_squared_distance, qv_vector_ops, QV_METRIC_L2) \
+	F(vector_negative_inner_product, qv_vector_ops, QV_METRIC_IP) \
+	F(l1_distance, qv_vector_ops, QV_METRIC_L1) \
+	F(halfvec_l2_squared_distance, qv_halfvec_ops, QV_METRIC_L2) \
+	F(halfvec_negative_inner_product, qv_halfvec_ops, QV_METRIC_IP) \
+	F(halfvec_l1_distance, qv_halfvec_ops, QV_METRIC_L1) \
+	F(sparsevec_l2_squared_distance, qv_sparsevec_ops, QV_METRIC_L2) \
+	F(sparsevec_negative_inner_product, qv_sparsevec_ops, QV_METRIC_IP) \
+	F(sparsevec_l1_distance, qv_sparsevec_ops, QV_METRIC_L1) \
+	F(hamming_distance, qv_bit_ops, QV_METRIC_HAMMING) \
+	F(jaccard_distance, qv_bit_ops, QV_METRIC_JACCARD)
+
+#define DECLARE(function, type, metric) extern Datum function(PG_FUNCTION_ARGS);
+DISTANCE_FUNCTIONS(DECLARE)
+#undef DECLARE
+
+static const struct
+{
+	PGFunction	function;
+	const VectorTypeOps *type;
+	QvMetric	metric;
+}			distance_functions[] = {
+#define ENTRY(function, type, metric) {function, &type, metric},
+	DISTANCE_FUNCTIONS(ENTRY)
+#undef ENTRY
+};
+
+void
+QvGetOpclass(Relation index, QvOpclassInfo *info)
+{
+	FmgrInfo   *proc = index_getprocinfo(index, 1, HNSW_DISTANCE_PROC);
+
+	for (int i = 0; i < lengthof(distance_functions); i++)
+	{
+		if (proc->fn_addr != distance_functions[i].function)
+			continue;
+		info->type = distance_functions[i].type;
+		info->metric = distance_functions[i].metric;
+		if (info->metric == QV_METRIC_IP &&
+			OidIsValid(index_getprocid(index, 1, HNSW_NORM_PROC)))
+			info->metric = QV_METRIC_COSINE;
+		return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("operator class of index \"%s\" orders by %s, which Quiver does not know",
+					RelationGetRelationName(index), get_func_name(proc->fn_oid))));
+}

@@ -1,0 +1,22 @@
+/*
+ * opclass.h
+ *		From an index's operator class to its type and metric.
+ */
+#ifndef QV_AM_OPCLASS_H
+#define QV_AM_OPCLASS_H
+
+#include "types/type_ops.h"
+#include "utils/rel.h"
+
+/* Support functions of the operator classes, with pgvector's numbers. */
+#define HNSW_DISTANCE_PROC 1
+#define HNSW_NORM_PROC 2
+#define HNSW_TYPE_INFO_PROC 3
+
+/*
+ * Fill in info for the first column of an index.  Raises
+ * ERRCODE_FEATURE_NOT_SUPPORTED for an operator class that is not ours.
+ */
+extern void QvGetOpclass(Relation index, QvOpclassInfo *info);
+
+#endif							/* QV_AM_OPCLASS_H */

@@ -1,0 +1,128 @@
+/*
+ * options.c
+ *		Settings and index options; names and ranges of hnsw are pgvector's.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "access/reloptions.h"
+#include "am/options.h"
+#include "compat.h"
+#include "graph/format.h"
+#include "kernels/kernels.h"
+#include "utils/guc.h"
+
+ScanSettings hnsw_settings;
+ScanSettings quiver_settings;
+
+static char *simd_level;
+
+static relopt_kind graph_relopt_kind;
+
+typedef struct GraphRelOptions
+{
+	int32		vl_len_;		/* varlena header: do not touch directly */
+	int			m;
+	int			ef_construction;
+} GraphRelOptions;
+
+static const struct config_enum_entry iterative_scan_options[] = {
+	{"off", ITERATIVE_SCAN_OFF, false},
+	{"relaxed_order", ITERATIVE_SCAN_RELAXED, false},
+	{"strict_order", ITERATIVE_SCAN_STRICT, false},
+	{NULL, 0, false}
+};
+
+static bool
+check_simd_level(char **newval, void **extra, GucSource source)
+{
+	if (strcmp(*newval, "auto") == 0)
+		return true;
+	for (const char *const *level = QvKernelsAvailable(); *level; level++)
+		if (strcmp(*newval, *level) == 0)
+			return true;
+	GUC_check_errdetail("This CPU cannot run that level, or there is none of that name.");
+	GUC_check_errhint("See quiver_simd_levels() of extension quiver for what it can run.");
+	return false;
+}
+
+static void
+assign_simd_level(const char *newval, void *extra)
+{
+	QvKernelsSetLevel(newval);
+}
+
+static void
+define_scan_settings(const char *prefix, ScanSettings *settings, int max_ef,
+					 int iterative_default)
+{
+#define NAME(setting) psprintf("%s.%s", prefix, setting)
+	DefineCustomIntVariable(NAME("ef_search"),
+							"Size of the candidate list of a search.",
+							"A larger one finds more of the true nearest neighbors, and takes longer.",
+							&settings->ef_search, 40, 1, max_ef,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable(NAME("iterative_scan"),
+							 "Whether a search goes on until enough rows pass the query's conditions.",
+							 "strict_order returns rows in exact order of distance, relaxed_order may return later ones out of order.",
+							 &settings->iterative_scan, iterative_default,
+							 iterative_scan_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(NAME("max_scan_tuples"),
+							"Rows after which an iterative search stops.",
+							NULL,
+							&settings->max_scan_tuples, 20000, 1, INT_MAX,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable(NAME("scan_mem_multiplier"),
+							 "Memory an iterative search may use, in multiples of work_mem.",
+							 NULL,
+							 &settings->scan_mem_multiplier, 1, 1, 1000,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+#undef NAME
+}
+
+void
+QvDefineOptions(void)
+{
+	define_scan_settings("hnsw", &hnsw_settings, 1000, ITERATIVE_SCAN_OFF);
+	define_scan_settings("quiver", &quiver_settings, 65535, ITERATIVE_SCAN_STRICT);
+	DefineCustomStringVariable("quiver.simd_level",
+							   "Instruction set level of the distance kernels.",
+							   "\"auto\" takes the best that this CPU can run; others are for tests.",
+							   &simd_level, "auto",
+							   PGC_USERSET, 0,
+							   check_simd_level, assign_simd_level, NULL);
+	MarkGUCPrefixReserved("hnsw");
+	MarkGUCPrefixReserved("quiver");
+
+	graph_relopt_kind = add_reloption_kind();
+	add_int_reloption(graph_relopt_kind, "m",
+					  "Neighbors of a node (twice as many on the base layer)",
+					  HNSW_DEFAULT_M, HNSW_MIN_M, HNSW_MAX_M, AccessExclusiveLock);
+	add_int_reloption(graph_relopt_kind, "ef_construction",
+					  "Size of the candidate list when a node's neighbors are searched for",
+					  HNSW_DEFAULT_EF_CONSTRUCTION, HNSW_MIN_EF_CONSTRUCTION,
+					  HNSW_MAX_EF_CONSTRUCTION, AccessExclusiveLock);
+}
+
+bytea *
+GraphAmOptions(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt tab[] = {
+		{"m", RELOPT_TYPE_INT, offsetof(GraphRelOptions, m)},
+		{"ef_construction", RELOPT_TYPE_INT, offsetof(GraphRelOptions, ef_construction)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, graph_relopt_kind,
+									  sizeof(GraphRelOptions), tab, lengthof(tab));
+}
+
+void
+GraphAmGetOptions(Relation index, GraphOptions *options)
+{
+	GraphRelOptions *set = (GraphRelOptions *) index->rd_options;
+
+	options->m = set ? set->m : HNSW_DEFAULT_M;
+	options->ef_construction = set ? set->ef_construction : HNSW_DEFAULT_EF_CONSTRUCTION;
+}

@@ -1,0 +1,38 @@
+/*
+ * options.h
+ *		Settings and index options of the graph access methods.
+ */
+#ifndef QV_AM_OPTIONS_H
+#define QV_AM_OPTIONS_H
+
+#include "postgres.h"
+
+#include "graph/graph.h"
+
+typedef enum IterativeScan
+{
+	ITERATIVE_SCAN_OFF,
+	ITERATIVE_SCAN_RELAXED,
+	ITERATIVE_SCAN_STRICT
+} IterativeScan;
+
+/* What one access method's settings say about a scan. */
+typedef struct ScanSettings
+{
+	int			ef_search;
+	int			iterative_scan; /* IterativeScan */
+	int			max_scan_tuples;
+	double		scan_mem_multiplier;
+} ScanSettings;
+
+extern ScanSettings hnsw_settings;
+extern ScanSettings quiver_settings;
+
+/* Define the settings and options; once, at load. */
+extern void QvDefineOptions(void);
+
+/* Index options of hnsw and quiver_graph (the same ones). */
+extern bytea *GraphAmOptions(Datum reloptions, bool validate);
+extern void GraphAmGetOptions(Relation index, GraphOptions *options);
+
+#endif							/* QV_AM_OPTIONS_H */

@@ -1,0 +1,30 @@
+/*
+ * quiver_graph.c
+ *		Quiver's own access method on the graph engine: settings quiver.*.
+ */
+#include "postgres.h"
+
+#include "am/graph_am.h"
+#include "fmgr.h"
+
+static IndexScanDesc
+quivergraphbeginscan(Relation index, int nkeys, int norderbys)
+{
+	return GraphAmBeginScan(index, nkeys, norderbys, &quiver_settings);
+}
+
+static void
+quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
+	Cost *startup, Cost *total, Selectivity *selectivity,
+	double *correlation, double *pages)
+{
+	GraphAmCostEstimate(root, path, loop_count, &quiver_settings, startup, total,
+						selectivity, correlation, pages);
+}
+
+PG_FUNCTION_INFO_V1(quivergraphhandler);
+Datum
+quivergraphhandler(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(GraphAmRoutine(quivergraphbeginscan, quivergraphcostestimate));
+}

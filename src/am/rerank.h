@@ -1,0 +1,37 @@
+/*
+ * rerank.h
+ *		Exact distances of candidates, read from the table.
+ *
+ * An index proposes rows with approximate distances.  Reranker fetches each
+ * visible row, computes the true distance and hands the rows out in its
+ * order, as soon as no candidate to come can be nearer.  Why here and not in
+ * the executor's reorder queue: src/am/README.md, "Exact order".
+ */
+#ifndef QV_AM_RERANK_H
+#define QV_AM_RERANK_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "types/type_ops.h"
+
+typedef struct Reranker Reranker;
+
+extern Reranker *RerankBegin(IndexScanDesc scan, const QvOpclassInfo *opclass);
+
+/* Start over for a query value (detoasted, lives on; NULL: any order). */
+extern void RerankStart(Reranker *r, const void *query);
+
+/* Take a candidate: fetches the row; one that is not visible is dropped. */
+extern void RerankAdd(Reranker *r, ItemPointer tid);
+
+/* Rows waiting, and the distance of the nearest (infinity when none waits). */
+extern double RerankNearest(const Reranker *r);
+
+/* Take the nearest row waiting; false when there is none. */
+extern bool RerankPop(Reranker *r, ItemPointer tid, double *distance);
+
+extern void RerankEnd(Reranker *r);
+
+#endif							/* QV_AM_RERANK_H */
