@@ -50,12 +50,6 @@ QvDenseFloats(const DenseType *type, DenseView v)
 	return x;
 }
 
-static bool
-CheckRange(const DenseType *type, float x)
-{
-	return likely(fabsf(x) < type->overflow) || isinf(x) || isnan(x);
-}
-
 void *
 QvDenseFromFloats(const DenseType *type, const float *x, int dim)
 {
@@ -64,7 +58,7 @@ QvDenseFromFloats(const DenseType *type, const float *x, int dim)
 	QvCheckAllFinite(type->name, x, dim);
 	for (int i = 0; i < dim; i++)
 	{
-		if (!CheckRange(type, x[i]))
+		if (unlikely(fabsf(x[i]) >= type->overflow))
 		{
 			char		text[QV_FLOAT_TEXT_LEN + 1];
 
@@ -96,6 +90,7 @@ static bool
 ParseList(const DenseType *type, const char *text, float *x, int *dim,
 		  Node *escontext)
 {
+	const char *limit = text + strlen(text);
 	const char *p = QvSkipSpace(text);
 	int			n = 0;
 
@@ -122,18 +117,21 @@ ParseList(const DenseType *type, const char *text, float *x, int *dim,
 		}
 
 		p = QvSkipSpace(p);
-		value = QvParseFloat(p, &end, &range);
+		value = QvParseFloat(p, limit, &end, &range);
 		if (end == p)
 			return SyntaxError(type, text, NULL, escontext);
 
-		/* underflow to zero is not an error, as for real before version 12 */
-		if ((range && isinf(value)) || !CheckRange(type, value))
-			QvEreturn(escontext, false,
-					  (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-					   errmsg("\"%s\" is out of range for type %s",
-							  pnstrdup(p, end - p), type->name)));
-		if (!QvCheckFinite(type->name, value, escontext))
-			return false;
+		/* underflow to zero is not an error, unlike for real */
+		if (unlikely(!(fabsf(value) < type->overflow)))
+		{
+			if (range || isfinite(value))
+				QvEreturn(escontext, false,
+						  (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+						   errmsg("\"%s\" is out of range for type %s",
+								  pnstrdup(p, end - p), type->name)));
+			if (!QvCheckFinite(type->name, value, escontext))
+				return false;
+		}
 		x[n++] = value;
 
 		p = QvSkipSpace(end);

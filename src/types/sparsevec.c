@@ -131,6 +131,7 @@ static bool
 ParseElems(const char *text, SparseElem *elems, int *nnz, int *dim,
 		   Node *escontext)
 {
+	const char *limit = text + strlen(text);
 	const char *p = QvSkipSpace(text);
 	int			n = 0;
 
@@ -154,7 +155,7 @@ ParseElems(const char *text, SparseElem *elems, int *nnz, int *dim,
 			return SyntaxError(text, NULL, escontext);
 		p = QvSkipSpace(p + 1);
 
-		value = QvParseFloat(p, &end, &range);
+		value = QvParseFloat(p, limit, &end, &range);
 		if (end == p)
 			return SyntaxError(text, NULL, escontext);
 		if (range && (value == 0 || isinf(value)))

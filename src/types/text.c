@@ -3,8 +3,9 @@
  *		Numbers from text and back.
  *
  * A query vector usually arrives as text, so reading 768 numbers is part of
- * every query's latency.  ParseDecimal() reads ordinary decimals about five
- * times faster than strtof() and declines whatever it cannot read exactly.
+ * every query's latency: 10 us here, 76 us with strtof() for each.
+ * ParseDecimal() reads ordinary decimals and declines what it cannot round for
+ * certain.
  */
 #include "types/text.h"
 
@@ -34,6 +35,38 @@ IsDigit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* Append the digits at p to *number, modulo 2^64; limit ends the text. */
+static inline const char *
+AppendDigits(const char *p, const char *limit, uint64 *number)
+{
+#ifndef WORDS_BIGENDIAN
+	/* eight at a time: pairs, then fours, then all, side by side in a word */
+	while (limit - p >= 8)
+	{
+		const uint64 high = UINT64CONST(0xf0f0f0f0f0f0f0f0);
+		uint64		w;
+
+		memcpy(&w, p, sizeof(w));
+
+		/* all bytes from 0x30 to 0x39? */
+		if (((w & high) | (((w + UINT64CONST(0x0606060606060606)) & high) >> 4)) !=
+			UINT64CONST(0x3333333333333333))
+			break;
+
+		w &= ~high;
+		w = (w * 10 + (w >> 8)) & UINT64CONST(0x00ff00ff00ff00ff);
+		w = (w * 100 + (w >> 16)) & UINT64CONST(0x0000ffff0000ffff);
+		w = (w * 10000 + (w >> 32)) & UINT64CONST(0xffffffff);
+		*number = *number * 100000000 + w;
+		p += 8;
+	}
+#endif
+	for (; IsDigit(*p); p++)
+		*number = *number * 10 + (uint64) (*p - '0');
+
+	return p;
+}
+
 /*
  * Read a decimal number if it can be rounded to float32 with certainty.
  *
@@ -43,13 +76,14 @@ IsDigit(char c)
  * lies that close to the middle between two floats.
  */
 static bool
-ParseDecimal(const char *p, const char **end, float *value)
+ParseDecimal(const char *p, const char *limit, const char **end, float *value)
 {
-	uint64		mantissa = 0;
-	int			digits = 0;		/* significant ones */
-	int			power = 0;
 	bool		negative = (*p == '-');
+	uint64		mantissa = 0;
+	ptrdiff_t	digits;			/* significant ones */
+	ptrdiff_t	power = 0;
 	const char *start;
+	const char *first;
 	double		d;
 	uint64		bits;
 	int64		from_middle;
@@ -58,25 +92,28 @@ ParseDecimal(const char *p, const char **end, float *value)
 		p++;
 
 	start = p;
-	for (; IsDigit(*p); p++)
-	{
-		mantissa = mantissa * 10 + (uint64) (*p - '0');
-		digits += (mantissa != 0);
-	}
+	while (*p == '0')
+		p++;
+	first = p;
+	p = AppendDigits(p, limit, &mantissa);
+	digits = p - first;
+
 	if (*p == '.')
 	{
 		const char *point = p++;
 
-		for (; IsDigit(*p); p++)
+		if (digits == 0)
 		{
-			mantissa = mantissa * 10 + (uint64) (*p - '0');
-			digits += (mantissa != 0);
+			while (*p == '0')
+				p++;
 		}
+		first = p;
+		p = AppendDigits(p, limit, &mantissa);
+		digits += p - first;
+		power = point + 1 - p;
+
 		if (p == start + 1)
 			return false;		/* a point alone */
-		if (p - point - 1 > MAX_POWER)
-			return false;
-		power = (int) (point + 1 - p);
 	}
 	else if (p == start)
 		return false;
@@ -127,13 +164,13 @@ ParseDecimal(const char *p, const char **end, float *value)
 }
 
 float
-QvParseFloat(const char *p, const char **end, bool *range)
+QvParseFloat(const char *p, const char *limit, const char **end, bool *range)
 {
 	float		value;
 	char	   *stop;
 
 	*range = false;
-	if (likely(ParseDecimal(p, end, &value)))
+	if (likely(ParseDecimal(p, limit, end, &value)))
 		return value;
 
 	/* strtof, as float4in does, to round once; LC_NUMERIC is always C */

@@ -18,11 +18,12 @@ QvSkipSpace(const char *p)
 
 /*
  * Read the float32 nearest to the number at p, which is not white space, as
- * strtof() does.  *end is p when there is no number; *range is set when it is
- * too large or too small for a float32 (the result is then infinite, or zero or
- * subnormal).
+ * strtof() does.  limit is the end of the text, where its zero byte is.  *end
+ * is p when there is no number; *range is set when it is too large or too
+ * small for a float32 (the result is then infinite, zero or subnormal).
  */
-extern float QvParseFloat(const char *p, const char **end, bool *range);
+extern float QvParseFloat(const char *p, const char *limit, const char **end,
+						  bool *range);
 
 /* Append the shortest text that reads back as value; returns its end. */
 extern char *QvAppendFloat(char *p, float value);
