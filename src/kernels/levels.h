@@ -118,4 +118,34 @@ qv_f32_to_f16(float f)
 	return (uint16_t) (sign | (bits - 0x38000000) >> 13);
 }
 
+/* a, b = scale * (a + b), scale * (a - b) */
+static inline void
+qv_butterflies(float *a, float *b, size_t n, float scale)
+{
+	for (size_t i = 0; i < n; i++)
+	{
+		float		x = qv_load_f32(a, i);
+		float		y = qv_load_f32(b, i);
+
+		qv_store_f32(a, i, (x + y) * scale);
+		qv_store_f32(b, i, (x - y) * scale);
+	}
+}
+
+/* The transform in plain C; SIMD levels use it below their register width. */
+static inline void
+qv_fht_plain(float *x, size_t n)
+{
+	float		scale = 1.0f / sqrtf((float) n);
+
+	for (size_t h = 1; h < n; h *= 2)
+	{
+		/* the scale rides on the last pass */
+		float		s = 2 * h < n ? 1.0f : scale;
+
+		for (size_t i = 0; i < n; i += 2 * h)
+			qv_butterflies(x + i, x + i + h, h, s);
+	}
+}
+
 #endif							/* QV_LEVELS_H */

@@ -327,29 +327,13 @@ qv_maxabs_f32_scalar(const float *x, size_t n)
 static void
 qv_mix_f32_scalar(float *a, float *b, size_t n, float scale)
 {
-	for (size_t i = 0; i < n; i++)
-	{
-		float		x = ld(a, i);
-		float		y = ld(b, i);
-
-		qv_store_f32(a, i, (x + y) * scale);
-		qv_store_f32(b, i, (x - y) * scale);
-	}
+	qv_butterflies(a, b, n, scale);
 }
 
 static void
 qv_fht_f32_scalar(float *x, size_t n)
 {
-	float		scale = 1.0f / sqrtf((float) n);
-
-	for (size_t h = 1; h < n; h *= 2)
-	{
-		/* the scale rides on the last pass */
-		float		s = 2 * h < n ? 1.0f : scale;
-
-		for (size_t i = 0; i < n; i += 2 * h)
-			qv_mix_f32_scalar(x + i, x + i + h, h, s);
-	}
+	qv_fht_plain(x, n);
 }
 
 static void
