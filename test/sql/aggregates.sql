@@ -1,5 +1,9 @@
 -- avg and sum
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 CREATE TABLE t (g int, v vector(3), h halfvec(3));
 INSERT INTO t SELECT i % 3, ARRAY[i, i * 2, -i]::vector, ARRAY[i, i * 2, -i]::vector FROM generate_series(1, 60) i;
 INSERT INTO t VALUES (0, NULL, NULL), (3, NULL, NULL);

@@ -1,5 +1,9 @@
 -- distances of the core type bit
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 SELECT a, b, hamming_distance(a, b), a <~> b AS hamming, round((a <%> b)::numeric, 6) AS jaccard, jaccard_distance(a, b) = (a <%> b) AS same
 FROM (VALUES (B'111', B'111'), (B'111', B'110'), (B'111', B'100'), (B'111', B'000'),
     (B'000', B'000'), (B'101', B'010')) t(a, b);

@@ -1,5 +1,9 @@
 -- btree operator classes: order, lookup, uniqueness, merge
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 SET enable_seqscan = off;
 
 CREATE TABLE t (v vector(2), h halfvec(2), s sparsevec(2));

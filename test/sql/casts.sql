@@ -1,5 +1,9 @@
 -- the casts
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 -- their contexts
 SELECT castsource::regtype AS source, casttarget::regtype AS target, castcontext
 FROM pg_cast WHERE 'vector'::regtype IN (castsource, casttarget) OR 'halfvec'::regtype IN (castsource, casttarget)

@@ -1,5 +1,9 @@
 -- COPY, text and binary, and the binary formats
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 CREATE TABLE t (id int, v vector(3), h halfvec(3), s sparsevec(5));
 CREATE TABLE t2 (LIKE t);
 INSERT INTO t VALUES (1, '[1,2,3]', '[1,2,3]', '{1:1,5:-2.5}/5'), (2, '[0,-0,1e-40]', '[0,-0,6e-8]', '{}/5'),

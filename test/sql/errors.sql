@@ -1,5 +1,9 @@
 -- every error a user can cause, with its SQLSTATE: clients match on both
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 CREATE FUNCTION attempt(expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     result text;

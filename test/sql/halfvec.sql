@@ -1,5 +1,9 @@
 -- the type halfvec: text, functions, operators
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 -- text in and out: the shortest float that names the half
 SELECT v::text::halfvec::text AS text FROM (VALUES
     ('[1,2,3]'), ('[-1.5,+2.25,0]'), ('[1.,.5,-.5]'), (E' \t\n[ 1 ,\x0b2\f,\r3 ] '),

@@ -1,5 +1,9 @@
 -- the type sparsevec: text, functions, operators
 
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+RESET client_min_messages;
+
 -- text in and out: sorted by index, zeros left out
 SELECT v::text::sparsevec::text AS text FROM (VALUES
     ('{1:1.5,3:3.5}/5'), ('{3:-4,1:+2}/5'), ('{}/3'), ('{ }/3'), (E' \t{ 1 : 1 ,\n2 :\x0b2 } / 5\r '),
