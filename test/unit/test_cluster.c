@@ -1,0 +1,514 @@
+/*
+ * test_cluster.c
+ *		k-means and assignment, at every level.
+ */
+#include "unit.h"
+
+#include <setjmp.h>
+
+#include "cluster/kmeans.h"
+
+/* A problem and its result; rows are read-only to the library. */
+typedef struct Problem
+{
+	QvKmeansParams p;
+	float	   *rows;
+	float	   *centroids;
+	uint32_t   *assign;
+	size_t		made;
+} Problem;
+
+static void *
+alloc(size_t size)
+{
+	void	   *p = aligned_alloc(64, (size + 64) / 64 * 64);
+
+	if (p == NULL)
+		abort();
+	return p;
+}
+
+static Problem
+problem_new(size_t n, size_t dim, size_t k)
+{
+	Problem		x = {.p = {.n = n, .dim = dim, .k = k, .iterations = 8, .seed = 7}};
+
+	x.rows = alloc(n * dim * 4);
+	x.p.rows = x.rows;
+	x.centroids = alloc(k * dim * 4);
+	x.assign = alloc(n * 4);
+	return x;
+}
+
+static void
+problem_free(Problem *x)
+{
+	free(x->rows);
+	free(x->centroids);
+	free(x->assign);
+}
+
+/* The workspace is between inaccessible pages. */
+static void
+solve(Problem *x)
+{
+	size_t		size = QvKmeansWorkspace(x->p.n, x->p.dim, x->p.k);
+	UnitBuffer	buffer = UnitBufferNew(size);
+
+	memset(buffer.start, 0xee, buffer.size);
+	x->made = QvKmeans(&x->p, x->centroids, x->assign,
+					   UnitAtEnd(&buffer, (size + 63) / 64 * 64));
+	UnitBufferFree(&buffer);
+}
+
+static double
+distance2(const float *a, const float *b, size_t dim)
+{
+	double		sum = 0;
+
+	for (size_t i = 0; i < dim; i++)
+		sum += ((double) a[i] - (double) b[i]) * ((double) a[i] - (double) b[i]);
+	return sum;
+}
+
+static double
+nearest(const float *row, const float *centroids, size_t k, size_t dim)
+{
+	double		best = INFINITY;
+
+	for (size_t c = 0; c < k; c++)
+		best = fmin(best, distance2(row, centroids + c * dim, dim));
+	return best;
+}
+
+/* Sum of squared distances to the assigned centroids. */
+static double
+inertia(const Problem *x)
+{
+	double		sum = 0;
+
+	for (size_t i = 0; i < x->p.n; i++)
+		sum += distance2(x->rows + i * x->p.dim, x->centroids + x->assign[i] * x->p.dim, x->p.dim);
+	return sum;
+}
+
+/* Rows around "clusters" centres, a tenth as far from them as they are apart. */
+static void
+fill_mixture(Problem *x, size_t clusters)
+{
+	size_t		dim = x->p.dim;
+	float	   *centres = alloc(clusters * dim * 4);
+
+	UnitFillNormal(centres, clusters * dim);
+	UnitFillNormal(x->rows, x->p.n * dim);
+	for (size_t i = 0; i < x->p.n; i++)
+	{
+		size_t		c = UnitRandom() % clusters;
+
+		for (size_t j = 0; j < dim; j++)
+			x->rows[i * dim + j] = centres[c * dim + j] + 0.1f * x->rows[i * dim + j];
+	}
+	free(centres);
+}
+
+/* What every result must satisfy. */
+static void
+check_result(const Problem *x)
+{
+	size_t		dim = x->p.dim;
+
+	CHECK(x->made == (x->p.k < x->p.n ? x->p.k : x->p.n), "made %zu", x->made);
+	for (size_t i = 0; i < x->made * dim; i++)
+		CHECK(isfinite(x->centroids[i]), "centroid %zu is not finite", i / dim);
+	for (size_t i = 0; i < x->p.n; i++)
+	{
+		const float *row = x->rows + i * dim;
+		double		best = nearest(row, x->centroids, x->made, dim);
+		double		got;
+
+		CHECK(x->assign[i] < x->made, "row %zu is assigned to %u", i, x->assign[i]);
+		if (x->assign[i] >= x->made)
+			continue;
+		got = distance2(row, x->centroids + x->assign[i] * dim, dim);
+		/* the score is a difference of terms of the size of |row|^2 */
+		CHECK(got <= best + 2e-6 * (best + (double) qv_kernels.norm2_f32(row, dim)),
+			  "row %zu: %g, nearest %g", i, got, best);
+	}
+}
+
+/* Lloyd rounds from random rows, in plain C: what we must not be worse than. */
+static double
+random_seed_inertia(const Problem *x)
+{
+	size_t		dim = x->p.dim;
+	size_t		k = x->p.k;
+	float	   *centroids = alloc(k * dim * 4);
+	double	   *sums = alloc(k * dim * 8);
+	size_t	   *count = alloc(k * sizeof(size_t));
+	uint32_t   *assign = alloc(x->p.n * 4);
+	void	   *workspace = alloc(QvAssignWorkspace(k));
+	double		total = 0;
+
+	for (size_t c = 0; c < k; c++)
+		memcpy(centroids + c * dim, x->rows + UnitRandom() % x->p.n * dim, dim * 4);
+	for (int round = 0; round <= x->p.iterations; round++)
+	{
+		QvAssign(x->rows, x->p.n, dim, centroids, k, assign, NULL, workspace);
+		if (round == x->p.iterations)
+			break;
+		memset(sums, 0, k * dim * 8);
+		memset(count, 0, k * sizeof(size_t));
+		for (size_t i = 0; i < x->p.n; i++)
+		{
+			count[assign[i]]++;
+			for (size_t j = 0; j < dim; j++)
+				sums[assign[i] * dim + j] += x->rows[i * dim + j];
+		}
+		for (size_t c = 0; c < k; c++)
+			for (size_t j = 0; j < dim && count[c] > 0; j++)
+				centroids[c * dim + j] = (float) (sums[c * dim + j] / (double) count[c]);
+	}
+	for (size_t i = 0; i < x->p.n; i++)
+		total += distance2(x->rows + i * dim, centroids + assign[i] * dim, dim);
+	free(centroids);
+	free(sums);
+	free(count);
+	free(assign);
+	free(workspace);
+	return total;
+}
+
+static void
+test_assign(void)
+{
+	static const size_t ns[] = {0, 1, 5, 119, 120, 121, 128, 129, 300};
+	static const size_t ks[] = {1, 2, 3, 4, 5, 63, 64, 65, 130};
+	static const size_t dims[] = {1, 3, 16, 50, 130};
+
+	for (size_t a = 0; a < 9; a++)
+		for (size_t b = 0; b < 9; b++)
+			for (size_t c = 0; c < 5; c++)
+			{
+				size_t		n = ns[a];
+				size_t		k = ks[b];
+				size_t		dim = dims[c];
+				float	   *rows = alloc(n * dim * 4);
+				float	   *centroids = alloc(k * dim * 4);
+				uint32_t   *assign = alloc(n * 4);
+				float	   *dist = alloc(n * 4);
+				size_t		size = QvAssignWorkspace(k);
+				UnitBuffer	buffer = UnitBufferNew(size);
+
+				UnitFillNormal(rows, n * dim);
+				UnitFillNormal(centroids, k * dim);
+				QvAssign(rows, n, dim, centroids, k, assign, dist, UnitAtEnd(&buffer, size));
+				for (size_t i = 0; i < n; i++)
+				{
+					double		best = nearest(rows + i * dim, centroids, k, dim);
+					double		got = distance2(rows + i * dim, centroids + assign[i] * dim, dim);
+
+					CHECK(assign[i] < k, "assigned to %u of %zu", assign[i], k);
+					CHECK(got <= best + 2e-6 * (best + (double) dim), "n %zu k %zu dim %zu row %zu: %g, nearest %g",
+						  n, k, dim, i, got, best);
+					CHECK(fabs(dist[i] - got) <= 1e-5 * got, "distance %g, not %g",
+						  (double) dist[i], got);
+				}
+				UnitBufferFree(&buffer);
+				free(rows);
+				free(centroids);
+				free(assign);
+				free(dist);
+			}
+}
+
+/* Centroids that equal rows: the distance is 0, not what cancellation leaves. */
+static void
+test_assign_exact(void)
+{
+	const size_t n = 200;
+	const size_t dim = 100;
+	float	   *rows = alloc(n * dim * 4);
+	uint32_t   *assign = alloc(n * 4);
+	float	   *dist = alloc(n * 4);
+	void	   *workspace = alloc(QvAssignWorkspace(n));
+
+	UnitFillNormal(rows, n * dim);
+	for (size_t i = 0; i < n * dim; i++)
+		rows[i] += 10;
+	QvAssign(rows, n, dim, rows, n, assign, dist, workspace);
+	for (size_t i = 0; i < n; i++)
+		CHECK(assign[i] == i && dist[i] == 0, "row %zu is at %u, %g", i, assign[i],
+			  (double) dist[i]);
+	free(rows);
+	free(assign);
+	free(dist);
+	free(workspace);
+}
+
+static void
+test_clusters(void)
+{
+	static const size_t cases[][4] = {	/* n, dim, k, true clusters */
+		{2000, 20, 40, 40}, {3000, 33, 100, 100}, {1500, 8, 30, 10}, {1000, 64, 300, 50},
+		{400, 1, 7, 7}
+	};
+
+	for (size_t c = 0; c < 5; c++)
+	{
+		Problem		x = problem_new(cases[c][0], cases[c][1], cases[c][2]);
+		double		total = 0;
+		double		random = 0;
+
+		for (uint64_t seed = 1; seed <= 5; seed++)
+		{
+			fill_mixture(&x, cases[c][3]);
+			x.p.seed = seed;
+			solve(&x);
+			check_result(&x);
+			total += inertia(&x);
+			random += random_seed_inertia(&x);
+		}
+		CHECK(total <= 1.02 * random, "inertia %g, from random rows %g", total, random);
+		/* the mixture's own clusters are found, nearly all of them */
+		if (cases[c][2] == cases[c][3])
+			CHECK(total <= 0.6 * random || c == 4, "inertia %g, from random rows %g", total, random);
+		problem_free(&x);
+	}
+}
+
+/* Nothing to find: every cluster has a fair share all the same. */
+static void
+test_unclustered(void)
+{
+	Problem		x = problem_new(4000, 32, 100);
+	size_t		count[100] = {0};
+	size_t		largest = 0;
+
+	UnitFillNormal(x.rows, x.p.n * x.p.dim);
+	solve(&x);
+	check_result(&x);
+	CHECK(inertia(&x) <= 1.02 * random_seed_inertia(&x), "inertia");
+	for (size_t i = 0; i < x.p.n; i++)
+		count[x.assign[i]]++;
+	for (size_t c = 0; c < 100; c++)
+	{
+		CHECK(count[c] > 0, "cluster %zu is empty", c);
+		largest = count[c] > largest ? count[c] : largest;
+	}
+	CHECK(largest < 400, "the largest of 100 clusters has %zu of 4000 rows", largest);
+	problem_free(&x);
+}
+
+static void
+test_few_rows(void)
+{
+	for (size_t n = 0; n <= 12; n++)
+	{
+		Problem		x = problem_new(n, 5, 10);
+
+		UnitFillNormal(x.rows, n * 5);
+		solve(&x);
+		check_result(&x);
+		if (n <= 10)
+			CHECK(inertia(&x) == 0, "every row is a centroid");
+		problem_free(&x);
+	}
+}
+
+static void
+test_duplicates(void)
+{
+	static const size_t distinct[] = {1, 2, 3, 9, 15};
+
+	for (size_t c = 0; c < 5; c++)
+	{
+		Problem		x = problem_new(500, 24, 10);
+		float		values[15 * 24];
+
+		UnitFillNormal(values, 15 * 24);
+		for (size_t i = 0; i < x.p.n; i++)
+			memcpy(x.rows + i * 24, values + i % distinct[c] * 24, 24 * 4);
+		solve(&x);
+		check_result(&x);
+		if (distinct[c] <= 10)
+			CHECK(inertia(&x) <= 1e-10 * 500 * 24, "%zu distinct rows: inertia %g", distinct[c], inertia(&x));
+		problem_free(&x);
+	}
+}
+
+/*
+ * All rows on a few rays: a round on the unit sphere makes centroids of one
+ * ray equal, so that all but one of them lose their rows.
+ */
+static void
+test_spherical(void)
+{
+	Problem		x = problem_new(900, 12, 30);
+
+	x.p.spherical = 1;
+	UnitFillNormal(x.rows, x.p.n * 12);
+	solve(&x);
+	check_result(&x);
+	for (size_t c = 0; c < x.made; c++)
+	{
+		double		norm = sqrt(distance2(x.centroids + c * 12, (float[12]) {0}, 12));
+
+		CHECK(fabs(norm - 1) < 1e-5, "centroid %zu has length %g", c, norm);
+	}
+
+	for (size_t i = 0; i < x.p.n; i++)
+	{
+		float		length = (float) (1 + UnitUniform());
+
+		for (size_t j = 0; j < 12; j++)
+			x.rows[i * 12 + j] = length * ((j == i % 3) + 0.02f * UnitNormal());
+	}
+	solve(&x);
+	check_result(&x);
+	{
+		size_t		count[30] = {0};
+		size_t		empty = 0;
+
+		for (size_t i = 0; i < x.p.n; i++)
+			count[x.assign[i]]++;
+		for (size_t c = 0; c < 30; c++)
+			empty += count[c] == 0;
+		CHECK(empty <= 2, "%zu empty clusters", empty);
+	}
+	problem_free(&x);
+}
+
+/* One far row takes a seed each time; the rest must still be divided. */
+static void
+test_refill(void)
+{
+	Problem		x = problem_new(1000, 4, 20);
+	size_t		count[20] = {0};
+
+	/* all rows but one equal up to a little noise, far from the origin */
+	for (size_t i = 0; i < x.p.n; i++)
+		for (size_t j = 0; j < 4; j++)
+			x.rows[i * 4 + j] = i == 17 ? -100 : (float) (i % 16 + 1) + 1e-3f * UnitNormal();
+	solve(&x);
+	check_result(&x);
+	for (size_t i = 0; i < x.p.n; i++)
+		count[x.assign[i]]++;
+	for (size_t c = 0; c < 20; c++)
+		CHECK(count[c] > 0, "cluster %zu is empty", c);
+	problem_free(&x);
+}
+
+static void
+test_deterministic(void)
+{
+	Problem		x = problem_new(1500, 40, 60);
+	float	   *first = alloc(60 * 40 * 4);
+
+	fill_mixture(&x, 200);
+	solve(&x);
+	memcpy(first, x.centroids, 60 * 40 * 4);
+	memset(x.centroids, 0xee, 60 * 40 * 4);
+	solve(&x);
+	CHECK(memcmp(first, x.centroids, 60 * 40 * 4) == 0, "the same seed gives the same centroids");
+	x.p.seed++;
+	solve(&x);
+	CHECK(memcmp(first, x.centroids, 60 * 40 * 4) != 0, "another seed gives others");
+
+	/* assign may be NULL, and changes nothing */
+	x.p.seed--;
+	{
+		void	   *workspace = alloc(QvKmeansWorkspace(1500, 40, 60));
+
+		QvKmeans(&x.p, x.centroids, NULL, workspace);
+		CHECK(memcmp(first, x.centroids, 60 * 40 * 4) == 0, "without assign");
+		free(workspace);
+	}
+	free(first);
+	problem_free(&x);
+}
+
+/* Rounds never make it worse. */
+static void
+test_rounds(void)
+{
+	Problem		x = problem_new(2000, 16, 50);
+	double		before = INFINITY;
+
+	fill_mixture(&x, 70);
+	for (int rounds = 0; rounds <= 6; rounds++)
+	{
+		double		now;
+
+		x.p.iterations = rounds;
+		solve(&x);
+		check_result(&x);
+		now = inertia(&x);
+		CHECK(now <= before * 1.0001, "%d rounds: %g after %g", rounds, now, before);
+		before = now;
+	}
+	problem_free(&x);
+}
+
+static int	interrupts;
+static int	interrupt_limit;
+static jmp_buf escape;
+
+static void
+count_interrupt(void *arg)
+{
+	CHECK(arg == &interrupts, "the argument is passed on");
+	if (++interrupts == interrupt_limit)
+		longjmp(escape, 1);
+}
+
+static void
+test_interrupt(void)
+{
+	Problem		x = problem_new(5000, 16, 50);
+
+	fill_mixture(&x, 70);
+	x.p.interrupt = count_interrupt;
+	x.p.interrupt_arg = &interrupts;
+	interrupts = 0;
+	interrupt_limit = 0;
+	solve(&x);
+	CHECK(interrupts >= 5 * 2, "called %d times", interrupts);
+
+	/* leaving at any call is safe */
+	{
+		void	   *workspace = alloc(QvKmeansWorkspace(5000, 16, 50));
+		int			most = interrupts;
+
+		for (volatile int limit = 1; limit <= most; limit += 7)
+		{
+			interrupts = 0;
+			interrupt_limit = limit;
+			if (setjmp(escape) == 0)
+				QvKmeans(&x.p, x.centroids, x.assign, workspace);
+			CHECK(interrupts == limit, "left at call %d of %d", interrupts, limit);
+		}
+		free(workspace);
+	}
+	problem_free(&x);
+}
+
+void
+SuiteCluster(void)
+{
+	for (const char *const *l = QvKernelsAvailable(); *l != NULL; l++)
+	{
+		if (!QvKernelsSetLevel(*l))
+			abort();
+		UnitRun("assignment equals brute force", *l, test_assign);
+		UnitRun("distances of assignment", *l, test_assign_exact);
+		UnitRun("k-means finds clusters", *l, test_clusters);
+		UnitRun("k-means without clusters", *l, test_unclustered);
+		UnitRun("k-means of few rows", *l, test_few_rows);
+		UnitRun("k-means of duplicates", *l, test_duplicates);
+		UnitRun("spherical k-means", *l, test_spherical);
+		UnitRun("k-means refills clusters", *l, test_refill);
+		UnitRun("k-means is deterministic", *l, test_deterministic);
+		UnitRun("rounds of k-means", *l, test_rounds);
+		UnitRun("interrupts of k-means", *l, test_interrupt);
+	}
+}
