@@ -87,14 +87,16 @@ DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
  * An exact scan in memory waits for memory: 768 floats take 30 ns to compute
  * with and 300 ns to arrive, because a core reads ahead only within 4 kB and
  * knows nothing of the next row while the executor is at work on this one.  A
- * table that was loaded or scanned in order lies in consecutive buffers, so
- * once a value is found to lie one block after a recent one, its place in the
- * next block is prefetched.  (100,000 rows of 768 dimensions, 3 kB each: 67 ms
- * without, 51 ms with.)
+ * table that was loaded or scanned in order lies in consecutive buffers, up or
+ * (those that a dropped table left free) down, so once a value is found to lie
+ * one block beside a recent one, its place in the next block is prefetched.
+ * (100,000 rows of 768 dimensions: vector, 3 kB each, 67 ms without, 51 ms with;
+ * halfvec 44 and 35 ms.)
  *
  * Prefetching cannot fault, whatever lies there; where rows come in no such
  * order, as from an index, nothing is prefetched.
  */
+#define PREFETCH_LINE		64		/* of a cache */
 #define PREFETCH_MIN_BYTES	1024	/* shorter values gain nothing */
 #define PREFETCH_TRACE		8	/* as many of these fit in a block */
 
@@ -106,20 +108,25 @@ PrefetchNextBlock(int n, const struct varlena *value)
 
 	const char *here = (const char *) value;
 	Size		bytes = VARSIZE(value);
-	bool		in_order = false;
+	ptrdiff_t	stride = 0;
 
 	if (bytes < PREFETCH_MIN_BYTES || bytes > BLCKSZ ||
 		trace[n][(next[n] - 1) % PREFETCH_TRACE] == here)
 		return;
 
 	for (int i = 0; i < PREFETCH_TRACE; i++)
-		in_order |= (trace[n][i] == here - BLCKSZ);
+	{
+		ptrdiff_t	step = (ptrdiff_t) ((uintptr_t) here - (uintptr_t) trace[n][i]);
+
+		if (step == BLCKSZ || step == -BLCKSZ)
+			stride = step;
+	}
 	trace[n][next[n]++ % PREFETCH_TRACE] = here;
 
-	if (in_order)
+	if (stride != 0)
 	{
-		for (Size i = 0; i < bytes; i += PG_CACHE_LINE_SIZE / 2)
-			__builtin_prefetch(here + BLCKSZ + i, 0, 2);
+		for (Size i = 0; i < bytes; i += PREFETCH_LINE)
+			__builtin_prefetch((const void *) ((uintptr_t) here + stride + i), 0, 2);
 	}
 }
 
