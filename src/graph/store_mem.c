@@ -13,6 +13,9 @@
 /* About the size of a chunk: small against any maintenance_work_mem. */
 #define CHUNK_BYTES (4 * 1024 * 1024)
 
+/* Bytes of a code to ask for ahead of its distance. */
+#define PREFETCH_CODE 768
+
 static void
 prefetch_node(const GraphMem *mem, const GraphMemNode *node)
 {
@@ -20,8 +23,19 @@ prefetch_node(const GraphMem *mem, const GraphMemNode *node)
 
 	__builtin_prefetch(node);
 	/* the rest follows by the hardware prefetcher */
-	for (int i = 0; i < 4; i++)
-		__builtin_prefetch(code + 64 * i);
+	for (uint32 i = 0; i < Min(mem->layout->pdim, PREFETCH_CODE); i += 64)
+		__builtin_prefetch(code + i);
+}
+
+/* The edges of the node that is expanded next. */
+static void
+prefetch_edges(GraphStore *base, uint32 id)
+{
+	GraphMem   *mem = (GraphMem *) base;
+	const char *node = (const char *) GraphMemGet(mem, id);
+
+	for (Size i = 0; i < mem->code_offset; i += 64)
+		__builtin_prefetch(node + i);
 }
 
 static void
@@ -51,6 +65,7 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
 {
 	memset(mem, 0, sizeof(*mem));
 	mem->base.expand = expand;
+	mem->base.prefetch = prefetch_edges;
 	mem->layout = layout;
 	mem->space = space;
 	mem->mean_norm2 = mean_norm2;
