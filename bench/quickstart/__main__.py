@@ -1,0 +1,132 @@
+"""The steps that need vectors; ./quickstart has built and started the server before."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import psycopg
+
+from quickstart import database, datasets, measure, packages, report, truth
+from quickstart.console import Step, done_before, say
+from quickstart.errors import QuickstartError
+
+EF_SEARCH = (20, 40, 100)
+
+
+def choose_data(top: Path, home: Path) -> datasets.Dataset:
+    """The first source that there is."""
+    given = os.environ.get("QUIVER_DATA")
+    if given != "packages":
+        path = datasets.find_file(given, top, home) or datasets.download(home)
+        if path:
+            with Step(f"read {path.name}") as step:
+                dataset, verified = datasets.read(path)
+                step.note = f"verified: {verified}"
+            return dataset
+    return packages.make(home)
+
+
+def prepare(
+    server: database.Server, build_id: str, dataset: datasets.Dataset
+) -> database.Connection:
+    """A database with the rows in it."""
+    db = database.open_database(server, build_id, dataset)
+    n, dimensions = dataset.train.shape
+    if database.recall_state(db, "loaded") == n:
+        done_before("load", f"{n:,} rows of {dimensions} dimensions")
+    else:
+        with Step(f"load {n:,} rows of {dimensions} dimensions") as step:
+            database.load(db, dataset, step)
+    return db
+
+
+def run(arguments: argparse.Namespace) -> None:
+    server = database.Server(arguments.socket, arguments.port, arguments.bin)
+    dataset = choose_data(arguments.top, arguments.home).first(arguments.rows)
+    db = prepare(server, arguments.build_id, dataset)
+
+    with Step(f"exact neighbours of {len(dataset.queries):,} queries (numpy)"):
+        exact = truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric)
+        kth = exact[:, -1]
+
+    ways = [measure.exact_way()]
+    with Step("exact scan: recall and speed"):
+        results = [measure.measure(server, ways[0], dataset, kth)]
+
+    seconds = database.index_ready(db)
+    if seconds is None:
+        with Step("build the index (one process)") as step:
+            seconds = database.build_index(db, server, dataset.metric, step)
+    else:
+        done_before("index", f"built in {seconds:.1f} s by an earlier run")
+
+    for ef_search in EF_SEARCH:
+        way = measure.index_way(ef_search)
+        with Step(f"{way.title}: recall and speed"):
+            results.append(measure.measure(server, way, dataset, kth))
+
+    size = database.relation_bytes(db, database.INDEX)
+    rows_size = database.relation_bytes(db, "items")
+    say()
+    say(f"{dataset.name}: {len(dataset.train):,} rows ({rows_size / 2**20:.0f} MB), one client")
+    say()
+    say(report.table(results, seconds, size))
+    for words in dataset.searches:
+        say()
+        say(f'  "{words}"')
+        for name, text, distance in measure.search_words(db, dataset, words):
+            say(f"    {distance:.3f}  {name:<28} {text[:70]}")
+    db.close()
+    say()
+    say_how_to_go_on(server, dataset)
+
+
+def say_how_to_go_on(server: database.Server, dataset: datasets.Dataset) -> None:
+    operator = database.OPERATORS[dataset.metric][0]
+    if dataset.texts:
+        columns, source = "name, description", "items WHERE name = 'gnuchess'"
+    else:
+        columns, source = "id", "queries WHERE id = 7"
+    query = (
+        f"SELECT {columns} FROM items"
+        f" ORDER BY embedding {operator} (SELECT embedding FROM {source}) LIMIT 5"
+    )
+    psql = [f"{server.bin}/psql", "-h", server.socket, "-p", str(server.port)]
+    psql += ["-U", "postgres", "-d", database.DATABASE]
+    say("Try it by hand (./quickstart psql is short for the first part):")
+    say()
+    say(f"  {shlex.join(psql)} \\")
+    say(f'    -c "{query}"')
+    say()
+    say("./quickstart stop stops the server, ./quickstart clean removes everything.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./quickstart")
+    parser.add_argument("--top", type=Path, required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--build-id", required=True)
+    parser.add_argument("--rows", type=int)
+    arguments = parser.parse_args()
+    if arguments.rows is not None and arguments.rows < 1000:
+        parser.error("--rows must be at least 1000")
+    try:
+        run(arguments)
+    except (QuickstartError, psycopg.Error) as error:
+        print(f"\nerror: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; what is finished stays", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Progress: one line a step, with what was done and how long it took."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+TITLE_WIDTH = 54
+# A log file or a pipe gets a line now and then instead of one that is redrawn.
+QUIET_SECONDS = 10.0
+
+
+class Step:
+    """A step of the run, used as a context manager."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.note = ""
+        self._live = sys.stdout.isatty()
+        self._began = self._spoke = 0.0
+
+    def __enter__(self) -> Step:
+        self._began = self._spoke = time.monotonic()
+        if self._live:
+            print(f"  {self.title:<{TITLE_WIDTH}} ", end="", flush=True)
+        return self
+
+    def update(self, text: str) -> None:
+        """Say how far the step is."""
+        now = time.monotonic()
+        if self._live:
+            print(f"\r\033[K  {self.title:<{TITLE_WIDTH}} {text}", end="", flush=True)
+        elif now - self._spoke >= QUIET_SECONDS:
+            self._spoke = now
+            print(f"  {self.title} ... {text}", flush=True)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        start = "\r\033[K" if self._live else ""
+        end = "FAILED" if kind else f"{self.seconds:6.1f} s"
+        note = f"  ({self.note})" if self.note and not kind else ""
+        print(f"{start}  {self.title:<{TITLE_WIDTH}} {end}{note}", flush=True)
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def done_before(title: str, note: str) -> None:
+    """A step that an earlier run has finished."""
+    print(f"  {title:<{TITLE_WIDTH}} ready     ({note})", flush=True)
