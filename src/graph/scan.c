@@ -47,7 +47,7 @@ struct GraphScan
 static uint32
 pool_size(int ef)
 {
-	return 20 + ef * 2 + ef / 5;
+	return 20 + ef * 12 / 5;
 }
 
 GraphScan *
