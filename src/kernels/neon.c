@@ -345,6 +345,7 @@ static inline void
 scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 		   uint32x4_t sums[8])
 {
+#pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 		sums[i] = vdupq_n_u32(0);
 	for (size_t done = 0; done < nibbles; done += SCAN_NIBBLES)
@@ -355,6 +356,7 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 		if (part > SCAN_NIBBLES)
 			part = SCAN_NIBBLES;
 		scan_nibbles(block + 16 * done, lut + 16 * done, part, s);
+#pragma GCC unroll 8
 		for (int i = 0; i < 4; i++)
 		{
 			sums[2 * i] = vaddw_u16(sums[2 * i], vget_low_u16(s[i]));
@@ -370,6 +372,7 @@ qv_fastscan_neon(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 	uint32x4_t	sums[8];
 
 	scan_block(block, lut, nibbles, sums);
+#pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 		vst1q_u8((uint8_t *) (out + 4 * i), vreinterpretq_u8_u32(sums[i]));
 }
@@ -387,6 +390,7 @@ qv_fastscan_estimate_neon(const uint8_t *block, const uint8_t *lut,
 	uint32_t	mask = 0;
 
 	scan_block(block, lut, nibbles, sums);
+#pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 	{
 		float32x4_t a = load_f16(p->a + 4 * i);
@@ -454,6 +458,7 @@ qv_residual_bits_neon(const uint8_t *code, float scale, float offset,
 		uint32x4_t	set[4];
 
 		codes_to_f32(code + i, y);
+#pragma GCC unroll 4
 		for (int j = 0; j < 4; j++)
 		{
 			float32x4_t x = load_f32(p + i + 4 * j);
@@ -481,6 +486,7 @@ qv_decode_u8_neon(const uint8_t *code, float scale, float offset,
 		float32x4_t y[4];
 
 		codes_to_f32(code + i, y);
+#pragma GCC unroll 4
 		for (int j = 0; j < 4; j++)
 			store_f32(dst + i + 4 * j,
 					  vmulq_n_f32(vsubq_f32(y[j], vdupq_n_f32(offset)), scale));
@@ -503,6 +509,7 @@ qv_quantize_u8_neon(const float *x, size_t n, float t, float half,
 	{
 		uint16x4_t	q[2];
 
+#pragma GCC unroll 4
 		for (int j = 0; j < 2; j++)
 		{
 			float32x4_t v = load_f32(x + i + 4 * j);
@@ -562,6 +569,7 @@ qv_sign_bits_f32_neon(const float *x, size_t n, uint8_t *bits)
 	{
 		uint32x4_t	set[4];
 
+#pragma GCC unroll 4
 		for (int j = 0; j < 4; j++)
 		{
 			float32x4_t v = load_f32(x + i + 4 * j);
@@ -696,18 +704,37 @@ qv_add_f32_neon(float *dst, const float *src, size_t n)
 
 #define TILE 4
 
+#define TILE_ZERO(i) \
+	float32x4_t s##i##0 = vdupq_n_f32(0); \
+	float32x4_t s##i##1 = s##i##0; \
+	float32x4_t s##i##2 = s##i##0; \
+	float32x4_t s##i##3 = s##i##0
+
+#define TILE_ROW(i) \
+do { \
+	float32x4_t v_ = load_f32(a + i * lda + d); \
+\
+	s##i##0 = vfmaq_f32(s##i##0, v_, w0); \
+	s##i##1 = vfmaq_f32(s##i##1, v_, w1); \
+	s##i##2 = vfmaq_f32(s##i##2, v_, w2); \
+	s##i##3 = vfmaq_f32(s##i##3, v_, w3); \
+} while (0)
+
+/* the sums of row i, four in one register */
+#define TILE_SUMS(i) \
+	vpaddq_f32(vpaddq_f32(s##i##0, s##i##1), vpaddq_f32(s##i##2, s##i##3))
+
 static void
 tile_4x4(const float *a, size_t lda, const float *b, size_t ldb, size_t dim,
 		 float *out, size_t ldo)
 {
-	float32x4_t s[TILE][TILE];
 	size_t		d;
 
-	for (int i = 0; i < TILE; i++)
-	{
-		for (int j = 0; j < TILE; j++)
-			s[i][j] = vdupq_n_f32(0);
-	}
+	TILE_ZERO(0);
+	TILE_ZERO(1);
+	TILE_ZERO(2);
+	TILE_ZERO(3);
+
 	for (d = 0; d + 4 <= dim; d += 4)
 	{
 		float32x4_t w0 = load_f32(b + d);
@@ -715,30 +742,23 @@ tile_4x4(const float *a, size_t lda, const float *b, size_t ldb, size_t dim,
 		float32x4_t w2 = load_f32(b + 2 * ldb + d);
 		float32x4_t w3 = load_f32(b + 3 * ldb + d);
 
-#define TILE_ROW(i) \
-do { \
-	float32x4_t v_ = load_f32(a + i * lda + d); \
-\
-	s[i][0] = vfmaq_f32(s[i][0], v_, w0); \
-	s[i][1] = vfmaq_f32(s[i][1], v_, w1); \
-	s[i][2] = vfmaq_f32(s[i][2], v_, w2); \
-	s[i][3] = vfmaq_f32(s[i][3], v_, w3); \
-} while (0)
 		TILE_ROW(0);
 		TILE_ROW(1);
 		TILE_ROW(2);
 		TILE_ROW(3);
-#undef TILE_ROW
 	}
-	for (size_t i = 0; i < TILE; i++)
+	store_f32(out, TILE_SUMS(0));
+	store_f32(out + ldo, TILE_SUMS(1));
+	store_f32(out + 2 * ldo, TILE_SUMS(2));
+	store_f32(out + 3 * ldo, TILE_SUMS(3));
+	for (; d < dim; d++)
 	{
-		for (size_t j = 0; j < TILE; j++)
+		for (size_t i = 0; i < TILE; i++)
 		{
-			float		sum = vaddvq_f32(s[i][j]);
-
-			for (size_t e = d; e < dim; e++)
-				sum += one_f32(a + i * lda + e) * one_f32(b + j * ldb + e);
-			qv_store_f32(out, i * ldo + j, sum);
+			for (size_t j = 0; j < TILE; j++)
+				qv_store_f32(out, i * ldo + j,
+							 one_f32(out + i * ldo + j) +
+							 one_f32(a + i * lda + d) * one_f32(b + j * ldb + d));
 		}
 	}
 }
