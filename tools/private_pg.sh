@@ -215,10 +215,10 @@ qv_pick_user() {
 # Run as the servers' user, from a folder that user can enter.
 qv_as_server() {
 	if [ "$(id -u)" = 0 ]; then
-		(cd "$qv_home" && exec setpriv --reuid="$qv_user" --regid="$(id -g "$qv_user")" \
+		(cd "$qv_home" && exec 9>&- setpriv --reuid="$qv_user" --regid="$(id -g "$qv_user")" \
 			--init-groups env HOME="$qv_home" "$@")
 	else
-		(cd "$qv_home" && exec "$@")
+		(cd "$qv_home" && exec 9>&- "$@")
 	fi
 }
 

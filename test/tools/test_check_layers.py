@@ -1,0 +1,74 @@
+"""tools/check_layers finds what it is there to find."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+class CheckLayers(unittest.TestCase):
+    def complaints(self, files: dict[str, str]) -> list[str]:
+        """The complaints about a tree of these files."""
+        with tempfile.TemporaryDirectory() as top:
+            for name, text in {"compat.h": '#include "postgres.h"\n', **files}.items():
+                path = Path(top) / "src" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            run = subprocess.run(
+                [TOP / "tools" / "check_layers", top], capture_output=True, text=True
+            )
+            lines = run.stdout.splitlines()[:-1]
+            self.assertEqual(run.returncode, 1 if lines else 0, run.stdout + run.stderr)
+            return lines
+
+    def test_good_tree(self) -> None:
+        files = {
+            "lib/heap.h": "#include <stdint.h>\n",
+            "kernels/kernels.h": '#include "lib/heap.h"\n',
+            "kernels/cpu.c": "#include <cpuid.h>\nint x = __builtin_cpu_supports(1);\n",
+            "types/type_ops.h": '#include "postgres.h"\n#include "kernels/kernels.h"\n',
+            "graph/graph.h": '#include "compat.h"\n#include "types/type_ops.h"\n',
+            "am/hnsw.c": '#include "graph/graph.h"\n',
+            "quiver.c": '#include "graph/graph.h"\n',
+        }
+        self.assertEqual(self.complaints(files), [])
+
+    def test_each_breach(self) -> None:
+        base = {
+            "lib/heap.h": "",
+            "graph/graph.h": "",
+            "ivf/ivf.h": "",
+            "types/type_ops.h": "",
+            "types/dense.h": "",
+        }
+        breaches = {
+            "lib/a.c": '#include "postgres.h"',
+            "kernels/a.c": '#include "compat.h"',
+            "quant/a.c": '#include "types/type_ops.h"',
+            "cluster/a.c": "#include <access/genam.h>",
+            "storage/a.c": '#include "graph/graph.h"',
+            "graph/a.c": '#include "ivf/ivf.h"',
+            "ivf/a.c": '#include "graph/graph.h"',
+            "am/a.c": '#include "types/dense.h"',
+            "types/a.c": '#include "lib/heap.h"',
+            "graph/b.c": "#if PG_VERSION_NUM >= 160000",
+            "kernels/b.c": "int x = __builtin_cpu_supports(1);",
+            "graph/c.c": '#include "graph.h"',
+            "odd/a.c": "",
+        }
+        for name, line in breaches.items():
+            with self.subTest(name):
+                found = self.complaints({**base, name: line + "\n"})
+                self.assertEqual(len(found), 1, found)
+                self.assertTrue(found[0].startswith(f"src/{name}:1: "), found)
+
+    def test_comments_do_not_count(self) -> None:
+        self.assertEqual(self.complaints({"graph/a.c": "/* PG_VERSION_NUM */\n"}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+"""`make install` leaves a stock pgvector alone unless told to replace it."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+STOCK = "default_version = '0.8.0'\nmodule_pathname = '$libdir/vector'\n"
+
+
+class SparePgvector(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.extension = Path(folder.name) / "extension"
+        self.library = Path(folder.name) / "lib"
+        self.extension.mkdir()
+        self.library.mkdir()
+
+    def run_it(self, replace: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [TOP / "tools" / "spare_pgvector", self.extension, self.library, replace],
+            capture_output=True,
+            text=True,
+        )
+
+    def stock(self) -> None:
+        (self.extension / "vector.control").write_text(STOCK)
+        (self.extension / "vector--0.8.0.sql").write_text("stock")
+        (self.library / "vector.so").write_text("stock")
+
+    def test_nothing_there(self) -> None:
+        self.assertEqual(self.run_it().returncode, 0)
+
+    def test_our_own(self) -> None:
+        (self.extension / "vector.control").write_text((TOP / "vector.control").read_text())
+        (self.extension / "vector--0.8.100.sql").write_text("ours")
+        self.assertEqual(self.run_it("1").returncode, 0)
+        self.assertTrue((self.extension / "vector--0.8.100.sql").exists())
+
+    def test_stock_stops_it(self) -> None:
+        self.stock()
+        run = self.run_it()
+        self.assertEqual(run.returncode, 1)
+        for word in ("pgvector 0.8.0", "vector.so", "REPLACE_PGVECTOR=1", "./quickstart"):
+            self.assertIn(word, run.stderr)
+        self.assertEqual((self.extension / "vector.control").read_text(), STOCK)
+
+    def test_replace_keeps_a_copy(self) -> None:
+        self.stock()
+        self.assertEqual(self.run_it("1").returncode, 0)
+        backup = self.extension / "pgvector-backup-0.8.0"
+        self.assertEqual((backup / "vector.control").read_text(), STOCK)
+        self.assertTrue((backup / "vector--0.8.0.sql").exists())
+        self.assertFalse((self.extension / "vector.control").exists())
+        self.assertTrue((self.library / "vector.so").exists())
+
+    def test_a_backup_is_not_overwritten(self) -> None:
+        self.stock()
+        (self.extension / "pgvector-backup-0.8.0").mkdir()
+        self.assertEqual(self.run_it("1").returncode, 1)
+        self.assertTrue((self.extension / "vector.control").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
