@@ -8,7 +8,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#define INITIAL_SEEN 4096
+#define INITIAL_SEEN 1024
 #define INITIAL_RESULTS 256
 
 void
