@@ -1,0 +1,265 @@
+# Shared parts of the TAP tests: servers, data, recall, and what must hold at
+# the end of every test.
+package QuiverTest;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(
+  @METRICS
+  new_node
+  sql_value
+  make_rows
+  make_queries
+  recall
+  recall_ok
+  uses_index_ok
+  check_ok
+  fails_like
+  index_bytes
+  background_pgbench
+  stop_background
+  wait_until_true
+  clean_log_ok
+);
+
+# Metric x type.  A new type or metric is one line here, and every recall test
+# that goes through this list covers it.
+our @METRICS = (
+	{ type => 'vector', name => 'l2', op => '<->', opclass => 'vector_l2_ops' },
+	{ type => 'vector', name => 'ip', op => '<#>', opclass => 'vector_ip_ops' },
+	{ type => 'vector', name => 'cosine', op => '<=>', opclass => 'vector_cosine_ops' },
+	{ type => 'halfvec', name => 'l2', op => '<->', opclass => 'halfvec_l2_ops', am => ['hnsw'] },
+	{ type => 'halfvec', name => 'ip', op => '<#>', opclass => 'halfvec_ip_ops', am => ['hnsw'] },
+	{ type => 'halfvec', name => 'cosine', op => '<=>', opclass => 'halfvec_cosine_ops', am => ['hnsw'] },
+);
+
+# Data comes from a hash of the row and coordinate numbers, so it is the same
+# on every version and machine.  A vector is a cluster's centre plus noise.
+my $functions = q{
+CREATE FUNCTION qt_uniform(k bigint, seed bigint) RETURNS float8
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+	$$ SELECT (hashint8extended(k, seed) & 9007199254740991) / 9007199254740992.0::float8 $$;
+CREATE FUNCTION qt_vector(i bigint, dims int, clusters int DEFAULT 50) RETURNS float4[]
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+	$$ SELECT array_agg((2 * qt_uniform(floor(qt_uniform(i, 1) * clusters)::bigint * 100000 + j, 2)
+		+ qt_uniform(i * 100000 + j, 3) + qt_uniform(i * 100000 + j, 4) - 1.7)::float4 ORDER BY j)
+		FROM generate_series(1, dims) j $$;
+};
+
+# A running server with both extensions and the data functions.
+sub new_node
+{
+	my ($name, %options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $options{init} // {} });
+	$node->append_conf(
+		'postgresql.conf', qq{
+autovacuum = off
+jit = off
+max_wal_size = 1GB
+log_statement = none
+log_min_duration_statement = -1
+});
+	$node->append_conf('postgresql.conf', $options{conf}) if $options{conf};
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION vector; CREATE EXTENSION quiver;');
+	$node->safe_psql('postgres', $functions);
+	return $node;
+}
+
+# One value, or the rows as psql prints them unaligned.
+sub sql_value
+{
+	my ($node, $sql, $db) = @_;
+	return $node->safe_psql($db // 'postgres', $sql);
+}
+
+# Table with rows first .. last of data; created when it is not there.
+#   table, dims, first, last; type (vector), clusters, create (1), kind ('')
+sub make_rows
+{
+	my ($node, %a) = @_;
+	my $type = $a{type} // 'vector';
+	my $clusters = $a{clusters} // 50;
+	my $kind = $a{kind} // '';
+	my $sql = '';
+
+	$sql = "CREATE $kind TABLE $a{table} (id int, category int, v $type($a{dims}));"
+	  if $a{create} // 1;
+	$sql .= "INSERT INTO $a{table} SELECT i, i % 1000, qt_vector(i, $a{dims}, $clusters)::$type "
+	  . "FROM generate_series($a{first}, $a{last}) i;";
+	$node->safe_psql('postgres', $sql);
+	return;
+}
+
+# Queries of the same distribution, that are no rows.
+sub make_queries
+{
+	my ($node, %a) = @_;
+	my $type = $a{type} // 'vector';
+	my $n = $a{n} // 30;
+	my $clusters = $a{clusters} // 50;
+
+	$node->safe_psql('postgres',
+		"CREATE TABLE $a{table} AS SELECT i AS id, qt_vector(-i, $a{dims}, $clusters)::$type($a{dims}) AS v "
+		  . "FROM generate_series(1, $n) i");
+	return;
+}
+
+# recall@k of an index against a sequential scan of the same table.  Ties count
+# by distance.  Dies unless the plan uses the index.
+#   node, table, index, queries, op; k (10), ef (40), where, column (v),
+#   set (more settings), expect (rows returned for each query, default k)
+sub recall
+{
+	my (%a) = @_;
+	my $node = $a{node};
+	my $k = $a{k} // 10;
+	my $ef = $a{ef} // 40;
+	my $column = $a{column} // 'v';
+	my $where = $a{where} ? "WHERE $a{where}" : '';
+	my $settings = "SET hnsw.ef_search = $ef; SET quiver.ef_search = $ef;" . ($a{set} // '');
+	my $select = "SELECT q.id, r.d FROM $a{queries} q, LATERAL "
+	  . "(SELECT $column $a{op} q.v AS d FROM $a{table} $where ORDER BY $column $a{op} q.v LIMIT $k) r";
+	my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
+	my $plan = $node->safe_psql('postgres', "$index_only $settings EXPLAIN (COSTS OFF) $select");
+
+	die "the plan does not use $a{index}:\n$plan"
+	  unless $plan =~ /Index Scan using \Q$a{index}\E on/;
+
+	my (%exact, %found, %bound);
+	foreach (
+		split /\n/,
+		$node->safe_psql('postgres', "SET enable_indexscan = off; $select"))
+	{
+		my ($id, $d) = split /\|/;
+		push @{ $exact{$id} }, $d;
+	}
+	foreach (split /\n/, $node->safe_psql('postgres', "$index_only $settings $select"))
+	{
+		my ($id, $d) = split /\|/;
+		push @{ $found{$id} }, $d;
+	}
+
+	my ($hits, $total) = (0, 0);
+	foreach my $id (keys %exact)
+	{
+		my @distances = sort { $a <=> $b } @{ $exact{$id} };
+		my $last = $distances[-1];
+		my $expected = $a{expect} // scalar(@distances);
+		my $returned = scalar @{ $found{$id} // [] };
+
+		die "query $id got $returned rows, not $expected" if $returned != $expected;
+		$total += @distances;
+		# the same distance, but for the order of additions
+		$hits += grep { $_ <= $last + abs($last) * 1e-9 } @{ $found{$id} // [] };
+	}
+	die "no queries" if $total == 0;
+	return $hits / $total;
+}
+
+sub recall_ok
+{
+	my ($at_least, $name, %a) = @_;
+	my $recall = eval { recall(%a) };
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return fail("$name: $@") if !defined $recall;
+	return cmp_ok($recall, '>=', $at_least, sprintf('%s: recall %.3f', $name, $recall));
+}
+
+# The plan of a query, without any setting, scans that index.
+sub uses_index_ok
+{
+	my ($node, $sql, $index, $name) = @_;
+	my $plan = $node->safe_psql('postgres', "EXPLAIN (COSTS OFF) $sql");
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return like($plan, qr/Index Scan using \Q$index\E on/, $name);
+}
+
+# quiver_check() is content, and finds that many row pointers.
+sub check_ok
+{
+	my ($node, $index, $rows, $name) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('$index')");
+
+	$name //= 'quiver_check';
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return fail("$name: $err") if $rc != 0;
+	return defined $rows ? is($out, $rows, "$name: row pointers of $index") : pass($name);
+}
+
+# A statement fails with that SQLSTATE and message; the connection survives.
+sub fails_like
+{
+	my ($node, $sql, $state, $message, $name) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql");
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return fail("$name: did not fail") if $rc == 0;
+	return like($err, qr/ERROR:  $state: $message/, $name);
+}
+
+sub index_bytes
+{
+	my ($node, $index) = @_;
+	return $node->safe_psql('postgres', "SELECT pg_relation_size('$index')");
+}
+
+# pgbench with a script of our own, running until it is stopped or the server is.
+sub background_pgbench
+{
+	my ($node, $script, %a) = @_;
+	my $file = $node->basedir . '/pgbench_' . ($a{name} // 'script') . '.sql';
+	my $output = '';
+
+	open my $fh, '>', $file or die "could not write $file: $!";
+	print $fh $script;
+	close $fh;
+	my $h = IPC::Run::start(
+		[
+			'pgbench', '--no-vacuum', '--client', $a{clients} // 2,
+			'--time', $a{time} // 600, '--file', $file,
+			'--host', $node->host, '--port', $node->port, 'postgres'
+		],
+		'<', \undef, '>&', \$output);
+	return { handle => $h, output => \$output };
+}
+
+# Stop it (the server's end stops it, too); returns what it said.
+sub stop_background
+{
+	my ($bg) = @_;
+	$bg->{handle}->signal('INT');
+	eval { $bg->{handle}->finish };
+	return ${ $bg->{output} };
+}
+
+sub wait_until_true
+{
+	my ($node, $sql, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($node->poll_query_until('postgres', $sql), $name);
+}
+
+# No server process died of a signal or an assertion.
+sub clean_log_ok
+{
+	my ($node, $name) = @_;
+	my $log = PostgreSQL::Test::Utils::slurp_file($node->logfile);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return unlike($log, qr/terminated by signal|PANIC|TRAP:|stack smashing/,
+		$name // 'no server process crashed');
+}
+
+1;
