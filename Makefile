@@ -39,9 +39,10 @@ ifneq ($(filter-out 0 no,$(WERROR)),)
 PG_CFLAGS += -Werror
 endif
 # PostgreSQL's flags are those of the compiler it was built with: clang must
-# let gcc's pass.
+# let gcc's pass, and the attribute gnu_printf in pg_config.h.
 ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
-PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
+	-Wno-ignored-attributes
 endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) $(wildcard test/unit/build) test/unit/tmp_check
