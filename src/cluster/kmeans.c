@@ -14,6 +14,11 @@
 #define SEED_BATCH 32
 /* Rows per seed in the sample that seeds are drawn from. */
 #define SEED_SAMPLE 4
+/*
+ * A row's weight is its squared distance plus this many times the mean; see
+ * README, "Seeding".
+ */
+#define SEED_UNIFORM 3
 /* Draws before a batch is closed short, in units of its size. */
 #define SEED_ATTEMPTS 4
 
@@ -154,38 +159,51 @@ update_distances(Work *w, const Sample *sample, size_t first, size_t m)
 	}
 }
 
+/* Seeds and their duplicates have no weight. */
+static double
+seed_weight(const Work *w, size_t s, double uniform)
+{
+	return w->dist[s] > 0 ? (double) w->dist[s] + uniform : 0;
+}
+
 /*
- * Draw up to "want" more seeds with probability proportional to dist and make
- * them centroids from number "first" on.  A draw much nearer to another seed
- * of this batch than to all earlier ones is refused with the probability by
- * which its distance has shrunk, which is what a sequential k-means++ would
- * do.  Returns how many were drawn; 0 when all distances are 0.
+ * Draw up to "want" more seeds by weight and make them centroids from number
+ * "first" on.  A draw much nearer to another seed of this batch than to all
+ * earlier ones is refused with the probability by which its distance has
+ * shrunk: a sequential draw would have known.  Returns how many were drawn; 0
+ * when all distances are 0.
  */
 static size_t
 draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
 {
-	double		target[SEED_BATCH * SEED_ATTEMPTS];
 	size_t		attempts = want * SEED_ATTEMPTS;
 	size_t		made = 0;
 	double		total = 0;
+	double		uniform;
 
 	for (size_t s = 0; s < sample->size; s++)
 		total += (double) w->dist[s];
-	if (!(total > 0) || total > 1e300)
+	if (!(total > 0 && total < INFINITY))
 		return 0;
+	uniform = SEED_UNIFORM * total / (double) sample->size;
+	total = 0;
+	for (size_t s = 0; s < sample->size; s++)
+		total += seed_weight(w, s, uniform);
 
-	for (size_t a = 0; a < attempts; a++)
-		target[a] = random_unit(w) * total;
 	for (size_t a = 0; a < attempts && made < want; a++)
 	{
+		double		rest = random_unit(w) * total;
 		const float *candidate;
-		double		sum = 0;
-		size_t		s = 0;
 		float		shrunk;
+		size_t		s;
 
-		while (s + 1 < sample->size && sum + (double) w->dist[s] <= target[a])
-			sum += (double) w->dist[s++];
-		if (w->dist[s] <= 0)
+		for (s = 0; s < sample->size; s++)
+		{
+			rest -= seed_weight(w, s, uniform);
+			if (rest < 0)
+				break;
+		}
+		if (s == sample->size)	/* the part of what this batch has drawn */
 			continue;
 		candidate = row(w, s * sample->step);
 		shrunk = w->dist[s];
@@ -196,7 +214,8 @@ draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
 
 			shrunk = d < shrunk ? d : shrunk;
 		}
-		if (random_unit(w) * (double) w->dist[s] < (double) shrunk)
+		if (random_unit(w) * ((double) w->dist[s] + uniform) <
+			(double) shrunk + uniform && shrunk > 0)
 		{
 			set_centroid(w, first + made, candidate);
 			w->dist[s] = 0;
