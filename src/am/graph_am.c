@@ -251,6 +251,9 @@ next_candidate(GraphAmScan *so)
 			so->have_candidate = true;
 			so->candidate_bound = GraphScanDistance(so->graph,
 													so->candidate.distance - so->candidate.error * certainty);
+			/* sums of huge values overflow: then nothing is known */
+			if (!isfinite(so->candidate_bound))
+				so->candidate_bound = -DBL_MAX;
 		}
 		/* what waits is returned first: it may be all that is wanted */
 		else if (RerankNearest(so->reranker) < INFINITY)
