@@ -34,8 +34,8 @@ qv_die() {
 qv_step() {
 	local title=$1 log started
 	shift
-	log=$qv_home/log/${1#qv_}.log
-	mkdir -p "$qv_home/log"
+	[ -n "$qv_logs" ] || qv_logs=$(mktemp -d) || exit 1
+	log=$qv_logs/${1#qv_}.log
 	started=$(qv_now)
 	printf '  %-54s ' "$title"
 	if "$@" >"$log" 2>&1 </dev/null; then
@@ -49,6 +49,7 @@ qv_step() {
 	return 1
 }
 qv_note=
+qv_logs= # until qv_make_home a folder below /tmp, then $qv_home/log
 
 qv_now() { date +%s.%N; }
 qv_since() { LC_ALL=C awk -v a="$1" -v b="$(qv_now)" 'BEGIN { printf "%.1f", b - a }'; }
@@ -222,26 +223,35 @@ qv_as_server() {
 	fi
 }
 
+# Can the servers' user enter this folder?
+qv_reachable() {
+	[ "$(id -u)" != 0 ] || (cd / && setpriv --reuid="$qv_user" --regid="$(id -g "$qv_user")" \
+		--init-groups test -x "$1")
+}
+
 # .quiver is a folder of the checkout; where the servers' user cannot reach the
 # checkout (/root, say) it is a link to a folder below /var/tmp.
 qv_make_home() {
 	qv_pick_user
 	if [ ! -e "$qv_link" ]; then
 		rm -f "$qv_link" # a link to nowhere
-		if [ "$(id -u)" != 0 ] || (cd / && setpriv --reuid="$qv_user" \
-			--regid="$(id -g "$qv_user")" --init-groups test -x "$qv_top"); then
+		if qv_reachable "$qv_top"; then
 			mkdir "$qv_link" || qv_die "cannot create $qv_link"
 		else
 			local place
-			place=$(mktemp -d "/var/tmp/quiver-XXXXXX") || exit 1
+			place=$(mktemp -d /var/tmp/quiver-XXXXXX) || exit 1
 			chmod 755 "$place"
 			ln -s "$place" "$qv_link"
 			qv_say "  ($qv_user cannot enter $qv_top: .quiver is a link to $place)"
 		fi
 	fi
+	qv_reachable "$(cd "$qv_link" && pwd -P)" ||
+		qv_die "user $qv_user cannot enter $qv_link; remove it (./quickstart clean) and start again"
 	[ -w "$qv_link/" ] || qv_die "$qv_link is not yours to write; run as its owner, or remove it"
 	qv_home=$(cd "$qv_link" && pwd -P)${qv_name:+/$qv_name}
 	mkdir -p "$qv_home/log"
+	[ -z "$qv_logs" ] || rm -rf "$qv_logs"
+	qv_logs=$qv_home/log
 	qv_tree=$qv_home/tree
 	qv_root=$qv_home/pg
 	qv_bin=$qv_root$("$PG_CONFIG" --bindir)
