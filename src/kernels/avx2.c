@@ -493,27 +493,29 @@ qv_fastscan_estimate_avx2(const uint8_t *block, const uint8_t *lut,
 						  float threshold, float out[QV_BLOCK])
 {
 	const __m256 limit = _mm256_set1_ps(threshold);
-	const __m256 infinity = _mm256_set1_ps(INFINITY);
+	const __m128i infinity = _mm_set1_epi16(F16_INFINITY);
 	__m256i		sums[4];
 	uint32_t	mask = 0;
 
 	scan_block(block, lut, nibbles, sums);
 	for (int i = 0; i < 4; i++)
 	{
-		__m256		a = load_f16(p->a + 8 * i);
+		__m128i		halves = _mm_loadu_si128((const __m128i *) (p->a + 8 * i));
+		__m128i		dead = _mm_cmpeq_epi16(halves, infinity);
+		__m256		a = _mm256_cvtph_ps(halves);
 		__m256		b = load_f16(p->b + 8 * i);
 		__m256		ip = _mm256_fmadd_ps(_mm256_set1_ps(p->lut_scale),
 										 _mm256_cvtepi32_ps(sums[i]),
 										 _mm256_set1_ps(p->lut_bias));
 		__m256		e = _mm256_fmadd_ps(_mm256_set1_ps(p->a_scale), a,
 										_mm256_set1_ps(p->base));
-		__m256		below;
+		int			below;
 
 		e = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(p->b_scale), b), ip, e);
 		_mm256_storeu_ps(out + 8 * i, e);
-		below = _mm256_and_ps(_mm256_cmp_ps(e, limit, _CMP_LT_OQ),
-							  _mm256_cmp_ps(a, infinity, _CMP_LT_OQ));
-		mask |= (uint32_t) _mm256_movemask_ps(below) << 8 * i;
+		below = _mm256_movemask_ps(_mm256_cmp_ps(e, limit, _CMP_LT_OQ));
+		below &= ~_mm_movemask_epi8(_mm_packs_epi16(dead, dead));
+		mask |= (uint32_t) (below & 0xff) << 8 * i;
 	}
 	return mask;
 }

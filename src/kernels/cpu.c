@@ -37,6 +37,8 @@ QvCpuDetect(QvCpu *cpu)
 				cpu->avx512vnni = true;
 			if (__builtin_cpu_supports("avx512vpopcntdq"))
 				cpu->avx512vpopcntdq = true;
+			if (__builtin_cpu_supports("gfni"))
+				cpu->gfni = true;
 		}
 	}
 #endif

@@ -196,9 +196,9 @@ typedef struct QvKernels
 extern QvKernels qv_kernels;
 
 /*
- * Levels.  "avx512" is AVX-512 F/BW/DQ/VL with VNNI and VPOPCNTDQ where this
- * CPU has them; "avx512bw" is the same without those two, and listed only
- * where they exist, so that tests can reach it.
+ * Levels.  "avx512" is AVX-512 F/BW/DQ/VL with VNNI, VPOPCNTDQ and GFNI where
+ * this CPU has them; "avx512bw" is the same without those, and listed only
+ * where one exists, so that tests can reach it.
  */
 
 /* Choose the best level this CPU (and operating system) supports. */

@@ -31,6 +31,7 @@ fill_table(QvKernels *table, const char *level, const QvCpu *cpu)
 
 		plain.avx512vnni = false;
 		plain.avx512vpopcntdq = false;
+		plain.gfni = false;
 		QvFillAvx512(table, &plain);
 		table->level = "avx512bw";
 	}
@@ -53,7 +54,7 @@ QvKernelsAvailable(void)
 #ifdef QV_X86
 		if (cpu.avx512)
 			available[n++] = "avx512";
-		if (cpu.avx512 && (cpu.avx512vnni || cpu.avx512vpopcntdq))
+		if (cpu.avx512 && (cpu.avx512vnni || cpu.avx512vpopcntdq || cpu.gfni))
 			available[n++] = "avx512bw";
 		if (cpu.avx2)
 			available[n++] = "avx2";
