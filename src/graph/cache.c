@@ -65,7 +65,7 @@ GraphPageMeta(Relation index, Page page)
 void
 GraphReadMeta(Relation index, GraphMetaData *meta)
 {
-	Buffer		buf = ReadBuffer(index, GRAPH_META_BLOCK);
+	Buffer		buf = QvReadBuffer(index, GRAPH_META_BLOCK, NULL);
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	*meta = *GraphPageMeta(index, BufferGetPage(buf));
@@ -107,6 +107,9 @@ load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 	routes->version = meta->route_version;
 	routes->block_size = GraphRouteBlockSize(meta->route_bits);
 	routes->nblocks = (meta->route_count + QV_BLOCK - 1) / QV_BLOCK;
+	if (routes->nblocks > (uint64) limit * per_page)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The entry table cannot have %u entries.",
+						   meta->route_count);
 	routes->blocks = MemoryContextAllocExtended(entry->context,
 												Max(1, routes->nblocks) * routes->block_size,
 												MCXT_ALLOC_HUGE);

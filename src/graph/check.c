@@ -51,7 +51,7 @@ lock_block(GraphChecker *c, BlockNumber block)
 	Buffer		buf;
 
 	CHECK_FOR_INTERRUPTS();
-	buf = ReadBuffer(c->index, block);
+	buf = QvReadBuffer(c->index, block, NULL);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	return buf;
 }
@@ -270,8 +270,7 @@ check_routes(GraphChecker *c)
 				QvReportCorruption(c->index, block, "An entry table block claims %u entries.", rb->count);
 			for (uint32 j = 0; j < rb->count; j++)
 			{
-				/* with no node left, entries keep their last place */
-				if (!is_node(c, rb->ids[j]) && c->info.nodes > 0)
+				if (!is_node(c, rb->ids[j]))
 					QvReportCorruption(c->index, block, "An entry leads to %u, which is not a node.", rb->ids[j]);
 				if (!isfinite(rb->a[j]) || !isfinite(rb->b[j]))
 					QvReportCorruption(c->index, block, "An entry has a factor that is not finite.");
@@ -279,7 +278,8 @@ check_routes(GraphChecker *c)
 			count += rb->count;
 		}
 		last = block;
-		block = QvPageGetHeader(page)->next;
+		/* pages after the tail are left from before vacuum emptied the table */
+		block = block == meta->route_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
 	}
 	if (last != meta->route_tail)

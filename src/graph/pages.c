@@ -154,13 +154,24 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 
 	if (last == 0 && meta->route_count > 0)
 	{
-		/* the tail is full */
-		new_buf = QvNewPage(index, MAIN_FORKNUM);
+		BlockNumber next = QvPageGetHeader(BufferGetPage(tail_buf))->next;
+		BlockNumber after = InvalidBlockNumber;
+
+		/* the tail is full; a page is left when the table was emptied */
+		if (BlockNumberIsValid(next))
+		{
+			new_buf = QvReadPage(index, NULL, next, QV_PAGE_ROUTES, BUFFER_LOCK_EXCLUSIVE);
+			after = QvPageGetHeader(BufferGetPage(new_buf))->next;
+		}
+		else
+			new_buf = QvNewPage(index, MAIN_FORKNUM);
 		QvWriteBegin(&w, index, building);
 		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
 		tail = QvWriteRegister(&w, tail_buf);
 		QvPageGetHeader(tail)->next = BufferGetBlockNumber(new_buf);
 		tail = QvWriteRegisterNew(&w, new_buf, QV_PAGE_ROUTES);
+		memset(QvPageGetData(tail), 0, QV_PAGE_SPACE);
+		QvPageGetHeader(tail)->next = after;
 		meta->route_tail = BufferGetBlockNumber(new_buf);
 	}
 	else
@@ -181,6 +192,31 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 	if (BufferIsValid(new_buf))
 		UnlockReleaseBuffer(new_buf);
 	UnlockReleaseBuffer(tail_buf);
+	UnlockReleaseBuffer(meta_buf);
+}
+
+/*
+ * The chain of pages stays: a backend that read the metapage before may be
+ * reading it.  GraphAddRoute() takes the pages again.
+ */
+void
+GraphClearRoutes(Relation index)
+{
+	Buffer		meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+									  BUFFER_LOCK_EXCLUSIVE);
+	GraphMetaData *meta = GraphPageMeta(index, BufferGetPage(meta_buf));
+	Buffer		head_buf = QvReadPage(index, NULL, meta->route_head, QV_PAGE_ROUTES,
+									  BUFFER_LOCK_EXCLUSIVE);
+	QvWrite		w;
+
+	QvWriteBegin(&w, index, false);
+	meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+	meta->route_count = 0;
+	meta->route_tail = meta->route_head;
+	meta->route_version++;
+	memset(QvPageGetData(QvWriteRegister(&w, head_buf)), 0, QV_PAGE_SPACE);
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(head_buf);
 	UnlockReleaseBuffer(meta_buf);
 }
 
@@ -218,7 +254,8 @@ GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
 			for (uint32 j = 0; j < Min(rb->count, QV_BLOCK); j++)
 				old_ids[n++] = rb->ids[j];
 		}
-		next = QvPageGetHeader(BufferGetPage(buf))->next;
+		next = block == meta.route_tail ? InvalidBlockNumber :
+			QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 
 		for (int i = 0; i < n; i++)

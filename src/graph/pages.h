@@ -27,6 +27,9 @@ extern void GraphRewriteMeta(Relation index, const GraphMetaData *meta);
 /* Append node id with the centred vector x to the entry table. */
 extern void GraphAddRoute(Relation index, uint32 id, const float *x, bool building);
 
+/* Empty the entry table.  The caller keeps inserts out. */
+extern void GraphClearRoutes(Relation index);
+
 /*
  * Let the entries of dead nodes lead elsewhere: replace(arg, id) returns the
  * node to use instead of id (id itself to leave it), and is called without

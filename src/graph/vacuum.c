@@ -49,6 +49,8 @@ typedef struct GraphVacuum
 	MemoryContext row_context;
 	BlockNumber nblocks;
 	uint8	   *deleted;		/* bitmap by node number */
+	uint8	   *live;			/* likewise */
+	uint32		some_live;		/* a live node, when "live" has none */
 	uint32		ndeleted;
 	double		live_nodes;
 	NumberList	owners;			/* nodes whose chain of rows has an empty slot */
@@ -90,7 +92,10 @@ is_deleted(const GraphVacuum *v, uint32 number)
 static void
 set_deleted(GraphVacuum *v, uint32 number)
 {
+	if (number / v->handle->layout.per_page >= v->nblocks)
+		return;
 	v->deleted[number / 8] |= 1 << (number % 8);
+	v->live[number / 8] &= ~(1 << (number % 8));
 	v->ndeleted++;
 }
 
@@ -102,8 +107,7 @@ lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 	Page		page;
 
 	QvVacuumDelayPoint();
-	buf = ReadBufferExtended(v->index, MAIN_FORKNUM, block, RBM_NORMAL,
-							 v->info->strategy);
+	buf = QvReadBuffer(v->index, block, v->info->strategy);
 	LockBuffer(buf, lockmode);
 	page = BufferGetPage(buf);
 	/* a page added just before a crash was never initialised */
@@ -154,7 +158,11 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 		GraphTids	tids = (GraphTids) node;
 
 		if (node->state == GRAPH_SLOT_LIVE)
+		{
 			dead += drop_dead(v, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS), false);
+			/* a vacuum was interrupted just before it deleted the node */
+			dead += node->ntids == 0 && node->overflow == GRAPH_NONE;
+		}
 		else if (node->state == GRAPH_SLOT_TIDS)
 			dead += drop_dead(v, tids->tids, Min(tids->ntids, layout->tids_per_slot), false);
 	}
@@ -182,14 +190,14 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 				v->stats->tuples_removed += n;
 			}
 			v->stats->num_index_tuples += node->ntids;
-			if (node->ntids > 0)
-				v->live_nodes++;
-			else if (node->overflow != GRAPH_NONE)
+			if (node->ntids > 0 || node->overflow != GRAPH_NONE)
 			{
 				v->live_nodes++;
-				number_add(&v->owners, number);
+				v->live[number / 8] |= 1 << (number % 8);
 			}
-			else if (again)
+			if (node->ntids == 0 && node->overflow != GRAPH_NONE)
+				number_add(&v->owners, number);
+			else if (again && node->ntids == 0)
 				node->state = GRAPH_SLOT_DELETED;
 		}
 		else if (node->state == GRAPH_SLOT_TIDS)
@@ -495,6 +503,44 @@ repair(GraphVacuum *v, uint32 id)
 	MemoryContextSwitchTo(old);
 }
 
+/* The first live node on the pages; GRAPH_NONE when there is none. */
+static uint32
+first_live(GraphVacuum *v)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	uint32		found = GRAPH_NONE;
+
+	for (BlockNumber block = 1;
+		 found == GRAPH_NONE && block < RelationGetNumberOfBlocks(v->index); block++)
+	{
+		Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
+
+		if (!BufferIsValid(buf))
+			continue;
+		for (uint32 slot = 0; slot < layout->per_page && found == GRAPH_NONE; slot++)
+			if (GraphPageNode(layout, BufferGetPage(buf), slot)->state == GRAPH_SLOT_LIVE)
+				found = GraphNodeNumber(layout, block, slot);
+		UnlockReleaseBuffer(buf);
+	}
+	return found;
+}
+
+/* The live node with the nearest number: a build numbers near nodes alike. */
+static uint32
+live_beside(GraphVacuum *v, uint32 id)
+{
+	uint32		end = v->nblocks * v->handle->layout.per_page;
+
+	for (uint32 d = 1; d < end; d++)
+	{
+		if (id + d < end && (v->live[(id + d) / 8] & (1 << ((id + d) % 8))))
+			return id + d;
+		if (id >= d && (v->live[(id - d) / 8] & (1 << ((id - d) % 8))))
+			return id - d;
+	}
+	return v->some_live;
+}
+
 /* A live node near a deleted one that the entry table leads to. */
 static uint32
 replace_entry(void *arg, uint32 id)
@@ -512,6 +558,8 @@ replace_entry(void *arg, uint32 id)
 	old = MemoryContextSwitchTo(v->row_context);
 	if (search_around(v, id, &nb, &code, &query) && nb.count > 0)
 		to = nb.ids[nb.candidates[0].id];
+	else if ((to = live_beside(v, id)) == GRAPH_NONE)
+		to = id;				/* emptied meanwhile: the next vacuum's */
 	MemoryContextSwitchTo(old);
 	return to;
 }
@@ -545,6 +593,11 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 										   (Size) v.nblocks * v.handle->layout.per_page / 8 + 8,
 										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
+	v.live = MemoryContextAllocExtended(context,
+										(Size) v.nblocks * v.handle->layout.per_page / 8 + 8,
+										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v.some_live = GRAPH_NONE;
+
 	for (BlockNumber block = 1; block < v.nblocks; block++)
 		remove_rows(&v, block);
 	clean_chains(&v);
@@ -552,6 +605,13 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	{
 		/* inserts that began before their neighbours were deleted */
 		LockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+
+		/*
+		 * With no node left, entries would lead nowhere, and later inserts
+		 * would start a graph that they do not lead to.
+		 */
+		if (v.live_nodes == 0 && (v.some_live = first_live(&v)) == GRAPH_NONE)
+			GraphClearRoutes(v.index);
 		UnlockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 
 		/* pages added since have no edges to deleted nodes */

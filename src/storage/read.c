@@ -45,13 +45,53 @@ remember(QvBufferHints *hints, BlockNumber block, Buffer buf)
 	hints->buffers[block] = buf;
 }
 
+typedef struct ReadPosition
+{
+	Relation	index;
+	BlockNumber block;
+} ReadPosition;
+
+/* The buffer manager names a damaged page by its file: say which index it is. */
+static void
+name_damage(void *arg)
+{
+	ReadPosition *at = arg;
+
+	if (geterrcode() != ERRCODE_DATA_CORRUPTED)
+		return;
+	errcode(ERRCODE_INDEX_CORRUPTED);
+	errmsg("index \"%s\" is damaged at block %u",
+		   RelationGetRelationName(at->index), at->block);
+	errdetail("The page cannot be read, or its header is invalid.");
+	errhint("Please REINDEX it.");
+}
+
+Buffer
+QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
+{
+	ReadPosition at = {index, block};
+	ErrorContextCallback context = {error_context_stack, name_damage, &at};
+	Buffer		buf;
+
+	/*
+	 * Block numbers come from pages, too: InvalidBlockNumber would add a page.
+	 * The metapage's does not, and is read most often.
+	 */
+	if (block > 0 && block >= RelationGetNumberOfBlocks(index))
+		QvReportCorruption(index, block, "The index has no such block.");
+	error_context_stack = &context;
+	buf = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	error_context_stack = context.previous;
+	return buf;
+}
+
 static Buffer
 read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
 {
 	Buffer		buf;
 
 	if (hints == NULL)
-		return ReadBuffer(index, block);
+		return QvReadBuffer(index, block, NULL);
 	if (block < hints->size && hints->buffers[block] != InvalidBuffer &&
 		++hints->reads % FULL_LOOKUP_EVERY != 0)
 	{
@@ -64,7 +104,7 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
 			return buf;
 		}
 	}
-	buf = ReadBuffer(index, block);
+	buf = QvReadBuffer(index, block, NULL);
 	remember(hints, block, buf);
 	return buf;
 }

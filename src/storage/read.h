@@ -22,6 +22,13 @@ typedef struct QvBufferHints
 } QvBufferHints;
 
 /*
+ * Pin a block.  Like ReadBufferExtended(), but a block that is not there or
+ * whose header is not that of a page raises ERRCODE_INDEX_CORRUPTED.
+ */
+extern Buffer QvReadBuffer(Relation index, BlockNumber block,
+						   BufferAccessStrategy strategy);
+
+/*
  * Pin and lock a block and check its kind.  Returns the buffer pinned and
  * locked in the given mode (BUFFER_LOCK_SHARE or _EXCLUSIVE): release with
  * UnlockReleaseBuffer().  hints may be NULL.

@@ -1,0 +1,101 @@
+# DELETE, UPDATE and VACUUM: recall stays, space is reused, an index that was
+# emptied is usable.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverTest;
+use Test::More;
+
+my $node = new_node('vacuum');
+my ($dims, $rows) = (16, 3600);
+
+make_queries($node, table => 'queries', dims => $dims);
+
+foreach my $m (grep { $_->{type} eq 'vector' } @METRICS)
+{
+	my $what = $m->{name};
+	my %common = (node => $node, op => $m->{op}, queries => 'queries', table => 't', index => 't_idx');
+
+	make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);
+	$node->safe_psql('postgres', "CREATE INDEX t_idx ON t USING hnsw (v $m->{opclass})");
+	my $built = index_bytes($node, 't_idx');
+
+	# dead rows that are not vacuumed yet do not show
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 0');
+	recall_ok(0.95, "$what, a third deleted", %common, ef => 60);
+	check_ok($node, 't_idx', $rows, "$what, a third deleted");
+
+	$node->safe_psql('postgres', 'VACUUM t');
+	is(sql_value($node, "SELECT row_count, deleted_nodes FROM quiver_index_info('t_idx')"),
+		sprintf('%d|0', $rows * 2 / 3), "$what: VACUUM leaves no deleted nodes");
+	cmp_ok(sql_value($node, "SELECT free_slots FROM quiver_index_info('t_idx')"),
+		'>=', $rows / 3, "$what: VACUUM frees their slots");
+	recall_ok(0.95, "$what, a third vacuumed", %common, ef => 40);
+	check_ok($node, 't_idx', $rows * 2 / 3, "$what, a third vacuumed");
+
+	# the freed slots are used
+	make_rows($node, table => 't', dims => $dims, first => $rows + 1, last => $rows * 4 / 3, create => 0);
+	recall_ok(0.95, "$what, a third inserted again", %common, ef => 40);
+	check_ok($node, 't_idx', $rows, "$what, a third inserted again");
+	cmp_ok(index_bytes($node, 't_idx'), '<=', $built * 1.05, "$what: the index did not grow");
+
+	# many rounds of replacing everything, by UPDATEs of the indexed column
+	foreach my $round (1 .. 3)
+	{
+		$node->safe_psql('postgres', "UPDATE t SET v = qt_vector(id + $round * 1000000, $dims)::vector; VACUUM t");
+	}
+	recall_ok(0.95, "$what, replaced three times", %common, ef => 40);
+	check_ok($node, 't_idx', $rows, "$what, replaced three times");
+	cmp_ok(index_bytes($node, 't_idx'), '<=', $built * 2.5, "$what: the index did not grow with every round");
+
+	# one cluster goes altogether
+	$node->safe_psql('postgres',
+		"DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 600);"
+		  . 'VACUUM t');
+	recall_ok(0.95, "$what, the neighborhood of a query deleted", %common, ef => 40);
+	check_ok($node, 't_idx', $rows - 600, "$what, the neighborhood of a query deleted");
+
+	# empty, and filled again
+	$node->safe_psql('postgres', 'DELETE FROM t; VACUUM t');
+	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
+		0, "$what: nothing left");
+	check_ok($node, 't_idx', 0, "$what, emptied");
+	make_rows($node, table => 't', dims => $dims, first => 1, last => 1, create => 0);
+	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
+		1, "$what: the one new row is found");
+	check_ok($node, 't_idx', 1, "$what, one row again");
+	make_rows($node, table => 't', dims => $dims, first => 2, last => $rows / 2, create => 0);
+	recall_ok(0.95, "$what, filled again", %common, ef => 60);
+	check_ok($node, 't_idx', $rows / 2, "$what, filled again");
+	cmp_ok(index_bytes($node, 't_idx'), '<=', $built * 2.5, "$what: filled again without growing");
+
+	# all but one row deleted
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE id <> 77; VACUUM t; VACUUM t');
+	is( sql_value($node, "SET enable_seqscan = off; SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5"),
+		77, "$what: the last row is found");
+	check_ok($node, 't_idx', 1, "$what, the last row");
+	$node->safe_psql('postgres', 'DROP TABLE t');
+}
+
+# Rows that an aborted transaction left are no rows, and VACUUM takes them out.
+make_rows($node, table => 't', dims => $dims, first => 1, last => 500);
+$node->safe_psql('postgres', 'CREATE INDEX t_idx ON t USING quiver_graph (v)');
+$node->safe_psql('postgres',
+	"BEGIN; INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(501, 900) i; ROLLBACK");
+check_ok($node, 't_idx', 900, 'after a rolled back insert');
+recall_ok(0.95, 'after a rolled back insert', node => $node, op => '<->', table => 't', index => 't_idx',
+	queries => 'queries', ef => 100);
+$node->safe_psql('postgres', 'VACUUM t');
+check_ok($node, 't_idx', 500, 'VACUUM after a rolled back insert');
+
+# The index alone, and with workers.
+$node->safe_psql('postgres', 'CREATE INDEX t_idx2 ON t USING hnsw (v vector_cosine_ops);'
+	  . 'SET min_parallel_index_scan_size = 0; DELETE FROM t WHERE id % 2 = 0; VACUUM (PARALLEL 2) t');
+check_ok($node, 't_idx', 250, 'VACUUM (PARALLEL)');
+check_ok($node, 't_idx2', 250, 'VACUUM (PARALLEL)');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP OFF) t; VACUUM FULL t');
+check_ok($node, 't_idx', 250, 'VACUUM FULL');
+
+clean_log_ok($node);
+$node->stop;
+done_testing();
