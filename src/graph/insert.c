@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "common/pg_prng.h"
 #include "graph/graph.h"
 #include "graph/insert.h"
@@ -89,7 +87,8 @@ GraphFindNeighborhood(GraphNeighborhood *nb, GraphQuery *query, uint32 ef,
 	store.visit_arg = nb;
 	nb->count = 0;
 	GraphSearchInit(&search, false, false);
-	GraphSearchReset(&search, ef);
+	/* the pool holds a node under several estimates: see pool_size() in scan.c */
+	GraphSearchReset(&search, 2 * ef);
 	if (enter != GRAPH_NONE)
 		GraphSearchOffer(&search, 0, enter);
 	GraphPageStoreEnter(&store, &search, INSERT_ENTRIES);
@@ -304,174 +303,6 @@ add_row(GraphHandle *handle, uint32 id, const GraphCode *code, ItemPointer tid,
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	return false;
-}
-
-/* ---- edges back ---- */
-
-/*
- * Which slot of a full node to give to the new vector x: the farthest
- * neighbour that x is nearer to than the node is (it can be reached through
- * x); when no neighbour is in turn between the node and x, also simply the
- * farthest, if that is farther than x.  -1 for none.  Distances come from the
- * codes in the node: to x by x's query, to the node by its own.
- */
-static int
-choose_victim(const GraphHandle *handle, GraphQuery *query, GraphNode node,
-			  const GraphCode *own, const float *decoded, float to_new,
-			  float ip_new, bool force)
-{
-	const GraphLayout *layout = &handle->layout;
-	bool		l2 = handle->meta.space == GRAPH_SPACE_L2;
-	QvQuery		self;
-	float	   *x = palloc(layout->pdim * sizeof(float));
-	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
-	float		self_ip = 0;
-	float		self_offset = 0;
-	int			farthest = -1,
-				covered = -1;
-	float		farthest_distance = -INFINITY,
-				covered_distance = -INFINITY;
-	bool		occluded = false;
-
-	memcpy(x, decoded, layout->pdim * sizeof(float));
-	if (!l2)
-	{
-		self_offset = -qv_kernels.ip_f32(handle->mean, x, layout->pdim) - handle->mean_norm2;
-		for (uint32 i = 0; i < layout->pdim; i++)
-			x[i] += handle->mean[i];
-		self_ip = qv_kernels.ip_f32(x, decoded, layout->pdim);
-	}
-	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
-
-	for (uint32 first = 0; first < layout->slots; first += QV_BLOCK)
-	{
-		QvEstimateParams p;
-		float		from_self[QV_BLOCK],
-					from_new[QV_BLOCK];
-
-		p.a = GraphNodeA(layout, node) + first;
-		p.b = GraphNodeB(layout, node) + first;
-		p.b_scale = node->b_scale;
-
-		p.base = l2 ? 0 : -self_ip;
-		p.a_scale = node->a_scale * (l2 ? 1 : own->norm2 > 0 ? self_ip / own->norm2 : 0);
-		p.lut_scale = self.lut_scale;
-		p.lut_bias = QvQueryLutBias(&self, layout->code_bits);
-		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
-									 self.lut, layout->code_bits / 4, &p, INFINITY, from_self);
-
-		p.base = to_new - (float) query->offset;
-		p.a_scale = node->a_scale * (l2 ? 1 : own->norm2 > 0 ? ip_new / own->norm2 : 0);
-		p.lut_scale = query->q.lut_scale;
-		p.lut_bias = query->node_bias;
-		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
-									 query->q.lut, layout->code_bits / 4, &p, INFINITY, from_new);
-		for (int i = 0; i < QV_BLOCK; i++)
-		{
-			float		d_self = from_self[i] + self_offset,
-						d_new = from_new[i] + (float) query->offset;
-
-			if (!GraphNodeHasEdge(layout, node, first + i))
-				continue;
-			if (d_self < to_new && d_new < to_new)
-				occluded = true;
-			if (d_self > farthest_distance)
-			{
-				farthest_distance = d_self;
-				farthest = first + i;
-			}
-			if (d_self > to_new && d_new < d_self && d_self > covered_distance)
-			{
-				covered_distance = d_self;
-				covered = first + i;
-			}
-		}
-	}
-	pfree(x);
-	pfree(mem);
-	if (covered >= 0)
-		return covered;
-	if (force || (!occluded && farthest_distance > to_new))
-		return farthest;
-	return -1;
-}
-
-/* Returns false when the node did not take the edge. */
-static bool
-link_back(GraphHandle *handle, GraphQuery *query, uint32 to, uint32 id,
-		  const GraphCode *code, bool force, bool building)
-{
-	const GraphLayout *layout = &handle->layout;
-	float	   *decoded = palloc(layout->pdim * sizeof(float));
-	uint8	   *bits = palloc(layout->code_bits / 8);
-	uint8	   *scratch = palloc(layout->pdim);
-	GraphCode	own;
-	GraphNode	node;
-	GraphEdge	edge;
-	int			slot = -1;
-	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
-	bool		linked = false;
-
-	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
-	{
-		const uint32 *ids = GraphNodeIds(layout, node);
-
-		for (uint32 i = 0; i < layout->slots && !linked; i++)
-		{
-			if (ids[i] == id)
-				linked = true;
-			else if (ids[i] == GRAPH_NONE && slot < 0)
-				slot = i;
-		}
-		if (!linked)
-		{
-			GraphNodeCode(layout, node, &own, scratch);
-			qv_kernels.decode_u8(own.bytes, own.scale, QvCodeOffset(layout->own_bits),
-								 decoded, layout->pdim);
-			if (slot < 0)
-			{
-				float		ip = QvCodeIp(&query->q, own.bytes, layout->own_bits, own.scale);
-				float		d = GraphQueryDistance(query, ip, own.norm2) + (float) query->offset;
-
-				slot = choose_victim(handle, query, node, &own, decoded, d, ip, force);
-			}
-		}
-		if (slot >= 0 && !linked)
-		{
-			QvWrite		w;
-			Page		page;
-
-			GraphEncodeEdge(layout, handle->meta.space, &own, decoded, code, id,
-							&edge, bits);
-			QvWriteBegin(&w, handle->index, building);
-			page = QvWriteRegister(&w, buf);
-			GraphNodeSetEdge(layout, GraphPageNode(layout, page, GraphNodeSlot(layout, to)),
-							 slot, &edge, bits);
-			QvWriteCommit(&w);
-			linked = true;
-		}
-	}
-	UnlockReleaseBuffer(buf);
-	pfree(decoded);
-	pfree(bits);
-	pfree(scratch);
-	return linked;
-}
-
-void
-GraphLinkAllBack(GraphNeighborhood *nb, GraphQuery *query, int n, uint32 id,
-				 const GraphCode *code, bool building)
-{
-	bool		any = false;
-
-	for (int i = 0; i < n; i++)
-		any |= link_back(nb->handle, query, nb->ids[nb->candidates[i].id], id,
-						 code, false, building);
-
-	/* somebody must lead to it */
-	if (!any && n > 0)
-		link_back(nb->handle, query, nb->ids[nb->candidates[0].id], id, code,
-				  true, building);
 }
 
 void

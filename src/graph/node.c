@@ -174,6 +174,18 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 					Max(0, Min(n - first, QV_BLOCK)));
 }
 
+/*
+ * b holds |r|^2 / <y, r> of the residual r; for a random direction <y, r> is
+ * its expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
+ */
+float
+GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot)
+{
+	float		f = fabsf(from_half(GraphNodeB(layout, node)[slot]) * node->b_scale);
+
+	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
+}
+
 /* Multiply the factors in use so that a new scale fits them. */
 static void
 rescale(const GraphLayout *layout, GraphNode node, uint16 *factors,

@@ -63,6 +63,12 @@ extern void GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
 							 int slot, const GraphEdge *edge, const uint8 *bits);
 
+/*
+ * About |o - p| of a neighbour in an inner product graph, from its factor (in
+ * L2 graphs the estimate from p itself is exact).
+ */
+extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot);
+
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot);
 
 static inline bool

@@ -1,0 +1,250 @@
+/*
+ * link.c
+ *		Edges back: offering a new node to the neighbours it chose.
+ *
+ * A neighbour with a free place takes the newcomer.  A full one chooses again
+ * among its neighbours and the newcomer, as in a build, but from what is in
+ * its own slot: no other page is read (HNSW as pgvector has it reads them all).
+ *	- from the node to its neighbours: its own vector against their codes;
+ *	- from the newcomer: its vector against their codes;
+ *	- between two neighbours: the angle between their offsets from the node,
+ *	  by the share of differing code bits (random hyperplanes: Charikar 2002).
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/insert.h"
+#include "graph/select.h"
+#include "storage/write.h"
+
+/* The neighbours of a full node and a newcomer, as GraphSelectNeighbors() wants them. */
+typedef struct Rivals
+{
+	bool		l2;
+	int			n;				/* neighbours; number n is the newcomer */
+	int			slots[GRAPH_MAX_SLOTS];
+	float		from_self[GRAPH_MAX_SLOTS + 1];
+	float		from_new[GRAPH_MAX_SLOTS];
+	float		offset[GRAPH_MAX_SLOTS];	/* length of neighbour - node */
+	float		self_norm2;		/* |node|^2, not centred: inner product */
+	uint32		code_bits;
+	const uint8 *bits;			/* code_bits / 8 apart */
+} Rivals;
+
+static float
+rival_pair(void *arg, uint32_t a, uint32_t b)
+{
+	const Rivals *r = arg;
+	Size		stride = r->code_bits / 8;
+	float		cosine,
+				ip;
+
+	if (a == r->n)
+		return r->from_new[b];
+	if (b == r->n)
+		return r->from_new[a];
+	cosine = cosf((float) M_PI *
+				  qv_kernels.hamming(r->bits + a * stride, r->bits + b * stride, stride) /
+				  r->code_bits);
+	ip = r->offset[a] * r->offset[b] * cosine;
+	if (r->l2)
+		return r->from_self[a] + r->from_self[b] - 2 * ip;
+	/* <s + u, s + v> = |s|^2 + <s, u> + <s, v> + <u, v> */
+	return r->from_self[a] + r->from_self[b] + r->self_norm2 - ip;
+}
+
+/* Distances from a vector to all neighbours of a node, by their codes. */
+static void
+estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
+				   float base, float a_factor, float *out)
+{
+	QvEstimateParams p;
+
+	p.base = base;
+	p.a_scale = node->a_scale * a_factor;
+	p.b_scale = node->b_scale;
+	p.lut_scale = q->lut_scale;
+	p.lut_bias = QvQueryLutBias(q, layout->code_bits);
+	for (uint32 first = 0; first < layout->slots; first += QV_BLOCK)
+	{
+		p.a = GraphNodeA(layout, node) + first;
+		p.b = GraphNodeB(layout, node) + first;
+		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
+									 q->lut, layout->code_bits / 4, &p, INFINITY,
+									 out + first);
+	}
+}
+
+/*
+ * Which place of a full node the newcomer gets: that of the neighbour left out
+ * when the node chooses again.  -1: the newcomer is left out.  own and decoded
+ * are the node's code and vector; to_new and ip_new the newcomer's distance
+ * from and inner product with it.
+ */
+static int
+choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
+			 const GraphCode *own, const float *decoded, float to_new,
+			 float ip_new, bool force)
+{
+	const GraphLayout *layout = &handle->layout;
+	Size		stride = layout->code_bits / 8;
+	Rivals	   *r = palloc(sizeof(Rivals));
+	uint8	   *bits = palloc(layout->slots * stride);
+	float	   *x = palloc(layout->pdim * sizeof(float));
+	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
+	float	   *from_self = palloc(layout->slots * sizeof(float));
+	float	   *from_new = palloc(layout->slots * sizeof(float));
+	Candidate	order[GRAPH_MAX_SLOTS + 1];
+	Candidate	scratch[GRAPH_MAX_SLOTS + 1];
+	bool		kept[GRAPH_MAX_SLOTS + 1] = {0};
+	QvQuery		self;
+	float		self_ip = 0,
+				self_offset = 0;
+	int			place = -1,
+				nkept;
+
+	r->l2 = handle->meta.space == GRAPH_SPACE_L2;
+	r->code_bits = layout->code_bits;
+	r->bits = bits;
+	r->n = 0;
+	memcpy(x, decoded, layout->pdim * sizeof(float));
+	if (!r->l2)
+	{
+		for (uint32 i = 0; i < layout->pdim; i++)
+			x[i] += handle->mean[i];
+		self_offset = -qv_kernels.ip_f32(handle->mean, x, layout->pdim);
+		self_ip = qv_kernels.ip_f32(x, decoded, layout->pdim);
+		r->self_norm2 = qv_kernels.norm2_f32(x, layout->pdim);
+	}
+	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
+	estimate_neighbors(layout, node, &self, r->l2 ? 0 : -self_ip,
+					   r->l2 ? 1 : own->norm2 > 0 ? self_ip / own->norm2 : 0, from_self);
+	estimate_neighbors(layout, node, &query->q, to_new - (float) query->offset,
+					   r->l2 ? 1 : own->norm2 > 0 ? ip_new / own->norm2 : 0, from_new);
+
+	for (uint32 slot = 0; slot < layout->slots; slot++)
+	{
+		int			i = r->n;
+
+		if (!GraphNodeHasEdge(layout, node, slot))
+			continue;
+		QvUnpackSlot(GraphNodeCodes(layout, node, slot / QV_BLOCK), layout->code_bits,
+					 slot % QV_BLOCK, bits + i * stride);
+		r->slots[i] = slot;
+		r->from_self[i] = from_self[slot] + self_offset;
+		r->from_new[i] = from_new[slot] + (float) query->offset;
+		if (r->l2)
+			r->offset[i] = sqrtf(Max(0, r->from_self[i]));
+		else
+			r->offset[i] = GraphNodeEdgeLength(layout, node, slot);
+		r->n++;
+	}
+	r->from_self[r->n] = to_new;
+	for (int i = 0; i <= r->n; i++)
+	{
+		Candidate	c = {r->from_self[i], i};
+		int			j = i;
+
+		for (; j > 0 && order[j - 1].distance > c.distance; j--)
+			order[j] = order[j - 1];
+		order[j] = c;
+	}
+	nkept = GraphSelectNeighbors(order, r->n + 1, r->n, rival_pair, r, scratch);
+	for (int i = 0; i < nkept; i++)
+		kept[order[i].id] = true;
+	if (kept[r->n] || force)
+	{
+		/* exactly one is left out; when it is the newcomer: the last kept */
+		for (int i = 0; i < r->n; i++)
+			if (!kept[i])
+				place = r->slots[i];
+		if (place < 0)
+			place = r->slots[order[nkept - 1].id];
+	}
+	pfree(from_new);
+	pfree(from_self);
+	pfree(mem);
+	pfree(x);
+	pfree(bits);
+	pfree(r);
+	return place;
+}
+
+/* Returns false when the node did not take the edge. */
+static bool
+link_back(GraphHandle *handle, GraphQuery *query, uint32 to, uint32 id,
+		  const GraphCode *code, bool force, bool building)
+{
+	const GraphLayout *layout = &handle->layout;
+	float	   *decoded = palloc(layout->pdim * sizeof(float));
+	uint8	   *bits = palloc(layout->code_bits / 8);
+	uint8	   *scratch = palloc(layout->pdim);
+	GraphCode	own;
+	GraphNode	node;
+	GraphEdge	edge;
+	int			slot = -1;
+	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
+	bool		linked = false;
+
+	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
+	{
+		const uint32 *ids = GraphNodeIds(layout, node);
+
+		for (uint32 i = 0; i < layout->slots && !linked; i++)
+		{
+			if (ids[i] == id)
+				linked = true;
+			else if (ids[i] == GRAPH_NONE && slot < 0)
+				slot = i;
+		}
+		if (!linked)
+		{
+			GraphNodeCode(layout, node, &own, scratch);
+			qv_kernels.decode_u8(own.bytes, own.scale, QvCodeOffset(layout->own_bits),
+								 decoded, layout->pdim);
+			if (slot < 0)
+			{
+				float		ip = QvCodeIp(&query->q, own.bytes, layout->own_bits, own.scale);
+				float		d = GraphQueryDistance(query, ip, own.norm2) + (float) query->offset;
+
+				slot = choose_place(handle, query, node, &own, decoded, d, ip, force);
+			}
+		}
+		if (slot >= 0 && !linked)
+		{
+			QvWrite		w;
+			Page		page;
+
+			GraphEncodeEdge(layout, handle->meta.space, &own, decoded, code, id,
+							&edge, bits);
+			QvWriteBegin(&w, handle->index, building);
+			page = QvWriteRegister(&w, buf);
+			GraphNodeSetEdge(layout, GraphPageNode(layout, page, GraphNodeSlot(layout, to)),
+							 slot, &edge, bits);
+			QvWriteCommit(&w);
+			linked = true;
+		}
+	}
+	UnlockReleaseBuffer(buf);
+	pfree(decoded);
+	pfree(bits);
+	pfree(scratch);
+	return linked;
+}
+
+void
+GraphLinkAllBack(GraphNeighborhood *nb, GraphQuery *query, int n, uint32 id,
+				 const GraphCode *code, bool building)
+{
+	bool		any = false;
+
+	for (int i = 0; i < n; i++)
+		any |= link_back(nb->handle, query, nb->ids[nb->candidates[i].id], id,
+						 code, false, building);
+
+	/* somebody must lead to it */
+	if (!any && n > 0)
+		link_back(nb->handle, query, nb->ids[nb->candidates[0].id], id, code,
+				  true, building);
+}
