@@ -602,6 +602,15 @@ test_fastscan_estimate(void)
 			c.p.lut_bias = -0.64f * (float) nibbles;
 			for (int t = -4; t <= 4; t++)
 				check_estimate(block, lut, nibbles, &c, (float) t);
+
+			/* exactly at the threshold is not below it */
+			for (int i = 0; i < QV_BLOCK; i++)
+			{
+				float		out[QV_BLOCK];
+
+				(void) K.fastscan_estimate(block, lut, nibbles, &c.p, 0, out);
+				check_estimate(block, lut, nibbles, &c, out[i]);
+			}
 			check_estimate(block, lut, nibbles, &c, INFINITY);
 			check_estimate(block, lut, nibbles, &c, -INFINITY);
 			check_estimate(block, lut, nibbles, &c, NAN);
