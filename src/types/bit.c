@@ -23,3 +23,12 @@ QvBitBytes(struct varlena *bits)
 {
 	return VARBITS((VarBit *) bits);
 }
+
+/* pgvector's message, which differs from that of the other types */
+void
+QvDifferentBitLengths(int a, int b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_EXCEPTION),
+			 errmsg("different bit lengths %u and %u", (unsigned) a, (unsigned) b)));
+}

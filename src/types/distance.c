@@ -145,15 +145,6 @@ GetArg(FunctionCallInfo fcinfo, int n)
 	return DetoastArg(fcinfo, n, value);
 }
 
-/* pgvector's message for bit differs */
-static void
-DifferentBitLengths(int a, int b)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_EXCEPTION),
-			 errmsg("different bit lengths %u and %u", (unsigned) a, (unsigned) b)));
-}
-
 /* View and error of each type, by its name */
 #define vector_view(value)		DenseViewOf(value)
 #define halfvec_view(value)		DenseViewOf(value)
@@ -163,7 +154,7 @@ DifferentBitLengths(int a, int b)
 #define vector_different(a, b)		QvDifferentDims("vector", a, b)
 #define halfvec_different(a, b)		QvDifferentDims("halfvec", a, b)
 #define sparsevec_different(a, b)	QvDifferentDims("sparsevec", a, b)
-#define bit_different(a, b)			DifferentBitLengths(a, b)
+#define bit_different(a, b)			QvDifferentBitLengths(a, b)
 
 #define DISTANCE(symbol, type, View, measure, result) \
 	QV_FUNCTION(symbol) \

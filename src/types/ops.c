@@ -6,6 +6,7 @@
 
 #include "types/dense.h"
 #include "types/measure.h"
+#include "utils/varbit.h"
 
 /* pgvector's limit for an index on bit */
 #define BIT_MAX_INDEX_DIM 64000
@@ -14,6 +15,13 @@ static Size
 ValueSize(const void *value)
 {
 	return VARSIZE_ANY(value);
+}
+
+/* An uncompressed value with a whole header that says size bytes. */
+static bool
+IsVarlena(const void *value, Size size, Size least)
+{
+	return size >= least && VARATT_IS_4B_U(value) && VARSIZE(value) == size;
 }
 
 static void
@@ -29,6 +37,25 @@ DenseDims(const void *value)
 }
 
 /* --- vector --- */
+
+static Size
+VectorFixedSize(int dims)
+{
+	return offsetof(Vector, x) + (Size) dims * sizeof(float);
+}
+
+static bool
+VectorWellFormed(const void *value, Size size, int dims)
+{
+	return IsVarlena(value, size, VectorFixedSize(dims)) &&
+		size == VectorFixedSize(dims) && DenseDims(value) == dims;
+}
+
+static void
+VectorDifferentDims(int a, int b)
+{
+	QvDifferentDims("vector", a, b);
+}
 
 static void
 VectorToFloat(const void *value, float *out)
@@ -82,10 +109,32 @@ const VectorTypeOps qv_vector_ops = {
 	.to_float = VectorToFloat,
 	.distance = VectorDistance,
 	.value_size = ValueSize,
+	.fixed_size = VectorFixedSize,
+	.well_formed = VectorWellFormed,
+	.different_dims = VectorDifferentDims,
 	.is_zero = VectorIsZero
 };
 
 /* --- halfvec --- */
+
+static Size
+HalfvecFixedSize(int dims)
+{
+	return offsetof(HalfVector, x) + (Size) dims * sizeof(uint16);
+}
+
+static bool
+HalfvecWellFormed(const void *value, Size size, int dims)
+{
+	return IsVarlena(value, size, HalfvecFixedSize(dims)) &&
+		size == HalfvecFixedSize(dims) && DenseDims(value) == dims;
+}
+
+static void
+HalfvecDifferentDims(int a, int b)
+{
+	QvDifferentDims("halfvec", a, b);
+}
 
 static void
 HalfvecToFloat(const void *value, float *out)
@@ -140,6 +189,9 @@ const VectorTypeOps qv_halfvec_ops = {
 	.to_float = HalfvecToFloat,
 	.distance = HalfvecDistance,
 	.value_size = ValueSize,
+	.fixed_size = HalfvecFixedSize,
+	.well_formed = HalfvecWellFormed,
+	.different_dims = HalfvecDifferentDims,
 	.is_zero = HalfvecIsZero
 };
 
@@ -149,6 +201,31 @@ static int
 SparsevecDims(const void *value)
 {
 	return SparseViewOf(value).dim;
+}
+
+static Size
+SparsevecFixedSize(int dims)
+{
+	return 0;
+}
+
+static bool
+SparsevecWellFormed(const void *value, Size size, int dims)
+{
+	SparseView	v;
+
+	if (!IsVarlena(value, size, offsetof(SparseVector, indices)))
+		return false;
+	v = SparseViewOf(value);
+	return v.dim == dims && v.nnz >= 0 && v.nnz <= SPARSEVEC_MAX_NNZ &&
+		size == offsetof(SparseVector, indices) +
+		(Size) v.nnz * (sizeof(int32) + sizeof(float));
+}
+
+static void
+SparsevecDifferentDims(int a, int b)
+{
+	QvDifferentDims("sparsevec", a, b);
 }
 
 static double
@@ -189,6 +266,9 @@ const VectorTypeOps qv_sparsevec_ops = {
 	.to_float = NULL,
 	.distance = SparsevecDistance,
 	.value_size = ValueSize,
+	.fixed_size = SparsevecFixedSize,
+	.well_formed = SparsevecWellFormed,
+	.different_dims = SparsevecDifferentDims,
 	.is_zero = SparsevecIsZero
 };
 
@@ -198,6 +278,19 @@ static int
 BitDims(const void *value)
 {
 	return BitViewOf(value).dim;
+}
+
+static Size
+BitFixedSize(int dims)
+{
+	return VARBITTOTALLEN(dims);
+}
+
+static bool
+BitWellFormed(const void *value, Size size, int dims)
+{
+	return IsVarlena(value, size, BitFixedSize(dims)) &&
+		size == BitFixedSize(dims) && BitDims(value) == dims;
 }
 
 static double
@@ -239,5 +332,8 @@ const VectorTypeOps qv_bit_ops = {
 	.to_float = NULL,
 	.distance = BitDistance,
 	.value_size = ValueSize,
+	.fixed_size = BitFixedSize,
+	.well_formed = BitWellFormed,
+	.different_dims = QvDifferentBitLengths,
 	.is_zero = BitIsZero
 };

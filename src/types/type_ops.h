@@ -49,6 +49,18 @@ typedef struct VectorTypeOps
 	 */
 	Size		(*value_size) (const void *value);
 
+	/* The same for every value of that many dimensions; 0: they differ. */
+	Size		(*fixed_size) (int dims);
+
+	/*
+	 * Whether size bytes, read from a page that may be damaged, are such a
+	 * value of that many dimensions: then distance() reads nothing else.
+	 */
+	bool		(*well_formed) (const void *value, Size size, int dims);
+
+	/* Raise the error of a distance between values of a and b dimensions. */
+	void		(*different_dims) (int a, int b);
+
 	/* True when the value's norm is zero (cosine does not index such rows). */
 	bool		(*is_zero) (const void *value);
 } VectorTypeOps;

@@ -170,5 +170,6 @@ extern SparseVector *QvSparseFromFloats(const float *x, int dim);
 /* bit.c */
 extern struct varlena *QvNewBits(int dim);
 extern uint8 *QvBitBytes(struct varlena *bits);
+extern void QvDifferentBitLengths(int a, int b) pg_attribute_noreturn();
 
 #endif							/* QV_VALUES_H */
