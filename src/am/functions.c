@@ -9,14 +9,15 @@
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "am/graph_am.h"
+#include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "graph/insert.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "graph/rows.h"
 #include "kernels/kernels.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -91,6 +92,7 @@ Datum
 quiver_index_info(PG_FUNCTION_ARGS)
 {
 	Relation	index = open_graph_index(PG_GETARG_OID(0), AccessShareLock);
+	QvOpclassInfo opclass;
 	GraphInfo	info;
 	TupleDesc	desc;
 	Datum		values[13];
@@ -99,7 +101,8 @@ quiver_index_info(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	GraphGetInfo(index, &info);
+	QvGetOpclass(index, &opclass);
+	GraphGetInfo(index, &opclass, &info);
 	values[i++] = CStringGetTextDatum(get_am_name(index->rd_rel->relam));
 	values[i++] = Int64GetDatum(info.tuples);
 	values[i++] = Int32GetDatum(info.dims);
@@ -132,14 +135,16 @@ quiver_check(PG_FUNCTION_ARGS)
 	Oid			oid = PG_GETARG_OID(0);
 	Oid			table = IndexGetRelation(oid, true);
 	Relation	index;
+	QvOpclassInfo opclass;
 	GraphInfo	info;
 
 	if (OidIsValid(table))
 		LockRelationOid(table, lockmode);
 	index = open_graph_index(oid, AccessShareLock);
+	QvGetOpclass(index, &opclass);
 	if (!standby)
 		LockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
-	GraphCheck(index, &info);
+	GraphCheck(index, &opclass, &info);
 	if (!standby)
 		UnlockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 	relation_close(index, AccessShareLock);

@@ -218,11 +218,8 @@ start(IndexScanDesc scan)
 		/* a copy: the executor may reuse the value's memory */
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
 		if (so->opclass.type->dims(query) != GraphScanDims(so->graph))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_EXCEPTION),
-					 errmsg("different %s dimensions %d and %d",
-							so->opclass.type->name, GraphScanDims(so->graph),
-							so->opclass.type->dims(query))));
+			so->opclass.type->different_dims(GraphScanDims(so->graph),
+											 so->opclass.type->dims(query));
 	}
 	MemoryContextSwitchTo(so->context);
 	params.ef = so->settings->ef_search;

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "graph/cache.h"
+#include "graph/form.h"
 #include "lib/ilist.h"
 #include "utils/memutils.h"
 
@@ -94,23 +95,24 @@ load_mean(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 	entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
 }
 
-static GraphRoutes *
-load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
+/* Read the entry table into *routes, memory from CurrentMemoryContext. */
+static void
+read_routes(GraphHandle *handle, GraphRoutes *routes)
 {
-	GraphRoutes *routes;
+	Relation	index = handle->index;
+	const GraphMetaData *meta = &handle->meta;
 	BlockNumber block = meta->route_head;
 	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
 	BlockNumber pages = 0,
 				limit = RelationGetNumberOfBlocks(index);
 
-	routes = MemoryContextAllocZero(entry->context, sizeof(GraphRoutes));
 	routes->version = meta->route_version;
 	routes->block_size = GraphRouteBlockSize(meta->route_bits);
 	routes->nblocks = (meta->route_count + QV_BLOCK - 1) / QV_BLOCK;
 	if (routes->nblocks > (uint64) limit * per_page)
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The entry table cannot have %u entries.",
 						   meta->route_count);
-	routes->blocks = MemoryContextAllocExtended(entry->context,
+	routes->blocks = MemoryContextAllocExtended(CurrentMemoryContext,
 												Max(1, routes->nblocks) * routes->block_size,
 												MCXT_ALLOC_HUGE);
 	for (uint32 i = 0; i < routes->nblocks;)
@@ -120,7 +122,7 @@ load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 
 		if (!BlockNumberIsValid(block) || ++pages > limit)
 			QvReportCorruption(index, GRAPH_META_BLOCK, "The chain of entry table pages is broken.");
-		buf = QvReadPage(index, &entry->hints, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
+		buf = QvReadPage(index, handle->hints, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buf);
 		for (int j = 0; j < per_page && i < routes->nblocks; j++, i++)
 		{
@@ -129,7 +131,6 @@ load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 			memcpy(to, QvPageGetData(page) + j * routes->block_size, routes->block_size);
 			if (to->count > QV_BLOCK)
 				QvReportCorruption(index, block, "An entry table block claims %u entries.", to->count);
-			routes->count += to->count;
 		}
 		block = QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
@@ -140,14 +141,27 @@ load_routes(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 	 * remember what the metapage said, so that it is noticed as new.
 	 */
 	routes->count = meta->route_count;
-	return routes;
+	if (handle->ops->read_entries)
+		handle->ops->read_entries(handle, routes);
 }
 
-static void
-free_routes(GraphRoutes *routes)
+/* The entry table of an index, to live in its cache entry's context. */
+static GraphRoutes *
+load_routes(GraphHandle *handle, MemoryContext parent)
 {
-	pfree(routes->blocks);
-	pfree(routes);
+	/* under the caller's context until complete: an error must not leak it */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "quiver entry table",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GraphRoutes *routes = palloc0(sizeof(GraphRoutes));
+
+	routes->context = context;
+	read_routes(handle, routes);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(context, parent);
+	routes->current = true;
+	return routes;
 }
 
 static void
@@ -166,7 +180,7 @@ release_handle(void *arg)
 	GraphCacheEntry *entry = handle->entry;
 
 	if (--routes->users == 0 && !routes->current)
-		free_routes(routes);
+		MemoryContextDelete(routes->context);
 	if (--entry->users == 0 && entry->stale)
 		free_entry(entry);
 }
@@ -196,45 +210,51 @@ find_entry(Relation index, const GraphMetaData *meta)
 	return NULL;
 }
 
-static GraphCacheEntry *
-make_entry(Relation index, const GraphMetaData *meta)
+static void
+evict_entry(void)
 {
+	GraphCacheEntry *victim = NULL;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &entries)
+	{
+		GraphCacheEntry *e = dlist_container(GraphCacheEntry, node, iter.cur);
+
+		if (e->users == 0)
+			victim = e;
+	}
+	if (victim)
+		free_entry(victim);
+}
+
+/* Start an entry for the index of a handle, and let the handle use it. */
+static GraphCacheEntry *
+make_entry(GraphHandle *handle)
+{
+	const GraphMetaData *meta = &handle->meta;
 	MemoryContext context;
 	GraphCacheEntry *entry;
-	uint8	   *signs;
 
 	if (nentries >= MAX_ENTRIES)
-	{
-		GraphCacheEntry *victim = NULL;
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &entries)
-		{
-			GraphCacheEntry *e = dlist_container(GraphCacheEntry, node, iter.cur);
-
-			if (e->users == 0)
-				victim = e;
-		}
-		if (victim)
-			free_entry(victim);
-	}
+		evict_entry();
 
 	/* under the caller's context until complete: an error must not leak it */
 	context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph index",
 									ALLOCSET_DEFAULT_SIZES);
 	entry = MemoryContextAllocZero(context, sizeof(GraphCacheEntry));
 	entry->context = context;
-	entry->locator = QvRelationLocator(index);
+	entry->locator = QvRelationLocator(handle->index);
 	entry->build_id = meta->build_id;
 	entry->hints.context = context;
-	signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
-	QvRotationInit(&entry->rotation, meta->dims, meta->seed, signs);
+	handle->hints = &entry->hints;
 	if (meta->form == GRAPH_CODED)
 	{
-		load_mean(index, meta, entry);
-		entry->routes = load_routes(index, meta, entry);
-		entry->routes->current = true;
+		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
+
+		QvRotationInit(&entry->rotation, meta->dims, meta->seed, signs);
+		load_mean(handle->index, meta, entry);
 	}
+	entry->routes = load_routes(handle, context);
 	MemoryContextSetParent(context, CacheMemoryContext);
 	dlist_push_head(&entries, &entry->node);
 	nentries++;
@@ -242,35 +262,39 @@ make_entry(Relation index, const GraphMetaData *meta)
 }
 
 GraphHandle *
-GraphOpen(Relation index)
+GraphOpen(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphHandle *handle = palloc0(sizeof(GraphHandle));
 	GraphCacheEntry *entry;
 
 	handle->index = index;
+	handle->opclass = *opclass;
 	GraphReadMeta(index, &handle->meta);
 	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage's sizes do not fit together.");
+	if (handle->meta.metric != opclass->metric ||
+		handle->meta.form != GraphChooseForm(opclass))
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is for another operator class.");
+	handle->ops = GraphFormOf(&handle->meta);
 	entry = find_entry(index, &handle->meta);
 	if (entry == NULL)
-		entry = make_entry(index, &handle->meta);
-	else if (entry->routes->version != handle->meta.route_version ||
-			 entry->routes->count != handle->meta.route_count)
+		entry = make_entry(handle);
+	handle->hints = &entry->hints;
+	if (entry->routes->version != handle->meta.route_version ||
+		entry->routes->count != handle->meta.route_count)
 	{
 		GraphRoutes *old = entry->routes;
 
-		entry->routes = load_routes(index, &handle->meta, entry);
-		entry->routes->current = true;
+		entry->routes = load_routes(handle, entry->context);
 		old->current = false;
 		if (old->users == 0)
-			free_routes(old);
+			MemoryContextDelete(old->context);
 	}
 	handle->entry = entry;
 	handle->rotation = entry->rotation;
 	handle->mean = entry->mean;
 	handle->mean_norm2 = entry->mean_norm2;
 	handle->routes = entry->routes;
-	handle->hints = &entry->hints;
 	entry->users++;
 	entry->routes->users++;
 	handle->release.func = release_handle;

@@ -9,10 +9,19 @@
 
 #include "graph/format.h"
 #include "storage/read.h"
+#include "types/type_ops.h"
+
+/* The value of a plain graph's entry. */
+typedef struct GraphEntryValue
+{
+	uint32		id;
+	void	   *value;
+} GraphEntryValue;
 
 /* The entry table as one sweep wants it. */
 typedef struct GraphRoutes
 {
+	MemoryContext context;		/* of all of it */
 	uint32		version;		/* GraphMetaData.route_version and _count, */
 	uint32		count;			/* of when it was read */
 	uint32		nblocks;
@@ -20,14 +29,18 @@ typedef struct GraphRoutes
 	bool		current;		/* what new handles get */
 	Size		block_size;
 	char	   *blocks;			/* GraphRouteBlocks, block_size apart */
+	GraphEntryValue *values;	/* plain graphs: those that are kept */
+	uint32		nvalues;
 } GraphRoutes;
 
 typedef struct GraphHandle
 {
 	Relation	index;
+	QvOpclassInfo opclass;
+	const struct GraphFormOps *ops;	/* form.h */
 	GraphMetaData meta;			/* as read when the handle was opened */
 	GraphLayout layout;
-	QvRotation	rotation;
+	QvRotation	rotation;		/* this and the mean: coded graphs only */
 	const float *mean;			/* rotated, pdim */
 	float		mean_norm2;
 	GraphRoutes *routes;
@@ -42,7 +55,7 @@ typedef struct GraphHandle
  * with it.  Raises ERRCODE_INDEX_CORRUPTED, or the request to REINDEX when
  * the index was built by pgvector.
  */
-extern GraphHandle *GraphOpen(Relation index);
+extern GraphHandle *GraphOpen(Relation index, const QvOpclassInfo *opclass);
 
 /* Read and check the metapage alone. */
 extern void GraphReadMeta(Relation index, GraphMetaData *meta);

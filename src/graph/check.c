@@ -293,7 +293,8 @@ check_routes(GraphChecker *c)
 }
 
 static void
-run_checker(Relation index, GraphInfo *info, bool verify)
+run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
+			bool verify)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver check",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -302,7 +303,7 @@ run_checker(Relation index, GraphInfo *info, bool verify)
 	const GraphMetaData *meta;
 
 	c.index = index;
-	c.handle = GraphOpen(index);
+	c.handle = GraphOpen(index, opclass);
 	c.layout = &c.handle->layout;
 	c.nblocks = RelationGetNumberOfBlocks(index);
 	c.states = MemoryContextAllocHuge(context, (Size) c.nblocks * c.layout->per_page);
@@ -328,13 +329,13 @@ run_checker(Relation index, GraphInfo *info, bool verify)
 }
 
 void
-GraphCheck(Relation index, GraphInfo *info)
+GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info)
 {
-	run_checker(index, info, true);
+	run_checker(index, opclass, info, true);
 }
 
 void
-GraphGetInfo(Relation index, GraphInfo *info)
+GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info)
 {
-	run_checker(index, info, false);
+	run_checker(index, opclass, info, false);
 }

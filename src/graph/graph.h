@@ -46,8 +46,8 @@ typedef struct GraphScanParams
 /* One row, or rows, that a scan proposes. */
 typedef struct GraphCandidate
 {
-	float		distance;		/* squared L2 or negative inner product of the */
-	float		error;			/* prepared vectors, and how far it may be off */
+	float		distance;		/* in search units: see GraphScanDistance() */
+	float		error;			/* how far that may be off */
 	int			ntids;
 	ItemPointerData *tids;
 } GraphCandidate;
@@ -113,9 +113,9 @@ typedef struct GraphInfo
 } GraphInfo;
 
 /* Read the whole index and verify its invariants; info may be NULL. */
-extern void GraphCheck(Relation index, GraphInfo *info);
+extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
 /* Count without verifying. */
-extern void GraphGetInfo(Relation index, GraphInfo *info);
+extern void GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
 #endif							/* QV_GRAPH_H */

@@ -1,61 +1,48 @@
 /*
  * insert.h
- *		Inserting into a graph on its pages.
+ *		Inserting into a graph on its pages, and the parts of it that repairing
+ *		a node needs.
  */
 #ifndef QV_GRAPH_INSERT_H
 #define QV_GRAPH_INSERT_H
 
-#include "graph/node.h"
-#include "graph/store_page.h"
+#include "graph/form.h"
 
 /*
- * Insert a rotated vector (GraphRotate()).  building: write no WAL.  Memory is
- * taken from CurrentMemoryContext.
+ * Insert a value, detoasted.  building: write no WAL.  Memory is taken from
+ * CurrentMemoryContext.
  */
-extern void GraphInsertRotated(Relation index, const float *rotated,
-							   ItemPointer tid, bool building);
+extern void GraphInsertValue(Relation index, const QvOpclassInfo *opclass,
+							 const void *value, ItemPointer tid, bool building);
 
-/*
- * Nodes that a search for a vector found and that may become its neighbours,
- * with copies of their codes.
- */
-typedef struct GraphNeighborhood
+/* Raise an error unless the value has the index's dimensions. */
+extern void GraphCheckDims(const GraphMetaData *meta, const QvOpclassInfo *opclass,
+						   const void *value);
+
+/* Does the index hold rows with this value at all? */
+static inline bool
+GraphIsIndexed(const QvOpclassInfo *opclass, const void *value)
 {
-	GraphHandle *handle;
-	uint32		count;
-	uint32		capacity;
-	Candidate  *candidates;		/* ascending; ids index the arrays below */
-	uint32	   *ids;			/* node numbers */
-	GraphCode  *codes;
-	uint8	   *bytes;			/* capacity x pdim */
-	uint32		exclude;		/* a node never to be found, or GRAPH_NONE */
-} GraphNeighborhood;
-
-extern void GraphNeighborhoodInit(GraphNeighborhood *nb, GraphHandle *handle,
-								  uint32 capacity);
+	/* like pgvector: zero has no direction */
+	return opclass->metric != QV_METRIC_COSINE || !opclass->type->is_zero(value);
+}
 
 /*
- * Search for the query with ef candidates, entering at the entry table, or at
- * node "enter" unless that is GRAPH_NONE.
+ * Search for a point, entering at the entry table and, unless that is
+ * GRAPH_NONE, at the node "around", which is not among the found.
  */
-extern void GraphFindNeighborhood(GraphNeighborhood *nb, GraphQuery *query,
-								  uint32 ef, uint32 enter);
-
-/* Choose at most max neighbours: the first entries of candidates. */
-extern int	GraphChooseNeighbors(GraphNeighborhood *nb, int max);
-
-/* Encode the n chosen neighbours relative to the vector with that code. */
-extern void GraphEncodeNeighbors(GraphNeighborhood *nb, const GraphCode *code,
-								 int n, GraphEdge *edges, uint8 *bits);
+extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle,
+												const GraphPoint *point,
+												uint32 around);
 
 /*
- * Offer node id, with the code and prepared query of its vector, as a
- * neighbour to the n chosen ones.
+ * Choose the point's neighbours: returns how many, which are then the first
+ * candidates, with their edges made.
  */
-extern void GraphLinkAllBack(GraphNeighborhood *nb, GraphQuery *query, int n,
-							 uint32 id, const GraphCode *code, bool building);
+extern int	GraphChooseNeighbors(GraphNeighborhood *nb, const GraphPoint *point);
 
-/* The page lock that inserts share and vacuum takes to wait for them. */
-#define GRAPH_UPDATE_LOCK GRAPH_META_BLOCK
+/* Offer node id, which is point, as a neighbour to the n chosen ones. */
+extern void GraphLinkAllBack(GraphNeighborhood *nb, const GraphPoint *point,
+							 int n, uint32 id, bool building);
 
 #endif							/* QV_GRAPH_INSERT_H */

@@ -1,6 +1,6 @@
 /*
  * link.c
- *		Edges back: offering a new node to the neighbours it chose.
+ *		Edges back in a coded graph: offering a new node to a neighbour it chose.
  *
  * A neighbour with a free place takes the newcomer.  A full one chooses again
  * among its neighbours and the newcomer, as in a build, but from what is in
@@ -14,7 +14,8 @@
 
 #include <math.h>
 
-#include "graph/insert.h"
+#include "graph/link.h"
+#include "graph/rows.h"
 #include "graph/select.h"
 #include "storage/write.h"
 
@@ -95,14 +96,10 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
 	float	   *from_self = palloc(layout->slots * sizeof(float));
 	float	   *from_new = palloc(layout->slots * sizeof(float));
-	Candidate	order[GRAPH_MAX_SLOTS + 1];
-	Candidate	scratch[GRAPH_MAX_SLOTS + 1];
-	bool		kept[GRAPH_MAX_SLOTS + 1] = {0};
 	QvQuery		self;
 	float		self_ip = 0,
 				self_offset = 0;
-	int			place = -1,
-				nkept;
+	int			place;
 
 	r->l2 = handle->meta.space == GRAPH_SPACE_L2;
 	r->code_bits = layout->code_bits;
@@ -141,27 +138,9 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 		r->n++;
 	}
 	r->from_self[r->n] = to_new;
-	for (int i = 0; i <= r->n; i++)
-	{
-		Candidate	c = {r->from_self[i], i};
-		int			j = i;
-
-		for (; j > 0 && order[j - 1].distance > c.distance; j--)
-			order[j] = order[j - 1];
-		order[j] = c;
-	}
-	nkept = GraphSelectNeighbors(order, r->n + 1, r->n, rival_pair, r, scratch);
-	for (int i = 0; i < nkept; i++)
-		kept[order[i].id] = true;
-	if (kept[r->n] || force)
-	{
-		/* exactly one is left out; when it is the newcomer: the last kept */
-		for (int i = 0; i < r->n; i++)
-			if (!kept[i])
-				place = r->slots[i];
-		if (place < 0)
-			place = r->slots[order[nkept - 1].id];
-	}
+	place = GraphChoosePlace(r->from_self, r->n, rival_pair, r, force);
+	if (place >= 0)
+		place = r->slots[place];
 	pfree(from_new);
 	pfree(from_self);
 	pfree(mem);
@@ -171,10 +150,9 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 	return place;
 }
 
-/* Returns false when the node did not take the edge. */
-static bool
-link_back(GraphHandle *handle, GraphQuery *query, uint32 to, uint32 id,
-		  const GraphCode *code, bool force, bool building)
+bool
+GraphLinkBack(GraphHandle *handle, const GraphQuery *query, const GraphCode *code,
+			  uint32 id, uint32 to, bool force, bool building)
 {
 	const GraphLayout *layout = &handle->layout;
 	float	   *decoded = palloc(layout->pdim * sizeof(float));
@@ -189,15 +167,7 @@ link_back(GraphHandle *handle, GraphQuery *query, uint32 to, uint32 id,
 
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
 	{
-		const uint32 *ids = GraphNodeIds(layout, node);
-
-		for (uint32 i = 0; i < layout->slots && !linked; i++)
-		{
-			if (ids[i] == id)
-				linked = true;
-			else if (ids[i] == GRAPH_NONE && slot < 0)
-				slot = i;
-		}
+		linked = GraphNodeFindEdge(layout, node, id, &slot);
 		if (!linked)
 		{
 			GraphNodeCode(layout, node, &own, scratch);
@@ -231,20 +201,4 @@ link_back(GraphHandle *handle, GraphQuery *query, uint32 to, uint32 id,
 	pfree(bits);
 	pfree(scratch);
 	return linked;
-}
-
-void
-GraphLinkAllBack(GraphNeighborhood *nb, GraphQuery *query, int n, uint32 id,
-				 const GraphCode *code, bool building)
-{
-	bool		any = false;
-
-	for (int i = 0; i < n; i++)
-		any |= link_back(nb->handle, query, nb->ids[nb->candidates[i].id], id,
-						 code, false, building);
-
-	/* somebody must lead to it */
-	if (!any && n > 0)
-		link_back(nb->handle, query, nb->ids[nb->candidates[0].id], id, code,
-				  true, building);
 }

@@ -77,11 +77,18 @@ GraphEncodeEdge(const GraphLayout *layout, GraphSpace space, const GraphCode *p,
 }
 
 void
-GraphNodeInit(const GraphLayout *layout, GraphNode node, const GraphCode *code)
+GraphNodeInit(const GraphLayout *layout, GraphNode node)
 {
 	memset(node, 0, layout->node_size);
 	node->state = GRAPH_SLOT_LIVE;
 	node->overflow = GRAPH_NONE;
+	for (uint32 i = 0; i < layout->slots; i++)
+		GraphNodeClearEdge(layout, node, i);
+}
+
+void
+GraphNodeSetCode(const GraphLayout *layout, GraphNode node, const GraphCode *code)
+{
 	node->norm2 = code->norm2;
 	node->scale = code->scale;
 	node->residual = code->residual;
@@ -91,8 +98,6 @@ GraphNodeInit(const GraphLayout *layout, GraphNode node, const GraphCode *code)
 	else
 		QvPackCode(code->bytes, layout->pdim, layout->own_bits,
 				   GraphNodeOwn(layout, node));
-	for (uint32 i = 0; i < layout->slots; i++)
-		GraphNodeClearEdge(layout, node, i);
 }
 
 void
@@ -135,8 +140,26 @@ void
 GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot)
 {
 	GraphNodeIds(layout, node)[slot] = GRAPH_NONE;
+	if (layout->form != GRAPH_CODED)
+		return;
 	GraphNodeA(layout, node)[slot] = GRAPH_EMPTY_A;
 	GraphNodeB(layout, node)[slot] = 0;
+}
+
+bool
+GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *empty)
+{
+	const uint32 *ids = GraphNodeIds(layout, node);
+
+	*empty = -1;
+	for (uint32 i = 0; i < layout->slots; i++)
+	{
+		if (ids[i] == id)
+			return true;
+		if (ids[i] == GRAPH_NONE && *empty < 0)
+			*empty = i;
+	}
+	return false;
 }
 
 static void

@@ -44,9 +44,12 @@ extern void GraphEncodeEdge(const GraphLayout *layout, GraphSpace space,
 							const GraphCode *o, uint32 id,
 							GraphEdge *edge, uint8 *bits);
 
-/* Make a slot a live node with its own code and no neighbours. */
-extern void GraphNodeInit(const GraphLayout *layout, GraphNode node,
-						  const GraphCode *code);
+/* Make a slot of any form a live node without rows and neighbours. */
+extern void GraphNodeInit(const GraphLayout *layout, GraphNode node);
+
+/* Give a new coded node its own code. */
+extern void GraphNodeSetCode(const GraphLayout *layout, GraphNode node,
+							 const GraphCode *code);
 
 /* Read a node's own code; scratch[pdim] is used when codes are packed. */
 extern void GraphNodeCode(const GraphLayout *layout, GraphNode node,
@@ -69,7 +72,15 @@ extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
  */
 extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot);
 
+/* Empty one place of a node of any form. */
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot);
+
+/*
+ * Does a node of any form have an edge to id?  If not, *empty is its first
+ * empty place, or -1 when it is full.
+ */
+extern bool GraphNodeFindEdge(const GraphLayout *layout, GraphNode node,
+							  uint32 id, int *empty);
 
 static inline bool
 GraphNodeHasEdge(const GraphLayout *layout, GraphNode node, int slot)

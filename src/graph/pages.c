@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "graph/form.h"
 #include "graph/pages.h"
 #include "miscadmin.h"
 #include "storage/write.h"
@@ -14,16 +15,14 @@
 
 void
 GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
-			  QvMetric metric)
+			  const QvOpclassInfo *opclass)
 {
 	memset(meta, 0, sizeof(*meta));
 	meta->magic = GRAPH_META_MAGIC;
 	meta->version = GRAPH_META_VERSION;
 	meta->dims = dims;
-	meta->pdim = QvPaddedDim(dims);
-	meta->form = GRAPH_CODED;
-	meta->space = metric == QV_METRIC_IP ? GRAPH_SPACE_IP : GRAPH_SPACE_L2;
-	meta->metric = metric;
+	meta->form = GraphChooseForm(opclass);
+	meta->metric = opclass->metric;
 	meta->m = m;
 	meta->ef_construction = ef_construction;
 	meta->seed = ROTATION_SEED;
@@ -32,7 +31,17 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	meta->route_head = meta->route_tail = InvalidBlockNumber;
 	meta->insert_block = InvalidBlockNumber;
 	meta->value_block = InvalidBlockNumber;
-	GraphChooseCodedLayout(meta);
+	if (meta->form == GRAPH_CODED)
+	{
+		meta->pdim = QvPaddedDim(dims);
+		meta->space = opclass->metric == QV_METRIC_IP ? GRAPH_SPACE_IP : GRAPH_SPACE_L2;
+		GraphChooseCodedLayout(meta);
+	}
+	else
+	{
+		meta->value_size = opclass->type->fixed_size(dims);
+		GraphChoosePlainLayout(meta);
+	}
 }
 
 /* Add a page of that kind in a build: pinned and locked in *buf. */
@@ -121,6 +130,8 @@ GraphRouteSet(GraphRouteBlock *block, int slot, uint32 id, const float *x,
 	uint8		bits[GRAPH_MAX_ROUTE_BITS / 8];
 
 	block->ids[slot] = id;
+	if (x == NULL)
+		return;
 	block->a[slot] = qv_kernels.norm2_f32(x, pdim);
 	block->b[slot] = QvEncodeBits(x, pdim, route_bits, bits);
 	QvPackSlot(block->codes, route_bits, slot, bits);

@@ -11,7 +11,7 @@
 
 /* Fill in a metapage for a new index: sizes, seed, no pages yet. */
 extern void GraphMetaInit(GraphMetaData *meta, int dims, int m,
-						  int ef_construction, QvMetric metric);
+						  int ef_construction, const QvOpclassInfo *opclass);
 
 /*
  * Write metapage, mean (NULL: zero) and entry table (NULL: none) at the start
@@ -24,7 +24,10 @@ extern void GraphCreatePages(Relation index, ForkNumber fork,
 /* Rewrite the metapage in place, without WAL. */
 extern void GraphRewriteMeta(Relation index, const GraphMetaData *meta);
 
-/* Append node id with the centred vector x to the entry table. */
+/*
+ * Append node id to the entry table, with the code of the centred vector x
+ * (NULL in a plain graph).
+ */
 extern void GraphAddRoute(Relation index, uint32 id, const float *x, bool building);
 
 /* Empty the entry table.  The caller keeps inserts out. */
@@ -38,7 +41,7 @@ extern void GraphClearRoutes(Relation index);
 extern void GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
 							   void *arg);
 
-/* Fill entry number slot of an entry table block. */
+/* Fill entry number slot of an entry table block.  x may be NULL, likewise. */
 extern void GraphRouteSet(GraphRouteBlock *block, int slot, uint32 id,
 						  const float *x, uint32 pdim, int route_bits);
 

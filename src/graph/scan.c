@@ -1,17 +1,17 @@
 /*
  * scan.c
- *		Index scans of a coded graph.
+ *		Index scans of a graph.
  *
- * A scan proposes rows in the order of their own codes' distances, with a
- * bound on the error; exact order is the access method's business (it can
- * read the table).
+ * A scan proposes rows in the order of their nodes' distances (in a coded
+ * graph those of codes, with a bound on the error); exact order is the access
+ * method's business (it can read the table).
  */
 #include "postgres.h"
 
 #include <math.h>
 
 #include "graph/graph.h"
-#include "graph/store_page.h"
+#include "graph/form.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -21,12 +21,11 @@
 struct GraphScan
 {
 	GraphHandle *handle;
-	const QvOpclassInfo *opclass;
 	MemoryContext context;		/* of the handle and everything else */
 	MemoryContext query_context;	/* reset when the scan starts over */
 	GraphScanParams params;
-	GraphQuery	query;
-	GraphPageStore store;
+	GraphPoint *point;
+	GraphStore *store;
 	GraphSearch search;
 	uint32		ef;				/* what the search really uses */
 	uint32		queued;			/* results that are in the heap */
@@ -38,29 +37,15 @@ struct GraphScan
 	ItemPointerData *tids;		/* layout.tids_per_slot */
 };
 
-/*
- * hnsw.ef_search promises at least pgvector's recall.  The pool here holds
- * estimates, and a node under each of its better ones, so fewer than ef
- * different nodes are expanded from a pool of ef.  This size was the smallest
- * of its form that kept the promise at every ef from 10 to 400 on three data
- * sets (src/graph/README.md, "ef").
- */
-static uint32
-pool_size(int ef)
-{
-	return 20 + ef * 12 / 5;
-}
-
 GraphScan *
 GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphScan  *scan = palloc0(sizeof(GraphScan));
 
 	scan->context = CurrentMemoryContext;
-	scan->opclass = opclass;
 	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
 												ALLOCSET_DEFAULT_SIZES);
-	scan->handle = GraphOpen(index);
+	scan->handle = GraphOpen(index, opclass);
 	scan->tids = palloc(scan->handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	return scan;
 }
@@ -74,9 +59,7 @@ GraphScanDims(const GraphScan *scan)
 double
 GraphScanDistance(const GraphScan *scan, double distance)
 {
-	if (scan->opclass->metric == QV_METRIC_COSINE)
-		return distance / 2;	/* |a - b|^2 = 2 - 2 cos of unit vectors */
-	return distance + scan->query.offset;
+	return scan->point->scale * (distance + scan->point->offset);
 }
 
 /*
@@ -122,29 +105,23 @@ void
 GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params)
 {
 	GraphHandle *handle = scan->handle;
+	const GraphFormOps *ops = handle->ops;
 	MemoryContext old;
-	float	   *floats,
-			   *rotated;
 
 	MemoryContextReset(scan->query_context);
 	old = MemoryContextSwitchTo(scan->query_context);
 	scan->params = *params;
-	floats = palloc0(handle->meta.dims * sizeof(float));
-	rotated = palloc(handle->meta.pdim * sizeof(float));
-	if (value)
-		scan->opclass->type->to_float(value, floats);
-	GraphRotate(handle, floats, rotated);
-	GraphQueryInit(handle, &scan->query, rotated);
-	GraphPageStoreInit(&scan->store, handle, &scan->query);
-	scan->ef = pool_size(params->ef);
-	GraphSearchInit(&scan->search, false, params->iterative);
+	scan->point = ops->prepare(handle, value);
+	scan->store = ops->open(handle, scan->point, NULL);
+	scan->ef = ops->pool_size(params->ef);
+	GraphSearchInit(&scan->search, ops->exact, params->iterative);
 	GraphSearchReset(&scan->search, scan->ef);
 	memset(&scan->heap, 0, sizeof(scan->heap));
 	scan->queued = 0;
 	scan->frontier = -INFINITY;
 	scan->overflow = GRAPH_NONE;
-	GraphPageStoreEnter(&scan->store, &scan->search, SCAN_ENTRIES);
-	GraphSearchRun(&scan->search, &scan->store.base);
+	ops->enter(scan->store, &scan->search, SCAN_ENTRIES);
+	GraphSearchRun(&scan->search, scan->store);
 	queue_results(scan);
 	MemoryContextSwitchTo(old);
 }
@@ -210,7 +187,7 @@ GraphScanMore(GraphScan *scan)
 	do
 	{
 		more = GraphSearchMemory(&scan->search) <= scan->params.max_memory &&
-			GraphSearchResume(&scan->search, &scan->store.base, scan->ef);
+			GraphSearchResume(&scan->search, scan->store, scan->ef);
 		if (more)
 			queue_results(scan);
 		else

@@ -98,7 +98,7 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		}
 		CHECK_FOR_INTERRUPTS();
 		s->hops++;
-		store->expand(store, s, next.id);
+		store->expand(store, s, next.id, next.distance);
 		if (store->prefetch && PoolHasNext(&s->pool))
 			store->prefetch(store, s->pool.items[s->pool.cursor].id);
 	}

@@ -31,10 +31,12 @@ typedef struct GraphStore GraphStore;
 struct GraphStore
 {
 	/*
-	 * Score node id, record it by GraphSearchResult() if it is to be kept, and
-	 * offer its neighbours by GraphSearchOffer().
+	 * Score node id (offered: the distance it was last offered under, which is
+	 * final in exact stores), record it by GraphSearchResult() if it is to be
+	 * kept, and offer its neighbours by GraphSearchOffer().
 	 */
-	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id);
+	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
+						   float offered);
 
 	/* Say that node id will probably be expanded next.  May be NULL. */
 	void		(*prefetch) (GraphStore *store, uint32 id);

@@ -6,6 +6,7 @@
 #ifndef QV_GRAPH_SELECT_H
 #define QV_GRAPH_SELECT_H
 
+#include "graph/format.h"
 #include "lib/pool.h"
 
 /* Distance of candidates a and b (their ids). */
@@ -20,5 +21,14 @@ typedef float (*GraphPairDistance) (void *arg, uint32_t a, uint32_t b);
 extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
 								 GraphPairDistance pair, void *arg,
 								 Candidate *scratch);
+
+/*
+ * A full node with n neighbours (at most GRAPH_MAX_SLOTS) chooses again among
+ * them and a newcomer, which is number n.  from_self[n + 1] are the distances
+ * from the node, pair those between the others.  Returns which neighbour gives
+ * its place to the newcomer; -1: none (unless forced: then there is one).
+ */
+extern int	GraphChoosePlace(const float *from_self, int n,
+							 GraphPairDistance pair, void *arg, bool force);
 
 #endif							/* QV_GRAPH_SELECT_H */

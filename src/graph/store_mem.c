@@ -1,6 +1,6 @@
 /*
  * store_mem.c
- *		A coded graph under construction; see store_mem.h.
+ *		A graph under construction; see store_mem.h.
  */
 #include "postgres.h"
 
@@ -13,19 +13,8 @@
 /* About the size of a chunk: small against any maintenance_work_mem. */
 #define CHUNK_BYTES (4 * 1024 * 1024)
 
-/* Bytes of a code to ask for ahead of its distance. */
-#define PREFETCH_CODE 768
-
-static void
-prefetch_node(const GraphMem *mem, const GraphMemNode *node)
-{
-	const char *code = (const char *) GraphMemCode(mem, node);
-
-	__builtin_prefetch(node);
-	/* the rest follows by the hardware prefetcher */
-	for (uint32 i = 0; i < Min(mem->layout->pdim, PREFETCH_CODE); i += 64)
-		__builtin_prefetch(code + i);
-}
+/* The same for values that are not in the nodes; no value is larger. */
+#define VALUES_BYTES (1024 * 1024)
 
 /* The edges of the node that is expanded next. */
 static void
@@ -34,45 +23,20 @@ prefetch_edges(GraphStore *base, uint32 id)
 	GraphMem   *mem = (GraphMem *) base;
 	const char *node = (const char *) GraphMemGet(mem, id);
 
-	for (Size i = 0; i < mem->code_offset; i += 64)
+	for (Size i = 0; i < mem->payload_offset; i += 64)
 		__builtin_prefetch(node + i);
 }
 
-static void
-expand(GraphStore *base, GraphSearch *search, uint32 id)
-{
-	GraphMem   *mem = (GraphMem *) base;
-	GraphMemNode *node = GraphMemGet(mem, id);
-	uint32		ids[GRAPH_MAX_SLOTS + GRAPH_MEM_SLACK];
-	int			n = 0;
-
-	/* all prefetches first: their misses overlap */
-	for (int i = 0; i < node->degree; i++)
-		if (!IdSetHas(&search->seen, node->edges[i].id))
-		{
-			ids[n++] = node->edges[i].id;
-			prefetch_node(mem, GraphMemGet(mem, node->edges[i].id));
-		}
-	for (int i = 0; i < n; i++)
-		GraphSearchOffer(search,
-						 GraphMemDistance(mem, mem->query, GraphMemGet(mem, ids[i])),
-						 ids[i]);
-}
-
 void
-GraphMemInit(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
-			 float mean_norm2)
+GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload)
 {
 	memset(mem, 0, sizeof(*mem));
-	mem->base.expand = expand;
 	mem->base.prefetch = prefetch_edges;
 	mem->layout = layout;
-	mem->space = space;
-	mem->mean_norm2 = mean_norm2;
 	mem->max_edges = layout->slots + GRAPH_MEM_SLACK;
-	mem->code_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +
+	mem->payload_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +
 								 mem->max_edges * sizeof(Candidate));
-	mem->node_size = TYPEALIGN(64, mem->code_offset + layout->pdim);
+	mem->node_size = TYPEALIGN(64, mem->payload_offset + payload);
 	mem->chunk_nodes = 1;
 	while (mem->chunk_nodes * 2 * mem->node_size <= CHUNK_BYTES)
 	{
@@ -82,10 +46,15 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
 }
 
 Size
-GraphMemNodeCost(const GraphMem *mem)
+GraphMemNodeCost(const GraphMem *mem, Size value_size)
 {
-	return mem->count >> mem->chunk_shift == mem->nchunks ?
-		mem->chunk_nodes * mem->node_size + 64 : 0;
+	Size		cost = 0;
+
+	if (mem->count >> mem->chunk_shift == mem->nchunks)
+		cost += mem->chunk_nodes * mem->node_size + 64;
+	if (mem->separate_values && mem->values_used + MAXALIGN(value_size) > VALUES_BYTES)
+		cost += VALUES_BYTES;
+	return cost;
 }
 
 static void
@@ -116,8 +85,8 @@ add_chunk(GraphMem *mem)
 	mem->memory += size;
 }
 
-uint32
-GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
+GraphMemNode *
+GraphMemNew(GraphMem *mem, ItemPointer tid)
 {
 	uint32		id = mem->count;
 	GraphMemNode *node;
@@ -126,17 +95,11 @@ GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
 		add_chunk(mem);
 	mem->count++;
 	node = GraphMemGet(mem, id);
-	node->norm2 = code->norm2;
-	node->scale = code->scale;
-	node->residual = code->residual;
-	node->aux = code->aux;
-	node->sum = code->sum;
 	node->list = 0;
 	node->duplicates = GRAPH_NONE;
 	node->degree = 0;
 	node->tid = *tid;
-	memcpy(GraphMemCode(mem, node), code->bytes, mem->layout->pdim);
-	return id;
+	return node;
 }
 
 void
@@ -161,41 +124,9 @@ GraphMemAddDuplicate(GraphMem *mem, uint32 id, ItemPointer tid)
 }
 
 void
-GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node, GraphCode *code)
-{
-	code->norm2 = node->norm2;
-	code->scale = node->scale;
-	code->residual = node->residual;
-	code->aux = node->aux;
-	code->sum = node->sum;
-	code->bytes = GraphMemCode(mem, node);
-}
-
-void
 GraphMemRemoveLast(GraphMem *mem)
 {
 	mem->count--;
-}
-
-float
-GraphMemDistance(const GraphMem *mem, const GraphMemNode *a,
-				 const GraphMemNode *b)
-{
-	float		ip = QvCodePairIp(GraphMemCode(mem, a), a->scale, a->sum,
-								  GraphMemCode(mem, b), b->scale, b->sum,
-								  mem->layout->pdim, mem->layout->own_bits);
-
-	if (mem->space == GRAPH_SPACE_L2)
-		return a->norm2 + b->norm2 - 2 * ip;
-	return -(ip + a->aux + b->aux + mem->mean_norm2);
-}
-
-float
-GraphMemPair(void *arg, uint32_t a, uint32_t b)
-{
-	const GraphMem *mem = arg;
-
-	return GraphMemDistance(mem, GraphMemGet(mem, a), GraphMemGet(mem, b));
 }
 
 /* Ascending insertion sort: lists are short and nearly sorted. */
@@ -220,7 +151,7 @@ GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch)
 		return;
 	sort_edges(node->edges, node->degree);
 	node->degree = GraphSelectNeighbors(node->edges, node->degree,
-										mem->layout->slots, GraphMemPair, mem,
+										mem->layout->slots, mem->pair, mem,
 										scratch);
 }
 

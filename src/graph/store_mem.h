@@ -1,6 +1,7 @@
 /*
  * store_mem.h
- *		A coded graph under construction, in memory.
+ *		A graph under construction, in memory.  What distances are between is
+ *		the business of store_mem_coded.c and store_mem_plain.c.
  */
 #ifndef QV_GRAPH_STORE_MEM_H
 #define QV_GRAPH_STORE_MEM_H
@@ -8,6 +9,7 @@
 #include "graph/cache.h"
 #include "graph/node.h"
 #include "graph/search.h"
+#include "graph/select.h"
 
 /*
  * Neighbour lists have room to spare, so that a full one is pruned once per
@@ -18,7 +20,7 @@
 
 typedef struct GraphMemNode
 {
-	float		norm2;
+	float		norm2;			/* these five: see GraphCode; coded only */
 	float		scale;
 	float		residual;
 	float		aux;
@@ -27,7 +29,7 @@ typedef struct GraphMemNode
 	uint32		duplicates;		/* index into GraphMem.duplicates, or NONE */
 	uint16		degree;
 	ItemPointerData tid;
-	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];	/* then the code's bytes */
+	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];	/* then the payload */
 } GraphMemNode;
 
 typedef struct GraphMemDuplicate
@@ -36,14 +38,18 @@ typedef struct GraphMemDuplicate
 	uint32		next;
 } GraphMemDuplicate;
 
-typedef struct GraphMem
+typedef struct GraphMem GraphMem;
+struct GraphMem
 {
 	GraphStore	base;
+	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
+	bool		(*same) (const GraphMem *mem, uint32 a, uint32 b);
 	const GraphLayout *layout;
-	GraphSpace	space;
+	GraphSpace	space;			/* this and the next: coded */
 	float		mean_norm2;
+	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* slots + slack */
-	Size		code_offset;
+	Size		payload_offset; /* in a node: the code, or the value */
 	Size		node_size;
 	uint32		chunk_nodes;	/* nodes in a chunk: a power of two */
 	int			chunk_shift;
@@ -55,13 +61,21 @@ typedef struct GraphMem
 	uint32		max_duplicates;
 	const GraphMemNode *query;	/* what a search measures from */
 	Size		memory;			/* bytes allocated */
-} GraphMem;
 
-extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout,
-						 GraphSpace space, float mean_norm2);
+	/* values of different sizes: the payload is a pointer to here */
+	bool		separate_values;
+	char	   *values;			/* the chunk in use */
+	Size		values_used;
+};
 
-/* Bytes that one more node may take. */
-extern Size GraphMemNodeCost(const GraphMem *mem);
+extern void GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout,
+							  GraphSpace space, float mean_norm2);
+
+/* What both kinds share: payload is how many bytes follow a node's edges. */
+extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload);
+
+/* Bytes that one more node, with a value of that size, may take. */
+extern Size GraphMemNodeCost(const GraphMem *mem, Size value_size);
 
 static inline GraphMemNode *
 GraphMemGet(const GraphMem *mem, uint32 id)
@@ -70,7 +84,10 @@ GraphMemGet(const GraphMem *mem, uint32 id)
 							 (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
 }
 
-#define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->code_offset)
+#define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->payload_offset)
+
+/* Add a node without edges; the caller fills in its payload. */
+extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
 
 /*
  * Add a node for the code (its bytes are copied) without edges.  Returns its
@@ -84,18 +101,39 @@ extern void GraphMemRemoveLast(GraphMem *mem);
 /* Give node id one more row. */
 extern void GraphMemAddDuplicate(GraphMem *mem, uint32 id, ItemPointer tid);
 
-extern float GraphMemDistance(const GraphMem *mem, const GraphMemNode *a,
-							  const GraphMemNode *b);
-
-/* GraphPairDistance over node numbers; arg is the GraphMem. */
-extern float GraphMemPair(void *arg, uint32_t a, uint32_t b);
-
 extern void GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node,
 							GraphCode *code);
 
 /* Connect node id with edges[n] both ways, pruning lists that overflow. */
 extern void GraphMemConnect(GraphMem *mem, uint32 id, const Candidate *edges,
 							int n, Candidate *scratch);
+
+/*
+ * The body of a store's expand(): offer the neighbours of node id that were
+ * not seen.  distance and prefetch are constants, to be inlined.
+ */
+static pg_attribute_always_inline void
+GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
+			   float (*distance) (const GraphMem *mem, const GraphMemNode *a,
+								  const GraphMemNode *b),
+			   void (*prefetch) (const GraphMem *mem, const GraphMemNode *node))
+{
+	GraphMemNode *node = GraphMemGet(mem, id);
+	uint32		ids[GRAPH_MAX_SLOTS + GRAPH_MEM_SLACK];
+	int			n = 0;
+
+	/* all prefetches first: their misses overlap */
+	for (int i = 0; i < node->degree; i++)
+		if (!IdSetHas(&search->seen, node->edges[i].id))
+		{
+			ids[n++] = node->edges[i].id;
+			prefetch(mem, GraphMemGet(mem, node->edges[i].id));
+		}
+	for (int i = 0; i < n; i++)
+		GraphSearchOffer(search,
+						 distance(mem, mem->query, GraphMemGet(mem, ids[i])),
+						 ids[i]);
+}
 
 /* Reduce a node's list to at most the slots of a page's node. */
 extern void GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch);

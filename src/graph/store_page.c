@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "graph/rows.h"
 #include "graph/store_page.h"
 
 /*
@@ -16,20 +17,6 @@
  * its code.  The hardware prefetcher follows from there.
  */
 #define PREFETCH_BYTES 640
-
-Buffer
-GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
-{
-	const GraphLayout *layout = &handle->layout;
-	Buffer		buf;
-
-	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, id),
-					 QV_PAGE_NODES, lockmode);
-	*node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, id));
-	if ((*node)->state != GRAPH_SLOT_LIVE && (*node)->state != GRAPH_SLOT_DELETED)
-		*node = NULL;
-	return buf;
-}
 
 static void
 offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
@@ -81,7 +68,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 }
 
 static void
-expand(GraphStore *base, GraphSearch *search, uint32 id)
+expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphPageStore *store = (GraphPageStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
@@ -152,8 +139,9 @@ GraphPageStoreInit(GraphPageStore *store, GraphHandle *handle,
 }
 
 void
-GraphPageStoreEnter(GraphPageStore *store, GraphSearch *search, int n)
+GraphPageStoreEnter(GraphStore *base, GraphSearch *search, int n)
 {
+	GraphPageStore *store = (GraphPageStore *) base;
 	Candidate  *entries = palloc(n * sizeof(Candidate));
 	int			found = GraphRouteQuery(store->handle, store->query, entries, n);
 

@@ -18,7 +18,9 @@
 #include "compat.h"
 #include "graph/graph.h"
 #include "graph/insert.h"
+#include "graph/node.h"
 #include "graph/pages.h"
+#include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
@@ -408,97 +410,57 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 }
 
 /*
- * Search around a node's own vector.  Returns false when the node is gone.
- * Fills code (its bytes palloc'd) and query.
+ * Search around a node's own value.  Returns NULL when the node is gone.
  */
-static bool
-search_around(GraphVacuum *v, uint32 id, GraphNeighborhood *nb,
-			  GraphCode *code, GraphQuery *query)
+static GraphNeighborhood *
+search_around(GraphVacuum *v, uint32 id, GraphPoint **point)
 {
-	const GraphLayout *layout = &v->handle->layout;
-	uint8	   *bytes = palloc(layout->pdim);
-	float	   *rotated = palloc(layout->pdim * sizeof(float));
-	GraphNode	node;
-	Buffer		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_SHARE, &node);
-
-	if (node != NULL)
-	{
-		GraphNodeCode(layout, node, code, bytes);
-		if (code->bytes != bytes)
-			memcpy(bytes, code->bytes, layout->pdim);
-		code->bytes = bytes;
-	}
-	UnlockReleaseBuffer(buf);
-	if (node == NULL)
-		return false;
-	qv_kernels.decode_u8(bytes, code->scale, QvCodeOffset(layout->own_bits),
-						 rotated, layout->pdim);
-	for (uint32 i = 0; i < layout->pdim; i++)
-		rotated[i] += v->handle->mean[i];
-	GraphQueryInit(v->handle, query, rotated);
-	GraphNeighborhoodInit(nb, v->handle, 2 * v->handle->meta.ef_construction);
-	nb->exclude = id;
-	GraphFindNeighborhood(nb, query, v->handle->meta.ef_construction, id);
-	return true;
+	*point = v->handle->ops->node_point(v->handle, id);
+	return *point ? GraphFindNeighborhood(v->handle, *point, id) : NULL;
 }
 
-/* Fill a node's empty slots with neighbours found by a search. */
+/* Put those of the n edges made that node id has not yet into its empty places. */
+static void
+fill_places(GraphVacuum *v, const GraphNeighborhood *nb, uint32 id, int n)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+
+	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
+	{
+		QvWrite		w;
+		int			slot;
+
+		QvWriteBegin(&w, v->index, false);
+		node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, id));
+		for (int i = 0; i < n; i++)
+			if (!GraphNodeFindEdge(layout, node, GraphNeighborId(nb, i), &slot) &&
+				slot >= 0)
+				v->handle->ops->set_edge(nb, i, node, slot);
+		QvWriteCommit(&w);
+	}
+	UnlockReleaseBuffer(buf);
+}
+
+/* Fill a node's empty places with neighbours found by a search. */
 static void
 repair(GraphVacuum *v, uint32 id)
 {
-	const GraphLayout *layout = &v->handle->layout;
-	Size		stride = layout->code_bits / 8;
 	MemoryContext old;
-	GraphNeighborhood nb;
-	GraphQuery	query;
-	GraphCode	code;
-	GraphEdge	edges[GRAPH_MAX_SLOTS];
-	uint8	   *bits;
-	int			n,
-				next = 0;
-	GraphNode	node;
-	Buffer		buf;
-	QvWrite		w;
+	GraphNeighborhood *nb;
+	GraphPoint *point;
 
 	QvVacuumDelayPoint();
 	MemoryContextReset(v->row_context);
 	old = MemoryContextSwitchTo(v->row_context);
-	if (search_around(v, id, &nb, &code, &query))
+	nb = search_around(v, id, &point);
+	if (nb != NULL)
 	{
-		bits = palloc(layout->slots * stride);
-		for (uint32 i = 0; i < nb.count; i++)
-			nb.candidates[i].distance += query.offset;
-		n = GraphChooseNeighbors(&nb, layout->slots);
-		GraphEncodeNeighbors(&nb, &code, n, edges, bits);
-		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
-		if (node != NULL && node->state == GRAPH_SLOT_LIVE)
-		{
-			QvWriteBegin(&w, v->index, false);
-			node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, id));
-			for (uint32 slot = 0; slot < layout->slots; slot++)
-			{
-				const uint32 *ids = GraphNodeIds(layout, node);
-				bool		there = true;
+		int			n = GraphChooseNeighbors(nb, point);
 
-				if (GraphNodeHasEdge(layout, node, slot))
-					continue;
-				while (there && next < n)
-				{
-					there = false;
-					for (uint32 i = 0; i < layout->slots; i++)
-						there |= ids[i] == edges[next].id;
-					if (there)
-						next++;
-				}
-				if (next == n)
-					break;
-				GraphNodeSetEdge(layout, node, slot, &edges[next], bits + next * stride);
-				next++;
-			}
-			QvWriteCommit(&w);
-		}
-		UnlockReleaseBuffer(buf);
-		GraphLinkAllBack(&nb, &query, n, id, &code, false);
+		fill_places(v, nb, id, n);
+		GraphLinkAllBack(nb, point, n, id, false);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -547,21 +509,37 @@ replace_entry(void *arg, uint32 id)
 {
 	GraphVacuum *v = arg;
 	MemoryContext old;
-	GraphNeighborhood nb;
-	GraphQuery	query;
-	GraphCode	code;
+	GraphNeighborhood *nb;
+	GraphPoint *point;
 	uint32		to = id;
 
 	if (!is_deleted(v, id))
 		return id;
 	MemoryContextReset(v->row_context);
 	old = MemoryContextSwitchTo(v->row_context);
-	if (search_around(v, id, &nb, &code, &query) && nb.count > 0)
-		to = nb.ids[nb.candidates[0].id];
+	nb = search_around(v, id, &point);
+	if (nb != NULL && nb->count > 0)
+		to = GraphNeighborId(nb, 0);
 	else if ((to = live_beside(v, id)) == GRAPH_NONE)
 		to = id;				/* emptied meanwhile: the next vacuum's */
 	MemoryContextSwitchTo(old);
 	return to;
+}
+
+/* Every slot of a deleted node becomes free. */
+static void
+free_deleted(GraphVacuum *v)
+{
+	uint32		end = v->nblocks * v->handle->layout.per_page;
+
+	for (uint32 number = 0; number < end; number++)
+	{
+		if (!is_deleted(v, number))
+			continue;
+		if (v->handle->ops->free_value)
+			v->handle->ops->free_value(v->handle, number);
+		free_slot(v, number, GRAPH_SLOT_DELETED);
+	}
 }
 
 IndexBulkDeleteResult *
@@ -585,7 +563,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.stats = stats;
 	v.callback = callback;
 	v.callback_state = callback_state;
-	v.handle = GraphOpen(info->index);
+	v.handle = GraphOpen(info->index, opclass);
 	v.row_context = AllocSetContextCreate(context, "quiver vacuum row",
 										  ALLOCSET_DEFAULT_SIZES);
 	v.nblocks = RelationGetNumberOfBlocks(info->index);
@@ -621,9 +599,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		for (uint32 i = 0; i < v.repairs.count; i++)
 			repair(&v, v.repairs.items[i]);
 		GraphReplaceRoutes(v.index, replace_entry, &v);
-		for (uint32 number = 0; number < v.nblocks * v.handle->layout.per_page; number++)
-			if (is_deleted(&v, number))
-				free_slot(&v, number, GRAPH_SLOT_DELETED);
+		free_deleted(&v);
 	}
 
 	buf = QvReadPage(v.index, NULL, GRAPH_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);

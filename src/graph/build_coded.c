@@ -1,0 +1,430 @@
+/*
+ * build_coded.c
+ *		The coded graph's part of a build: sample, centroids, codes.
+ *
+ *	1. a sample of the table gives the mean and about 2 sqrt(n) centroids;
+ *	2. every row is encoded, and the search for its neighbours enters at the
+ *	   representatives of its nearest centroids;
+ *	3. the nodes are written in the order of their centroids, with their
+ *	   neighbours' codes beside them.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "access/tableam.h"
+#include "cluster/kmeans.h"
+#include "commands/progress.h"
+#include "graph/build.h"
+#include "graph/insert.h"
+#include "graph/node.h"
+#include "graph/query.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/sampling.h"
+
+/* Rows sampled for each centroid: enough for entry points, not for codebooks. */
+#define ROWS_PER_LIST 20
+#define KMEANS_ITERATIONS 5
+#define MAX_LISTS 32768
+
+/* The least sample, which the mean alone wants. */
+#define MIN_SAMPLE 1000
+
+/* Centroids compared exactly for each row. */
+#define NEAREST_LISTS 8
+
+typedef struct CodedBuild
+{
+	GraphBuildState base;
+
+	float	   *value;			/* dims; also a node's edges' bits */
+	float	   *rotated;		/* pdim */
+	float	   *centred;		/* pdim */
+	uint8	   *bytes;			/* pdim */
+
+	/* sample */
+	float	   *sample;			/* target x pdim, rotated */
+	int			sample_target;
+	int			sampled;
+	double		sample_seen;
+	double		sample_skip;
+	ReservoirStateData reservoir;
+
+	/* lists */
+	uint32		nlists;
+	float	   *centroids;		/* nlists x pdim */
+	uint32	   *medoid;			/* node nearest to each centroid, or NONE */
+	float	   *medoid_distance;
+} CodedBuild;
+
+/* Leave a value, rotated, in bs->rotated. */
+static void
+take_value(CodedBuild *bs, const void *value)
+{
+	bs->base.opclass->type->to_float(value, bs->value);
+	GraphRotate(&bs->base.handle, bs->value, bs->rotated);
+}
+
+static void
+center(CodedBuild *bs, const float *rotated, float *centred)
+{
+	for (uint32 i = 0; i < bs->base.meta.pdim; i++)
+		centred[i] = rotated[i] - bs->base.handle.mean[i];
+}
+
+/* ---- sample, mean, centroids ---- */
+
+static void
+sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				bool alive, void *state)
+{
+	CodedBuild *bs = state;
+	MemoryContext old;
+	void	   *value;
+	int			to;
+
+	if (isnull[0])
+		return;
+	bs->sample_seen++;
+	if (bs->sampled < bs->sample_target)
+		to = bs->sampled;
+	else
+	{
+		/* Vitter's algorithm, as ANALYZE uses it */
+		if (bs->sample_skip < 0)
+			bs->sample_skip = reservoir_get_next_S(&bs->reservoir, bs->sample_seen - 1,
+												   bs->sample_target);
+		if (bs->sample_skip-- > 0)
+			return;
+		bs->sample_skip = -1;
+		to = bs->sample_target * sampler_random_fract(&bs->reservoir.randstate);
+	}
+	old = MemoryContextSwitchTo(bs->base.row_context);
+	value = PG_DETOAST_DATUM(values[0]);
+	GraphCheckDims(&bs->base.meta, bs->base.opclass, value);
+	if (GraphIsIndexed(bs->base.opclass, value))
+	{
+		take_value(bs, value);
+		memcpy(bs->sample + (Size) to * bs->base.meta.pdim, bs->rotated,
+			   bs->base.meta.pdim * sizeof(float));
+		if (to == bs->sampled)
+			bs->sampled++;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(bs->base.row_context);
+}
+
+/* Rows in the table, roughly. */
+static double
+estimate_rows(Relation heap)
+{
+	BlockNumber pages;
+	double		tuples,
+				allvisible;
+
+	table_relation_estimate_size(heap, NULL, &pages, &tuples, &allvisible);
+	return tuples;
+}
+
+static void
+sample_rows(CodedBuild *bs, double rows)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(bs->base.heap);
+	double		lists = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
+	double		target = Max(MIN_SAMPLE, lists * ROWS_PER_LIST);
+	double		blocks;
+	BlockSamplerData sampler;
+
+	/* a quarter of the memory; k-means wants some of the rest */
+	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.meta.pdim * sizeof(float)));
+	target = Max(target, 64);
+	bs->sample_target = target;
+	bs->sample = MemoryContextAllocHuge(CurrentMemoryContext,
+										(Size) bs->sample_target * bs->base.meta.pdim * sizeof(float));
+	bs->sample_skip = -1;
+	reservoir_init_selection_state(&bs->reservoir, bs->sample_target);
+
+	/* half as many blocks again as the rows need, for they are uneven */
+	blocks = 16 + 1.5 * target * nblocks / Max(1, rows);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SAMPLE);
+	if (blocks >= nblocks)
+		table_index_build_scan(bs->base.heap, bs->base.index, bs->base.info, false, false,
+							   sample_callback, bs, NULL);
+	else
+	{
+		BlockSampler_Init(&sampler, nblocks, blocks, bs->base.meta.seed & PG_INT32_MAX);
+		while (BlockSampler_HasMore(&sampler))
+		{
+			BlockNumber block = BlockSampler_Next(&sampler);
+
+			CHECK_FOR_INTERRUPTS();
+			table_index_build_range_scan(bs->base.heap, bs->base.index, bs->base.info, false,
+										 true, false, block, 1,
+										 sample_callback, bs, NULL);
+		}
+	}
+}
+
+static void
+compute_mean(CodedBuild *bs, float *mean)
+{
+	uint32		pdim = bs->base.meta.pdim;
+	double	   *sum = palloc0(pdim * sizeof(double));
+
+	for (int i = 0; i < bs->sampled; i++)
+	{
+		const float *row = bs->sample + (Size) i * pdim;
+
+		for (uint32 j = 0; j < pdim; j++)
+			sum[j] += row[j];
+	}
+	for (uint32 j = 0; j < pdim; j++)
+	{
+		mean[j] = bs->sampled > 0 ? sum[j] / bs->sampled : 0;
+		/* sums of huge values */
+		if (!isfinite(mean[j]))
+			mean[j] = 0;
+	}
+	pfree(sum);
+	bs->base.handle.mean = mean;
+	bs->base.handle.mean_norm2 = qv_kernels.norm2_f32(mean, pdim);
+	for (int i = 0; i < bs->sampled; i++)
+	{
+		float	   *row = bs->sample + (Size) i * pdim;
+
+		center(bs, row, row);
+	}
+}
+
+static void
+kmeans_interrupt(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+make_lists(CodedBuild *bs, double rows)
+{
+	uint32		pdim = bs->base.meta.pdim;
+	uint32		wanted = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
+	QvKmeansParams params = {0};
+	void	   *workspace;
+
+	wanted = Min(wanted, bs->sampled / 8 + 1);
+	if (bs->sampled == 0)
+		wanted = 0;
+	bs->centroids = MemoryContextAllocHuge(CurrentMemoryContext,
+										   (Size) Max(1, wanted) * pdim * sizeof(float));
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_CLUSTER);
+	if (wanted > 0)
+	{
+		params.rows = bs->sample;
+		params.n = bs->sampled;
+		params.dim = pdim;
+		params.k = wanted;
+		params.iterations = KMEANS_ITERATIONS;
+		params.seed = bs->base.meta.seed;
+		params.interrupt = kmeans_interrupt;
+		workspace = MemoryContextAllocHuge(CurrentMemoryContext,
+										   QvKmeansWorkspace(bs->sampled, pdim, wanted));
+		bs->nlists = QvKmeans(&params, bs->centroids, NULL, workspace);
+		pfree(workspace);
+	}
+	pfree(bs->sample);
+	bs->sample = NULL;
+
+	bs->medoid = palloc(Max(1, bs->nlists) * sizeof(uint32));
+	bs->medoid_distance = palloc(Max(1, bs->nlists) * sizeof(float));
+	bs->base.handle.routes = GraphNewRoutes(&bs->base.meta, bs->nlists);
+	for (uint32 i = 0; i < bs->nlists; i++)
+	{
+		bs->medoid[i] = GRAPH_NONE;
+		bs->medoid_distance[i] = FLT_MAX;
+		GraphAppendRoute(&bs->base.meta, bs->base.handle.routes, i, bs->centroids + (Size) i * pdim);
+	}
+}
+
+static void
+prepare(GraphBuildState *base)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	const GraphMetaData *meta = &base->meta;
+	Size		bits = (Size) meta->slots * meta->code_bits / 8;
+	double		rows;
+
+	bs->value = palloc(Max(meta->pdim * sizeof(float), bits));
+	bs->rotated = palloc(meta->pdim * sizeof(float));
+	bs->centred = palloc(meta->pdim * sizeof(float));
+	bs->bytes = palloc(meta->pdim);
+
+	rows = estimate_rows(base->heap);
+	sample_rows(bs, rows);
+	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
+	make_lists(bs, rows);
+	GraphMemInitCoded(&base->mem, &base->handle.layout, meta->space,
+					  base->handle.mean_norm2);
+}
+
+/* ---- rows ---- */
+
+/*
+ * The list of row "centred", and where to enter the graph for it: fills
+ * entries with at most BUILD_ENTRIES node numbers, returns how many.
+ */
+static int
+route_row(CodedBuild *bs, const GraphQuery *query, uint32 *list,
+		  uint32 *entries)
+{
+	Candidate	near[NEAREST_LISTS];
+	int			nnear = GraphRouteQuery(&bs->base.handle, query, near, NEAREST_LISTS);
+	float		best = FLT_MAX;
+	int			n = 0;
+
+	*list = 0;
+	for (int i = 0; i < nnear; i++)
+	{
+		float		d = qv_kernels.l2sq_f32(bs->centred,
+											bs->centroids + (Size) near[i].id * bs->base.meta.pdim,
+											bs->base.meta.pdim);
+
+		if (d < best)
+		{
+			best = d;
+			*list = near[i].id;
+		}
+		if (n < BUILD_ENTRIES && bs->medoid[near[i].id] != GRAPH_NONE)
+			entries[n++] = bs->medoid[near[i].id];
+	}
+
+	/*
+	 * A table in clustered order: no near list has a node yet.  Enter at the
+	 * nearest list that has.
+	 */
+	if (n == 0 && bs->base.mem.count > 0)
+	{
+		float		nearest = FLT_MAX;
+
+		entries[n++] = 0;
+		for (uint32 i = 0; i < bs->nlists; i++)
+		{
+			float		d;
+
+			if (bs->medoid[i] == GRAPH_NONE)
+				continue;
+			d = qv_kernels.l2sq_f32(bs->centred, bs->centroids + (Size) i * bs->base.meta.pdim,
+									bs->base.meta.pdim);
+			if (d < nearest)
+			{
+				nearest = d;
+				entries[0] = bs->medoid[i];
+			}
+		}
+	}
+	return n;
+}
+
+static void
+add(GraphBuildState *base, const void *value, ItemPointer tid)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	GraphMem   *mem = &base->mem;
+	GraphQuery	query;
+	GraphCode	code;
+	uint32		entries[BUILD_ENTRIES];
+	uint32		list,
+				id;
+	int			nentries;
+	float		d;
+
+	take_value(bs, value);
+	center(bs, bs->rotated, bs->centred);
+	GraphEncode(&base->handle.layout, bs->centred, base->handle.mean, &code, bs->bytes);
+	GraphQueryInit(&base->handle, &query, bs->rotated);
+	nentries = route_row(bs, &query, &list, entries);
+
+	MemoryContextSwitchTo(base->graph_context);
+	id = GraphMemAdd(mem, &code, tid);
+	GraphMemGet(mem, id)->list = list;
+	if (!GraphBuildConnect(base, id, entries, nentries) || bs->nlists == 0)
+		return;
+	d = qv_kernels.l2sq_f32(bs->centred, bs->centroids + (Size) list * base->meta.pdim,
+							base->meta.pdim);
+	if (d < bs->medoid_distance[list])
+	{
+		bs->medoid_distance[list] = d;
+		bs->medoid[list] = id;
+	}
+}
+
+/* ---- pages ---- */
+
+/* Nodes have had their lists since they were added. */
+static void
+assign_lists(GraphBuildState *base)
+{
+}
+
+static GraphRoutes *
+make_routes(GraphBuildState *base, const uint32 *position)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	const GraphLayout *layout = &base->handle.layout;
+	GraphRoutes *routes = GraphNewRoutes(&base->meta, Max(1, bs->nlists));
+
+	/* the lists that have a node */
+	for (uint32 i = 0; i < bs->nlists; i++)
+		if (bs->medoid[i] != GRAPH_NONE)
+			GraphAppendRoute(&base->meta, routes, position[bs->medoid[i]],
+							 bs->centroids + (Size) i * base->meta.pdim);
+	if (routes->count == 0 && base->mem.count > 0)
+	{
+		GraphCode	code;
+
+		GraphMemGetCode(&base->mem, GraphMemGet(&base->mem, 0), &code);
+		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
+							 bs->centred, layout->pdim);
+		GraphAppendRoute(&base->meta, routes, position[0], bs->centred);
+	}
+	return routes;
+}
+
+static void
+write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
+		   const uint32 *position, uint32 first)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	const GraphLayout *layout = &bs->base.handle.layout;
+	GraphEdge	edges[GRAPH_MAX_SLOTS];
+	Size		stride = layout->code_bits / 8;
+	uint8	   *bits = (uint8 *) bs->value;
+	GraphCode	code;
+
+	GraphMemShrink(&bs->base.mem, from, bs->base.scratch);
+	GraphMemGetCode(&bs->base.mem, from, &code);
+	qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
+						 bs->centred, layout->pdim);
+	for (int i = 0; i < from->degree; i++)
+	{
+		uint32		id = from->edges[i].id;
+		GraphCode	other;
+
+		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
+		GraphEncodeEdge(layout, bs->base.meta.space, &code, bs->centred, &other,
+						first + position[id], &edges[i], bits + i * stride);
+	}
+	GraphNodeInit(layout, to);
+	GraphNodeSetCode(layout, to, &code);
+	GraphNodeSetEdges(layout, to, edges, bits, from->degree);
+}
+
+const GraphBuildOps graph_coded_build = {
+	.state_size = sizeof(CodedBuild),
+	.prepare = prepare,
+	.add = add,
+	.assign_lists = assign_lists,
+	.make_routes = make_routes,
+	.write_node = write_node
+};

@@ -1,0 +1,260 @@
+/*
+ * coded.c
+ *		Coded graphs: what GraphFormOps asks for (form.h).
+ *
+ * A vector is searched for by its rotated, centred form and look-up table; a
+ * node is its own code and, beside the edges, the codes of its neighbours.  A
+ * full neighbour decides about a newcomer by the codes it holds, without
+ * reading other pages.
+ */
+#include "postgres.h"
+
+#include "graph/form.h"
+#include "graph/link.h"
+#include "graph/node.h"
+#include "graph/query.h"
+#include "graph/rows.h"
+#include "graph/store_page.h"
+
+typedef struct CodedPoint
+{
+	GraphPoint	base;
+	const float *rotated;
+	GraphQuery	query;
+	GraphCode	code;			/* once encoded */
+} CodedPoint;
+
+typedef struct CodedNeighborhood
+{
+	GraphNeighborhood base;
+	GraphCode  *codes;
+	uint8	   *bytes;			/* capacity x pdim */
+	GraphEdge  *edges;			/* by make_edges() */
+	uint8	   *bits;			/* of those edges */
+} CodedNeighborhood;
+
+/*
+ * hnsw.ef_search promises at least pgvector's recall.  The pool here holds
+ * estimates, and a node under each of its better ones, so fewer than ef
+ * different nodes are expanded from a pool of ef.  This size was the smallest
+ * of its form that kept the promise at every ef from 10 to 400 on three data
+ * sets (src/graph/README.md, "ef").
+ */
+static uint32
+pool_size(int ef)
+{
+	return 20 + ef * 12 / 5;
+}
+
+/* ---- points ---- */
+
+static CodedPoint *
+make_point(GraphHandle *handle, const float *rotated)
+{
+	CodedPoint *point = palloc0(sizeof(CodedPoint));
+
+	point->rotated = rotated;
+	GraphQueryInit(handle, &point->query, rotated);
+	/* |a - b|^2 = 2 - 2 cos of unit vectors */
+	point->base.scale = handle->opclass.metric == QV_METRIC_COSINE ? 0.5 : 1;
+	point->base.offset = point->query.offset;
+	return point;
+}
+
+static GraphPoint *
+prepare(GraphHandle *handle, const void *value)
+{
+	float	   *floats = palloc0(handle->meta.dims * sizeof(float));
+	float	   *rotated = palloc(handle->meta.pdim * sizeof(float));
+
+	if (value)
+		handle->opclass.type->to_float(value, floats);
+	GraphRotate(handle, floats, rotated);
+	return &make_point(handle, rotated)->base;
+}
+
+static void
+encode(GraphHandle *handle, GraphPoint *base)
+{
+	CodedPoint *point = (CodedPoint *) base;
+	const GraphLayout *layout = &handle->layout;
+	float	   *centred = palloc(layout->pdim * sizeof(float));
+
+	for (uint32 i = 0; i < layout->pdim; i++)
+		centred[i] = point->rotated[i] - handle->mean[i];
+	GraphEncode(layout, centred, handle->mean, &point->code, palloc(layout->pdim));
+	base->route = centred;
+}
+
+static GraphPoint *
+node_point(GraphHandle *handle, uint32 id)
+{
+	const GraphLayout *layout = &handle->layout;
+	uint8	   *bytes = palloc(layout->pdim);
+	float	   *rotated = palloc(layout->pdim * sizeof(float));
+	CodedPoint *point;
+	GraphCode	code;
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
+
+	if (node != NULL)
+	{
+		GraphNodeCode(layout, node, &code, bytes);
+		if (code.bytes != bytes)
+			memcpy(bytes, code.bytes, layout->pdim);
+		code.bytes = bytes;
+	}
+	UnlockReleaseBuffer(buf);
+	if (node == NULL)
+		return NULL;
+	qv_kernels.decode_u8(bytes, code.scale, QvCodeOffset(layout->own_bits),
+						 rotated, layout->pdim);
+	for (uint32 i = 0; i < layout->pdim; i++)
+		rotated[i] += handle->mean[i];
+	point = make_point(handle, rotated);
+	point->code = code;
+	return &point->base;
+}
+
+/* ---- neighbourhoods ---- */
+
+static GraphNeighborhood *
+neighborhood(GraphHandle *handle, uint32 capacity)
+{
+	CodedNeighborhood *nb = palloc0(sizeof(CodedNeighborhood));
+
+	GraphNeighborhoodInit(&nb->base, handle, capacity);
+	nb->codes = palloc(capacity * sizeof(GraphCode));
+	nb->bytes = MemoryContextAllocHuge(CurrentMemoryContext,
+									   (Size) capacity * handle->layout.pdim);
+	return &nb->base;
+}
+
+/* A page store's visit callback: copy the node's code. */
+static void
+copy_code(void *arg, uint32 id, float distance, GraphNode node, const uint8 *code)
+{
+	CodedNeighborhood *nb = arg;
+	uint32		pdim = nb->base.handle->layout.pdim;
+	GraphCode  *copy;
+	uint8	   *bytes;
+
+	if (!GraphNeighborhoodAdd(&nb->base, id, distance))
+		return;
+	copy = &nb->codes[nb->base.count - 1];
+	bytes = nb->bytes + (Size) (nb->base.count - 1) * pdim;
+	memcpy(bytes, code, pdim);
+	copy->norm2 = node->norm2;
+	copy->scale = node->scale;
+	copy->residual = node->residual;
+	copy->aux = node->aux;
+	copy->sum = qv_kernels.sum_u8(bytes, pdim);
+	copy->bytes = bytes;
+}
+
+static GraphStore *
+open_store(GraphHandle *handle, const GraphPoint *point, GraphNeighborhood *nb)
+{
+	GraphPageStore *store = palloc(sizeof(GraphPageStore));
+
+	GraphPageStoreInit(store, handle, &((const CodedPoint *) point)->query);
+	if (nb)
+	{
+		store->visit = copy_code;
+		store->visit_arg = nb;
+	}
+	return &store->base;
+}
+
+static float
+pair(void *arg, uint32_t a, uint32_t b)
+{
+	const CodedNeighborhood *nb = arg;
+	const GraphHandle *handle = nb->base.handle;
+
+	return GraphCodeDistance(&handle->layout, handle->meta.space,
+							 handle->mean_norm2, &nb->codes[a], &nb->codes[b]);
+}
+
+static bool
+same(const GraphNeighborhood *base, uint32 at, const GraphPoint *point)
+{
+	const GraphCode *a = &((const CodedNeighborhood *) base)->codes[at];
+	const GraphCode *b = &((const CodedPoint *) point)->code;
+
+	return a->norm2 == b->norm2 && a->scale == b->scale &&
+		memcmp(a->bytes, b->bytes, base->handle->layout.pdim) == 0;
+}
+
+static void
+make_edges(GraphNeighborhood *base, const GraphPoint *point, int n)
+{
+	CodedNeighborhood *nb = (CodedNeighborhood *) base;
+	const GraphCode *code = &((const CodedPoint *) point)->code;
+	const GraphLayout *layout = &base->handle->layout;
+	Size		stride = layout->code_bits / 8;
+	float	   *decoded = palloc(layout->pdim * sizeof(float));
+
+	nb->edges = palloc(layout->slots * sizeof(GraphEdge));
+	nb->bits = palloc(layout->slots * stride);
+	qv_kernels.decode_u8(code->bytes, code->scale, QvCodeOffset(layout->own_bits),
+						 decoded, layout->pdim);
+	for (int i = 0; i < n; i++)
+		GraphEncodeEdge(layout, base->handle->meta.space, code, decoded,
+						&nb->codes[base->candidates[i].id],
+						GraphNeighborId(base, i), &nb->edges[i],
+						nb->bits + i * stride);
+	pfree(decoded);
+}
+
+/* ---- nodes on pages ---- */
+
+static void
+fill_node(const GraphNeighborhood *base, const GraphPoint *point, int n,
+		  GraphNode node)
+{
+	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
+	const GraphLayout *layout = &base->handle->layout;
+
+	GraphNodeInit(layout, node);
+	GraphNodeSetCode(layout, node, &((const CodedPoint *) point)->code);
+	GraphNodeSetEdges(layout, node, nb->edges, nb->bits, n);
+}
+
+static void
+set_edge(const GraphNeighborhood *base, int i, GraphNode node, int slot)
+{
+	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
+	const GraphLayout *layout = &base->handle->layout;
+
+	GraphNodeSetEdge(layout, node, slot, &nb->edges[i],
+					 nb->bits + (Size) i * layout->code_bits / 8);
+}
+
+static bool
+link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
+		  bool force, bool building)
+{
+	const CodedPoint *point = (const CodedPoint *) base;
+
+	return GraphLinkBack(handle, &point->query, &point->code, id, to, force, building);
+}
+
+const GraphFormOps graph_coded_ops = {
+	.exact = false,
+	.entry_factor = 2,
+	.pool_size = pool_size,
+	.insert_pool = 2,			/* as in a scan, but recall matters less */
+	.prepare = prepare,
+	.node_point = node_point,
+	.encode = encode,
+	.open = open_store,
+	.enter = GraphPageStoreEnter,
+	.neighborhood = neighborhood,
+	.pair = pair,
+	.same = same,
+	.make_edges = make_edges,
+	.fill_node = fill_node,
+	.set_edge = set_edge,
+	.link_back = link_back
+};

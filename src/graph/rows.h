@@ -1,0 +1,30 @@
+/*
+ * rows.h
+ *		Node slots and the row pointers of nodes, alike in all graphs.
+ */
+#ifndef QV_GRAPH_ROWS_H
+#define QV_GRAPH_ROWS_H
+
+#include "graph/cache.h"
+
+/* The page lock that inserts share and vacuum takes to wait for them. */
+#define GRAPH_UPDATE_LOCK GRAPH_META_BLOCK
+
+/*
+ * Pin and lock the page of node id and find the node.  Returns the buffer
+ * pinned and locked.  *node is NULL when there is no such slot in use.
+ */
+extern Buffer GraphLockNode(GraphHandle *handle, uint32 id, int lockmode,
+							GraphNode *node);
+
+/* Find a free slot.  Returns its page pinned and exclusively locked. */
+extern Buffer GraphAllocSlot(GraphHandle *handle, bool building, uint32 *number);
+
+/*
+ * Try to give one more row to a node that this insert has seen live.  Returns
+ * false when it is no longer.
+ */
+extern bool GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid,
+						bool building);
+
+#endif							/* QV_GRAPH_ROWS_H */

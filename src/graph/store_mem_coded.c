@@ -1,0 +1,94 @@
+/*
+ * store_mem_coded.c
+ *		A coded graph under construction: nodes compared by their codes.
+ */
+#include "postgres.h"
+
+#include "graph/store_mem.h"
+
+/* Bytes of a code to ask for ahead of its distance. */
+#define PREFETCH_CODE 768
+
+static void
+prefetch_node(const GraphMem *mem, const GraphMemNode *node)
+{
+	const char *code = (const char *) GraphMemCode(mem, node);
+
+	__builtin_prefetch(node);
+	/* the rest follows by the hardware prefetcher */
+	for (uint32 i = 0; i < Min(mem->layout->pdim, PREFETCH_CODE); i += 64)
+		__builtin_prefetch(code + i);
+}
+
+static inline float
+distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
+{
+	float		ip = QvCodePairIp(GraphMemCode(mem, a), a->scale, a->sum,
+								  GraphMemCode(mem, b), b->scale, b->sum,
+								  mem->layout->pdim, mem->layout->own_bits);
+
+	if (mem->space == GRAPH_SPACE_L2)
+		return a->norm2 + b->norm2 - 2 * ip;
+	return -(ip + a->aux + b->aux + mem->mean_norm2);
+}
+
+static float
+pair(void *arg, uint32_t a, uint32_t b)
+{
+	const GraphMem *mem = arg;
+
+	return distance(mem, GraphMemGet(mem, a), GraphMemGet(mem, b));
+}
+
+static void
+expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+{
+	GraphMemExpand((GraphMem *) base, search, id, distance, prefetch_node);
+}
+
+static bool
+same(const GraphMem *mem, uint32 a, uint32 b)
+{
+	const GraphMemNode *x = GraphMemGet(mem, a);
+	const GraphMemNode *y = GraphMemGet(mem, b);
+
+	return x->sum == y->sum && x->scale == y->scale && x->norm2 == y->norm2 &&
+		memcmp(GraphMemCode(mem, x), GraphMemCode(mem, y), mem->layout->pdim) == 0;
+}
+
+void
+GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
+				  float mean_norm2)
+{
+	GraphMemInit(mem, layout, layout->pdim);
+	mem->base.expand = expand;
+	mem->pair = pair;
+	mem->same = same;
+	mem->space = space;
+	mem->mean_norm2 = mean_norm2;
+}
+
+uint32
+GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
+{
+	GraphMemNode *node = GraphMemNew(mem, tid);
+
+	node->norm2 = code->norm2;
+	node->scale = code->scale;
+	node->residual = code->residual;
+	node->aux = code->aux;
+	node->sum = code->sum;
+	memcpy(GraphMemCode(mem, node), code->bytes, mem->layout->pdim);
+	return mem->count - 1;
+}
+
+void
+GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node, GraphCode *code)
+{
+	code->norm2 = node->norm2;
+	code->scale = node->scale;
+	code->residual = node->residual;
+	code->aux = node->aux;
+	code->sum = node->sum;
+	code->bytes = GraphMemCode(mem, node);
+}
