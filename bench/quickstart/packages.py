@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quickstart.datasets import Dataset
     from quickstart.truth import Floats
 
-LIMIT = 65_000
+LIMIT = 100_000
 DIMENSIONS = 256
 QUERIES = 1000
 SEARCHES = (
@@ -84,7 +84,9 @@ def known_packages() -> list[Package]:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise DataError(f"apt's package lists cannot be read: {error}") from error
-    packages = list(parse(dump.stdout.splitlines()))[:LIMIT]
+    packages = list(parse(dump.stdout.splitlines()))
+    if len(packages) > LIMIT:  # evenly, because they come in alphabetical order
+        packages = [packages[i * len(packages) // LIMIT] for i in range(LIMIT)]
     if len(packages) < 5000:
         raise DataError(
             f"apt's lists hold only {len(packages)} packages with a description;"
