@@ -33,7 +33,8 @@
 
 typedef struct GraphAmScan
 {
-	const ScanSettings *settings;
+	const ScanSettings *settings;	/* live: they may change between rows */
+	ScanSettings params;		/* as they were when the scan started */
 	QvOpclassInfo opclass;
 	MemoryContext context;
 	MemoryContext query_context;
@@ -44,6 +45,7 @@ typedef struct GraphAmScan
 	bool		have_candidate; /* candidate is the next, not yet reranked */
 	GraphCandidate candidate;
 	double		candidate_bound;	/* no row of it is nearer */
+	double		node_nearest;	/* nearest row of the candidate's node so far */
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* row pointers seen */
 } GraphAmScan;
@@ -213,18 +215,14 @@ start(IndexScanDesc scan)
 	}
 	MemoryContextReset(so->query_context);
 	MemoryContextSwitchTo(so->query_context);
+	/* a copy: the executor may reuse the value's memory */
 	if (!(scan->orderByData->sk_flags & SK_ISNULL))
-	{
-		/* a copy: the executor may reuse the value's memory */
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
-		if (so->opclass.type->dims(query) != GraphScanDims(so->graph))
-			so->opclass.type->different_dims(GraphScanDims(so->graph),
-											 so->opclass.type->dims(query));
-	}
 	MemoryContextSwitchTo(so->context);
-	params.ef = so->settings->ef_search;
-	params.iterative = so->settings->iterative_scan != ITERATIVE_SCAN_OFF;
-	params.max_memory = (Size) (work_mem * 1024.0 * so->settings->scan_mem_multiplier);
+	so->params = *so->settings;
+	params.ef = so->params.ef_search;
+	params.iterative = so->params.iterative_scan != ITERATIVE_SCAN_OFF;
+	params.max_memory = (Size) (work_mem * 1024.0 * so->params.scan_mem_multiplier);
 	GraphScanStart(so->graph, query, &params);
 	RerankStart(so->reranker, query);
 	so->started = true;
@@ -235,7 +233,10 @@ start(IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Have the next candidate at hand, searching on if that is allowed. */
+/*
+ * Have the next candidate at hand, searching on if that is allowed and nothing
+ * waits that could be returned first (it may be all that is wanted).
+ */
 static void
 next_candidate(GraphAmScan *so)
 {
@@ -246,20 +247,46 @@ next_candidate(GraphAmScan *so)
 		if (GraphScanNext(so->graph, &so->candidate))
 		{
 			so->have_candidate = true;
-			so->candidate_bound = GraphScanDistance(so->graph,
-													so->candidate.distance - so->candidate.error * certainty);
-			/* sums of huge values overflow: then nothing is known */
-			if (!isfinite(so->candidate_bound))
+			if (so->candidate.same_node)
+			{
+				/* rows of a node are equal but for rounding */
+				if (so->node_nearest < INFINITY)
+					so->candidate_bound = so->node_nearest;
+			}
+			else
+			{
+				so->candidate_bound =
+					GraphScanDistance(so->graph, so->candidate.distance -
+									  so->candidate.error * certainty);
+				so->node_nearest = INFINITY;
+			}
+			/* damaged factors: then nothing is known */
+			if (isnan(so->candidate_bound))
 				so->candidate_bound = -DBL_MAX;
 		}
-		/* what waits is returned first: it may be all that is wanted */
-		else if (RerankNearest(so->reranker) < INFINITY)
+		else if (!RerankEmpty(so->reranker))
 			return;
-		else if (so->settings->iterative_scan == ITERATIVE_SCAN_OFF ||
-				 so->tuples >= so->settings->max_scan_tuples ||
+		else if (so->params.iterative_scan == ITERATIVE_SCAN_OFF ||
+				 so->tuples >= so->params.max_scan_tuples ||
 				 !GraphScanMore(so->graph))
 			so->exhausted = true;
 	}
+}
+
+/* Fetch the rows of the candidate at hand. */
+static void
+take_candidate(GraphAmScan *so)
+{
+	for (int i = 0; i < so->candidate.ntids; i++)
+	{
+		double		distance;
+
+		CHECK_FOR_INTERRUPTS();
+		distance = RerankAdd(so->reranker, &so->candidate.tids[i]);
+		so->node_nearest = Min(so->node_nearest, distance);
+	}
+	so->tuples += so->candidate.ntids;
+	so->have_candidate = false;
 }
 
 static bool
@@ -274,26 +301,19 @@ graphgettuple(IndexScanDesc scan, ScanDirection direction)
 	{
 		double		distance;
 
+		CHECK_FOR_INTERRUPTS();
 		next_candidate(so);
-		if (so->have_candidate && so->candidate_bound < RerankNearest(so->reranker))
+		if (so->have_candidate &&
+			(RerankEmpty(so->reranker) ||
+			 so->candidate_bound < RerankNearest(so->reranker)))
 		{
-			for (int i = 0; i < so->candidate.ntids; i++)
-			{
-				CHECK_FOR_INTERRUPTS();
-				RerankAdd(so->reranker, &so->candidate.tids[i]);
-			}
-			so->tuples += so->candidate.ntids;
-			so->have_candidate = false;
+			take_candidate(so);
 			continue;
 		}
 		if (!RerankPop(so->reranker, &scan->xs_heaptid, &distance))
-		{
-			if (so->have_candidate)
-				continue;
 			return false;
-		}
 		/* a later round may find nearer rows than were returned: too late */
-		if (so->settings->iterative_scan == ITERATIVE_SCAN_STRICT &&
+		if (so->params.iterative_scan == ITERATIVE_SCAN_STRICT &&
 			distance < so->last_distance)
 			continue;
 		so->last_distance = distance;

@@ -117,7 +117,7 @@ grow(Reranker *r)
 	r->max_tids = r->heap.capacity = size;
 }
 
-void
+double
 RerankAdd(Reranker *r, ItemPointer tid)
 {
 	ItemPointerData at = *tid;
@@ -128,7 +128,7 @@ RerankAdd(Reranker *r, ItemPointer tid)
 	/* moves "at" to the visible version of the row's chain */
 	if (!table_index_fetch_tuple(r->fetch, &at, r->scan->xs_snapshot, r->slot,
 								 &call_again, &all_dead))
-		return;
+		return INFINITY;
 	distance = r->query ? row_distance(r) : 0;
 	ExecClearTuple(r->slot);
 	if (r->heap.count == 0)
@@ -137,6 +137,13 @@ RerankAdd(Reranker *r, ItemPointer tid)
 		grow(r);
 	r->tids[r->ntids] = *tid;
 	MinHeapPush(&r->heap, distance, r->ntids++);
+	return distance;
+}
+
+bool
+RerankEmpty(const Reranker *r)
+{
+	return r->heap.count == 0;
 }
 
 double

@@ -23,10 +23,15 @@ extern Reranker *RerankBegin(IndexScanDesc scan, const QvOpclassInfo *opclass);
 /* Start over for a query value (detoasted, lives on; NULL: any order). */
 extern void RerankStart(Reranker *r, const void *query);
 
-/* Take a candidate: fetches the row; one that is not visible is dropped. */
-extern void RerankAdd(Reranker *r, ItemPointer tid);
+/*
+ * Take a candidate: fetches the row; one that is not visible is dropped.
+ * Returns its distance, infinity for a dropped one.
+ */
+extern double RerankAdd(Reranker *r, ItemPointer tid);
 
-/* Rows waiting, and the distance of the nearest (infinity when none waits). */
+extern bool RerankEmpty(const Reranker *r);
+
+/* Distance of the nearest row waiting; infinity when none waits. */
 extern double RerankNearest(const Reranker *r);
 
 /* Take the nearest row waiting; false when there is none. */

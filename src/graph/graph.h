@@ -48,6 +48,7 @@ typedef struct GraphCandidate
 {
 	float		distance;		/* in search units: see GraphScanDistance() */
 	float		error;			/* how far that may be off */
+	bool		same_node;		/* more rows of the node of the last candidate */
 	int			ntids;
 	ItemPointerData *tids;
 } GraphCandidate;

@@ -12,17 +12,24 @@
 
 #include "graph/graph.h"
 #include "graph/form.h"
+#include "graph/rows.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 /* Entry table entries that a search starts from. */
 #define SCAN_ENTRIES 8
 
+/* How often a chain of row pointers may change while it is read. */
+#define MAX_CHAIN_RESTARTS 100
+
 struct GraphScan
 {
-	GraphHandle *handle;
-	MemoryContext context;		/* of the handle and everything else */
+	Relation	index;
+	const QvOpclassInfo *opclass;
 	MemoryContext query_context;	/* reset when the scan starts over */
+
+	/* all below lives in query_context */
+	GraphHandle *handle;		/* new each time: entries may have moved */
 	GraphScanParams params;
 	GraphPoint *point;
 	GraphStore *store;
@@ -35,6 +42,11 @@ struct GraphScan
 	uint32		overflow;		/* next slot of it, or GRAPH_NONE */
 	uint32		owner;
 	ItemPointerData *tids;		/* layout.tids_per_slot */
+	uint32	   *chain;			/* slots of the chain returned so far */
+	uint32		chain_length;
+	uint32		chain_size;
+	int			chain_restarts;
+	bool		entered_all;	/* every entry has been offered */
 };
 
 GraphScan *
@@ -42,11 +54,10 @@ GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphScan  *scan = palloc0(sizeof(GraphScan));
 
-	scan->context = CurrentMemoryContext;
+	scan->index = index;
+	scan->opclass = opclass;
 	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
 												ALLOCSET_DEFAULT_SIZES);
-	scan->handle = GraphOpen(index, opclass);
-	scan->tids = palloc(scan->handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	return scan;
 }
 
@@ -101,16 +112,43 @@ queue_results(GraphScan *scan)
 		MinHeapPush(heap, scan->search.results[scan->queued].distance, scan->queued);
 }
 
+/*
+ * Offer all entries that were not yet; false when nothing comes of it.  A
+ * graph may consist of parts that no edge connects, each with an entry.
+ */
+static bool
+enter_all(GraphScan *scan)
+{
+	if (scan->entered_all)
+		return false;
+	scan->entered_all = true;
+	scan->handle->ops->enter(scan->store, &scan->search,
+							 Max(1, scan->handle->meta.route_count));
+	return PoolHasNext(&scan->search.pool);
+}
+
 void
 GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params)
 {
-	GraphHandle *handle = scan->handle;
-	const GraphFormOps *ops = handle->ops;
+	GraphHandle *handle;
+	const GraphFormOps *ops;
 	MemoryContext old;
 
 	MemoryContextReset(scan->query_context);
 	old = MemoryContextSwitchTo(scan->query_context);
+	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
+	ops = handle->ops;
+	if (value && scan->opclass->type->dims(value) != handle->meta.dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("different %s dimensions %d and %d",
+						scan->opclass->type->name, handle->meta.dims,
+						scan->opclass->type->dims(value))));
 	scan->params = *params;
+	scan->tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
+	scan->chain = NULL;
+	scan->chain_size = 0;
+	scan->entered_all = false;
 	scan->point = ops->prepare(handle, value);
 	scan->store = ops->open(handle, scan->point, NULL);
 	scan->ef = ops->pool_size(params->ef);
@@ -122,36 +160,98 @@ GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params
 	scan->overflow = GRAPH_NONE;
 	ops->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
+	/* the nearest entries may lead to nodes that are all being deleted */
+	if (scan->search.nresults == 0 && enter_all(scan))
+		GraphSearchRun(&scan->search, scan->store);
 	queue_results(scan);
 	MemoryContextSwitchTo(old);
 }
 
-/* The next slot of the current node's chain of row pointers. */
+static bool
+returned_slot(const GraphScan *scan, uint32 slot)
+{
+	for (uint32 i = 0; i < scan->chain_length; i++)
+		if (scan->chain[i] == slot)
+			return true;
+	return false;
+}
+
+/* Remember a slot; a chain longer than there are slots goes in circles. */
+static void
+remember_slot(GraphScan *scan, uint32 slot)
+{
+	if (scan->chain_length == scan->chain_size)
+	{
+		uint32		size = Max(16, scan->chain_size * 2);
+
+		scan->chain = scan->chain ?
+			repalloc_huge(scan->chain, size * sizeof(uint32)) :
+			MemoryContextAlloc(scan->query_context, size * sizeof(uint32));
+		scan->chain_size = size;
+		/* only now and then: this asks the file system */
+		if (scan->chain_length > (uint64) RelationGetNumberOfBlocks(scan->index) *
+			scan->handle->layout.per_page)
+			QvReportCorruption(scan->index, GraphNodeBlock(&scan->handle->layout, scan->owner),
+							   "The chain of row pointers of node %u is broken.", scan->owner);
+	}
+	scan->chain[scan->chain_length++] = slot;
+}
+
+/* Where the current node's chain starts now; GRAPH_NONE when it is gone. */
+static uint32
+chain_head(GraphScan *scan)
+{
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(scan->handle, scan->owner, BUFFER_LOCK_SHARE, &node);
+	uint32		head = node ? node->overflow : GRAPH_NONE;
+
+	UnlockReleaseBuffer(buf);
+	return head;
+}
+
+/*
+ * The next slot of the current node's chain of row pointers.  When vacuum has
+ * unlinked the slot meanwhile, start over at the node and leave out what was
+ * returned: rows that this scan sees stay in their slots.
+ */
 static void
 read_overflow(GraphScan *scan, GraphCandidate *candidate)
 {
 	const GraphLayout *layout = &scan->handle->layout;
+	uint32		slot = scan->overflow;
 	Buffer		buf;
 	GraphTids	tids;
+	bool		ours;
 
-	buf = QvReadPage(scan->handle->index, scan->handle->hints,
-					 GraphNodeBlock(layout, scan->overflow), QV_PAGE_NODES,
-					 BUFFER_LOCK_SHARE);
-	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
-									 GraphNodeSlot(layout, scan->overflow));
 	*candidate = scan->current;
+	candidate->same_node = true;
 	candidate->ntids = 0;
 	candidate->tids = scan->tids;
-	/* a chain that vacuum took apart meanwhile held only dead rows */
-	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == scan->owner)
+	buf = QvReadPage(scan->handle->index, scan->handle->hints,
+					 GraphNodeBlock(layout, slot), QV_PAGE_NODES, BUFFER_LOCK_SHARE);
+	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+									 GraphNodeSlot(layout, slot));
+	ours = tids->state == GRAPH_SLOT_TIDS && tids->owner == scan->owner;
+	if (ours)
 	{
-		candidate->ntids = Min(tids->ntids, layout->tids_per_slot);
-		memcpy(scan->tids, tids->tids, candidate->ntids * sizeof(ItemPointerData));
+		if (scan->chain_restarts == 0 || !returned_slot(scan, slot))
+		{
+			candidate->ntids = Min(tids->ntids, layout->tids_per_slot);
+			memcpy(scan->tids, tids->tids, candidate->ntids * sizeof(ItemPointerData));
+		}
 		scan->overflow = tids->next;
 	}
-	else
-		scan->overflow = GRAPH_NONE;
 	UnlockReleaseBuffer(buf);
+	if (ours)
+		remember_slot(scan, slot);
+	else
+	{
+		/* a chain that is always broken is not being changed, but damaged */
+		if (++scan->chain_restarts > MAX_CHAIN_RESTARTS)
+			QvReportCorruption(scan->index, GraphNodeBlock(layout, scan->owner),
+							   "The chain of row pointers of node %u is broken.", scan->owner);
+		scan->overflow = chain_head(scan);
+	}
 }
 
 bool
@@ -172,9 +272,12 @@ GraphScanNext(GraphScan *scan, GraphCandidate *candidate)
 	candidate->error = result->error;
 	candidate->ntids = result->ntids;
 	candidate->tids = result->tids;
+	candidate->same_node = false;
 	scan->current = *candidate;
 	scan->overflow = result->overflow;
 	scan->owner = result->id;
+	scan->chain_length = 0;
+	scan->chain_restarts = 0;
 	return true;
 }
 
@@ -186,8 +289,13 @@ GraphScanMore(GraphScan *scan)
 
 	do
 	{
-		more = GraphSearchMemory(&scan->search) <= scan->params.max_memory &&
-			GraphSearchResume(&scan->search, scan->store, scan->ef);
+		more = GraphSearchMemory(&scan->search) <= scan->params.max_memory;
+		if (more && !GraphSearchResume(&scan->search, scan->store, scan->ef))
+		{
+			more = enter_all(scan);
+			if (more)
+				GraphSearchRun(&scan->search, scan->store);
+		}
 		if (more)
 			queue_results(scan);
 		else

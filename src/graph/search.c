@@ -89,14 +89,8 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 	{
 		Candidate	next = PoolPop(&s->pool);
 
-		if (!s->offer_once)
-		{
-			if (unlikely(IdSetFull(&s->seen)))
-				GraphSearchGrowSeen(s);
-			if (!IdSetAdd(&s->seen, next.id))
-				continue;
-		}
 		CHECK_FOR_INTERRUPTS();
+		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
 		store->expand(store, s, next.id, next.distance);
 		if (store->prefetch && PoolHasNext(&s->pool))
@@ -109,6 +103,8 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
 	Candidate  *items = s->pool.items;
 	uint32		before = s->nresults;
+	IdSetEntry *entry;
+	bool		added;
 
 	Assert(s->keep_discarded);
 	if (ef > s->pool.capacity)
@@ -130,10 +126,14 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 		{
 			MinHeapItem item = MinHeapPop(&s->discarded);
 
-			/* offered again under a better estimate, and expanded since */
-			if (!s->offer_once && IdSetHas(&s->seen, item.value))
+			/* it may be here under several estimates, the best comes first */
+			if (unlikely(IdSetFull(&s->seen)))
+				GraphSearchGrowSeen(s);
+			entry = IdSetPut(&s->seen, item.value, INFINITY, &added);
+			if (entry->value < INFINITY)
 				continue;
-			PoolInsert(&s->pool, item.key, item.value, NULL);
+			if (PoolInsert(&s->pool, item.key, item.value, NULL))
+				entry->value = item.key;
 		}
 		s->ndiscarded = s->discarded.count;
 		if (s->pool.count == 0)

@@ -7,6 +7,8 @@
 #ifndef QV_GRAPH_SEARCH_H
 #define QV_GRAPH_SEARCH_H
 
+#include <math.h>
+
 #include "graph/format.h"
 #include "lib/idset.h"
 #include "lib/minheap.h"
@@ -46,13 +48,15 @@ struct GraphSearch
 {
 	MemoryContext context;		/* of everything below */
 	Pool		pool;
-	IdSet		seen;
 
 	/*
-	 * Exact stores offer each node once (seen when offered).  Estimates differ
-	 * from one neighbour to another, so there a node may be offered again
-	 * until it is expanded (seen when expanded), and its best estimate counts.
+	 * Nodes offered.  The value says where a node is: its distance while it
+	 * waits in the pool, -infinity once it is expanded, infinity when it did
+	 * not fit.  Exact stores offer each node once.  Estimates differ from one
+	 * neighbour to another, so there a node may be offered again, and its best
+	 * estimate counts.
 	 */
+	IdSet		seen;
 	bool		offer_once;
 
 	/* Expanded nodes, in the order of expansion. */
@@ -116,26 +120,34 @@ static inline void
 GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
 {
 	Candidate	dropped;
+	IdSetEntry *entry;
+	bool		added;
 
-	if (s->offer_once)
+	if (unlikely(IdSetFull(&s->seen)))
+		GraphSearchGrowSeen(s);
+	entry = IdSetPut(&s->seen, id, INFINITY, &added);
+	if (!added)
 	{
-		if (unlikely(IdSetFull(&s->seen)))
-			GraphSearchGrowSeen(s);
-		if (!IdSetAdd(&s->seen, id))
+		if (s->offer_once || !(distance < entry->value))
 			return;
-	}
-	else if (IdSetHas(&s->seen, id))
-		return;
-	if (!s->keep_discarded)
-	{
-		PoolInsert(&s->pool, distance, id, NULL);
-		return;
+		if (entry->value < INFINITY)
+			PoolRemove(&s->pool, entry->value, id);
 	}
 	dropped.id = GRAPH_NONE;
-	if (!PoolInsert(&s->pool, distance, id, &dropped))
-		GraphSearchDiscard(s, distance, id);
-	else if (dropped.id != GRAPH_NONE && !(dropped.id & POOL_EXPANDED))
-		GraphSearchDiscard(s, dropped.distance, dropped.id);
+	if (PoolInsert(&s->pool, distance, id, &dropped))
+		entry->value = distance;
+	else
+	{
+		entry->value = INFINITY;
+		if (s->keep_discarded)
+			GraphSearchDiscard(s, distance, id);
+	}
+	if (dropped.id != GRAPH_NONE && !(dropped.id & POOL_EXPANDED))
+	{
+		IdSetFind(&s->seen, dropped.id)->value = INFINITY;
+		if (s->keep_discarded)
+			GraphSearchDiscard(s, dropped.distance, dropped.id);
+	}
 }
 
 #endif							/* QV_GRAPH_SEARCH_H */

@@ -1,6 +1,7 @@
 /*
  * idset.h
- *		A set of 32-bit numbers by open addressing: the nodes a search visited.
+ *		A set of 32-bit numbers, each with a float, by open addressing: the
+ *		nodes that a search knows of.
  *
  * Emptied in O(1) (each entry carries the generation that wrote it).  The
  * caller gives the memory and doubles it when IdSetFull() says so, by
@@ -18,6 +19,7 @@ typedef struct IdSetEntry
 {
 	uint32_t	id;
 	uint32_t	generation;
+	float		value;			/* the caller's */
 } IdSetEntry;
 
 typedef struct IdSet
@@ -76,18 +78,21 @@ IdSetHas(const IdSet *set, uint32_t id)
 	return IdSetFind(set, id)->generation == set->generation;
 }
 
-/* Returns false when id was there already. */
-static inline bool
-IdSetAdd(IdSet *set, uint32_t id)
+/* The entry of id, added with the given value when it was not there. */
+static inline IdSetEntry *
+IdSetPut(IdSet *set, uint32_t id, float value, bool *added)
 {
 	IdSetEntry *e = IdSetFind(set, id);
 
-	if (e->generation == set->generation)
-		return false;
-	e->id = id;
-	e->generation = set->generation;
-	set->count++;
-	return true;
+	*added = e->generation != set->generation;
+	if (*added)
+	{
+		e->id = id;
+		e->generation = set->generation;
+		e->value = value;
+		set->count++;
+	}
+	return e;
 }
 
 /* Rehash into mem of a larger capacity; the old memory is the caller's again. */
@@ -95,11 +100,12 @@ static inline void
 IdSetMove(IdSet *set, void *mem, uint32_t capacity)
 {
 	IdSet		old = *set;
+	bool		added;
 
 	IdSetInit(set, mem, capacity);
 	for (uint32_t i = 0; i <= old.mask; i++)
 		if (old.entries[i].generation == old.generation)
-			IdSetAdd(set, old.entries[i].id);
+			(void) IdSetPut(set, old.entries[i].id, old.entries[i].value, &added);
 }
 
 #endif							/* QV_IDSET_H */

@@ -53,9 +53,9 @@ PoolThreshold(const Pool *pool)
 }
 
 /*
- * Offer a candidate.  The same id may be offered again with another estimate;
- * the search drops it when it is popped a second time.  Returns false, and
- * leaves the pool alone, when it is not near enough.
+ * Offer a candidate that is not in the pool.  Returns false, and leaves the
+ * pool alone, when it is not near enough.  *dropped (unless NULL) gets the
+ * candidate that had to make room, and is left alone when none had to.
  */
 static inline bool
 PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
@@ -74,10 +74,6 @@ PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
 		else
 			hi = mid;
 	}
-	/* the same candidate with the same estimate: already there */
-	if (lo > 0 && pool->items[lo - 1].distance == distance &&
-		(pool->items[lo - 1].id & ~POOL_EXPANDED) == id)
-		return true;
 	memmove(pool->items + lo + 1, pool->items + lo,
 			(pool->count - lo) * sizeof(Candidate));
 	pool->items[lo].distance = distance;
@@ -92,6 +88,34 @@ PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
 	if (lo < pool->cursor)
 		pool->cursor = lo;
 	return true;
+}
+
+/* Take out a waiting candidate that is in the pool with this distance. */
+static inline void
+PoolRemove(Pool *pool, float distance, uint32_t id)
+{
+	uint32_t	lo = pool->cursor,
+				hi = pool->count;
+
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+
+		if (pool->items[mid].distance < distance)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo < pool->count && pool->items[lo].id != id)
+		lo++;
+	if (lo == pool->count)
+		return;
+	pool->count--;
+	memmove(pool->items + lo, pool->items + lo + 1,
+			(pool->count - lo) * sizeof(Candidate));
+	while (pool->cursor < pool->count &&
+		   (pool->items[pool->cursor].id & POOL_EXPANDED))
+		pool->cursor++;
 }
 
 static inline bool
