@@ -24,6 +24,7 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "version.h"
 
@@ -135,6 +136,10 @@ quiver_check(PG_FUNCTION_ARGS)
 	Oid			oid = PG_GETARG_OID(0);
 	Oid			table = IndexGetRelation(oid, true);
 	Relation	index;
+
+	/* before waiting for a lock on somebody else's table; again once it is had */
+	if (OidIsValid(table) && !QvIsIndexOwner(oid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 	QvOpclassInfo opclass;
 	GraphInfo	info;
 

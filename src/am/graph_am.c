@@ -122,8 +122,8 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				seq_page_cost,
 				page_cost;
 
-	/* without ORDER BY the index cannot be used */
-	if (path->indexorderbys == NIL)
+	/* without ORDER BY the index cannot be used; without pages neither */
+	if (path->indexorderbys == NIL || path->indexinfo->hypothetical)
 	{
 		*startup = *total = get_float8_infinity();
 		*selectivity = 0;

@@ -168,26 +168,55 @@ sample_rows(CodedBuild *bs, double rows)
 	}
 }
 
+static int
+compare_floats(const void *a, const void *b)
+{
+	float		x = *(const float *) a,
+				y = *(const float *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts the values. */
+static float
+median(float *values, int n)
+{
+	qsort(values, n, sizeof(float), compare_floats);
+	return n > 0 ? values[n / 2] : 0;
+}
+
+/*
+ * A few rows of another order of magnitude would carry the mean away from all
+ * others, whose codes then say nothing: rows whose squared length is so many
+ * times the median do not count.
+ */
+#define OUTLIER 1e4f
+
 static void
 compute_mean(CodedBuild *bs, float *mean)
 {
 	uint32		pdim = bs->base.meta.pdim;
 	double	   *sum = palloc0(pdim * sizeof(double));
+	float	   *norms = palloc(Max(1, bs->sampled) * sizeof(float));
+	float		limit;
+	int			used = 0;
 
+	for (int i = 0; i < bs->sampled; i++)
+		norms[i] = qv_kernels.norm2_f32(bs->sample + (Size) i * pdim, pdim);
+	limit = OUTLIER * median(norms, bs->sampled);
 	for (int i = 0; i < bs->sampled; i++)
 	{
 		const float *row = bs->sample + (Size) i * pdim;
 
+		if (qv_kernels.norm2_f32(row, pdim) > limit)
+			continue;
+		used++;
 		for (uint32 j = 0; j < pdim; j++)
 			sum[j] += row[j];
 	}
 	for (uint32 j = 0; j < pdim; j++)
-	{
-		mean[j] = bs->sampled > 0 ? sum[j] / bs->sampled : 0;
-		/* sums of huge values */
-		if (!isfinite(mean[j]))
-			mean[j] = 0;
-	}
+		mean[j] = used > 0 ? sum[j] / used : 0;
+	pfree(norms);
 	pfree(sum);
 	bs->base.handle.mean = mean;
 	bs->base.handle.mean_norm2 = qv_kernels.norm2_f32(mean, pdim);

@@ -16,7 +16,8 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	double		nodes;
 
 	GraphReadMeta(index, &meta);
-	nodes = Max(1, meta.live_nodes);
+	/* rows inserted since the last build or vacuum: by the entry table's law */
+	nodes = Max(1, Max(meta.live_nodes, meta.route_count / 2.0 * meta.route_count / 2.0));
 
 	/*
 	 * A search expands its ef candidates, one page each, and some on the way

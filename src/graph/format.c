@@ -103,7 +103,11 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	Size		end;
 
 	if (meta->slots == 0 || meta->slots > GRAPH_MAX_SLOTS ||
-		meta->nodes_per_page == 0 || meta->node_size == 0)
+		meta->nodes_per_page == 0 || meta->node_size == 0 ||
+		meta->node_size > QV_PAGE_SPACE || meta->pdim > QV_MAX_PDIM ||
+		meta->m < HNSW_MIN_M || meta->m > HNSW_MAX_M ||
+		meta->ef_construction < HNSW_MIN_EF_CONSTRUCTION ||
+		meta->ef_construction > HNSW_MAX_EF_CONSTRUCTION)
 		return false;
 	layout->form = meta->form;
 	layout->pdim = meta->pdim;
@@ -120,7 +124,8 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	{
 		if (meta->slots % QV_BLOCK != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
-			meta->code_bits > meta->pdim || meta->dims > meta->pdim ||
+			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
+			(meta->space != GRAPH_SPACE_L2 && meta->space != GRAPH_SPACE_IP) ||
 			meta->route_bits == 0 || meta->route_bits % QV_DIM_ALIGN != 0 ||
 			meta->route_bits > Min(meta->pdim, GRAPH_MAX_ROUTE_BITS) ||
 			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))

@@ -9,6 +9,13 @@
 #include "graph/query.h"
 #include "types/type_ops.h"
 
+/*
+ * Longer vectors are shortened to this length inside the index, so that no
+ * square or product overflows float32.  Their rows are still returned, in
+ * exact order among what a search finds: distances come from the table.
+ */
+#define MAX_LENGTH 1e17
+
 bool
 GraphRotate(const GraphHandle *handle, const float *value, float *out)
 {
@@ -35,7 +42,14 @@ GraphRotate(const GraphHandle *handle, const float *value, float *out)
 				out[i] = value[i] / sqrt(norm2);
 	}
 	else
+	{
+		double		length = qv_kernels.maxabs_f32(value, meta->dims) * sqrt(meta->dims);
+
 		memcpy(out, value, meta->dims * sizeof(float));
+		if (unlikely(length > MAX_LENGTH))
+			for (uint32 i = 0; i < meta->dims; i++)
+				out[i] = value[i] * (MAX_LENGTH / length);
+	}
 	QvRotate(&handle->rotation, out, out);
 	return true;
 }

@@ -6,6 +6,7 @@
 
 #include "graph/rows.h"
 #include "lib/pool.h"
+#include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/write.h"
 
@@ -122,7 +123,8 @@ GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid, bool building)
 	Page		page;
 	uint32		head,
 				next,
-				added;
+				added,
+				steps = 0;
 	GraphTids	tids;
 
 	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
@@ -147,6 +149,7 @@ GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid, bool building)
 	/* a slot of the chain with room: the newest is first */
 	for (next = head; next != GRAPH_NONE;)
 	{
+		CHECK_FOR_INTERRUPTS();
 		buf = QvReadPage(index, handle->hints, GraphNodeBlock(layout, next),
 						 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
 		tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
@@ -168,6 +171,9 @@ GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid, bool building)
 		}
 		next = tids->next;
 		UnlockReleaseBuffer(buf);
+		if (next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot)
+			QvReportCorruption(index, GraphNodeBlock(layout, id),
+							   "The chain of row pointers of node %u is broken.", id);
 	}
 
 	/* a new one, linked in afterwards: until then nobody sees it */

@@ -246,7 +246,8 @@ clean_chain(GraphVacuum *v, uint32 owner)
 {
 	const GraphLayout *layout = &v->handle->layout;
 	uint32		previous = GRAPH_NONE,
-				next;
+				next,
+				steps = 0;
 	GraphNode	node;
 	Buffer		buf;
 	QvWrite		w;
@@ -267,6 +268,9 @@ clean_chain(GraphVacuum *v, uint32 owner)
 		if (!ours)
 			break;
 		CHECK_FOR_INTERRUPTS();
+		if (++steps > v->nblocks * layout->per_page)
+			QvReportCorruption(v->index, GraphNodeBlock(layout, owner),
+							   "The chain of row pointers of node %u is broken.", owner);
 		if (empty)
 		{
 			uint32		at = previous == GRAPH_NONE ? owner : previous;
@@ -495,6 +499,8 @@ live_beside(GraphVacuum *v, uint32 id)
 
 	for (uint32 d = 1; d < end; d++)
 	{
+		if (d % 65536 == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (id + d < end && (v->live[(id + d) / 8] & (1 << ((id + d) % 8))))
 			return id + d;
 		if (id >= d && (v->live[(id - d) / 8] & (1 << ((id - d) % 8))))
