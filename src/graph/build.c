@@ -171,7 +171,8 @@ static GraphBuildState *
 start_build(Relation heap, Relation index, IndexInfo *info,
 			const QvOpclassInfo *opclass, const GraphOptions *options)
 {
-	const GraphBuildOps *ops = &graph_coded_build;
+	const GraphBuildOps *ops = GraphChooseForm(opclass) == GRAPH_CODED ?
+		&graph_coded_build : &graph_plain_build;
 	GraphBuildState *bs = palloc0(ops->state_size);
 
 	bs->ops = ops;

@@ -294,7 +294,7 @@ prepare(GraphBuildState *base)
 	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
 	make_lists(bs, rows);
 	GraphMemInitCoded(&base->mem, &base->handle.layout, meta->space,
-					  base->handle.mean_norm2);
+					  base->handle.mean_norm2, base->max_memory);
 }
 
 /* ---- rows ---- */

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/node.h"
 #include "graph/pages.h"
+#include "graph/plain.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -77,7 +78,7 @@ survey(GraphChecker *c)
 		}
 		if (header->magic != QV_PAGE_MAGIC || header->version != QV_PAGE_VERSION ||
 			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ROUTES &&
-			 header->kind != QV_PAGE_NODES))
+			 header->kind != QV_PAGE_NODES && header->kind != QV_PAGE_VALUES))
 			QvReportCorruption(c->index, block, "The page is of no kind that a graph index has.");
 		if (header->kind == QV_PAGE_NODES)
 			for (uint32 slot = 0; slot < layout->per_page; slot++)
@@ -123,22 +124,14 @@ check_tids(GraphChecker *c, BlockNumber block, uint32 slot, ItemPointer tids,
 			QvReportCorruption(c->index, block, "Slot %u holds an invalid row pointer.", slot);
 }
 
+/* What a coded node has besides its edges and rows. */
 static void
-check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
+check_factors(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 {
 	const GraphLayout *layout = c->layout;
-	uint32		number = GraphNodeNumber(layout, block, slot);
-	const uint32 *ids = GraphNodeIds(layout, node);
 	const uint16 *a = GraphNodeA(layout, node);
 	const uint16 *b = GraphNodeB(layout, node);
 
-	check_tids(c, block, slot, node->tids, node->ntids, GRAPH_INLINE_TIDS);
-	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
-		QvReportCorruption(c->index, block, "The deleted node in slot %u has rows.", slot);
-	if (node->overflow != GRAPH_NONE &&
-		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
-		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no row pointers.",
-						   slot, node->overflow);
 	if (!isfinite(node->norm2) || node->norm2 < 0 || !isfinite(node->scale) ||
 		node->scale < 0 || !isfinite(node->residual) || node->residual < 0 ||
 		!isfinite(node->aux) || !isfinite(node->a_scale) || node->a_scale < 0 ||
@@ -148,22 +141,43 @@ check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 		QvReportCorruption(c->index, block, "The code in slot %u is farther from its vector than zero is.", slot);
 	for (uint32 i = 0; i < layout->slots; i++)
 	{
-		if (ids[i] == GRAPH_NONE)
+		if (!GraphNodeHasEdge(layout, node, i))
 		{
 			if (a[i] != GRAPH_EMPTY_A)
 				QvReportCorruption(c->index, block, "Neighbor %u of slot %u is empty, but has a factor.", i, slot);
-			continue;
 		}
+		else if (node->state == GRAPH_SLOT_LIVE &&
+				 ((a[i] & 0x7C00) == 0x7C00 || (b[i] & 0x7C00) == 0x7C00))
+			QvReportCorruption(c->index, block, "Neighbor %u of slot %u has a factor that is not finite.", i, slot);
+	}
+}
+
+static void
+check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
+{
+	const GraphLayout *layout = c->layout;
+	uint32		number = GraphNodeNumber(layout, block, slot);
+	const uint32 *ids = GraphNodeIds(layout, node);
+
+	check_tids(c, block, slot, node->tids, node->ntids, GRAPH_INLINE_TIDS);
+	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
+		QvReportCorruption(c->index, block, "The deleted node in slot %u has rows.", slot);
+	if (node->overflow != GRAPH_NONE &&
+		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
+		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no row pointers.",
+						   slot, node->overflow);
+	if (layout->form == GRAPH_CODED)
+		check_factors(c, block, slot, node);
+	for (uint32 i = 0; i < layout->slots; i++)
+	{
 		/* the edges of deleted nodes are nobody's business any more */
-		if (node->state == GRAPH_SLOT_DELETED)
+		if (ids[i] == GRAPH_NONE || node->state == GRAPH_SLOT_DELETED)
 			continue;
 		if (ids[i] == number)
 			QvReportCorruption(c->index, block, "Slot %u is its own neighbor.", slot);
 		if (!is_node(c, ids[i]))
 			QvReportCorruption(c->index, block, "Neighbor %u of slot %u is %u, which is not a node.",
 							   i, slot, ids[i]);
-		if ((a[i] & 0x7C00) == 0x7C00 || (b[i] & 0x7C00) == 0x7C00)
-			QvReportCorruption(c->index, block, "Neighbor %u of slot %u has a factor that is not finite.", i, slot);
 		for (uint32 j = 0; j < i; j++)
 			if (ids[j] == ids[i])
 				QvReportCorruption(c->index, block, "Slot %u has neighbor %u twice.", slot, ids[i]);
@@ -195,6 +209,51 @@ check_chain(GraphChecker *c, uint32 owner, uint32 next)
 			QvReportCorruption(c->index, block, "Slot %u belongs to node %u, not %u.",
 							   GraphNodeSlot(layout, next), tids->owner, owner);
 		next = tids->next;
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* Every live node of a plain graph has its value. */
+static void
+check_values(GraphChecker *c)
+{
+	GraphScratch scratch = {NULL, 0};
+
+	for (Size number = 0; number < (Size) c->nblocks * c->layout->per_page; number++)
+	{
+		Buffer		buf;
+
+		if (c->states[number] != GRAPH_SLOT_LIVE)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		if (GraphBorrowValue(c->handle, number, &scratch, &buf) == NULL)
+			QvReportCorruption(c->index, GraphNodeBlock(c->layout, number),
+							   "The value of slot %u is not where the slot says.",
+							   GraphNodeSlot(c->layout, (uint32) number));
+		GraphReturnValue(buf);
+	}
+}
+
+/* The list of value pages with room. */
+static void
+check_value_list(GraphChecker *c)
+{
+	BlockNumber block = c->handle->meta.value_block,
+				steps = 0;
+
+	while (BlockNumberIsValid(block))
+	{
+		Buffer		buf;
+		Page		page;
+
+		if (block >= c->nblocks || ++steps > c->nblocks)
+			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The list of value pages is broken.");
+		buf = lock_block(c, block);
+		page = BufferGetPage(buf);
+		QvPageCheck(c->index, block, page, QV_PAGE_VALUES);
+		if (!((GraphValuePage) QvPageGetData(page))->listed)
+			QvReportCorruption(c->index, block, "The page is in the list of value pages, but does not say so.");
+		block = QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
 	}
 }
@@ -233,6 +292,8 @@ check_nodes(GraphChecker *c)
 					check_tids(c, block, slot, tids->tids, tids->ntids, layout->tids_per_slot);
 				}
 			}
+		else if (QvPageIs(page, QV_PAGE_VALUES))
+			GraphCheckValuePage(c->index, block, page);
 		UnlockReleaseBuffer(buf);
 		for (int i = 0; i < nchains; i++)
 			check_chain(c, owners[i], heads[i]);
@@ -311,6 +372,11 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	if (verify)
 	{
 		check_nodes(&c);
+		if (c.layout->form == GRAPH_PLAIN)
+		{
+			check_values(&c);
+			check_value_list(&c);
+		}
 		check_routes(&c);
 	}
 	meta = &c.handle->meta;

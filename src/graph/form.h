@@ -170,7 +170,7 @@ extern const GraphFormOps graph_plain_ops;	/* plain.c */
 static inline const GraphFormOps *
 GraphFormOf(const GraphMetaData *meta)
 {
-	return &graph_coded_ops;
+	return meta->form == GRAPH_CODED ? &graph_coded_ops : &graph_plain_ops;
 }
 
 #endif							/* QV_GRAPH_FORM_H */

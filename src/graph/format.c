@@ -80,20 +80,22 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 		 meta->dims, meta->m);
 }
 
+#define PlainOwnBytes(meta) \
+	((meta)->value_size ? (meta)->value_size : sizeof(GraphValueRef))
+
 void
 GraphChoosePlainLayout(GraphMetaData *meta)
 {
 	Size		fixed;
 
-	meta->slots = (2 * meta->m + 1) / 2 * 2;
+	meta->slots = 2 * meta->m;
 	meta->own_bits = 0;
 	meta->code_bits = 0;
 	meta->route_bits = 0;
 	fixed = sizeof(GraphNodeData) + (Size) meta->slots * 4;
 	if (fixed + meta->value_size > QV_PAGE_SPACE)
 		meta->value_size = 0;
-	/* a chained value is addressed by block and offset */
-	meta->node_size = MAXALIGN(fixed + (meta->value_size ? meta->value_size : 8));
+	meta->node_size = MAXALIGN(fixed + PlainOwnBytes(meta));
 	meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
 }
 
@@ -114,6 +116,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	layout->slots = meta->slots;
 	layout->code_bits = meta->code_bits;
 	layout->own_bits = meta->own_bits;
+	layout->value_size = meta->value_size;
 	layout->node_size = meta->node_size;
 	layout->per_page = meta->nodes_per_page;
 	layout->tids_per_slot = (meta->node_size - offsetof(GraphTidsData, tids)) /
@@ -139,9 +142,11 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	}
 	else if (meta->form == GRAPH_PLAIN)
 	{
+		if (meta->value_size > QV_PAGE_SPACE)
+			return false;
 		layout->a = layout->b = layout->codes = 0;
 		layout->own = end;
-		layout->own_bytes = meta->value_size ? meta->value_size : 8;
+		layout->own_bytes = PlainOwnBytes(meta);
 		end += layout->own_bytes;
 	}
 	else

@@ -125,6 +125,57 @@ typedef struct GraphTidsData
 typedef GraphTidsData *GraphTids;
 
 /*
+ * Where a plain node's value is, when it is not in the node: pieces on
+ * QV_PAGE_VALUES pages that lead from one to the next.  The stamp is random and
+ * stands in every piece: a place that was freed and used again since is told
+ * by it.
+ */
+typedef struct GraphValueRef
+{
+	BlockNumber block;			/* of the first piece */
+	uint32		stamp;
+	uint32		size;			/* of the whole value */
+	uint16		line;
+	uint16		unused;
+} GraphValueRef;
+
+StaticAssertDecl(sizeof(GraphValueRef) == 16, "on-disk value reference changed");
+
+/* What a value page starts with; pieces are placed from its end downward. */
+typedef struct GraphValueLine
+{
+	uint16		offset;			/* in the page's data; 0: free */
+	uint16		size;			/* of the piece with its header */
+} GraphValueLine;
+
+typedef struct GraphValuePageData
+{
+	uint16		lines;			/* used or not */
+	uint16		upper;			/* where the pieces start */
+	uint16		live;			/* bytes of all pieces, aligned */
+	uint16		listed;			/* 1: in the list from the metapage's value_block */
+	GraphValueLine line[FLEXIBLE_ARRAY_MEMBER];
+} GraphValuePageData;
+
+typedef GraphValuePageData *GraphValuePage;
+
+StaticAssertDecl(offsetof(GraphValuePageData, line) == 8, "on-disk value page changed");
+
+typedef struct GraphPieceData
+{
+	uint32		stamp;
+	uint32		rest;			/* bytes of the value from here on */
+	BlockNumber next;			/* the next piece, or invalid */
+	uint16		next_line;
+	uint16		unused;
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} GraphPieceData;
+
+typedef GraphPieceData *GraphPiece;
+
+StaticAssertDecl(offsetof(GraphPieceData, data) == 16, "on-disk value piece changed");
+
+/*
  * Where the parts of a node slot are; derived from the metapage, never stored.
  */
 typedef struct GraphLayout
@@ -137,11 +188,12 @@ typedef struct GraphLayout
 	uint32		node_size;
 	uint32		per_page;
 	uint32		tids_per_slot;	/* in a GraphTidsData */
+	uint32		value_size;		/* plain: of a value in its node; 0: elsewhere */
 	/* offsets in a slot */
 	uint32		ids;			/* uint32[slots] */
 	uint32		a;				/* float16[slots] */
 	uint32		b;				/* float16[slots] */
-	uint32		own;			/* packed own code, or the value */
+	uint32		own;			/* packed own code, value or GraphValueRef */
 	uint32		own_bytes;
 	uint32		codes;			/* slots / 32 FastScan blocks */
 } GraphLayout;

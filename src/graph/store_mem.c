@@ -10,11 +10,10 @@
 #include "graph/store_mem.h"
 #include "utils/memutils.h"
 
-/* About the size of a chunk: small against any maintenance_work_mem. */
+/* Most bytes of a chunk; fewer when maintenance_work_mem is small. */
 #define CHUNK_BYTES (4 * 1024 * 1024)
+#define CHUNKS_IN_MEMORY 16
 
-/* The same for values that are not in the nodes; no value is larger. */
-#define VALUES_BYTES (1024 * 1024)
 
 /* The edges of the node that is expanded next. */
 static void
@@ -28,7 +27,8 @@ prefetch_edges(GraphStore *base, uint32 id)
 }
 
 void
-GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload)
+GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
+			 Size max_memory)
 {
 	memset(mem, 0, sizeof(*mem));
 	mem->base.prefetch = prefetch_edges;
@@ -38,7 +38,8 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload)
 								 mem->max_edges * sizeof(Candidate));
 	mem->node_size = TYPEALIGN(64, mem->payload_offset + payload);
 	mem->chunk_nodes = 1;
-	while (mem->chunk_nodes * 2 * mem->node_size <= CHUNK_BYTES)
+	mem->chunk_bytes = Min(CHUNK_BYTES, max_memory / CHUNKS_IN_MEMORY);
+	while (mem->chunk_nodes * 2 * mem->node_size <= mem->chunk_bytes)
 	{
 		mem->chunk_nodes *= 2;
 		mem->chunk_shift++;
@@ -52,8 +53,10 @@ GraphMemNodeCost(const GraphMem *mem, Size value_size)
 
 	if (mem->count >> mem->chunk_shift == mem->nchunks)
 		cost += mem->chunk_nodes * mem->node_size + 64;
-	if (mem->separate_values && mem->values_used + MAXALIGN(value_size) > VALUES_BYTES)
-		cost += VALUES_BYTES;
+	value_size = MAXALIGN(value_size);
+	if (mem->separate_values &&
+		(mem->values == NULL || mem->values_used + value_size > mem->chunk_bytes))
+		cost += Max(mem->chunk_bytes, value_size);
 	return cost;
 }
 
@@ -127,6 +130,8 @@ void
 GraphMemRemoveLast(GraphMem *mem)
 {
 	mem->count--;
+	if (mem->separate_values)
+		mem->values_used -= mem->last_value;
 }
 
 /* Ascending insertion sort: lists are short and nearly sorted. */

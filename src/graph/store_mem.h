@@ -51,6 +51,7 @@ struct GraphMem
 	int			max_edges;		/* slots + slack */
 	Size		payload_offset; /* in a node: the code, or the value */
 	Size		node_size;
+	Size		chunk_bytes;	/* about what is allocated at a time */
 	uint32		chunk_nodes;	/* nodes in a chunk: a power of two */
 	int			chunk_shift;
 	char	  **chunks;
@@ -66,15 +67,23 @@ struct GraphMem
 	bool		separate_values;
 	char	   *values;			/* the chunk in use */
 	Size		values_used;
+	Size		last_value;		/* bytes of the value added last */
 };
 
+extern void GraphMemInitPlain(GraphMem *mem, const GraphLayout *layout, int dims,
+							  const QvOpclassInfo *opclass, Size max_memory);
+
 extern void GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout,
-							  GraphSpace space, float mean_norm2);
+							  GraphSpace space, float mean_norm2, Size max_memory);
 
-/* What both kinds share: payload is how many bytes follow a node's edges. */
-extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload);
+/*
+ * What both kinds share: payload is how many bytes follow a node's edges,
+ * max_memory what the graph may grow to.
+ */
+extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
+						 Size max_memory);
 
-/* Bytes that one more node, with a value of that size, may take. */
+/* Bytes that one more node, with a value of that size, will have allocated. */
 extern Size GraphMemNodeCost(const GraphMem *mem, Size value_size);
 
 static inline GraphMemNode *
@@ -82,6 +91,14 @@ GraphMemGet(const GraphMem *mem, uint32 id)
 {
 	return (GraphMemNode *) (mem->chunks[id >> mem->chunk_shift] +
 							 (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
+}
+
+static inline const void *
+GraphMemValue(const GraphMem *mem, const GraphMemNode *node)
+{
+	const char *payload = (const char *) node + mem->payload_offset;
+
+	return mem->separate_values ? *(const void *const *) payload : payload;
 }
 
 #define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->payload_offset)
@@ -94,6 +111,9 @@ extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
  * number.
  */
 extern uint32 GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
+
+/* The same for a value, which is copied. */
+extern uint32 GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid);
 
 /* Take back the node added last, which nothing points at. */
 extern void GraphMemRemoveLast(GraphMem *mem);

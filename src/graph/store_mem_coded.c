@@ -58,9 +58,9 @@ same(const GraphMem *mem, uint32 a, uint32 b)
 
 void
 GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
-				  float mean_norm2)
+				  float mean_norm2, Size max_memory)
 {
-	GraphMemInit(mem, layout, layout->pdim);
+	GraphMemInit(mem, layout, layout->pdim, max_memory);
 	mem->base.expand = expand;
 	mem->pair = pair;
 	mem->same = same;

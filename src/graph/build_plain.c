@@ -1,0 +1,180 @@
+/*
+ * build_plain.c
+ *		The plain graph's part of a build: whole values, entered through an even
+ *		sample of the nodes.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/build.h"
+#include "graph/node.h"
+#include "graph/plain.h"
+#include "graph/rows.h"
+#include "storage/write.h"
+#include "utils/memutils.h"
+
+typedef struct PlainBuild
+{
+	GraphBuildState base;
+	uint32	   *entries;		/* nodes */
+	uint32		nentries;
+	uint32		max_entries;
+	uint32		resample_at;	/* nodes */
+} PlainBuild;
+
+static void
+prepare(GraphBuildState *base)
+{
+	GraphMemInitPlain(&base->mem, &base->handle.layout, base->meta.dims,
+					  base->opclass, base->max_memory);
+}
+
+/* ---- rows ---- */
+
+/*
+ * Choose the entries evenly among the nodes so far: rows often arrive in an
+ * order that has to do with their values.
+ */
+static void
+sample_entries(PlainBuild *bs)
+{
+	uint32		n = bs->base.mem.count;
+	uint32		wanted = Max(1, bs->base.handle.ops->entry_factor * sqrt(n));
+
+	if (wanted > bs->max_entries)
+	{
+		bs->max_entries = wanted * 2;
+		bs->entries = bs->entries ?
+			repalloc(bs->entries, bs->max_entries * sizeof(uint32)) :
+			palloc(bs->max_entries * sizeof(uint32));
+	}
+	bs->nentries = Min(n, wanted);
+	for (uint32 i = 0; i < bs->nentries; i++)
+		bs->entries[i] = (uint64) n * i / bs->nentries;
+	bs->resample_at = n + n / 8 + 1;
+}
+
+static void
+add(GraphBuildState *base, const void *value, ItemPointer tid)
+{
+	PlainBuild *bs = (PlainBuild *) base;
+	GraphMem   *mem = &base->mem;
+	Candidate	items[BUILD_ENTRIES + 1];
+	uint32		entries[BUILD_ENTRIES];
+	Pool		nearest;
+	uint32		id;
+
+	MemoryContextSwitchTo(base->graph_context);
+	id = GraphMemAddValue(mem, value, tid);
+	PoolReset(&nearest, items, BUILD_ENTRIES);
+	for (uint32 i = 0; i < bs->nentries; i++)
+		PoolInsert(&nearest, mem->pair(mem, id, bs->entries[i]), bs->entries[i], NULL);
+	for (uint32 i = 0; i < nearest.count; i++)
+		entries[i] = items[i].id;
+	if (GraphBuildConnect(base, id, entries, nearest.count) &&
+		mem->count >= bs->resample_at)
+		sample_entries(bs);
+}
+
+/* ---- pages ---- */
+
+/*
+ * A node's list is the entry that a walk from all entries at once reaches it
+ * from first.  What no walk reaches goes to the last.
+ */
+static void
+assign_lists(GraphBuildState *base)
+{
+	PlainBuild *bs = (PlainBuild *) base;
+	GraphMem   *mem = &base->mem;
+	uint32	   *queue;
+	uint32		head = 0,
+				tail = 0;
+
+	if (mem->count == 0)
+		return;
+	sample_entries(bs);
+	for (uint32 i = 0; i < mem->count; i++)
+		GraphMemGet(mem, i)->list = bs->nentries;
+	queue = MemoryContextAllocHuge(CurrentMemoryContext, mem->count * sizeof(uint32));
+	for (uint32 i = 0; i < bs->nentries; i++)
+	{
+		GraphMemGet(mem, bs->entries[i])->list = i;
+		queue[tail++] = bs->entries[i];
+	}
+	while (head < tail)
+	{
+		GraphMemNode *node = GraphMemGet(mem, queue[head++]);
+
+		for (int i = 0; i < node->degree; i++)
+		{
+			GraphMemNode *to = GraphMemGet(mem, node->edges[i].id);
+
+			if (to->list < bs->nentries)
+				continue;
+			to->list = node->list;
+			queue[tail++] = node->edges[i].id;
+		}
+	}
+	pfree(queue);
+}
+
+static GraphRoutes *
+make_routes(GraphBuildState *base, const uint32 *position)
+{
+	PlainBuild *bs = (PlainBuild *) base;
+	GraphRoutes *routes = GraphNewRoutes(&base->meta, bs->nentries);
+
+	for (uint32 i = 0; i < bs->nentries; i++)
+		GraphAppendRoute(&base->meta, routes, position[bs->entries[i]], NULL);
+	return routes;
+}
+
+static void
+write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
+		   const uint32 *position, uint32 first)
+{
+	const GraphLayout *layout = &base->handle.layout;
+
+	GraphMemShrink(&base->mem, from, base->scratch);
+	GraphNodeInit(layout, to);
+	for (int i = 0; i < from->degree; i++)
+		GraphNodeIds(layout, to)[i] = first + position[from->edges[i].id];
+	if (layout->value_size > 0)
+		memcpy(GraphNodeOwn(layout, to), GraphMemValue(&base->mem, from),
+			   layout->value_size);
+}
+
+/* Values outside the nodes follow when the nodes are all there. */
+static void
+finish(GraphBuildState *base, const uint32 *order, uint32 first)
+{
+	GraphHandle *handle = &base->handle;
+
+	if (handle->layout.value_size > 0)
+		return;
+	for (uint32 i = 0; i < base->mem.count; i++)
+	{
+		const void *value = GraphMemValue(&base->mem, GraphMemGet(&base->mem, order[i]));
+		GraphValueRef ref;
+		GraphNode	node;
+		Buffer		buf;
+
+		GraphStoreValue(handle, value, base->opclass->type->value_size(value), true, &ref);
+		buf = GraphLockNode(handle, first + i, BUFFER_LOCK_EXCLUSIVE, &node);
+		memcpy(GraphNodeOwn(&handle->layout, node), &ref, sizeof(ref));
+		MarkBufferDirty(buf);
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+const GraphBuildOps graph_plain_build = {
+	.state_size = sizeof(PlainBuild),
+	.prepare = prepare,
+	.add = add,
+	.assign_lists = assign_lists,
+	.make_routes = make_routes,
+	.write_node = write_node,
+	.finish = finish
+};
