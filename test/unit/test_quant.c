@@ -358,7 +358,7 @@ test_code_error(void)
 	{
 		int			bits;
 		double		rms;
-	}			want[] = {{8, 0.008}, {4, 0.105}, {2, 0.40}};
+	}			want[] = {{8, 0.008}, {4, 0.105}, {2, 0.345}};
 	const size_t n = 768;
 	float	   *x = alloc64(n * 4);
 	float	   *y = alloc64(n * 4);
