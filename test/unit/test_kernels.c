@@ -1175,6 +1175,25 @@ test_levels(void)
 				  levels[n], i);
 	}
 	CHECK(n > 0 && strcmp(levels[n - 1], "scalar") == 0, "scalar is the last level");
+#ifdef __x86_64__
+	/* "avx512bw" does without what "avx512" may use */
+	if (QvKernelsSetLevel("avx512bw"))
+	{
+		QvKernels	plain = qv_kernels;
+
+		CHECK(QvKernelsSetLevel("avx512"), "there is avx512");
+		if (__builtin_cpu_supports("avx512vnni"))
+			CHECK(plain.ip_u8u8 != qv_kernels.ip_u8u8 &&
+				  plain.ip_u8s16 != qv_kernels.ip_u8s16, "VNNI is used and avoided");
+		if (__builtin_cpu_supports("avx512vpopcntdq"))
+			CHECK(plain.hamming != qv_kernels.hamming &&
+				  plain.jaccard != qv_kernels.jaccard, "VPOPCNTDQ is used and avoided");
+		if (__builtin_cpu_supports("gfni"))
+			CHECK(plain.fastscan != qv_kernels.fastscan &&
+				  plain.fastscan_estimate != qv_kernels.fastscan_estimate,
+				  "GFNI is used and avoided");
+	}
+#endif
 	CHECK(QvKernelsSetLevel("auto") && strcmp(qv_kernels.level, best) == 0,
 		  "auto is the best level");
 }
