@@ -39,8 +39,7 @@ qv_step() {
 	started=$(qv_now)
 	printf '  %-54s ' "$title"
 	if "$@" >"$log" 2>&1 </dev/null; then
-		printf '%6.1f s%s\n' "$(qv_since "$started")" "${qv_note:+  ($qv_note)}"
-		qv_note=
+		printf '%6.1f s\n' "$(qv_since "$started")"
 		return 0
 	fi
 	printf 'FAILED\n\n'
@@ -48,7 +47,6 @@ qv_step() {
 	printf '\n    (all of it: %s)\n' "$log"
 	return 1
 }
-qv_note=
 qv_logs= # until qv_make_home a folder below /tmp, then $qv_home/log
 
 qv_now() { date +%s.%N; }
@@ -87,7 +85,7 @@ qv_apt_installed() {
 qv_usable_pg_config() {
 	local config=$1 version
 	[ -x "$config" ] || return 1
-	version=$("$config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+	version=$("$config" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9][0-9]*\).*/\1/p')
 	[ "${version:-0}" -ge $qv_oldest ] && [ "$version" -le $qv_newest ] &&
 		[ -f "$("$config" --pgxs)" ] &&
 		[ -f "$("$config" --includedir-server)/postgres.h" ] &&
@@ -252,6 +250,8 @@ qv_make_home() {
 	mkdir -p "$qv_home/log"
 	[ -z "$qv_logs" ] || rm -rf "$qv_logs"
 	qv_logs=$qv_home/log
+	exec 9>"$qv_home/lock" # servers close it, see qv_as_server
+	flock -n 9 || qv_die "another run of this script is at work in $qv_home"
 	qv_tree=$qv_home/tree
 	qv_root=$qv_home/pg
 	qv_bin=$qv_root$("$PG_CONFIG" --bindir)
@@ -312,6 +312,7 @@ qv_build() { qv_make -s -j"$(qv_jobs)" all; }
 # A folder that is there for this version of the server is a good copy.
 qv_copy_server() {
 	[ "$(cat "$qv_root/.copied" 2>/dev/null)" != "$PG_CONFIG $qv_version" ] || return 0
+	if qv_running; then qv_stop; fi
 	rm -rf "$qv_root"
 	local dir
 	for dir in $(printf '%s\n' "$("$PG_CONFIG" --bindir)" "$("$PG_CONFIG" --pkglibdir)" \

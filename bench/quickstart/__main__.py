@@ -115,8 +115,6 @@ def main() -> int:
     parser.add_argument("--build-id", required=True)
     parser.add_argument("--rows", type=int)
     arguments = parser.parse_args()
-    if arguments.rows is not None and arguments.rows < 1000:
-        parser.error("--rows must be at least 1000")
     try:
         run(arguments)
     except (QuickstartError, psycopg.Error) as error:
