@@ -14,7 +14,7 @@ from quickstart import database, datasets, measure, packages, report, truth
 from quickstart.console import Step, done_before, say
 from quickstart.errors import QuickstartError
 
-EF_SEARCH = (20, 40, 100)
+EF_SEARCH = (10, 40, 160)
 
 
 def choose_data(top: Path, home: Path) -> datasets.Dataset:
