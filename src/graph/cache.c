@@ -109,7 +109,7 @@ read_routes(GraphHandle *handle, GraphRoutes *routes)
 	routes->version = meta->route_version;
 	routes->block_size = GraphRouteBlockSize(meta->route_bits);
 	routes->nblocks = (meta->route_count + QV_BLOCK - 1) / QV_BLOCK;
-	if (routes->nblocks > (uint64) limit * per_page)
+	if (meta->route_count > (uint64) limit * per_page * QV_BLOCK)
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The entry table cannot have %u entries.",
 						   meta->route_count);
 	routes->blocks = MemoryContextAllocExtended(CurrentMemoryContext,

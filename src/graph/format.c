@@ -104,7 +104,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 {
 	Size		end;
 
-	if (meta->slots == 0 || meta->slots > GRAPH_MAX_SLOTS ||
+	if (meta->dims == 0 || meta->slots == 0 || meta->slots > GRAPH_MAX_SLOTS ||
 		meta->nodes_per_page == 0 || meta->node_size == 0 ||
 		meta->node_size > QV_PAGE_SPACE || meta->pdim > QV_MAX_PDIM ||
 		meta->m < HNSW_MIN_M || meta->m > HNSW_MAX_M ||

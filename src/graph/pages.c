@@ -159,6 +159,9 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 	meta = GraphPageMeta(index, BufferGetPage(meta_buf));
 	per_page = GraphRouteBlocksPerPage(meta->route_bits);
 	block_size = GraphRouteBlockSize(meta->route_bits);
+	/* a page locked twice would wait for itself, and not even for Ctrl-C */
+	if (meta->route_tail == GRAPH_META_BLOCK)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no entry table page.");
 	tail_buf = QvReadPage(index, NULL, meta->route_tail, QV_PAGE_ROUTES,
 						  BUFFER_LOCK_EXCLUSIVE);
 	last = meta->route_count % (per_page * QV_BLOCK);
@@ -171,6 +174,8 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 		/* the tail is full; a page is left when the table was emptied */
 		if (BlockNumberIsValid(next))
 		{
+			if (next == meta->route_tail || next == GRAPH_META_BLOCK)
+				QvReportCorruption(index, meta->route_tail, "The chain of entry table pages is broken.");
 			new_buf = QvReadPage(index, NULL, next, QV_PAGE_ROUTES, BUFFER_LOCK_EXCLUSIVE);
 			after = QvPageGetHeader(BufferGetPage(new_buf))->next;
 		}
@@ -216,10 +221,13 @@ GraphClearRoutes(Relation index)
 	Buffer		meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
 									  BUFFER_LOCK_EXCLUSIVE);
 	GraphMetaData *meta = GraphPageMeta(index, BufferGetPage(meta_buf));
-	Buffer		head_buf = QvReadPage(index, NULL, meta->route_head, QV_PAGE_ROUTES,
-									  BUFFER_LOCK_EXCLUSIVE);
+	Buffer		head_buf;
 	QvWrite		w;
 
+	if (meta->route_head == GRAPH_META_BLOCK)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no entry table page.");
+	head_buf = QvReadPage(index, NULL, meta->route_head, QV_PAGE_ROUTES,
+						  BUFFER_LOCK_EXCLUSIVE);
 	QvWriteBegin(&w, index, false);
 	meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
 	meta->route_count = 0;

@@ -6,6 +6,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use Exporter 'import';
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -22,6 +23,9 @@ our @EXPORT = qw(
   check_ok
   fails_like
   index_bytes
+  new_session
+  session_sql
+  end_session
   background_pgbench
   stop_background
   wait_until_true
@@ -94,7 +98,7 @@ sub make_rows
 	$sql = "CREATE $kind TABLE $a{table} (id int, category int, v $type($a{dims}));"
 	  if $a{create} // 1;
 	$sql .= "INSERT INTO $a{table} SELECT i, i % 1000, qt_vector(i, $a{dims}, $clusters)::$type "
-	  . "FROM generate_series($a{first}, $a{last}) i;";
+	  . "FROM generate_series(" . int($a{first}) . ", " . int($a{last}) . ") i;";
 	$node->safe_psql('postgres', $sql);
 	return;
 }
@@ -212,6 +216,40 @@ sub index_bytes
 {
 	my ($node, $index) = @_;
 	return $node->safe_psql('postgres', "SELECT pg_relation_size('$index')");
+}
+
+# A psql session that stays open.  (The module's own has changed its interface
+# between minor versions.)
+sub new_session
+{
+	my ($node) = @_;
+	my $s = { in => '', out => '' };
+
+	$s->{handle} = IPC::Run::start(
+		[ 'psql', '-XAtq', '-f', '-', '-h', $node->host, '-p', $node->port, '-d', 'postgres' ],
+		'<', \$s->{in}, '>&', \$s->{out}, IPC::Run::timeout(180));
+	return $s;
+}
+
+# What a session answers to a statement, errors included.
+sub session_sql
+{
+	my ($s, $sql) = @_;
+
+	$s->{out} = '';
+	$s->{in} .= "$sql;\n\\echo end-of-answer\n";
+	$s->{handle}->pump until $s->{out} =~ /end-of-answer\n/;
+	(my $answer = $s->{out}) =~ s/\n?end-of-answer\n//;
+	return $answer;
+}
+
+sub end_session
+{
+	my ($s) = @_;
+
+	$s->{in} .= "\\q\n";
+	$s->{handle}->finish;
+	return;
 }
 
 # pgbench with a script of our own, running until it is stopped or the server is.

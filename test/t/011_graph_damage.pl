@@ -1,0 +1,249 @@
+# A damaged index raises errors that name index and block, and never takes the
+# server down.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverTest;
+use Test::More;
+
+my $node = new_node('damage');
+my ($dims, $rows) = (16, 2000);
+
+make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);
+$node->safe_psql('postgres',
+	"INSERT INTO t SELECT 100000 + i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 300) i;"
+	  . 'CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops);'
+	  . 'CREATE TABLE untouched AS TABLE t');
+my $total = $rows + 300;
+my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
+my $blocks = sql_value($node, "SELECT pg_relation_size('t_idx') / 8192");
+my $per_page = sql_value($node, "SELECT nodes_per_page FROM quiver_index_info('t_idx')");
+
+is(sql_value($node, 'SHOW data_checksums'), 'off', 'no checksum sees it first');
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->stop;
+
+open my $in, '<:raw', $file or die "could not read $file: $!";
+my $good = do { local $/; <$in> };
+close $in;
+
+# Where things are (src/graph/README.md): 32 bytes of headers, then the data of
+# the page; a slot has its 56 bytes and then its neighbors' numbers.
+my $data = 32;
+my $node_size = unpack('V', substr($good, $data + 36, 4));
+my ($mean, $head) = unpack('V2', substr($good, $data + 56, 8));
+my $route_count = unpack('V', substr($good, $data + 68, 4));
+is(unpack('V', substr($good, $data, 4)), 0x51764772, 'the metapage is where we think');
+is(unpack('V', substr($good, $data + 8, 4)), $dims, 'its dimensions are where we think');
+is(unpack('C', substr($good, $mean * 8192 + 26, 1)), 2, 'the mean is where we think');
+is(unpack('C', substr($good, $head * 8192 + 26, 1)), 3, 'the entry table is where we think');
+my $first = $head + 1;
+$first++ while unpack('C', substr($good, $first * 8192 + 26, 1)) != 4;
+is(unpack('C', substr($good, $first * 8192 + $data, 1)), 1, 'the first node is where we think');
+
+# Deterministic noise.
+sub noise
+{
+	my ($bytes, $seed) = @_;
+	my $out = '';
+
+	while (length($out) < $bytes)
+	{
+		$seed = ($seed * 1103515245 + 12345) & 0x7fffffff;
+		$out .= pack('C', ($seed >> 16) & 255);
+	}
+	return $out;
+}
+
+sub put
+{
+	my ($image, $at, $bytes) = @_;
+	substr($$image, $at, length($bytes)) = $bytes;
+}
+
+my %states;
+
+# Statements on the damaged index: each is right or XX002 with name and hint.
+sub use_it
+{
+	my ($what, $image, %a) = @_;
+	my $seen = 0;
+	my @statements = (
+		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM t WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
+		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; SET hnsw.max_scan_tuples = 1000000;'
+			  . "SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> qt_vector(1, $dims)::vector LIMIT 5000) x" ],
+		[ 'check', "SELECT quiver_check('t_idx')" ],
+		[ 'info', "SELECT quiver_index_info('t_idx')" ],
+		[ 'insert', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200001, 200060) i" ],
+		[ 'insert of a duplicate', "INSERT INTO t SELECT i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 3) i" ],
+		[ 'vacuum', 'DELETE FROM t WHERE id % 2 = 0; VACUUM t' ],
+		[ 'insert after vacuum', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200101, 200160) i" ],
+	);
+
+	open my $out, '>:raw', $file or die "could not write $file: $!";
+	print $out $image;
+	close $out;
+	$node->start;
+	foreach (@statements)
+	{
+		my ($name, $sql) = @$_;
+		my $timed_out = 0;
+		my ($rc, $out, $err) =
+		  $node->psql('postgres', "\\set VERBOSITY verbose\nSET statement_timeout = '60s';\n$sql",
+			timeout => 90, timed_out => \$timed_out);
+
+		$rc //= -1;
+		if ($rc == 0)
+		{
+			pass("$what, $name: no damage met");
+		}
+		else
+		{
+			$seen++;
+			my ($state, $message) = $err =~ /ERROR:  (\w+): (.*)/;
+			my $ok = defined $state && $state eq ($a{state} // 'XX002')
+			  && $message =~ ($a{message} // qr/^index "t_idx" is damaged at block \d+$/)
+			  && $err =~ /HINT:  Please REINDEX it\./;
+
+			ok($ok, "$what, $name: " . ($ok ? $message : "rc $rc, $err"));
+		}
+	}
+	cmp_ok($seen, '>=', $a{at_least} // 1, "$what: noticed by $seen statements");
+	is($node->psql('postgres', 'REINDEX INDEX t_idx'), 0, "$what: REINDEX repairs it");
+	check_ok($node, 't_idx', undef, "$what, repaired");
+	clean_log_ok($node, "$what: no server process crashed");
+
+	# as it was before
+	$node->safe_psql('postgres',
+		'DROP INDEX t_idx; TRUNCATE t; INSERT INTO t TABLE untouched; CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops)');
+	is(sql_value($node, "SELECT pg_relation_size('t_idx') / 8192"), $blocks, "$what: the index is as before");
+	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->stop;
+	open my $in, '<:raw', $file or die "could not read $file: $!";
+	$good = do { local $/; <$in> };
+	close $in;
+}
+
+# whole pages: noise, zeros
+my %pages = (metapage => 0, mean => $mean, 'entry table' => $head, 'node page' => $first, 'last node page' => $blocks - 1);
+foreach my $page (sort keys %pages)
+{
+	foreach my $kind (qw(noise zeros))
+	{
+		my $image = $good;
+
+		put(\$image, $pages{$page} * 8192, $kind eq 'noise' ? noise(8192, 42) : "\0" x 8192);
+		use_it("$page, $kind", $image, at_least => 3);
+	}
+}
+
+# noise below intact headers
+foreach my $page (sort keys %pages)
+{
+	my $image = $good;
+
+	put(\$image, $pages{$page} * 8192 + $data, noise(8192 - $data, 7));
+	use_it("$page, noise below the headers", $image, at_least => $page eq 'mean' ? 0 : 1);
+}
+
+# every node page
+{
+	my $image = $good;
+
+	put(\$image, $_ * 8192 + $data, noise(8192 - $data, $_)) foreach ($first .. $blocks - 1);
+	use_it('all node pages, noise below the headers', $image);
+	$image = $good;
+	put(\$image, $_ * 8192, "\0" x 8192) foreach ($first .. $blocks - 1);
+	use_it('all node pages, zeros', $image);
+}
+
+# the file cut off
+use_it('half of the file', substr($good, 0, int($blocks / 2) * 8192));
+use_it('no file to speak of', '');
+
+# one number that leads astray
+my %numbers = (
+	'another kind of page' => 0,
+	'a block far beyond the end' => 0x7ffffff0,
+	'a block just beyond the end' => $blocks * $per_page,
+	'a number that none can be' => 0xfffffff0);
+foreach my $kind (sort keys %numbers)
+{
+	my $image = $good;
+
+	# of every node of that page, so that the searches come by
+	put(\$image, $first * 8192 + $data + $_ * $node_size + 56, pack('V', $numbers{$kind})) foreach (0 .. $per_page - 1);
+	use_it("a neighbor's number, $kind", $image);
+
+	$image = $good;
+	put(\$image, $first * 8192 + $data + $_ * $node_size + 4, pack('V', $numbers{$kind})) foreach (0 .. $per_page - 1);
+	use_it("the number of more row pointers, $kind", $image);
+
+	$image = $good;
+	put(\$image, $head * 8192 + $data + 8, pack('V', $numbers{$kind}) x 32);
+	use_it("entries, $kind", $image);
+}
+
+# single fields: state, count of row pointers, factors
+foreach my $case (
+	[ 'state', 0, pack('C', 77) ],
+	[ 'count of row pointers', 1, pack('C', 200) ],
+	[ 'norm', 8, pack('f<', 9**9**9) ],
+	[ 'scale', 12, pack('f<', -9**9**9) ],
+	[ 'residual', 16, pack('V', 0x7fc00000) ])
+{
+	my ($name, $at, $bytes) = @$case;
+	my $image = $good;
+
+	put(\$image, ($first * 8192 + $data + $_ * $node_size + $at), $bytes) foreach (0 .. $per_page - 1);
+	use_it("node's $name", $image);
+}
+
+# fields of the metapage
+foreach my $case (
+	[ 'magic', 0, 4 ], [ 'dims', 8, 4 ], [ 'pdim', 12, 4 ], [ 'form', 16, 1 ], [ 'own_bits', 19, 1 ],
+	[ 'm', 20, 2 ], [ 'ef_construction', 22, 2 ], [ 'slots', 24, 2 ], [ 'code_bits', 26, 2 ],
+	[ 'route_bits', 28, 2 ], [ 'nodes_per_page', 30, 2 ], [ 'node_size', 32, 4 ], [ 'mean_block', 56, 4 ],
+	[ 'route_head', 60, 4 ], [ 'route_tail', 64, 4 ], [ 'route_count', 68, 4 ])
+{
+	my ($name, $at, $size) = @$case;
+	foreach my $byte ("\0", "\xff")
+	{
+		my $image = $good;
+
+		put(\$image, $data + $at, $byte x $size);
+		use_it("metapage's $name, " . unpack('H*', $byte), $image);
+	}
+}
+
+# a chain of row pointers that bites its tail
+{
+	my $image = $good;
+	my $found = 0;
+
+	foreach my $block ($first .. $blocks - 1)
+	{
+		foreach my $slot (0 .. $per_page - 1)
+		{
+			my $at = $block * 8192 + $data + $slot * $node_size;
+
+			next if unpack('C', substr($image, $at, 1)) != 3;
+			put(\$image, $at + 4, pack('V', $block * $per_page + $slot));
+			$found++;
+		}
+	}
+	cmp_ok($found, '>', 0, 'there is a chain of row pointers');
+	use_it('a chain of row pointers that does not end', $image);
+}
+
+# pgvector's own index
+{
+	my $image = $good;
+
+	put(\$image, 24, pack('V', 0xA953A953));
+	use_it("pgvector's metapage", $image, state => '55000', at_least => 5,
+		message => qr/^index "t_idx" was built by pgvector$/);
+}
+
+done_testing();
