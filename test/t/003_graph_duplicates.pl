@@ -73,17 +73,16 @@ recall_ok(0.95, 'half duplicates', node => $node, op => '<=>', table => 't', ind
 check_ok($node, 't_idx', 10000, 'half duplicates');
 
 # Several sessions insert the same vector at once.
+$node->safe_psql('postgres', 'CREATE SEQUENCE ids START 100000');
 my $bg = background_pgbench($node,
-	"INSERT INTO t VALUES (nextval('ids'), 1, qt_vector(floor(random() * 3)::int + 1, 12)::vector);\n", clients => 4)
-  if $node->safe_psql('postgres', "CREATE SEQUENCE ids START 100000; SELECT 1");
+	"INSERT INTO t VALUES (nextval('ids'), 1, qt_vector(floor(random() * 3)::int + 1, 12)::vector);\n", clients => 4);
 wait_until_true($node, 'SELECT last_value > 101000 FROM ids', 'four sessions inserted a thousand rows');
 stop_background($bg);
 my $rows = sql_value($node, 'SELECT count(*) FROM t');
 $node->safe_psql('postgres', 'VACUUM t');
 check_ok($node, 't_idx', $rows, 'concurrent duplicates');
 is( sql_value($node, 'SET enable_seqscan = off; SET hnsw.iterative_scan = strict_order; SET hnsw.max_scan_tuples = 1000000;'
-		  . "SELECT count(DISTINCT id) FROM (SELECT id FROM t ORDER BY v <=> qt_vector(1, 12)::vector LIMIT 400) x"
-		  . " WHERE id >= 100000 OR id <= 20000 OR id > 20000"),
+		  . 'SELECT count(DISTINCT id) FROM (SELECT id FROM t ORDER BY v <=> qt_vector(1, 12)::vector LIMIT 400) x'),
 	400, 'concurrent duplicates: LIMIT rows, each once');
 
 clean_log_ok($node);

@@ -208,7 +208,7 @@ foreach my $case (
 	[ 'route_head', 60, 4 ], [ 'route_tail', 64, 4 ], [ 'route_count', 68, 4 ])
 {
 	my ($name, $at, $size) = @$case;
-	foreach my $byte ("\0", "\xff")
+	foreach my $byte ($name =~ /^(dims|route_|mean)/ ? ("\0", "\xff") : "\xff")
 	{
 		my $image = $good;
 
