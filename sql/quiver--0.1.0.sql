@@ -58,3 +58,60 @@ CREATE OPERATOR CLASS vector_cosine_ops
     OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
     FUNCTION 1 vector_negative_inner_product(vector, vector),
     FUNCTION 2 vector_norm(vector);
+
+CREATE OPERATOR CLASS vector_l1_ops
+    FOR TYPE vector USING quiver_graph AS
+    OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 l1_distance(vector, vector);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+    FOR TYPE halfvec USING quiver_graph AS
+    OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_l2_squared_distance(halfvec, halfvec);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+    FOR TYPE halfvec USING quiver_graph AS
+    OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+    FOR TYPE halfvec USING quiver_graph AS
+    OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec),
+    FUNCTION 2 l2_norm(halfvec);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+    FOR TYPE halfvec USING quiver_graph AS
+    OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 l1_distance(halfvec, halfvec);
+
+CREATE OPERATOR CLASS sparsevec_l2_ops
+    FOR TYPE sparsevec USING quiver_graph AS
+    OPERATOR 1 <-> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+    FUNCTION 1 sparsevec_l2_squared_distance(sparsevec, sparsevec);
+
+CREATE OPERATOR CLASS sparsevec_ip_ops
+    FOR TYPE sparsevec USING quiver_graph AS
+    OPERATOR 1 <#> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+    FUNCTION 1 sparsevec_negative_inner_product(sparsevec, sparsevec);
+
+CREATE OPERATOR CLASS sparsevec_cosine_ops
+    FOR TYPE sparsevec USING quiver_graph AS
+    OPERATOR 1 <=> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+    FUNCTION 1 sparsevec_negative_inner_product(sparsevec, sparsevec),
+    FUNCTION 2 l2_norm(sparsevec);
+
+CREATE OPERATOR CLASS sparsevec_l1_ops
+    FOR TYPE sparsevec USING quiver_graph AS
+    OPERATOR 1 <+> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+    FUNCTION 1 l1_distance(sparsevec, sparsevec);
+
+CREATE OPERATOR CLASS bit_hamming_ops
+    FOR TYPE bit USING quiver_graph AS
+    OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+    FUNCTION 1 hamming_distance(bit, bit);
+
+CREATE OPERATOR CLASS bit_jaccard_ops
+    FOR TYPE bit USING quiver_graph AS
+    OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
+    FUNCTION 1 jaccard_distance(bit, bit);

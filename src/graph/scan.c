@@ -139,11 +139,8 @@ GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params
 	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
 	ops = handle->ops;
 	if (value && scan->opclass->type->dims(value) != handle->meta.dims)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_EXCEPTION),
-				 errmsg("different %s dimensions %d and %d",
-						scan->opclass->type->name, handle->meta.dims,
-						scan->opclass->type->dims(value))));
+		scan->opclass->type->different_dims(handle->meta.dims,
+											scan->opclass->type->dims(value));
 	scan->params = *params;
 	scan->tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	scan->chain = NULL;

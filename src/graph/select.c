@@ -35,32 +35,63 @@ GraphSelectNeighbors(Candidate *candidates, int n, int max,
 	return kept;
 }
 
+/* Candidates in ascending order, and what the rule says of each so far. */
+typedef struct Judgement
+{
+	Candidate	order[GRAPH_MAX_SLOTS + 1];
+	bool		judged[GRAPH_MAX_SLOTS + 1];
+	bool		kept[GRAPH_MAX_SLOTS + 1];
+	GraphPairDistance pair;
+	void	   *arg;
+} Judgement;
+
+/* Is candidate i nearer to the base than to every nearer one that is kept? */
+static bool
+is_kept(Judgement *g, int i)
+{
+	Candidate	c = g->order[i];
+
+	if (g->judged[i])
+		return g->kept[i];
+	g->judged[i] = true;
+	g->kept[i] = true;
+	for (int j = 0; j < i && g->kept[i]; j++)
+	{
+		if (g->judged[j] && !g->kept[j])
+			continue;
+		/* first the distance: few are near enough to have to be judged */
+		if (g->pair(g->arg, c.id, g->order[j].id) < c.distance && is_kept(g, j))
+			g->kept[i] = false;
+	}
+	return g->kept[i];
+}
+
+/*
+ * The one to leave out is the farthest that the rule does not keep, so the
+ * judging starts at the far end, where most are such: a tenth of the
+ * distances that GraphSelectNeighbors() would ask for.
+ */
 int
 GraphChoosePlace(const float *from_self, int n, GraphPairDistance pair,
 				 void *arg, bool force)
 {
-	Candidate	order[GRAPH_MAX_SLOTS + 1];
-	Candidate	scratch[GRAPH_MAX_SLOTS + 1];
-	bool		kept[GRAPH_MAX_SLOTS + 1] = {0};
-	int			nkept;
+	Judgement	g = {.pair = pair, .arg = arg};
+	int			out;
 
 	for (int i = 0; i <= n; i++)
 	{
 		Candidate	c = {from_self[i], i};
 		int			j = i;
 
-		for (; j > 0 && order[j - 1].distance > c.distance; j--)
-			order[j] = order[j - 1];
-		order[j] = c;
+		for (; j > 0 && g.order[j - 1].distance > c.distance; j--)
+			g.order[j] = g.order[j - 1];
+		g.order[j] = c;
 	}
-	nkept = GraphSelectNeighbors(order, n + 1, n, pair, arg, scratch);
-	for (int i = 0; i < nkept; i++)
-		kept[order[i].id] = true;
-	if (!kept[n])
-		return force ? (int) order[nkept - 1].id : -1;
-	/* exactly one of the others is left out */
-	for (int i = 0; i < n; i++)
-		if (!kept[i])
-			return i;
-	pg_unreachable();
+	for (out = n; out >= 0; out--)
+		if (!(force && g.order[out].id == n) && !is_kept(&g, out))
+			break;
+	/* all are kept: the farthest goes */
+	if (out < 0)
+		out = force && g.order[n].id == n ? n - 1 : n;
+	return g.order[out].id == n ? -1 : (int) g.order[out].id;
 }

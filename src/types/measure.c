@@ -32,6 +32,18 @@ halfvec_cosine_double(DenseView a, DenseView b)
 	return CosineInDouble(&qv_halfvec_type, a, b);
 }
 
+/* x or 0, without a branch: which index comes next cannot be predicted. */
+static inline float
+Selected(float x, bool selected)
+{
+	uint32		bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	bits &= -(uint32) selected;
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
 /*
  * The sum of term(x, y) over the indices that a or b has, where the one that
  * lacks an index is zero there.
@@ -48,8 +60,10 @@ halfvec_cosine_double(DenseView a, DenseView b)
 			int			p = (a).indices[i]; \
 			int			q = (b).indices[j]; \
 			\
-			x = p <= q ? (a).values[i++] : 0; \
-			y = q <= p ? (b).values[j++] : 0; \
+			x = Selected((a).values[i], p <= q); \
+			y = Selected((b).values[j], q <= p); \
+			i += (p <= q); \
+			j += (q <= p); \
 			sum += (term); \
 		} \
 		for (y = 0; i < (a).nnz; i++) \
