@@ -68,11 +68,13 @@ spare-pgvector:
 	@tools/spare_pgvector '$(DESTDIR)$(datadir)/extension' \
 		'$(DESTDIR)$(pkglibdir)' '$(REPLACE_PGVECTOR)'
 
-# bindir= on the command line picks another (private) installation.
+# bindir= on the command line picks another (private) installation, TESTDIR=
+# another place for what the tests write (since 16 by the other two variables).
+TESTDIR = $(CURDIR)
 prove_installcheck:
-	rm -rf '$(CURDIR)/tmp_check'
-	cd '$(srcdir)' && TESTDIR='$(CURDIR)' PATH="$(bindir):$$PATH" \
-		PGPORT='6$(DEF_PGPORT)' \
+	rm -rf '$(TESTDIR)/tmp_check'
+	cd '$(srcdir)' && TESTDIR='$(TESTDIR)' TESTDATADIR='$(TESTDIR)/tmp_check' \
+		TESTLOGDIR='$(TESTDIR)/tmp_check/log' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
 		PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 		PERL5LIB="$(top_srcdir)/src/test/perl:$(CURDIR)/test/perl:$$PERL5LIB" \
 		$(PROVE) $(PG_PROVE_FLAGS) $(PROVE_FLAGS) $(PROVE_TESTS)

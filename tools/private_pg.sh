@@ -227,6 +227,14 @@ qv_reachable() {
 		--init-groups test -x "$1")
 }
 
+# An empty folder that is the servers' user's own.
+qv_own_folder() {
+	rm -rf "$1"
+	mkdir -p "$1"
+	[ "$(id -u)" != 0 ] || chown "$qv_user:" "$1"
+	chmod 700 "$1"
+}
+
 # .quiver is a folder of the checkout; where the servers' user cannot reach the
 # checkout (/root, say) it is a link to a folder below /var/tmp.
 qv_make_home() {
@@ -347,10 +355,7 @@ qv_initdb() {
 	local major=${qv_version%%[!0-9]*}
 	if [ "$(cat "$qv_data/PG_VERSION" 2>/dev/null)" != "$major" ]; then
 		if qv_running; then qv_stop; fi
-		rm -rf "$qv_data"
-		mkdir "$qv_data"
-		[ "$(id -u)" != 0 ] || chown "$qv_user:" "$qv_data"
-		chmod 700 "$qv_data"
+		qv_own_folder "$qv_data"
 		qv_as_server "$qv_bin/initdb" -D "$qv_data" -U postgres -A trust -E UTF8 \
 			--locale=C.UTF-8 --no-sync || return 1
 		echo "include 'quiver.conf'" >>"$qv_data/postgresql.conf"
