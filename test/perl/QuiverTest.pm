@@ -38,9 +38,10 @@ our @METRICS = (
 	{ type => 'vector', name => 'l2', op => '<->', opclass => 'vector_l2_ops' },
 	{ type => 'vector', name => 'ip', op => '<#>', opclass => 'vector_ip_ops' },
 	{ type => 'vector', name => 'cosine', op => '<=>', opclass => 'vector_cosine_ops' },
-	{ type => 'halfvec', name => 'l2', op => '<->', opclass => 'halfvec_l2_ops', am => ['hnsw'] },
-	{ type => 'halfvec', name => 'ip', op => '<#>', opclass => 'halfvec_ip_ops', am => ['hnsw'] },
-	{ type => 'halfvec', name => 'cosine', op => '<=>', opclass => 'halfvec_cosine_ops', am => ['hnsw'] },
+	{ type => 'vector', name => 'l1', op => '<+>', opclass => 'vector_l1_ops' },
+	{ type => 'halfvec', name => 'l2', op => '<->', opclass => 'halfvec_l2_ops' },
+	{ type => 'halfvec', name => 'ip', op => '<#>', opclass => 'halfvec_ip_ops' },
+	{ type => 'halfvec', name => 'cosine', op => '<=>', opclass => 'halfvec_cosine_ops' },
 );
 
 # Data comes from a hash of the row and coordinate numbers, so it is the same

@@ -23,7 +23,7 @@ foreach my $am (qw(hnsw quiver_graph))
 		uses_index_ok($node, sprintf($query, $m->{op}, 'LIMIT 1'), 't_idx', "$am $m->{name}: 1 of 10000 rows");
 		uses_index_ok($node, "SELECT id FROM t WHERE category < 500 ORDER BY v $m->{op} qt_vector(-1, $dims)::vector LIMIT 5",
 			't_idx', "$am $m->{name}: under a wide filter");
-		foreach my $other (grep { $_ ne $m->{op} } ('<->', '<#>', '<=>'))
+		foreach my $other (grep { $_ ne $m->{op} } ('<->', '<#>', '<=>', '<+>'))
 		{
 			unlike(sql_value($node, 'EXPLAIN ' . sprintf($query, $other, 'LIMIT 10')),
 				qr/Index Scan/, "$am $m->{name}: not for $other");
