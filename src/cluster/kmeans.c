@@ -168,15 +168,11 @@ seed_weight(const Work *w, size_t s, double uniform)
 
 /*
  * Draw up to "want" more seeds by weight and make them centroids from number
- * "first" on.  A draw much nearer to another seed of this batch than to all
- * earlier ones is refused with the probability by which its distance has
- * shrunk: a sequential draw would have known.  Returns how many were drawn; 0
- * when all distances are 0.
+ * "first" on.  Returns how many were drawn; 0 when all distances are 0.
  */
 static size_t
 draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
 {
-	size_t		attempts = want * SEED_ATTEMPTS;
 	size_t		made = 0;
 	double		total = 0;
 	double		uniform;
@@ -190,37 +186,21 @@ draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
 	for (size_t s = 0; s < sample->size; s++)
 		total += seed_weight(w, s, uniform);
 
-	for (size_t a = 0; a < attempts && made < want; a++)
+	for (size_t a = 0; a < want * SEED_ATTEMPTS && made < want; a++)
 	{
 		double		rest = random_unit(w) * total;
-		const float *candidate;
-		float		shrunk;
-		size_t		s;
 
-		for (s = 0; s < sample->size; s++)
+		for (size_t s = 0; s < sample->size; s++)
 		{
 			rest -= seed_weight(w, s, uniform);
 			if (rest < 0)
+			{
+				set_centroid(w, first + made++, row(w, s * sample->step));
+				w->dist[s] = 0;
 				break;
+			}
 		}
-		if (s == sample->size)	/* the part of what this batch has drawn */
-			continue;
-		candidate = row(w, s * sample->step);
-		shrunk = w->dist[s];
-		for (size_t j = 0; j < made; j++)
-		{
-			const float *seed = w->centroids + (first + j) * w->p->dim;
-			float		d = qv_kernels.l2sq_f32(candidate, seed, w->p->dim);
-
-			shrunk = d < shrunk ? d : shrunk;
-		}
-		if (random_unit(w) * ((double) w->dist[s] + uniform) <
-			(double) shrunk + uniform && shrunk > 0)
-		{
-			set_centroid(w, first + made, candidate);
-			w->dist[s] = 0;
-			made++;
-		}
+		/* else the weight of what this batch has drawn: try again */
 	}
 	return made;
 }

@@ -837,6 +837,12 @@ test_sign_bits_f32(void)
 		check_sum("sum", got, sum, sum, n);
 		if (place == 1)
 			CHECK(bits[n / 8] == 0x5a, "wrote past %zu", n);
+		if (n > 0)
+		{
+			put_f32(x, n - 3, NAN);
+			CHECK(isnan(K.sign_bits_f32(x, n, bits)), "NaN is kept in the sum");
+			CHECK((bits[n / 8 - 1] >> 5 & 1) == 0, "NaN is not above zero");
+		}
 	}
 }
 

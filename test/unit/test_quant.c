@@ -650,6 +650,18 @@ test_lut(void)
 				}
 			}
 		}
+
+		/* a zero query has an empty table, not one of NaN */
+		{
+			QvQuery		q;
+
+			memset(x, 0, n * 4);
+			memset(mem, 0xee, QvQuerySize(n, n));
+			QvQueryInit(&q, mem, x, n, n);
+			CHECK(q.lut_scale == 0 && q.lut_bias == 0 && q.err16 == 0, "zero query");
+			for (size_t i = 0; i < 4 * n; i++)
+				CHECK(q.lut[i] == 0, "entry %zu of a zero query", i);
+		}
 		free(x);
 		free(mem);
 		free(codes);
