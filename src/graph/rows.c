@@ -39,7 +39,7 @@ recycled_page(GraphHandle *handle)
 
 	if (!BlockNumberIsValid(block) || block >= RelationGetNumberOfBlocks(index))
 		return InvalidBlockNumber;
-	buf = ReadBuffer(index, block);
+	buf = QvReadBuffer(index, block, NULL);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	usable = QvPageIs(BufferGetPage(buf), QV_PAGE_NODES);
 	UnlockReleaseBuffer(buf);
