@@ -11,6 +11,7 @@
 
 #include "access/tableam.h"
 #include "catalog/index.h"
+#include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "graph/build.h"
@@ -49,6 +50,12 @@ column_dims(Relation index, const QvOpclassInfo *opclass)
 {
 	int			dims = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
 
+	/* bit's operator classes take it, but its values differ in length */
+	if (TupleDescAttr(RelationGetDescr(index), 0)->atttypid == VARBITOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("type not supported for %s index",
+						get_am_name(index->rd_rel->relam))));
 	if (dims < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -6,18 +6,24 @@
 
 #include <math.h>
 
-#include "graph/cache.h"
+#include "graph/form.h"
 #include "graph/graph.h"
+
+/* A search of a plain graph computes exact distances: an estimate costs a tenth. */
+#define ESTIMATES_PER_DISTANCE 10
 
 void
 GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 {
 	GraphMetaData meta;
-	double		nodes;
+	double		nodes,
+				entries,
+				expanded;
 
 	GraphReadMeta(index, &meta);
 	/* rows inserted since the last build or vacuum: by the entry table's law */
-	nodes = Max(1, Max(meta.live_nodes, meta.route_count / 2.0 * meta.route_count / 2.0));
+	entries = meta.route_count / GraphFormOf(&meta)->entry_factor;
+	nodes = Max(1, Max(meta.live_nodes, entries * entries));
 
 	/*
 	 * A search expands its ef candidates, one page each, and some on the way
@@ -25,6 +31,18 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	 * recall, src/graph/README.md), and never more than there are.
 	 */
 	cost->tuples = Min(nodes, ef);
-	cost->pages = Min(nodes, 1.25 * ef + 2) + 1;
-	cost->evaluations = cost->pages * Max(1, meta.slots) + meta.route_count;
+	expanded = Min(nodes, 1.25 * ef + 2);
+	if (meta.form == GRAPH_CODED)
+	{
+		cost->pages = expanded + 1;
+		cost->evaluations = cost->pages * Max(1, meta.slots) + meta.route_count;
+	}
+	else
+	{
+		/* a third of its neighbours are new, each on a page, or two */
+		double		measured = Min(nodes, expanded * meta.slots / 3.0);
+
+		cost->pages = expanded + measured * (meta.value_size > 0 ? 1 : 2) + 1;
+		cost->evaluations = (measured + meta.route_count) * ESTIMATES_PER_DISTANCE;
+	}
 }

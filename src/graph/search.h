@@ -106,6 +106,17 @@ GraphSearchResult(GraphSearch *s)
 	return &s->results[s->nresults++];
 }
 
+/* What a result says of its node's rows. */
+static inline void
+GraphResultSetNode(GraphResult *result, uint32 id, GraphNode node)
+{
+	result->id = id;
+	result->overflow = node->overflow;
+	result->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
+	result->live = node->state == GRAPH_SLOT_LIVE;
+	memcpy(result->tids, node->tids, sizeof(result->tids));
+}
+
 static inline void
 GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
 {

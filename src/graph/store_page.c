@@ -100,11 +100,7 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 
 	result->distance = distance;
 	result->error = GraphQueryError(store->query, node->norm2, node->residual);
-	result->id = id;
-	result->overflow = node->overflow;
-	result->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
-	result->live = node->state == GRAPH_SLOT_LIVE;
-	memcpy(result->tids, node->tids, sizeof(result->tids));
+	GraphResultSetNode(result, id, node);
 	if (store->visit && result->live)
 		store->visit(store->visit_arg, id, distance, node, code);
 

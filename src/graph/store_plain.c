@@ -142,11 +142,7 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 	live = node->state == GRAPH_SLOT_LIVE;
 	result->distance = offered;
 	result->error = 0;
-	result->id = id;
-	result->overflow = node->overflow;
-	result->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
-	result->live = live;
-	memcpy(result->tids, node->tids, sizeof(result->tids));
+	GraphResultSetNode(result, id, node);
 	for (uint32 i = 0; i < layout->slots; i++)
 	{
 		uint32		neighbor = GraphNodeIds(layout, node)[i];
