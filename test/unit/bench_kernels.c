@@ -1,6 +1,7 @@
 /*
  * bench_kernels.c
- *		Nanoseconds per call of every kernel at every level, operands in cache.
+ *		Nanoseconds of CPU time per call of every kernel at every level,
+ *		operands in cache.
  */
 #include "cluster/kmeans.h"
 #include "kernels/kernels.h"
@@ -33,7 +34,7 @@ now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double) t.tv_sec * 1e9 + (double) t.tv_nsec;
 }
 
@@ -69,7 +70,7 @@ do { \
 
 #define ROW(label, statement) \
 do { \
-	printf("%-9s %-18s", qv_kernels.level, label); \
+	printf("%-9s %-19s", qv_kernels.level, label); \
 	for (size_t d_ = 0; d_ < 3; d_++) \
 	{ \
 		size_t		n = dims[d_]; \
@@ -131,14 +132,14 @@ bench_level(const size_t *dims)
 	ROW("mix_f32", qv_kernels.mix_f32(scratch, scratch + n / 2, n / 2, 0.7071f));
 	ROW("add_f32", qv_kernels.add_f32(scratch, fa, n));
 	ROW("argmin_diff_f32", sink = (double) qv_kernels.argmin_diff_f32(fa, fb, n, &x));
-	ROW("ip_f32_block /pair", qv_kernels.ip_f32_block(fa, BLOCK_ROWS, n, fb, BLOCK_COLS, n, n, tile, BLOCK_COLS));
+	ROW("ip_f32_block 120x64", qv_kernels.ip_f32_block(fa, BLOCK_ROWS, n, fb, BLOCK_COLS, n, n, tile, BLOCK_COLS));
 
 	ROW("QvRotate", (QvRotationInit(&rot, n, 1, signs), QvRotate(&rot, fa, scratch)));
 	ROW("QvEncode 8", QvEncode(fa, PAD(n), 8, bytes, &factors));
 	ROW("QvEncode 4", QvEncode(fa, PAD(n), 4, bytes, &factors));
 	ROW("QvEncode 2", QvEncode(fa, PAD(n), 2, bytes, &factors));
 	ROW("QvQueryInit", QvQueryInit(&query, bytes, fa, PAD(n), PAD(n)));
-	ROW("QvCodeIp", sink = QvCodeIp(&query, ua, 8, 0.1f));
+	ROW("QvCodeIp", (query.pdim = PAD(n), sink = QvCodeIp(&query, ua, 8, 0.1f)));
 	ROW("QvPackBlock", QvPackBlock(bytes, PAD(n), ua, PAD(n) / 8, 32));
 }
 
@@ -197,7 +198,7 @@ main(int argc, char **argv)
 	qv_kernels.f32_to_f16(fa, ha, room);
 	qv_kernels.f32_to_f16(fb, hb, room);
 
-	printf("%-9s %-18s %10s %10s %10s   ns per call\n", "level", "kernel", "100", "768", "1536");
+	printf("%-9s %-19s %10s %10s %10s   ns per call\n", "level", "kernel", "100", "768", "1536");
 	for (const char *const *l = QvKernelsAvailable(); *l != NULL; l++)
 	{
 		if (argc > 1 && strcmp(argv[1], *l) != 0)
