@@ -427,7 +427,7 @@ add_halves(__m256i v)
 
 /*
  * Sums of at most SCAN_GROUPS groups, as 16-bit numbers of codes 0 to 31; the
- * method is explained in avx512.c.
+ * method is explained in avx512_scan.h.
  */
 AVX2 static inline void
 scan_groups(const uint8_t *block, const uint8_t *lut, size_t groups,
