@@ -40,7 +40,7 @@ typedef struct CodedNeighborhood
  * (src/graph/README.md, "ef").
  */
 static uint32
-pool_size(int ef)
+pool_size(const GraphHandle *handle, int ef)
 {
 	return 16 + ef * 9 / 5;
 }

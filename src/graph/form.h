@@ -79,7 +79,7 @@ typedef struct GraphFormOps
 	double		entry_factor;
 
 	/* Candidates that a scan with the user's ef holds. */
-	uint32		(*pool_size) (int ef);
+	uint32		(*pool_size) (const GraphHandle *handle, int ef);
 
 	/* Those of a search for neighbours, in multiples of ef_construction. */
 	int			insert_pool;

@@ -34,11 +34,17 @@ typedef struct PlainNeighborhood
 
 /* ---- points ---- */
 
-/* Exact distances, as pgvector has them: ef is ef. */
+/*
+ * Exact distances, as pgvector has them, so ef is ef; a little more, since the
+ * two graphs are not the same.  Among the few whole numbers of Hamming
+ * distances many nodes tie with the last of a pool: pgvector expands those
+ * that it has met, so there the pool is half as large again (measured:
+ * src/graph/README.md, "Plain graphs").
+ */
 static uint32
-pool_size(int ef)
+pool_size(const GraphHandle *handle, int ef)
 {
-	return ef;
+	return (handle->opclass.metric == QV_METRIC_HAMMING ? ef + ef / 2 : ef + ef / 16) + 2;
 }
 
 static GraphPoint *

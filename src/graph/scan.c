@@ -162,7 +162,7 @@ GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params
 	scan->entered_all = false;
 	scan->point = ops->prepare(handle, value);
 	scan->store = ops->open(handle, scan->point, NULL);
-	scan->ef = ops->pool_size(params->ef);
+	scan->ef = ops->pool_size(handle, params->ef);
 	GraphSearchInit(&scan->search, ops->exact, params->iterative);
 	GraphSearchReset(&scan->search, scan->ef);
 	memset(&scan->heap, 0, sizeof(scan->heap));
