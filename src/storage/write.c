@@ -52,13 +52,6 @@ QvWriteCommit(QvWrite *w)
 			MarkBufferDirty(w->buffers[i]);
 }
 
-void
-QvWriteAbort(QvWrite *w)
-{
-	if (w->xlog)
-		GenericXLogAbort(w->xlog);
-}
-
 Buffer
 QvNewPage(Relation index, ForkNumber fork)
 {

@@ -32,7 +32,6 @@ extern Page QvWriteRegister(QvWrite *w, Buffer buf);
 /* A page to be initialised from nothing: returns it initialised. */
 extern Page QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind);
 extern void QvWriteCommit(QvWrite *w);
-extern void QvWriteAbort(QvWrite *w);
 
 /* Add a page at the end of a fork: returns it pinned and exclusively locked. */
 extern Buffer QvNewPage(Relation index, ForkNumber fork);
