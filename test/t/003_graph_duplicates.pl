@@ -79,7 +79,7 @@ my $bg = background_pgbench($node,
 wait_until_true($node, 'SELECT last_value > 101000 FROM ids', 'four sessions inserted a thousand rows');
 stop_background($bg);
 my $rows = sql_value($node, 'SELECT count(*) FROM t');
-$node->safe_psql('postgres', 'VACUUM t');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) t');
 check_ok($node, 't_idx', $rows, 'concurrent duplicates');
 is( sql_value($node, 'SET enable_seqscan = off; SET hnsw.iterative_scan = strict_order; SET hnsw.max_scan_tuples = 1000000;'
 		  . 'SELECT count(DISTINCT id) FROM (SELECT id FROM t ORDER BY v <=> qt_vector(1, 12)::vector LIMIT 400) x'),

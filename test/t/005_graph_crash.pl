@@ -32,7 +32,8 @@ sub sound
 	is(scalar(@recoveries), ++$crashes, "$what: there was a crash");
 	check_ok($node, 't_idx', undef, $what);
 	recall_ok(0.95, $what, %common);
-	$node->safe_psql('postgres', 'VACUUM t');
+	# a crash leaves few dead rows, for which VACUUM would not look into the index
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) t');
 	check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), "$what, then VACUUM");
 	recall_ok(0.95, "$what, then VACUUM", %common);
 	$node->safe_psql('postgres', "INSERT INTO t SELECT i, 0, qt_vector(i + 5000000, $dims)::vector FROM generate_series(1, 200) i");
