@@ -2,6 +2,8 @@
 #
 #   make                      build; PG_CONFIG= picks the server version
 #   make install              install; does not overwrite a stock pgvector
+#        REPLACE_PGVECTOR=1   ... but takes its place, its files kept aside
+#        ONLY_QUIVER=1        ... but goes beside it: extension quiver only
 #   make installcheck         regress and isolation tests, on a running server
 #   make prove_installcheck   TAP tests; they start servers of their own
 #   make check-unit           C tests that need no server
@@ -10,9 +12,11 @@
 #
 # WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
 
+only_quiver = $(filter-out 0 no,$(ONLY_QUIVER))
+
 MODULE_big = quiver
-EXTENSION = vector quiver
-DATA = $(sort $(wildcard sql/*--*.sql))
+EXTENSION = $(if $(only_quiver),,vector) quiver
+DATA = $(sort $(wildcard $(EXTENSION:%=sql/%--*.sql)))
 PGFILEDESC = "quiver - vector similarity search"
 
 FOLDERS = . lib kernels quant cluster storage graph ivf am types
@@ -45,6 +49,10 @@ PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
 	-Wno-ignored-attributes
 endif
 
+# pgvector's library has functions of the same names, and both may be in one
+# process: ours must find our own.
+SHLIB_LINK = $(if $(filter darwin,$(PORTNAME)),,-Wl,-Bsymbolic)
+
 EXTRA_CLEAN = $(OBJS:.o=.d) $(wildcard test/unit/build) test/unit/tmp_check
 
 # JIT bitcode of the functions would need exactly the server's clang, and
@@ -65,7 +73,7 @@ include $(PGXS)
 # Before anything is written below DESTDIR.
 installdirs installdirs-lib: spare-pgvector
 spare-pgvector:
-	@tools/spare_pgvector '$(DESTDIR)$(datadir)/extension' \
+	@$(if $(only_quiver),:,tools/spare_pgvector) '$(DESTDIR)$(datadir)/extension' \
 		'$(DESTDIR)$(pkglibdir)' '$(REPLACE_PGVECTOR)'
 
 # bindir= on the command line picks another (private) installation, TESTDIR=

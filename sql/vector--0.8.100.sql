@@ -1,4 +1,4 @@
--- The extension "vector": pgvector's objects, and nothing else.
+-- Quiver: the extension "vector".  pgvector's objects, and nothing else.
 --
 -- Functions are created with OR REPLACE so that the sections marked
 -- "functions" can be reused by the scripts that upgrade from pgvector.

@@ -10,7 +10,7 @@
 static IndexScanDesc
 hnswbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return GraphAmBeginScan(index, nkeys, norderbys, &hnsw_settings);
+	return GraphAmBeginScan(index, nkeys, norderbys, HnswSettings());
 }
 
 static void
@@ -18,7 +18,7 @@ hnswcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	Cost *startup, Cost *total, Selectivity *selectivity,
 	double *correlation, double *pages)
 {
-	GraphAmCostEstimate(root, path, loop_count, &hnsw_settings, startup, total,
+	GraphAmCostEstimate(root, path, loop_count, HnswSettings(), startup, total,
 						selectivity, correlation, pages);
 }
 
@@ -26,6 +26,7 @@ PG_FUNCTION_INFO_V1(hnswhandler);
 Datum
 hnswhandler(PG_FUNCTION_ARGS)
 {
+	HnswDefineSettings();
 	PG_RETURN_POINTER(GraphAmRoutine(hnswbeginscan, hnswcostestimate));
 }
 

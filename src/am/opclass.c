@@ -5,10 +5,13 @@
  * pgvector's operator classes say what they are by their distance function
  * and, for cosine, by having a norm function.  We go by the address of the
  * distance function, so the catalog needs nothing that pgvector's has not.
+ * Where extension vector is a stock pgvector, the functions are those of its
+ * library: then we go by the name of the C symbol, which is the same.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "am/beside.h"
 #include "am/opclass.h"
 #include "utils/lsyscache.h"
 
@@ -32,10 +35,11 @@ DISTANCE_FUNCTIONS(DECLARE)
 static const struct
 {
 	PGFunction	function;
+	const char *symbol;
 	const VectorTypeOps *type;
 	QvMetric	metric;
 }			distance_functions[] = {
-#define ENTRY(function, type, metric) {function, &type, metric},
+#define ENTRY(function, type, metric) {function, #function, &type, metric},
 	DISTANCE_FUNCTIONS(ENTRY)
 #undef ENTRY
 };
@@ -44,20 +48,28 @@ void
 QvGetOpclass(Relation index, QvOpclassInfo *info)
 {
 	FmgrInfo   *proc = index_getprocinfo(index, 1, HNSW_DISTANCE_PROC);
+	char	   *symbol;
+	int			i = 0;
 
-	for (int i = 0; i < lengthof(distance_functions); i++)
+	while (i < lengthof(distance_functions) &&
+		   proc->fn_addr != distance_functions[i].function)
+		i++;
+	if (i == lengthof(distance_functions) &&
+		(symbol = QvSharedSymbol(proc->fn_oid)) != NULL)
 	{
-		if (proc->fn_addr != distance_functions[i].function)
-			continue;
-		info->type = distance_functions[i].type;
-		info->metric = distance_functions[i].metric;
-		if (info->metric == QV_METRIC_IP &&
-			OidIsValid(index_getprocid(index, 1, HNSW_NORM_PROC)))
-			info->metric = QV_METRIC_COSINE;
-		return;
+		for (i = 0; i < lengthof(distance_functions); i++)
+			if (strcmp(symbol, distance_functions[i].symbol) == 0)
+				break;
+		pfree(symbol);
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("operator class of index \"%s\" orders by %s, which Quiver does not know",
-					RelationGetRelationName(index), get_func_name(proc->fn_oid))));
+	if (i == lengthof(distance_functions))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class of index \"%s\" orders by %s, which Quiver does not know",
+						RelationGetRelationName(index), get_func_name(proc->fn_oid))));
+	info->type = distance_functions[i].type;
+	info->metric = distance_functions[i].metric;
+	if (info->metric == QV_METRIC_IP &&
+		OidIsValid(index_getprocid(index, 1, HNSW_NORM_PROC)))
+		info->metric = QV_METRIC_COSINE;
 }

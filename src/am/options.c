@@ -7,14 +7,18 @@
 #include <limits.h>
 
 #include "access/reloptions.h"
+#include "am/beside.h"
 #include "am/options.h"
 #include "compat.h"
 #include "graph/format.h"
 #include "kernels/kernels.h"
 #include "utils/guc.h"
 
-ScanSettings hnsw_settings;
-ScanSettings quiver_settings;
+static ScanSettings hnsw_settings;
+static ScanSettings quiver_settings;
+
+/* hnsw.* are ours in this process; else a stock pgvector has defined them. */
+static bool hnsw_settings_defined;
 
 static char *simd_level;
 
@@ -53,6 +57,8 @@ assign_simd_level(const char *newval, void *extra)
 	QvKernelsSetLevel(newval);
 }
 
+#define HNSW_MAX_EF_SEARCH 1000
+
 static void
 define_scan_settings(const char *prefix, ScanSettings *settings, int max_ef,
 					 int iterative_default)
@@ -83,9 +89,62 @@ define_scan_settings(const char *prefix, ScanSettings *settings, int max_ef,
 }
 
 void
+HnswDefineSettings(void)
+{
+	if (hnsw_settings_defined || !QvMayDefine("hnsw.ef_search"))
+		return;
+	define_scan_settings("hnsw", &hnsw_settings, HNSW_MAX_EF_SEARCH, ITERATIVE_SCAN_OFF);
+	MarkGUCPrefixReserved("hnsw");
+	hnsw_settings_defined = true;
+}
+
+/* The value of a setting whose variable is not ours. */
+static int
+foreign_int(const char *name, int initial, int min, int max)
+{
+	const char *text = GetConfigOption(name, true, false);
+	int			value;
+
+	return (text && parse_int(text, &value, 0, NULL) &&
+			value >= min && value <= max) ? value : initial;
+}
+
+const ScanSettings *
+HnswSettings(void)
+{
+	const char *text;
+	double		multiplier;
+
+	if (hnsw_settings_defined)
+		return &hnsw_settings;
+
+	hnsw_settings.ef_search = foreign_int("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
+	hnsw_settings.max_scan_tuples = foreign_int("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
+	hnsw_settings.iterative_scan = ITERATIVE_SCAN_OFF;
+	if ((text = GetConfigOption("hnsw.iterative_scan", true, false)) != NULL)
+	{
+		for (const struct config_enum_entry *option = iterative_scan_options; option->name; option++)
+			if (pg_strcasecmp(text, option->name) == 0)
+				hnsw_settings.iterative_scan = option->val;
+	}
+	hnsw_settings.scan_mem_multiplier = 1;
+	if ((text = GetConfigOption("hnsw.scan_mem_multiplier", true, false)) != NULL &&
+		parse_real(text, &multiplier, 0, NULL) && multiplier >= 1 && multiplier <= 1000)
+		hnsw_settings.scan_mem_multiplier = multiplier;
+	return &hnsw_settings;
+}
+
+const ScanSettings *
+QuiverSettings(void)
+{
+	return &quiver_settings;
+}
+
+void
 QvDefineOptions(void)
 {
-	define_scan_settings("hnsw", &hnsw_settings, 1000, ITERATIVE_SCAN_OFF);
+	if (QvMayDefineAtLoad("hnsw"))
+		HnswDefineSettings();
 	define_scan_settings("quiver", &quiver_settings, 65535, ITERATIVE_SCAN_STRICT);
 	DefineCustomStringVariable("quiver.simd_level",
 							   "Instruction set level of the distance kernels.",
@@ -93,7 +152,6 @@ QvDefineOptions(void)
 							   &simd_level, "auto",
 							   PGC_USERSET, 0,
 							   check_simd_level, assign_simd_level, NULL);
-	MarkGUCPrefixReserved("hnsw");
 	MarkGUCPrefixReserved("quiver");
 
 	graph_relopt_kind = add_reloption_kind();

@@ -25,11 +25,21 @@ typedef struct ScanSettings
 	double		scan_mem_multiplier;
 } ScanSettings;
 
-extern ScanSettings hnsw_settings;
-extern ScanSettings quiver_settings;
+/*
+ * The settings hnsw.* and quiver.*.  What is pointed to stays up to date,
+ * unless a stock pgvector has defined hnsw.*: then it is as of this call.
+ */
+extern const ScanSettings *HnswSettings(void);
+extern const ScanSettings *QuiverSettings(void);
 
 /* Define the settings and options; once, at load. */
 extern void QvDefineOptions(void);
+
+/*
+ * Define hnsw.*, if that is left to do and possible; the handler of our hnsw
+ * calls it, see "Beside pgvector" in README.
+ */
+extern void HnswDefineSettings(void);
 
 /* Index options of hnsw and quiver_graph (the same ones). */
 extern bytea *GraphAmOptions(Datum reloptions, bool validate);

@@ -10,7 +10,7 @@
 static IndexScanDesc
 quivergraphbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return GraphAmBeginScan(index, nkeys, norderbys, &quiver_settings);
+	return GraphAmBeginScan(index, nkeys, norderbys, QuiverSettings());
 }
 
 static void
@@ -18,7 +18,7 @@ quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	Cost *startup, Cost *total, Selectivity *selectivity,
 	double *correlation, double *pages)
 {
-	GraphAmCostEstimate(root, path, loop_count, &quiver_settings, startup, total,
+	GraphAmCostEstimate(root, path, loop_count, QuiverSettings(), startup, total,
 						selectivity, correlation, pages);
 }
 

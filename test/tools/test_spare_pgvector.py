@@ -45,7 +45,7 @@ class SparePgvector(unittest.TestCase):
         self.stock()
         run = self.run_it()
         self.assertEqual(run.returncode, 1)
-        for word in ("pgvector 0.8.0", "vector.so", "REPLACE_PGVECTOR=1", "./quickstart"):
+        for word in ("pgvector 0.8.0", "vector.so", "REPLACE_PGVECTOR=1", "ONLY_QUIVER=1", "./quickstart"):
             self.assertIn(word, run.stderr)
         self.assertEqual((self.extension / "vector.control").read_text(), STOCK)
 
@@ -57,6 +57,20 @@ class SparePgvector(unittest.TestCase):
         self.assertTrue((backup / "vector--0.8.0.sql").exists())
         self.assertFalse((self.extension / "vector.control").exists())
         self.assertTrue((self.library / "vector.so").exists())
+
+    def test_replace_leaves_our_scripts(self) -> None:
+        self.stock()
+        ours = sorted((TOP / "sql").glob("vector--*.sql"))
+        self.assertTrue(ours)
+        for script in ours:
+            (self.extension / script.name).write_text(script.read_text())
+        self.assertEqual(self.run_it("1").returncode, 0)
+        backup = self.extension / "pgvector-backup-0.8.0"
+        self.assertEqual(
+            sorted(f.name for f in backup.iterdir()), ["vector--0.8.0.sql", "vector.control"]
+        )
+        for script in ours:
+            self.assertTrue((self.extension / script.name).exists())
 
     def test_a_backup_is_not_overwritten(self) -> None:
         self.stock()
