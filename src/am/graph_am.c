@@ -43,7 +43,7 @@ typedef struct GraphAmScan
 	bool		started;
 	bool		exhausted;		/* no more candidates */
 	bool		have_candidate; /* candidate is the next, not yet reranked */
-	GraphCandidate candidate;
+	QvRowCandidate candidate;
 	double		candidate_bound;	/* no row of it is nearer */
 	double		node_nearest;	/* nearest row of the candidate's node so far */
 	double		last_distance;	/* of the row returned last */

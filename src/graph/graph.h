@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "storage/candidate.h"
 #include "types/type_ops.h"
 
 typedef struct GraphOptions
@@ -43,16 +44,6 @@ typedef struct GraphScanParams
 	Size		max_memory;		/* bytes it may use to go on */
 } GraphScanParams;
 
-/* One row, or rows, that a scan proposes. */
-typedef struct GraphCandidate
-{
-	float		distance;		/* in search units: see GraphScanDistance() */
-	float		error;			/* how far that may be off */
-	bool		same_node;		/* more rows of the node of the last candidate */
-	int			ntids;
-	ItemPointerData *tids;
-} GraphCandidate;
-
 extern GraphScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
 
 /* Start over for a query of the column's dimensions (NULL: any order). */
@@ -60,10 +51,11 @@ extern void GraphScanStart(GraphScan *scan, const void *value,
 						   const GraphScanParams *params);
 
 /*
- * The next candidate of the current batch by distance; false at its end.
+ * The next candidate of the current batch by distance, which is in search
+ * units: see GraphScanDistance().  False at the end of the batch.
  * candidate->tids is valid until the next call.
  */
-extern bool GraphScanNext(GraphScan *scan, GraphCandidate *candidate);
+extern bool GraphScanNext(GraphScan *scan, QvRowCandidate *candidate);
 
 /*
  * Search on for another batch.  False when the graph is exhausted or the

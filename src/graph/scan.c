@@ -42,7 +42,7 @@ struct GraphScan
 	MinHeap		heap;			/* results to return, by distance */
 	uint32		quota;			/* results to return before the next batch, */
 	float		frontier;		/* and how far they may be */
-	GraphCandidate current;		/* what the overflow chain belongs to */
+	QvRowCandidate current;		/* what the overflow chain belongs to */
 	uint32		overflow;		/* next slot of it, or GRAPH_NONE */
 	uint32		owner;
 	ItemPointerData *tids;		/* layout.tids_per_slot */
@@ -225,7 +225,7 @@ chain_head(GraphScan *scan)
  * returned: rows that this scan sees stay in their slots.
  */
 static void
-read_overflow(GraphScan *scan, GraphCandidate *candidate)
+read_overflow(GraphScan *scan, QvRowCandidate *candidate)
 {
 	const GraphLayout *layout = &scan->handle->layout;
 	uint32		slot = scan->overflow;
@@ -265,7 +265,7 @@ read_overflow(GraphScan *scan, GraphCandidate *candidate)
 }
 
 bool
-GraphScanNext(GraphScan *scan, GraphCandidate *candidate)
+GraphScanNext(GraphScan *scan, QvRowCandidate *candidate)
 {
 	GraphResult *result;
 
