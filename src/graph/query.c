@@ -9,49 +9,11 @@
 #include "graph/query.h"
 #include "types/type_ops.h"
 
-/*
- * Longer vectors are shortened to this length inside the index, so that no
- * square or product overflows float32.  Their rows are still returned, in
- * exact order among what a search finds: distances come from the table.
- */
-#define MAX_LENGTH 1e17
-
 bool
 GraphRotate(const GraphHandle *handle, const float *value, float *out)
 {
-	const GraphMetaData *meta = &handle->meta;
-
-	if (meta->metric == QV_METRIC_COSINE)
-	{
-		double		norm2 = 0;
-		float		inv;
-
-		for (uint32 i = 0; i < meta->dims; i++)
-			norm2 += (double) value[i] * value[i];
-		if (norm2 == 0)
-		{
-			memset(out, 0, meta->pdim * sizeof(float));
-			return false;
-		}
-		inv = 1 / sqrt(norm2);
-		if (likely(isfinite(inv) && inv > 0))
-			for (uint32 i = 0; i < meta->dims; i++)
-				out[i] = value[i] * inv;
-		else
-			for (uint32 i = 0; i < meta->dims; i++)
-				out[i] = value[i] / sqrt(norm2);
-	}
-	else
-	{
-		double		length = qv_kernels.maxabs_f32(value, meta->dims) * sqrt(meta->dims);
-
-		memcpy(out, value, meta->dims * sizeof(float));
-		if (unlikely(length > MAX_LENGTH))
-			for (uint32 i = 0; i < meta->dims; i++)
-				out[i] = value[i] * (MAX_LENGTH / length);
-	}
-	QvRotate(&handle->rotation, out, out);
-	return true;
+	return QvSpaceRotate(&handle->rotation, handle->meta.metric == QV_METRIC_COSINE,
+						 value, out);
 }
 
 void

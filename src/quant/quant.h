@@ -12,6 +12,7 @@
 #ifndef QV_QUANT_H
 #define QV_QUANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,17 @@ extern void QvRotationInit(QvRotation *rot, size_t dim, uint64_t seed,
 
 /* out[pdim] = R * pad(in[dim]); in and out may be the same array of pdim. */
 extern void QvRotate(const QvRotation *rot, const float *in, float *out);
+
+/* ---- space.c ---- */
+
+/*
+ * Rotate value[dim] as an index takes it into out[pdim] (another array):
+ * scaled to unit length first when unit is set, else shortened when squares of
+ * its coordinates could leave float32.  Returns false for a zero vector that
+ * should have unit length; out is zero then.
+ */
+extern bool QvSpaceRotate(const QvRotation *rot, bool unit, const float *value,
+						  float *out);
 
 /* ---- rabitq_encode.c ---- */
 
