@@ -2,39 +2,27 @@
  * cache.c
  *		Per-backend cache of graph indexes; see cache.h.
  *
- * Entries are found by relation file, which a rebuild changes, and verified by
- * the build_id of the metapage.  An entry whose handles are all gone may be
- * evicted; the entry table is replaced (never changed) when the metapage says
- * so, and an old one lives until its last handle is released.
+ * Keeping is done by storage/keep.c.  The entry table is replaced (never
+ * changed) when the metapage says so, and an old one lives until its last
+ * handle is released.
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "graph/cache.h"
 #include "graph/form.h"
-#include "lib/ilist.h"
+#include "storage/keep.h"
 #include "utils/memutils.h"
 
-/* Indexes remembered at once; the least recently used unused ones go first. */
-#define MAX_ENTRIES 64
-
+/* What is kept of one index. */
 typedef struct GraphCacheEntry
 {
-	dlist_node	node;			/* in use order, most recent first */
-	QvRelLocator locator;
-	uint64		build_id;
-	int			users;
-	bool		stale;			/* replaced: free when unused */
-	MemoryContext context;
+	QvKept		kept;
 	QvBufferHints hints;
 	QvRotation	rotation;
 	float	   *mean;
 	float		mean_norm2;
 	GraphRoutes *routes;
 } GraphCacheEntry;
-
-static dlist_head entries = DLIST_STATIC_INIT(entries);
-static int	nentries = 0;
 
 GraphMetaData *
 GraphPageMeta(Relation index, Page page)
@@ -79,7 +67,7 @@ load_mean(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
 	uint32		done = 0;
 	BlockNumber block = meta->mean_block;
 
-	entry->mean = MemoryContextAlloc(entry->context, meta->pdim * sizeof(float));
+	entry->mean = MemoryContextAlloc(entry->kept.context, meta->pdim * sizeof(float));
 	while (done < meta->pdim)
 	{
 		uint32		n = Min(meta->pdim - done, GRAPH_FLOATS_PER_PAGE);
@@ -165,14 +153,6 @@ load_routes(GraphHandle *handle, MemoryContext parent)
 }
 
 static void
-free_entry(GraphCacheEntry *entry)
-{
-	dlist_delete(&entry->node);
-	nentries--;
-	MemoryContextDelete(entry->context);
-}
-
-static void
 release_handle(void *arg)
 {
 	GraphHandle *handle = arg;
@@ -181,50 +161,7 @@ release_handle(void *arg)
 
 	if (--routes->users == 0 && !routes->current)
 		MemoryContextDelete(routes->context);
-	if (--entry->users == 0 && entry->stale)
-		free_entry(entry);
-}
-
-static GraphCacheEntry *
-find_entry(Relation index, const GraphMetaData *meta)
-{
-	QvRelLocator locator = QvRelationLocator(index);
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, &entries)
-	{
-		GraphCacheEntry *entry = dlist_container(GraphCacheEntry, node, iter.cur);
-
-		if (entry->stale || !QvRelLocatorEquals(entry->locator, locator))
-			continue;
-		if (entry->build_id == meta->build_id)
-		{
-			dlist_move_head(&entries, &entry->node);
-			return entry;
-		}
-		if (entry->users == 0)
-			free_entry(entry);
-		else
-			entry->stale = true;
-	}
-	return NULL;
-}
-
-static void
-evict_entry(void)
-{
-	GraphCacheEntry *victim = NULL;
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &entries)
-	{
-		GraphCacheEntry *e = dlist_container(GraphCacheEntry, node, iter.cur);
-
-		if (e->users == 0)
-			victim = e;
-	}
-	if (victim)
-		free_entry(victim);
+	QvKeepRelease(&entry->kept);
 }
 
 /* Start an entry for the index of a handle, and let the handle use it. */
@@ -235,16 +172,11 @@ make_entry(GraphHandle *handle)
 	MemoryContext context;
 	GraphCacheEntry *entry;
 
-	if (nentries >= MAX_ENTRIES)
-		evict_entry();
-
 	/* under the caller's context until complete: an error must not leak it */
 	context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph index",
 									ALLOCSET_DEFAULT_SIZES);
 	entry = MemoryContextAllocZero(context, sizeof(GraphCacheEntry));
-	entry->context = context;
-	entry->locator = QvRelationLocator(handle->index);
-	entry->build_id = meta->build_id;
+	entry->kept.context = context;
 	entry->hints.context = context;
 	handle->hints = &entry->hints;
 	if (meta->form == GRAPH_CODED)
@@ -255,9 +187,7 @@ make_entry(GraphHandle *handle)
 		load_mean(handle->index, meta, entry);
 	}
 	entry->routes = load_routes(handle, context);
-	MemoryContextSetParent(context, CacheMemoryContext);
-	dlist_push_head(&entries, &entry->node);
-	nentries++;
+	QvKeepAdd(&entry->kept, handle->index, meta->build_id);
 	return entry;
 }
 
@@ -276,7 +206,7 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 		handle->meta.form != GraphChooseForm(opclass))
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is for another operator class.");
 	handle->ops = GraphFormOf(&handle->meta);
-	entry = find_entry(index, &handle->meta);
+	entry = (GraphCacheEntry *) QvKeepFind(index, handle->meta.build_id);
 	if (entry == NULL)
 		entry = make_entry(handle);
 	handle->hints = &entry->hints;
@@ -285,7 +215,7 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	{
 		GraphRoutes *old = entry->routes;
 
-		entry->routes = load_routes(handle, entry->context);
+		entry->routes = load_routes(handle, entry->kept.context);
 		old->current = false;
 		if (old->users == 0)
 			MemoryContextDelete(old->context);
@@ -295,7 +225,7 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->mean = entry->mean;
 	handle->mean_norm2 = entry->mean_norm2;
 	handle->routes = entry->routes;
-	entry->users++;
+	QvKeepUse(&entry->kept);
 	entry->routes->users++;
 	handle->release.func = release_handle;
 	handle->release.arg = handle;
