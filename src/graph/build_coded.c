@@ -13,7 +13,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "access/tableam.h"
 #include "cluster/kmeans.h"
 #include "commands/progress.h"
 #include "graph/build.h"
@@ -22,8 +21,7 @@
 #include "graph/query.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "utils/memutils.h"
-#include "utils/sampling.h"
+#include "storage/sample.h"
 
 /* Rows sampled for each centroid: enough for entry points, not for codebooks. */
 #define ROWS_PER_LIST 20
@@ -47,11 +45,7 @@ typedef struct CodedBuild
 
 	/* sample */
 	float	   *sample;			/* target x pdim, rotated */
-	int			sample_target;
 	int			sampled;
-	double		sample_seen;
-	double		sample_skip;
-	ReservoirStateData reservoir;
 
 	/* lists */
 	uint32		nlists;
@@ -77,95 +71,43 @@ center(CodedBuild *bs, const float *rotated, float *centred)
 
 /* ---- sample, mean, centroids ---- */
 
-static void
-sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-				bool alive, void *state)
+static bool
+take_sample(void *state, int slot, Datum datum)
 {
 	CodedBuild *bs = state;
-	MemoryContext old;
-	void	   *value;
-	int			to;
+	void	   *value = PG_DETOAST_DATUM(datum);
 
-	if (isnull[0])
-		return;
-	bs->sample_seen++;
-	if (bs->sampled < bs->sample_target)
-		to = bs->sampled;
-	else
-	{
-		/* Vitter's algorithm, as ANALYZE uses it */
-		if (bs->sample_skip < 0)
-			bs->sample_skip = reservoir_get_next_S(&bs->reservoir, bs->sample_seen - 1,
-												   bs->sample_target);
-		if (bs->sample_skip-- > 0)
-			return;
-		bs->sample_skip = -1;
-		to = bs->sample_target * sampler_random_fract(&bs->reservoir.randstate);
-	}
-	old = MemoryContextSwitchTo(bs->base.row_context);
-	value = PG_DETOAST_DATUM(values[0]);
 	GraphCheckDims(&bs->base.meta, bs->base.opclass, value);
-	if (GraphIsIndexed(bs->base.opclass, value))
-	{
-		take_value(bs, value);
-		memcpy(bs->sample + (Size) to * bs->base.meta.pdim, bs->rotated,
-			   bs->base.meta.pdim * sizeof(float));
-		if (to == bs->sampled)
-			bs->sampled++;
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(bs->base.row_context);
-}
-
-/* Rows in the table, roughly. */
-static double
-estimate_rows(Relation heap)
-{
-	BlockNumber pages;
-	double		tuples,
-				allvisible;
-
-	table_relation_estimate_size(heap, NULL, &pages, &tuples, &allvisible);
-	return tuples;
+	if (!GraphIsIndexed(bs->base.opclass, value))
+		return false;
+	take_value(bs, value);
+	memcpy(bs->sample + (Size) slot * bs->base.meta.pdim, bs->rotated,
+		   bs->base.meta.pdim * sizeof(float));
+	return true;
 }
 
 static void
 sample_rows(CodedBuild *bs, double rows)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(bs->base.heap);
 	double		lists = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
 	double		target = Max(MIN_SAMPLE, lists * ROWS_PER_LIST);
-	double		blocks;
-	BlockSamplerData sampler;
+	QvSample	sample = {
+		.heap = bs->base.heap,
+		.index = bs->base.index,
+		.info = bs->base.info,
+		.seed = bs->base.meta.seed,
+		.take = take_sample,
+		.state = bs
+	};
 
 	/* a quarter of the memory; k-means wants some of the rest */
 	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.meta.pdim * sizeof(float)));
 	target = Max(target, 64);
-	bs->sample_target = target;
+	sample.target = target;
 	bs->sample = MemoryContextAllocHuge(CurrentMemoryContext,
-										(Size) bs->sample_target * bs->base.meta.pdim * sizeof(float));
-	bs->sample_skip = -1;
-	reservoir_init_selection_state(&bs->reservoir, bs->sample_target);
-
-	/* half as many blocks again as the rows need, for they are uneven */
-	blocks = 16 + 1.5 * target * nblocks / Max(1, rows);
+										(Size) sample.target * bs->base.meta.pdim * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SAMPLE);
-	if (blocks >= nblocks)
-		table_index_build_scan(bs->base.heap, bs->base.index, bs->base.info, false, false,
-							   sample_callback, bs, NULL);
-	else
-	{
-		BlockSampler_Init(&sampler, nblocks, blocks, bs->base.meta.seed & PG_INT32_MAX);
-		while (BlockSampler_HasMore(&sampler))
-		{
-			BlockNumber block = BlockSampler_Next(&sampler);
-
-			CHECK_FOR_INTERRUPTS();
-			table_index_build_range_scan(bs->base.heap, bs->base.index, bs->base.info, false,
-										 true, false, block, 1,
-										 sample_callback, bs, NULL);
-		}
-	}
+	bs->sampled = QvSampleRows(&sample, rows);
 }
 
 static int
@@ -289,7 +231,7 @@ prepare(GraphBuildState *base)
 	bs->centred = palloc(meta->pdim * sizeof(float));
 	bs->bytes = palloc(meta->pdim);
 
-	rows = estimate_rows(base->heap);
+	rows = QvEstimateRows(base->heap);
 	sample_rows(bs, rows);
 	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
 	make_lists(bs, rows);

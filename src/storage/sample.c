@@ -1,0 +1,100 @@
+/*
+ * sample.c
+ *		A sample of the rows that an index build will see; see sample.h.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/sample.h"
+#include "utils/memutils.h"
+#include "utils/sampling.h"
+
+typedef struct Sampling
+{
+	const QvSample *sample;
+	int			sampled;		/* slots filled */
+	double		seen;			/* rows */
+	double		skip;			/* rows to pass over; < 0: not known yet */
+	ReservoirStateData reservoir;
+	MemoryContext row_context;	/* reset after every row */
+} Sampling;
+
+double
+QvEstimateRows(Relation heap)
+{
+	BlockNumber pages;
+	double		tuples,
+				allvisible;
+
+	table_relation_estimate_size(heap, NULL, &pages, &tuples, &allvisible);
+	return tuples;
+}
+
+static void
+sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				bool alive, void *state)
+{
+	Sampling   *sampling = state;
+	const QvSample *s = sampling->sample;
+	MemoryContext old;
+	int			to;
+
+	if (isnull[0])
+		return;
+	sampling->seen++;
+	if (sampling->sampled < s->target)
+		to = sampling->sampled;
+	else
+	{
+		/* Vitter's algorithm, as ANALYZE uses it */
+		if (sampling->skip < 0)
+			sampling->skip = reservoir_get_next_S(&sampling->reservoir, sampling->seen - 1,
+												  s->target);
+		if (sampling->skip-- > 0)
+			return;
+		sampling->skip = -1;
+		to = s->target * sampler_random_fract(&sampling->reservoir.randstate);
+	}
+	old = MemoryContextSwitchTo(sampling->row_context);
+	if (s->take(s->state, to, values[0]) && to == sampling->sampled)
+		sampling->sampled++;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(sampling->row_context);
+}
+
+int
+QvSampleRows(const QvSample *s, double rows)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(s->heap);
+	Sampling	sampling = {.sample = s,.skip = -1};
+	double		blocks;
+
+	reservoir_init_selection_state(&sampling.reservoir, s->target);
+	sampling.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver sample row",
+												 ALLOCSET_DEFAULT_SIZES);
+
+	/* half as many blocks again as the rows need, for they are uneven */
+	blocks = 16 + 1.5 * s->target * nblocks / Max(1, rows);
+	if (blocks >= nblocks)
+		table_index_build_scan(s->heap, s->index, s->info, false, false,
+							   sample_callback, &sampling, NULL);
+	else
+	{
+		BlockSamplerData sampler;
+
+		BlockSampler_Init(&sampler, nblocks, blocks, s->seed & PG_INT32_MAX);
+		while (BlockSampler_HasMore(&sampler))
+		{
+			BlockNumber block = BlockSampler_Next(&sampler);
+
+			CHECK_FOR_INTERRUPTS();
+			table_index_build_range_scan(s->heap, s->index, s->info, false,
+										 true, false, block, 1,
+										 sample_callback, &sampling, NULL);
+		}
+	}
+	MemoryContextDelete(sampling.row_context);
+	return sampling.sampled;
+}
