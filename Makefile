@@ -17,6 +17,16 @@ only_quiver = $(filter-out 0 no,$(ONLY_QUIVER))
 MODULE_big = quiver
 EXTENSION = $(if $(only_quiver),,vector) quiver
 DATA = $(sort $(wildcard $(EXTENSION:%=sql/%--*.sql)))
+
+# In-place updates of extension vector, from these versions of pgvector and back to
+# those whose objects are the newest: see sql/README.md.
+vector_version := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" vector.control)
+vector_script = sql/vector--$(vector_version).sql
+FROM_PGVECTOR = 0.5.0 0.5.1 0.6.0 0.6.1 0.6.2 0.7.0 0.7.1 0.7.2 0.7.3 0.7.4 $(TO_PGVECTOR)
+TO_PGVECTOR = 0.8.0 0.8.1 0.8.2 0.8.3 0.8.4 0.8.5 0.8.6
+DATA_built = $(if $(only_quiver),,\
+	$(FROM_PGVECTOR:%=sql/build/vector--%--$(vector_version).sql) \
+	$(TO_PGVECTOR:%=sql/build/vector--$(vector_version)--%.sql))
 PGFILEDESC = "quiver - vector similarity search"
 
 FOLDERS = . lib kernels quant cluster storage graph ivf am types
@@ -69,6 +79,13 @@ endif
 include $(PGXS)
 
 -include $(OBJS:.o=.d)
+
+sql/build/vector--$(vector_version)--%.sql: $(vector_script) $(wildcard sql/*.in) tools/pgvector_script
+	@mkdir -p $(@D)
+	tools/pgvector_script out $* $(vector_script) >$@.tmp && mv $@.tmp $@
+sql/build/vector--%--$(vector_version).sql: $(vector_script) $(wildcard sql/*.in) tools/pgvector_script
+	@mkdir -p $(@D)
+	tools/pgvector_script in $* $(vector_script) >$@.tmp && mv $@.tmp $@
 
 # Before anything is written below DESTDIR.
 installdirs installdirs-lib: spare-pgvector

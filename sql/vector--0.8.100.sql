@@ -1,7 +1,9 @@
--- Quiver: the extension "vector".  pgvector's objects, and nothing else.
+-- Quiver: the extension "vector".  pgvector's objects, and hash operator classes.
 --
--- Functions are created with OR REPLACE so that the sections marked
--- "functions" can be reused by the scripts that upgrade from pgvector.
+-- The scripts that update from a version of pgvector, and back to it, are made of
+-- this one: see README.md.  "since" names the version that first had what follows,
+-- up to the next "since"; it says nothing about functions, unless pgvector has not
+-- got them.
 
 -- complain if the file is sourced in psql
 \echo Use "CREATE EXTENSION vector" to load this file. \quit
@@ -9,6 +11,8 @@
 -- types
 
 CREATE TYPE vector;
+
+-- since 0.7.0
 CREATE TYPE halfvec;
 CREATE TYPE sparsevec;
 
@@ -49,6 +53,7 @@ CREATE OR REPLACE FUNCTION sparsevec_send(sparsevec) RETURNS bytea
 
 -- types, complete
 
+-- since 0.5.0
 CREATE TYPE vector (
     INPUT = vector_in,
     OUTPUT = vector_out,
@@ -58,6 +63,7 @@ CREATE TYPE vector (
     STORAGE = external
 );
 
+-- since 0.7.0
 CREATE TYPE halfvec (
     INPUT = halfvec_in,
     OUTPUT = halfvec_out,
@@ -296,6 +302,7 @@ CREATE OR REPLACE FUNCTION hnsw_sparsevec_support(internal) RETURNS internal
 
 -- aggregates
 
+-- since 0.5.0
 CREATE AGGREGATE avg(vector) (
     SFUNC = vector_accum,
     STYPE = double precision[],
@@ -312,6 +319,7 @@ CREATE AGGREGATE sum(vector) (
     PARALLEL = SAFE
 );
 
+-- since 0.7.0
 CREATE AGGREGATE avg(halfvec) (
     SFUNC = halfvec_accum,
     STYPE = double precision[],
@@ -330,16 +338,11 @@ CREATE AGGREGATE sum(halfvec) (
 
 -- casts
 
+-- since 0.5.0
 CREATE CAST (vector AS vector)
     WITH FUNCTION vector(vector, integer, boolean) AS IMPLICIT;
-CREATE CAST (halfvec AS halfvec)
-    WITH FUNCTION halfvec(halfvec, integer, boolean) AS IMPLICIT;
-CREATE CAST (sparsevec AS sparsevec)
-    WITH FUNCTION sparsevec(sparsevec, integer, boolean) AS IMPLICIT;
 CREATE CAST (vector AS real[])
     WITH FUNCTION vector_to_float4(vector, integer, boolean) AS IMPLICIT;
-CREATE CAST (halfvec AS real[])
-    WITH FUNCTION halfvec_to_float4(halfvec, integer, boolean) AS ASSIGNMENT;
 CREATE CAST (integer[] AS vector)
     WITH FUNCTION array_to_vector(integer[], integer, boolean) AS ASSIGNMENT;
 CREATE CAST (real[] AS vector)
@@ -348,6 +351,14 @@ CREATE CAST (double precision[] AS vector)
     WITH FUNCTION array_to_vector(double precision[], integer, boolean) AS ASSIGNMENT;
 CREATE CAST (numeric[] AS vector)
     WITH FUNCTION array_to_vector(numeric[], integer, boolean) AS ASSIGNMENT;
+
+-- since 0.7.0
+CREATE CAST (halfvec AS halfvec)
+    WITH FUNCTION halfvec(halfvec, integer, boolean) AS IMPLICIT;
+CREATE CAST (sparsevec AS sparsevec)
+    WITH FUNCTION sparsevec(sparsevec, integer, boolean) AS IMPLICIT;
+CREATE CAST (halfvec AS real[])
+    WITH FUNCTION halfvec_to_float4(halfvec, integer, boolean) AS ASSIGNMENT;
 CREATE CAST (integer[] AS halfvec)
     WITH FUNCTION array_to_halfvec(integer[], integer, boolean) AS ASSIGNMENT;
 CREATE CAST (real[] AS halfvec)
@@ -356,14 +367,6 @@ CREATE CAST (double precision[] AS halfvec)
     WITH FUNCTION array_to_halfvec(double precision[], integer, boolean) AS ASSIGNMENT;
 CREATE CAST (numeric[] AS halfvec)
     WITH FUNCTION array_to_halfvec(numeric[], integer, boolean) AS ASSIGNMENT;
-CREATE CAST (integer[] AS sparsevec)
-    WITH FUNCTION array_to_sparsevec(integer[], integer, boolean) AS ASSIGNMENT;
-CREATE CAST (real[] AS sparsevec)
-    WITH FUNCTION array_to_sparsevec(real[], integer, boolean) AS ASSIGNMENT;
-CREATE CAST (double precision[] AS sparsevec)
-    WITH FUNCTION array_to_sparsevec(double precision[], integer, boolean) AS ASSIGNMENT;
-CREATE CAST (numeric[] AS sparsevec)
-    WITH FUNCTION array_to_sparsevec(numeric[], integer, boolean) AS ASSIGNMENT;
 CREATE CAST (halfvec AS vector)
     WITH FUNCTION halfvec_to_vector(halfvec, integer, boolean) AS ASSIGNMENT;
 CREATE CAST (vector AS halfvec)
@@ -377,8 +380,19 @@ CREATE CAST (sparsevec AS halfvec)
 CREATE CAST (halfvec AS sparsevec)
     WITH FUNCTION halfvec_to_sparsevec(halfvec, integer, boolean) AS IMPLICIT;
 
+-- since 0.8.0
+CREATE CAST (integer[] AS sparsevec)
+    WITH FUNCTION array_to_sparsevec(integer[], integer, boolean) AS ASSIGNMENT;
+CREATE CAST (real[] AS sparsevec)
+    WITH FUNCTION array_to_sparsevec(real[], integer, boolean) AS ASSIGNMENT;
+CREATE CAST (double precision[] AS sparsevec)
+    WITH FUNCTION array_to_sparsevec(double precision[], integer, boolean) AS ASSIGNMENT;
+CREATE CAST (numeric[] AS sparsevec)
+    WITH FUNCTION array_to_sparsevec(numeric[], integer, boolean) AS ASSIGNMENT;
+
 -- operators: distances
 
+-- since 0.5.0
 CREATE OPERATOR <-> (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = l2_distance,
     COMMUTATOR = <->
@@ -391,6 +405,8 @@ CREATE OPERATOR <=> (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = cosine_distance,
     COMMUTATOR = <=>
 );
+
+-- since 0.7.0
 CREATE OPERATOR <+> (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = l1_distance,
     COMMUTATOR = <+>
@@ -438,6 +454,7 @@ CREATE OPERATOR <%> (
 
 -- operators: arithmetic
 
+-- since 0.5.0
 CREATE OPERATOR + (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_add,
     COMMUTATOR = +
@@ -449,6 +466,8 @@ CREATE OPERATOR * (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_mul,
     COMMUTATOR = *
 );
+
+-- since 0.7.0
 CREATE OPERATOR || (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_concat
 );
@@ -469,6 +488,7 @@ CREATE OPERATOR || (
 
 -- operators: comparison
 
+-- since 0.5.0
 CREATE OPERATOR < (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_lt,
     COMMUTATOR = >, NEGATOR = >=,
@@ -482,7 +502,8 @@ CREATE OPERATOR <= (
 CREATE OPERATOR = (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_eq,
     COMMUTATOR = =, NEGATOR = <>,
-    RESTRICT = eqsel, JOIN = eqjoinsel
+    RESTRICT = eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
 );
 CREATE OPERATOR <> (
     LEFTARG = vector, RIGHTARG = vector, FUNCTION = vector_ne,
@@ -499,6 +520,8 @@ CREATE OPERATOR > (
     COMMUTATOR = <, NEGATOR = <=,
     RESTRICT = scalargtsel, JOIN = scalargtjoinsel
 );
+
+-- since 0.7.0
 CREATE OPERATOR < (
     LEFTARG = halfvec, RIGHTARG = halfvec, FUNCTION = halfvec_lt,
     COMMUTATOR = >, NEGATOR = >=,
@@ -512,7 +535,8 @@ CREATE OPERATOR <= (
 CREATE OPERATOR = (
     LEFTARG = halfvec, RIGHTARG = halfvec, FUNCTION = halfvec_eq,
     COMMUTATOR = =, NEGATOR = <>,
-    RESTRICT = eqsel, JOIN = eqjoinsel
+    RESTRICT = eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
 );
 CREATE OPERATOR <> (
     LEFTARG = halfvec, RIGHTARG = halfvec, FUNCTION = halfvec_ne,
@@ -542,7 +566,8 @@ CREATE OPERATOR <= (
 CREATE OPERATOR = (
     LEFTARG = sparsevec, RIGHTARG = sparsevec, FUNCTION = sparsevec_eq,
     COMMUTATOR = =, NEGATOR = <>,
-    RESTRICT = eqsel, JOIN = eqjoinsel
+    RESTRICT = eqsel, JOIN = eqjoinsel,
+    HASHES, MERGES
 );
 CREATE OPERATOR <> (
     LEFTARG = sparsevec, RIGHTARG = sparsevec, FUNCTION = sparsevec_ne,
@@ -562,6 +587,7 @@ CREATE OPERATOR > (
 
 -- operator classes: btree
 
+-- since 0.5.0
 CREATE OPERATOR CLASS vector_ops
     DEFAULT FOR TYPE vector USING btree AS
     OPERATOR 1 <,
@@ -571,6 +597,7 @@ CREATE OPERATOR CLASS vector_ops
     OPERATOR 5 >,
     FUNCTION 1 vector_cmp(vector, vector);
 
+-- since 0.7.0
 CREATE OPERATOR CLASS halfvec_ops
     DEFAULT FOR TYPE halfvec USING btree AS
     OPERATOR 1 <,
@@ -589,8 +616,43 @@ CREATE OPERATOR CLASS sparsevec_ops
     OPERATOR 5 >,
     FUNCTION 1 sparsevec_cmp(sparsevec, sparsevec);
 
+-- hash: beyond pgvector
+
+-- since 0.8.100
+CREATE OR REPLACE FUNCTION vector_hash(vector) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OR REPLACE FUNCTION vector_hash_extended(vector, bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OR REPLACE FUNCTION halfvec_hash(halfvec) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OR REPLACE FUNCTION halfvec_hash_extended(halfvec, bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OR REPLACE FUNCTION sparsevec_hash(sparsevec) RETURNS integer
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE OR REPLACE FUNCTION sparsevec_hash_extended(sparsevec, bigint) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR CLASS vector_ops
+    DEFAULT FOR TYPE vector USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 vector_hash(vector),
+    FUNCTION 2 vector_hash_extended(vector, bigint);
+
+CREATE OPERATOR CLASS halfvec_ops
+    DEFAULT FOR TYPE halfvec USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 halfvec_hash(halfvec),
+    FUNCTION 2 halfvec_hash_extended(halfvec, bigint);
+
+CREATE OPERATOR CLASS sparsevec_ops
+    DEFAULT FOR TYPE sparsevec USING hash AS
+    OPERATOR 1 =,
+    FUNCTION 1 sparsevec_hash(sparsevec),
+    FUNCTION 2 sparsevec_hash_extended(sparsevec, bigint);
+
 -- access method: hnsw
 
+-- since 0.5.0
 CREATE ACCESS METHOD hnsw TYPE INDEX HANDLER hnswhandler;
 COMMENT ON ACCESS METHOD hnsw IS 'hnsw index access method';
 
@@ -613,6 +675,7 @@ CREATE OPERATOR CLASS vector_cosine_ops
     FUNCTION 1 vector_negative_inner_product(vector, vector),
     FUNCTION 2 vector_norm(vector);
 
+-- since 0.7.0
 CREATE OPERATOR CLASS vector_l1_ops
     FOR TYPE vector USING hnsw AS
     OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
