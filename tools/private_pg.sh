@@ -381,6 +381,48 @@ qv_start() {
 
 qv_stop() { qv_as_server "$qv_bin/pg_ctl" -D "$qv_data" -m fast -w stop; }
 
+# Tests.
+
+# What a log of pg_regress says of each file: "ok NAME" or "FAILED NAME". Its lines
+# are "test NAME ... ok" up to 15, "ok 1 - NAME" since.
+qv_regress_results() {
+	sed -nE \
+		-e 's/^(test| +) +([^ ]+) +\.\.\. (ok|FAILED).*/\3 \2/p' \
+		-e 's/^ok +[0-9]+ +[-+] ([^ ]+).*/ok \1/p' \
+		-e 's/^not ok +[0-9]+ +[-+] ([^ ]+).*/FAILED \1/p' "$1"
+}
+
+# However the script ends: its jobs, the servers that TAP tests left in
+# $qv_home/tap, and the cluster are stopped.
+qv_stop_at_exit() {
+	trap qv_finish EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+qv_finish() {
+	local rc=$? job pidfile
+	trap - EXIT
+	if [ -n "$(jobs -rp)" ]; then
+		for job in $(jobs -rp); do qv_kill_tree "$job"; done
+		wait
+		sleep 1 # a server on its way up
+	fi
+	for pidfile in "$qv_home"/tap/*/tmp_check/*/pgdata/postmaster.pid; do
+		[ ! -f "$pidfile" ] ||
+			qv_as_server "$qv_bin/pg_ctl" -D "${pidfile%/*}" -m immediate stop >/dev/null 2>&1 || true
+	done
+	if [ -n "${qv_bin:-}" ] && qv_running; then qv_stop >/dev/null 2>&1 || true; fi
+	exit "$rc"
+}
+
+qv_kill_tree() {
+	local children=() child
+	read -r -a children <"/proc/$1/task/$1/children" || true
+	for child in ${children[@]+"${children[@]}"}; do qv_kill_tree "$child"; done
+	kill "$1" 2>/dev/null || true
+}
+
 # Memory of the machine or of the container, in MB.
 qv_memory_mb() {
 	local total limit
