@@ -4,51 +4,17 @@
  */
 #include "postgres.h"
 
-#include <float.h>
-#include <math.h>
-
 #include "access/amapi.h"
-#include "access/relscan.h"
 #include "am/graph_am.h"
+#include "am/knn_scan.h"
 #include "am/opclass.h"
-#include "am/rerank.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "pgstat.h"
 #include "utils/float.h"
-#include "utils/memutils.h"
 #include "utils/selfuncs.h"
-#include "utils/snapmgr.h"
 #include "utils/spccache.h"
-
-/*
- * How sure a candidate's bound is.  The certain bound is the product of two
- * norms; after a random rotation the error is their inner product, which
- * exceeds BOUND_SIGMAS / sqrt(dimensions) of that with a probability below
- * 1e-8.  Rows then come in an order that is off by that much, no more.
- */
-#define BOUND_SIGMAS 6
-
-typedef struct GraphAmScan
-{
-	const ScanSettings *settings;	/* live: they may change between rows */
-	ScanSettings params;		/* as they were when the scan started */
-	QvOpclassInfo opclass;
-	MemoryContext context;
-	MemoryContext query_context;
-	GraphScan  *graph;
-	Reranker   *reranker;
-	bool		started;
-	bool		exhausted;		/* no more candidates */
-	bool		have_candidate; /* candidate is the next, not yet reranked */
-	QvRowCandidate candidate;
-	double		candidate_bound;	/* no row of it is nearer */
-	double		node_nearest;	/* nearest row of the candidate's node so far */
-	double		last_distance;	/* of the row returned last */
-	int64		tuples;			/* row pointers seen */
-} GraphAmScan;
 
 /* ---- build, insert, vacuum ---- */
 
@@ -163,176 +129,66 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 /* ---- scan ---- */
 
+static void *
+begin_scan(Relation index, const QvOpclassInfo *opclass)
+{
+	return GraphScanBegin(index, opclass);
+}
+
+static void
+start_scan(void *scan, const void *query, const void *live, KnnScanRules *rules)
+{
+	const ScanSettings *settings = live;
+	GraphScanParams params;
+
+	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
+	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
+	rules->max_tuples = settings->max_scan_tuples;
+	params.ef = settings->ef_search;
+	params.iterative = rules->iterative;
+	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+	GraphScanStart(scan, query, &params);
+}
+
+static bool
+next_candidate(void *scan, QvRowCandidate *candidate)
+{
+	return GraphScanNext(scan, candidate);
+}
+
+static bool
+search_on(void *scan)
+{
+	return GraphScanMore(scan);
+}
+
+static double
+candidate_distance(const void *scan, double distance)
+{
+	return GraphScanDistance(scan, distance);
+}
+
+static int
+scan_dims(const void *scan)
+{
+	return GraphScanDims(scan);
+}
+
+static const KnnScanOps graph_scan_ops = {
+	.what = "a graph index",
+	.begin = begin_scan,
+	.start = start_scan,
+	.next = next_candidate,
+	.more = search_on,
+	.distance = candidate_distance,
+	.dims = scan_dims
+};
+
 IndexScanDesc
 GraphAmBeginScan(Relation index, int nkeys, int norderbys,
 				 const ScanSettings *settings)
 {
-	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
-	GraphAmScan *so = palloc0(sizeof(GraphAmScan));
-
-	so->settings = settings;
-	so->context = CurrentMemoryContext;
-	QvGetOpclass(index, &so->opclass);
-	so->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver query",
-											  ALLOCSET_SMALL_SIZES);
-	scan->opaque = so;
-	return scan;
-}
-
-static void
-graphrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
-			int norderbys)
-{
-	GraphAmScan *so = scan->opaque;
-
-	so->started = false;
-	if (keys && scan->numberOfKeys > 0)
-		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-	if (orderbys && scan->numberOfOrderBys > 0)
-		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
-}
-
-static void
-start(IndexScanDesc scan)
-{
-	GraphAmScan *so = scan->opaque;
-	MemoryContext old;
-	GraphScanParams params;
-	void	   *query = NULL;
-
-	if (scan->numberOfOrderBys == 0)
-		elog(ERROR, "cannot scan a graph index without ORDER BY");
-	if (!IsMVCCSnapshot(scan->xs_snapshot))
-		elog(ERROR, "non-MVCC snapshots are not supported by graph indexes");
-
-	pgstat_count_index_scan(scan->indexRelation);
-	QvCountIndexSearch(scan);
-	old = MemoryContextSwitchTo(so->context);
-	if (so->graph == NULL)
-	{
-		so->graph = GraphScanBegin(scan->indexRelation, &so->opclass);
-		so->reranker = RerankBegin(scan, &so->opclass);
-	}
-	MemoryContextReset(so->query_context);
-	MemoryContextSwitchTo(so->query_context);
-	/* a copy: the executor may reuse the value's memory */
-	if (!(scan->orderByData->sk_flags & SK_ISNULL))
-		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
-	MemoryContextSwitchTo(so->context);
-	so->params = *so->settings;
-	params.ef = so->params.ef_search;
-	params.iterative = so->params.iterative_scan != ITERATIVE_SCAN_OFF;
-	params.max_memory = (Size) (work_mem * 1024.0 * so->params.scan_mem_multiplier);
-	GraphScanStart(so->graph, query, &params);
-	RerankStart(so->reranker, query);
-	so->started = true;
-	so->exhausted = false;
-	so->have_candidate = false;
-	so->last_distance = -DBL_MAX;
-	so->tuples = 0;
-	MemoryContextSwitchTo(old);
-}
-
-/*
- * Have the next candidate at hand, searching on if that is allowed and nothing
- * waits that could be returned first (it may be all that is wanted).
- */
-static void
-next_candidate(GraphAmScan *so)
-{
-	double		certainty = Min(1, BOUND_SIGMAS / sqrt(GraphScanDims(so->graph)));
-
-	while (!so->have_candidate && !so->exhausted)
-	{
-		if (GraphScanNext(so->graph, &so->candidate))
-		{
-			so->have_candidate = true;
-			if (so->candidate.same_node)
-			{
-				/* rows of a node are equal but for rounding */
-				if (so->node_nearest < INFINITY)
-					so->candidate_bound = so->node_nearest;
-			}
-			else
-			{
-				so->candidate_bound =
-					GraphScanDistance(so->graph, so->candidate.distance -
-									  so->candidate.error * certainty);
-				so->node_nearest = INFINITY;
-			}
-			/* damaged factors: then nothing is known */
-			if (isnan(so->candidate_bound))
-				so->candidate_bound = -DBL_MAX;
-		}
-		else if (!RerankEmpty(so->reranker))
-			return;
-		else if (so->params.iterative_scan == ITERATIVE_SCAN_OFF ||
-				 so->tuples >= so->params.max_scan_tuples ||
-				 !GraphScanMore(so->graph))
-			so->exhausted = true;
-	}
-}
-
-/* Fetch the rows of the candidate at hand. */
-static void
-take_candidate(GraphAmScan *so)
-{
-	for (int i = 0; i < so->candidate.ntids; i++)
-	{
-		double		distance;
-
-		CHECK_FOR_INTERRUPTS();
-		distance = RerankAdd(so->reranker, &so->candidate.tids[i]);
-		so->node_nearest = Min(so->node_nearest, distance);
-	}
-	so->tuples += so->candidate.ntids;
-	so->have_candidate = false;
-}
-
-static bool
-graphgettuple(IndexScanDesc scan, ScanDirection direction)
-{
-	GraphAmScan *so = scan->opaque;
-
-	Assert(ScanDirectionIsForward(direction));
-	if (!so->started)
-		start(scan);
-	for (;;)
-	{
-		double		distance;
-
-		CHECK_FOR_INTERRUPTS();
-		next_candidate(so);
-		if (so->have_candidate &&
-			(RerankEmpty(so->reranker) ||
-			 so->candidate_bound < RerankNearest(so->reranker)))
-		{
-			take_candidate(so);
-			continue;
-		}
-		if (!RerankPop(so->reranker, &scan->xs_heaptid, &distance))
-			return false;
-		/* a later round may find nearer rows than were returned: too late */
-		if (so->params.iterative_scan == ITERATIVE_SCAN_STRICT &&
-			distance < so->last_distance)
-			continue;
-		so->last_distance = distance;
-		scan->xs_recheck = false;
-		scan->xs_recheckorderby = false;
-		return true;
-	}
-}
-
-static void
-graphendscan(IndexScanDesc scan)
-{
-	GraphAmScan *so = scan->opaque;
-
-	if (so->reranker)
-		RerankEnd(so->reranker);
-	MemoryContextDelete(so->query_context);
-	pfree(so);
-	scan->opaque = NULL;
+	return KnnBeginScan(index, nkeys, norderbys, &graph_scan_ops, settings);
 }
 
 /* ---- */
@@ -376,10 +232,10 @@ GraphAmRoutine(ambeginscan_function beginscan,
 	am->amvalidate = graphvalidate;
 	am->amadjustmembers = NULL;
 	am->ambeginscan = beginscan;
-	am->amrescan = graphrescan;
-	am->amgettuple = graphgettuple;
+	am->amrescan = KnnRescan;
+	am->amgettuple = KnnGetTuple;
 	am->amgetbitmap = NULL;
-	am->amendscan = graphendscan;
+	am->amendscan = KnnEndScan;
 	am->ammarkpos = NULL;
 	am->amrestrpos = NULL;
 	am->amestimateparallelscan = NULL;

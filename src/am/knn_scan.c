@@ -1,0 +1,217 @@
+/*
+ * knn_scan.c
+ *		Index scans in the order of exact distances; see knn_scan.h.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "access/relscan.h"
+#include "am/knn_scan.h"
+#include "am/opclass.h"
+#include "am/rerank.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/*
+ * How sure a candidate's bound is.  The certain bound is the product of two
+ * norms; after a random rotation the error is their inner product, which
+ * exceeds BOUND_SIGMAS / sqrt(dimensions) of that with a probability below
+ * 1e-8.  Rows then come in an order that is off by that much, no more.
+ */
+#define BOUND_SIGMAS 6
+
+typedef struct KnnScan
+{
+	const KnnScanOps *ops;
+	const void *settings;		/* live: they may change between rows */
+	QvOpclassInfo opclass;
+	MemoryContext context;
+	MemoryContext query_context;
+	void	   *engine;			/* what ops->begin() returned */
+	Reranker   *reranker;
+	KnnScanRules rules;
+	bool		started;
+	bool		exhausted;		/* no more candidates */
+	bool		have_candidate; /* candidate is the next, not yet reranked */
+	QvRowCandidate candidate;
+	double		candidate_bound;	/* no row of it is nearer */
+	double		node_nearest;	/* nearest row of the candidate's node so far */
+	double		last_distance;	/* of the row returned last */
+	int64		tuples;			/* row pointers seen */
+} KnnScan;
+
+IndexScanDesc
+KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanOps *ops,
+			 const void *settings)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	KnnScan    *so = palloc0(sizeof(KnnScan));
+
+	so->ops = ops;
+	so->settings = settings;
+	so->context = CurrentMemoryContext;
+	QvGetOpclass(index, &so->opclass);
+	so->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver query",
+											  ALLOCSET_SMALL_SIZES);
+	scan->opaque = so;
+	return scan;
+}
+
+void
+KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
+		  int norderbys)
+{
+	KnnScan    *so = scan->opaque;
+
+	so->started = false;
+	if (keys && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	if (orderbys && scan->numberOfOrderBys > 0)
+		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
+}
+
+static void
+start(IndexScanDesc scan)
+{
+	KnnScan    *so = scan->opaque;
+	MemoryContext old;
+	void	   *query = NULL;
+
+	if (scan->numberOfOrderBys == 0)
+		elog(ERROR, "cannot scan %s without ORDER BY", so->ops->what);
+	if (!IsMVCCSnapshot(scan->xs_snapshot))
+		elog(ERROR, "non-MVCC snapshots are not supported by %s", so->ops->what);
+
+	pgstat_count_index_scan(scan->indexRelation);
+	QvCountIndexSearch(scan);
+	old = MemoryContextSwitchTo(so->context);
+	if (so->engine == NULL)
+	{
+		so->engine = so->ops->begin(scan->indexRelation, &so->opclass);
+		so->reranker = RerankBegin(scan, &so->opclass);
+	}
+	MemoryContextReset(so->query_context);
+	MemoryContextSwitchTo(so->query_context);
+	/* a copy: the executor may reuse the value's memory */
+	if (!(scan->orderByData->sk_flags & SK_ISNULL))
+		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
+	MemoryContextSwitchTo(so->context);
+	so->ops->start(so->engine, query, so->settings, &so->rules);
+	RerankStart(so->reranker, query);
+	so->started = true;
+	so->exhausted = false;
+	so->have_candidate = false;
+	so->last_distance = -DBL_MAX;
+	so->tuples = 0;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Have the next candidate at hand, searching on if that is allowed and nothing
+ * waits that could be returned first (it may be all that is wanted).
+ */
+static void
+next_candidate(KnnScan *so)
+{
+	double		certainty = Min(1, BOUND_SIGMAS / sqrt(so->ops->dims(so->engine)));
+
+	while (!so->have_candidate && !so->exhausted)
+	{
+		if (so->ops->next(so->engine, &so->candidate))
+		{
+			so->have_candidate = true;
+			if (so->candidate.same_node)
+			{
+				/* rows of a node are equal but for rounding */
+				if (so->node_nearest < INFINITY)
+					so->candidate_bound = so->node_nearest;
+			}
+			else
+			{
+				so->candidate_bound =
+					so->ops->distance(so->engine, so->candidate.distance -
+									  so->candidate.error * certainty);
+				so->node_nearest = INFINITY;
+			}
+			/* damaged factors: then nothing is known */
+			if (isnan(so->candidate_bound))
+				so->candidate_bound = -DBL_MAX;
+		}
+		else if (!RerankEmpty(so->reranker))
+			return;
+		else if (!so->rules.iterative ||
+				 so->tuples >= so->rules.max_tuples ||
+				 !so->ops->more(so->engine))
+			so->exhausted = true;
+	}
+}
+
+/* Fetch the rows of the candidate at hand. */
+static void
+take_candidate(KnnScan *so)
+{
+	for (int i = 0; i < so->candidate.ntids; i++)
+	{
+		double		distance;
+
+		CHECK_FOR_INTERRUPTS();
+		distance = RerankAdd(so->reranker, &so->candidate.tids[i]);
+		so->node_nearest = Min(so->node_nearest, distance);
+	}
+	so->tuples += so->candidate.ntids;
+	so->have_candidate = false;
+}
+
+bool
+KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
+{
+	KnnScan    *so = scan->opaque;
+
+	Assert(ScanDirectionIsForward(direction));
+	if (!so->started)
+		start(scan);
+	for (;;)
+	{
+		double		distance;
+
+		CHECK_FOR_INTERRUPTS();
+		next_candidate(so);
+		if (so->have_candidate &&
+			(RerankEmpty(so->reranker) ||
+			 so->candidate_bound < RerankNearest(so->reranker)))
+		{
+			take_candidate(so);
+			continue;
+		}
+		if (!RerankPop(so->reranker, &scan->xs_heaptid, &distance))
+			return false;
+		/* a later round may find nearer rows than were returned: too late */
+		if (so->rules.strict && distance < so->last_distance)
+			continue;
+		so->last_distance = distance;
+		scan->xs_recheck = false;
+		scan->xs_recheckorderby = false;
+		if (so->ops->returned)
+			so->ops->returned(so->engine, &scan->xs_heaptid);
+		return true;
+	}
+}
+
+void
+KnnEndScan(IndexScanDesc scan)
+{
+	KnnScan    *so = scan->opaque;
+
+	if (so->engine && so->ops->end)
+		so->ops->end(so->engine);
+	if (so->reranker)
+		RerankEnd(so->reranker);
+	MemoryContextDelete(so->query_context);
+	pfree(so);
+	scan->opaque = NULL;
+}
