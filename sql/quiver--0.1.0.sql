@@ -468,3 +468,48 @@ CREATE OPERATOR CLASS bit_jaccard_ops
     FOR TYPE bit USING quiver_graph AS
     OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
     FUNCTION 1 jaccard_distance(bit, bit);
+
+-- access method: quiver_ivf
+
+CREATE FUNCTION quiverivfhandler(internal) RETURNS index_am_handler
+    AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD quiver_ivf TYPE INDEX HANDLER quiverivfhandler;
+COMMENT ON ACCESS METHOD quiver_ivf IS 'posting lists of codes for nearest-neighbor search';
+
+CREATE OPERATOR CLASS vector_l2_ops
+    DEFAULT FOR TYPE vector USING quiver_ivf AS
+    OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_l2_squared_distance(vector, vector);
+
+CREATE OPERATOR CLASS vector_ip_ops
+    FOR TYPE vector USING quiver_ivf AS
+    OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_negative_inner_product(vector, vector);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+    FOR TYPE vector USING quiver_ivf AS
+    OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_negative_inner_product(vector, vector),
+    FUNCTION 2 vector_norm(vector);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+    FOR TYPE halfvec USING quiver_ivf AS
+    OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_l2_squared_distance(halfvec, halfvec);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+    FOR TYPE halfvec USING quiver_ivf AS
+    OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+    FOR TYPE halfvec USING quiver_ivf AS
+    OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec),
+    FUNCTION 2 l2_norm(halfvec);
+
+CREATE OPERATOR CLASS bit_hamming_ops
+    FOR TYPE bit USING quiver_ivf AS
+    OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+    FUNCTION 1 hamming_distance(bit, bit);

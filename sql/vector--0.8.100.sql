@@ -742,3 +742,72 @@ CREATE OPERATOR CLASS bit_jaccard_ops
     OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
     FUNCTION 1 jaccard_distance(bit, bit),
     FUNCTION 3 hnsw_bit_support(internal);
+
+-- access method: ivfflat
+--
+-- Support functions: 1 the distance to order by, 2 the norm (rows with norm 0 are left
+-- out), 3 the distance of k-means, 4 its norm, 5 the type, for other types than vector.
+
+CREATE OR REPLACE FUNCTION ivfflathandler(internal) RETURNS index_am_handler
+    AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE OR REPLACE FUNCTION ivfflat_halfvec_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C;
+CREATE OR REPLACE FUNCTION ivfflat_bit_support(internal) RETURNS internal
+    AS 'MODULE_PATHNAME' LANGUAGE C;
+
+-- since 0.5.0
+CREATE ACCESS METHOD ivfflat TYPE INDEX HANDLER ivfflathandler;
+COMMENT ON ACCESS METHOD ivfflat IS 'ivfflat index access method';
+
+CREATE OPERATOR CLASS vector_l2_ops
+    DEFAULT FOR TYPE vector USING ivfflat AS
+    OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_l2_squared_distance(vector, vector),
+    FUNCTION 3 l2_distance(vector, vector);
+
+CREATE OPERATOR CLASS vector_ip_ops
+    FOR TYPE vector USING ivfflat AS
+    OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_negative_inner_product(vector, vector),
+    FUNCTION 3 vector_spherical_distance(vector, vector),
+    FUNCTION 4 vector_norm(vector);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+    FOR TYPE vector USING ivfflat AS
+    OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+    FUNCTION 1 vector_negative_inner_product(vector, vector),
+    FUNCTION 2 vector_norm(vector),
+    FUNCTION 3 vector_spherical_distance(vector, vector),
+    FUNCTION 4 vector_norm(vector);
+
+-- since 0.7.0
+CREATE OPERATOR CLASS halfvec_l2_ops
+    FOR TYPE halfvec USING ivfflat AS
+    OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_l2_squared_distance(halfvec, halfvec),
+    FUNCTION 3 l2_distance(halfvec, halfvec),
+    FUNCTION 5 ivfflat_halfvec_support(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+    FOR TYPE halfvec USING ivfflat AS
+    OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec),
+    FUNCTION 3 halfvec_spherical_distance(halfvec, halfvec),
+    FUNCTION 4 l2_norm(halfvec),
+    FUNCTION 5 ivfflat_halfvec_support(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+    FOR TYPE halfvec USING ivfflat AS
+    OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+    FUNCTION 1 halfvec_negative_inner_product(halfvec, halfvec),
+    FUNCTION 2 l2_norm(halfvec),
+    FUNCTION 3 halfvec_spherical_distance(halfvec, halfvec),
+    FUNCTION 4 l2_norm(halfvec),
+    FUNCTION 5 ivfflat_halfvec_support(internal);
+
+CREATE OPERATOR CLASS bit_hamming_ops
+    FOR TYPE bit USING ivfflat AS
+    OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+    FUNCTION 1 hamming_distance(bit, bit),
+    FUNCTION 3 hamming_distance(bit, bit),
+    FUNCTION 5 ivfflat_bit_support(internal);

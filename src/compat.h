@@ -49,11 +49,15 @@
 typedef RelFileLocator QvRelLocator;
 #define QvRelationLocator(rel) ((rel)->rd_locator)
 #define QvRelLocatorEquals(a, b) RelFileLocatorEquals(a, b)
+#define QvRelationNumber(rel) ((rel)->rd_locator.relNumber)
+#define QvBufferTagRelNumber(tag) BufTagGetRelNumber(&(tag))
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode QvRelLocator;
 #define QvRelationLocator(rel) ((rel)->rd_node)
 #define QvRelLocatorEquals(a, b) RelFileNodeEquals(a, b)
+#define QvRelationNumber(rel) ((rel)->rd_node.relNode)
+#define QvBufferTagRelNumber(tag) ((tag).rnode.relNode)
 #endif
 
 /* vacuum_delay_point() says since 18 whether ANALYZE calls it. */

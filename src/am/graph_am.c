@@ -6,15 +6,10 @@
 
 #include "access/amapi.h"
 #include "am/graph_am.h"
+#include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
-#include "compat.h"
 #include "miscadmin.h"
-#include "optimizer/cost.h"
-#include "optimizer/optimizer.h"
-#include "utils/float.h"
-#include "utils/selfuncs.h"
-#include "utils/spccache.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -68,12 +63,6 @@ graphbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return GraphBulkDelete(info, stats, callback, callback_state, &opclass);
 }
 
-static bool
-graphvalidate(Oid opclass)
-{
-	return true;
-}
-
 /* ---- cost ---- */
 
 void
@@ -81,50 +70,21 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					const ScanSettings *settings, Cost *startup, Cost *total,
 					Selectivity *selectivity, double *correlation, double *pages)
 {
-	GenericCosts costs = {0};
+	KnnCost		cost = {0};
 	GraphCost	graph;
 	Relation	index;
-	double		random_page_cost,
-				seq_page_cost,
-				page_cost;
 
-	/* without ORDER BY the index cannot be used; without pages neither */
-	if (path->indexorderbys == NIL || path->indexinfo->hypothetical)
+	if (KnnCanScan(path))
 	{
-		*startup = *total = get_float8_infinity();
-		*selectivity = 0;
-		*correlation = 0;
-		*pages = 0;
-#if defined(QV_AM_HAS_CONSISTENT_FLAGS)
-		path->path.disabled_nodes = 2;
-#endif
-		return;
+		index = index_open(path->indexinfo->indexoid, NoLock);
+		GraphEstimateCost(index, settings->ef_search, &graph);
+		index_close(index, NoLock);
+		cost.pages = graph.pages;
+		cost.tuples = graph.tuples;
+		cost.evaluations = graph.evaluations;
 	}
-	index = index_open(path->indexinfo->indexoid, NoLock);
-	GraphEstimateCost(index, settings->ef_search, &graph);
-	index_close(index, NoLock);
-	genericcostestimate(root, path, loop_count, &costs);
-	get_tablespace_page_costs(path->indexinfo->reltablespace,
-							  &random_page_cost, &seq_page_cost);
-
-	/*
-	 * Searches share the entry table and many nodes, so most pages are in
-	 * memory: halfway to what a sequential read costs.
-	 */
-	page_cost = (random_page_cost > seq_page_cost) ?
-		seq_page_cost : random_page_cost;
-	*startup = graph.pages * page_cost * 0.5 +
-		graph.evaluations * cpu_operator_cost * 0.1;
-
-	/*
-	 * The rows after the first come out of what the search found, and then
-	 * from further searches: in proportion, up to the whole index.
-	 */
-	*total = *startup * Max(1, costs.numIndexTuples / Max(1, graph.tuples)) +
-		costs.numIndexTuples * (cpu_index_tuple_cost + cpu_operator_cost);
-	*selectivity = costs.indexSelectivity;
-	*correlation = 0;
-	*pages = costs.numIndexPages;
+	KnnCostEstimate(root, path, loop_count, &cost, startup, total, selectivity,
+					correlation, pages);
 }
 
 /* ---- scan ---- */
@@ -197,50 +157,17 @@ IndexAmRoutine *
 GraphAmRoutine(ambeginscan_function beginscan,
 			   amcostestimate_function costestimate)
 {
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
-
-	am->amstrategies = 0;
-	am->amsupport = 3;
-	am->amoptsprocnum = 0;
-	am->amcanorder = false;
-	am->amcanorderbyop = true;
-	am->amcanbackward = false;
-	am->amcanunique = false;
-	am->amcanmulticol = false;
-	am->amoptionalkey = true;
-	am->amsearcharray = false;
-	am->amsearchnulls = false;
-	am->amstorage = false;
-	am->amclusterable = false;
-	am->ampredlocks = false;
-	am->amcanparallel = false;
-	am->amcaninclude = false;
-	am->amusemaintenanceworkmem = false;	/* of VACUUM, not of builds */
-	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
-	am->amkeytype = InvalidOid;
+	IndexAmRoutine *am = KnnAmRoutine(3);
 
 	am->ambuild = graphbuild;
 	am->ambuildempty = graphbuildempty;
 	am->aminsert = graphinsert;
 	am->ambulkdelete = graphbulkdelete;
 	am->amvacuumcleanup = GraphVacuumCleanup;
-	am->amcanreturn = NULL;
 	am->amcostestimate = costestimate;
 	am->amoptions = GraphAmOptions;
-	am->amproperty = NULL;
 	am->ambuildphasename = GraphBuildPhaseName;
-	am->amvalidate = graphvalidate;
-	am->amadjustmembers = NULL;
 	am->ambeginscan = beginscan;
-	am->amrescan = KnnRescan;
-	am->amgettuple = KnnGetTuple;
-	am->amgetbitmap = NULL;
-	am->amendscan = KnnEndScan;
-	am->ammarkpos = NULL;
-	am->amrestrpos = NULL;
-	am->amestimateparallelscan = NULL;
-	am->aminitparallelscan = NULL;
-	am->amparallelrescan = NULL;
 	return am;
 }
 

@@ -8,6 +8,7 @@
 
 #include "access/reloptions.h"
 #include "am/beside.h"
+#include "am/ivf_options.h"
 #include "am/options.h"
 #include "compat.h"
 #include "graph/format.h"
@@ -98,9 +99,8 @@ HnswDefineSettings(void)
 	hnsw_settings_defined = true;
 }
 
-/* The value of a setting whose variable is not ours. */
-static int
-foreign_int(const char *name, int initial, int min, int max)
+int
+QvForeignInt(const char *name, int initial, int min, int max)
 {
 	const char *text = GetConfigOption(name, true, false);
 	int			value;
@@ -118,8 +118,8 @@ HnswSettings(void)
 	if (hnsw_settings_defined)
 		return &hnsw_settings;
 
-	hnsw_settings.ef_search = foreign_int("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
-	hnsw_settings.max_scan_tuples = foreign_int("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
+	hnsw_settings.ef_search = QvForeignInt("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
+	hnsw_settings.max_scan_tuples = QvForeignInt("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
 	hnsw_settings.iterative_scan = ITERATIVE_SCAN_OFF;
 	if ((text = GetConfigOption("hnsw.iterative_scan", true, false)) != NULL)
 	{
@@ -152,6 +152,7 @@ QvDefineOptions(void)
 							   &simd_level, "auto",
 							   PGC_USERSET, 0,
 							   check_simd_level, assign_simd_level, NULL);
+	QvDefineIvfOptions();
 	MarkGUCPrefixReserved("quiver");
 
 	graph_relopt_kind = add_reloption_kind();

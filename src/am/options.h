@@ -35,6 +35,9 @@ extern const ScanSettings *QuiverSettings(void);
 /* Define the settings and options; once, at load. */
 extern void QvDefineOptions(void);
 
+/* The value of a setting whose variable a stock pgvector has defined. */
+extern int	QvForeignInt(const char *name, int initial, int min, int max);
+
 /*
  * Define hnsw.*, if that is left to do and possible; the handler of our hnsw
  * calls it, see "Beside pgvector" in README.

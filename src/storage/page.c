@@ -58,6 +58,10 @@ QvPageCheck(Relation index, BlockNumber block, Page page, QvPageKind kind)
 		[QV_PAGE_ROUTES] = "entry table",
 		[QV_PAGE_NODES] = "node",
 		[QV_PAGE_VALUES] = "value",
+		[QV_PAGE_LISTS] = "list directory",
+		[QV_PAGE_CODES] = "posting list",
+		[QV_PAGE_RECORDS] = "record",
+		[QV_PAGE_FREE] = "free",
 	};
 
 	if (likely(QvPageIs(page, kind)))

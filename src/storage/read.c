@@ -6,6 +6,7 @@
 
 #include "compat.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/read.h"
 #include "utils/memutils.h"
 
@@ -107,6 +108,30 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
 	buf = QvReadBuffer(index, block, NULL);
 	remember(hints, block, buf);
 	return buf;
+}
+
+Buffer
+QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block, int lockmode)
+{
+	Buffer		buf = read_buffer(index, hints, block);
+
+	LockBuffer(buf, lockmode);
+	return buf;
+}
+
+bool
+QvPrefetchBlock(Relation index, const QvBufferHints *hints, BlockNumber block)
+{
+	/* a look at the buffer's tag without its lock: it may be wrong, at no harm */
+	if (block < hints->size && hints->buffers[block] > 0)
+	{
+		BufferDesc *desc = GetBufferDescriptor(hints->buffers[block] - 1);
+
+		if (desc->tag.blockNum == block &&
+			QvBufferTagRelNumber(desc->tag) == QvRelationNumber(index))
+			return false;
+	}
+	return PrefetchBuffer(index, MAIN_FORKNUM, block).initiated_io;
 }
 
 Buffer

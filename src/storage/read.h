@@ -36,6 +36,17 @@ extern Buffer QvReadBuffer(Relation index, BlockNumber block,
 extern Buffer QvReadPage(Relation index, QvBufferHints *hints,
 						 BlockNumber block, QvPageKind kind, int lockmode);
 
+/* The same without a look at what kind of page it is. */
+extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
+							BlockNumber block, int lockmode);
+
+/*
+ * Have a block read into shared buffers in the background, unless it is likely
+ * to be there.  Returns whether that was asked for.
+ */
+extern bool QvPrefetchBlock(Relation index, const QvBufferHints *hints,
+							BlockNumber block);
+
 /* Ask the CPU for a page that will be read soon, when its buffer is known. */
 static inline void
 QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,

@@ -324,12 +324,35 @@ BitIsZero(const void *value)
 	return true;
 }
 
+static void
+BitToFloat(const void *value, float *out)
+{
+	VarBit	   *bits = (VarBit *) value;
+
+	for (int i = 0; i < VARBITLEN(bits); i++)
+		out[i] = (VARBITS(bits)[i / BITS_PER_BYTE] >> (BITS_PER_BYTE - 1 - i % BITS_PER_BYTE)) & 1;
+}
+
+static void *
+BitFromFloat(const float *x, int dims)
+{
+	VarBit	   *bits = palloc0(VARBITTOTALLEN(dims));
+
+	SET_VARSIZE(bits, VARBITTOTALLEN(dims));
+	VARBITLEN(bits) = dims;
+	for (int i = 0; i < dims; i++)
+		if (x[i] > 0.5f)
+			VARBITS(bits)[i / BITS_PER_BYTE] |= 1 << (BITS_PER_BYTE - 1 - i % BITS_PER_BYTE);
+	return bits;
+}
+
 const VectorTypeOps qv_bit_ops = {
 	.name = "bit",
 	.max_dims = BIT_MAX_INDEX_DIM,
 	.dense_float = false,
 	.dims = BitDims,
-	.to_float = NULL,
+	.to_float = BitToFloat,
+	.from_float = BitFromFloat,
 	.distance = BitDistance,
 	.value_size = ValueSize,
 	.fixed_size = BitFixedSize,

@@ -33,8 +33,17 @@ typedef struct VectorTypeOps
 	/* Dimensions of a detoasted value. */
 	int			(*dims) (const void *value);
 
-	/* Write dims(value) float32 coordinates.  NULL unless dense_float. */
+	/*
+	 * Write dims(value) float32 coordinates (bit: 0 and 1).  NULL where most
+	 * would be zero: sparsevec.
+	 */
 	void		(*to_float) (const void *value, float *out);
+
+	/*
+	 * The value nearest to coordinates, palloc'd.  NULL unless to_float is there
+	 * and dense_float is not: for centroids of types that are not quantised.
+	 */
+	void	   *(*from_float) (const float *x, int dims);
 
 	/*
 	 * Exact distance of two detoasted values of equal dimensions in the

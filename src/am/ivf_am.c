@@ -1,0 +1,189 @@
+/*
+ * ivf_am.c
+ *		The index access method over posting lists; see ivf_am.h.
+ */
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "am/ivf_am.h"
+#include "am/knn_am.h"
+#include "am/knn_scan.h"
+#include "am/opclass.h"
+#include "compat.h"
+#include "miscadmin.h"
+
+/* ---- build, insert, vacuum ---- */
+
+IndexBuildResult *
+IvfAmBuild(Relation heap, Relation index, IndexInfo *info, const IvfAm *am)
+{
+	QvOpclassInfo opclass;
+	IvfOptions	options;
+
+	QvGetOpclass(index, &opclass);
+	am->get_options(index, &options);
+	return IvfBuild(heap, index, info, &opclass, &options);
+}
+
+void
+IvfAmBuildEmpty(Relation index, const IvfAm *am)
+{
+	QvOpclassInfo opclass;
+	IvfOptions	options;
+
+	QvGetOpclass(index, &opclass);
+	am->get_options(index, &options);
+	IvfBuildEmpty(index, &opclass, &options);
+}
+
+static bool
+ivfinsert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+		  Relation heap, IndexUniqueCheck unique, bool unchanged,
+		  IndexInfo *info)
+{
+	QvOpclassInfo opclass;
+	void	   *value;
+
+	if (isnull[0])
+		return false;
+	QvGetOpclass(index, &opclass);
+	value = PG_DETOAST_DATUM(values[0]);
+	IvfInsert(index, &opclass, value, tid);
+	if (value != DatumGetPointer(values[0]))
+		pfree(value);
+	return false;
+}
+
+static IndexBulkDeleteResult *
+ivfbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			  IndexBulkDeleteCallback callback, void *callback_state)
+{
+	QvOpclassInfo opclass;
+
+	QvGetOpclass(info->index, &opclass);
+	return IvfBulkDelete(info, stats, callback, callback_state, &opclass);
+}
+
+/* ---- cost ---- */
+
+void
+IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
+				  const IvfAm *am, Cost *startup, Cost *total,
+				  Selectivity *selectivity, double *correlation, double *pages)
+{
+	const IvfScanSettings *settings = am->settings();
+	KnnCost		cost = {0};
+	IvfCost		ivf;
+	Relation	index;
+
+	if (KnnCanScan(path))
+	{
+		index = index_open(path->indexinfo->indexoid, NoLock);
+		IvfEstimateCost(index, settings->probes, settings->recall, &ivf);
+		index_close(index, NoLock);
+		cost.pages = ivf.pages;
+		cost.tuples = ivf.tuples;
+		cost.evaluations = ivf.evaluations;
+	}
+	KnnCostEstimate(root, path, loop_count, &cost, startup, total, selectivity,
+					correlation, pages);
+}
+
+/* ---- scan ---- */
+
+static void *
+begin_scan(Relation index, const QvOpclassInfo *opclass)
+{
+	return IvfScanBegin(index, opclass);
+}
+
+static void
+start_scan(void *scan, const void *query, const void *access_method, KnnScanRules *rules)
+{
+	const IvfScanSettings *settings = ((const IvfAm *) access_method)->settings();
+	IvfScanParams params;
+
+	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
+	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
+	/* lists limit an iterative scan, not rows */
+	rules->max_tuples = PG_INT64_MAX;
+	params.probes = settings->probes;
+	params.recall = settings->recall;
+	params.widen = settings->widen;
+	params.max_probes = rules->iterative ? settings->max_probes : 0;
+	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+	IvfScanStart(scan, query, &params);
+}
+
+static bool
+next_candidate(void *scan, QvRowCandidate *candidate)
+{
+	return IvfScanNext(scan, candidate);
+}
+
+static bool
+search_on(void *scan)
+{
+	return IvfScanMore(scan);
+}
+
+static double
+candidate_distance(const void *scan, double distance)
+{
+	return IvfScanDistance(scan, distance);
+}
+
+static int
+scan_dims(const void *scan)
+{
+	return IvfScanDims(scan);
+}
+
+static void
+end_scan(void *scan)
+{
+	IvfScanEnd(scan);
+}
+
+static const KnnScanOps ivf_scan_ops = {
+	.what = "an index of posting lists",
+	.begin = begin_scan,
+	.start = start_scan,
+	.next = next_candidate,
+	.more = search_on,
+	.distance = candidate_distance,
+	.dims = scan_dims,
+	.end = end_scan
+};
+
+IndexScanDesc
+IvfAmBeginScan(Relation index, int nkeys, int norderbys, const IvfAm *am)
+{
+	return KnnBeginScan(index, nkeys, norderbys, &ivf_scan_ops, am);
+}
+
+/* ---- */
+
+IndexAmRoutine *
+IvfAmRoutine(const IvfAm *ivf, int support)
+{
+	IndexAmRoutine *am = KnnAmRoutine(support);
+
+	am->ambuild = ivf->build;
+	am->ambuildempty = ivf->buildempty;
+	am->aminsert = ivfinsert;
+	am->ambulkdelete = ivfbulkdelete;
+	am->amvacuumcleanup = IvfVacuumCleanup;
+	am->amcostestimate = ivf->costestimate;
+	am->amoptions = ivf->options;
+	am->ambuildphasename = IvfBuildPhaseName;
+	am->ambeginscan = ivf->beginscan;
+	return am;
+}
+
+bool
+IsIvfIndex(Relation index)
+{
+	return (index->rd_rel->relkind == RELKIND_INDEX) &&
+		index->rd_indam->aminsert == ivfinsert;
+}

@@ -1,0 +1,187 @@
+/*
+ * ivf_options.c
+ *		Settings and index options of the access methods on posting lists; names
+ *		and ranges of ivfflat are pgvector's.
+ */
+#include "postgres.h"
+
+#include "access/reloptions.h"
+#include "am/beside.h"
+#include "am/ivf_options.h"
+#include "compat.h"
+#include "ivf/format.h"
+#include "utils/guc.h"
+
+static IvfScanSettings ivfflat_settings;
+static IvfScanSettings quiver_ivf_settings;
+
+/* ivfflat.* are ours in this process; else a stock pgvector has defined them. */
+static bool ivfflat_settings_defined;
+
+static relopt_kind ivfflat_relopt_kind;
+static relopt_kind quiver_ivf_relopt_kind;
+
+typedef struct IvfflatRelOptions
+{
+	int32		vl_len_;		/* varlena header: do not touch directly */
+	int			lists;
+} IvfflatRelOptions;
+
+typedef struct QuiverIvfRelOptions
+{
+	int32		vl_len_;		/* varlena header: do not touch directly */
+	int			lists;
+	int			bits;
+	int			centroids;		/* offset of the string */
+} QuiverIvfRelOptions;
+
+static const struct config_enum_entry ivfflat_iterative_scan_options[] = {
+	{"off", ITERATIVE_SCAN_OFF, false},
+	{"relaxed_order", ITERATIVE_SCAN_RELAXED, false},
+	{NULL, 0, false}
+};
+
+void
+IvfflatDefineSettings(void)
+{
+	if (ivfflat_settings_defined || !QvMayDefine("ivfflat.probes"))
+		return;
+	DefineCustomIntVariable("ivfflat.probes",
+							"Number of lists that a search reads.",
+							"More find more of the true nearest neighbors, and take longer.",
+							&ivfflat_settings.probes, 1, 1, IVFFLAT_MAX_LISTS,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("ivfflat.iterative_scan",
+							 "Whether a search goes on until enough rows pass the query's conditions.",
+							 "relaxed_order may return later rows out of order.",
+							 &ivfflat_settings.iterative_scan, ITERATIVE_SCAN_OFF,
+							 ivfflat_iterative_scan_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("ivfflat.max_probes",
+							"Lists after which an iterative search stops.",
+							NULL,
+							&ivfflat_settings.max_probes, IVFFLAT_MAX_LISTS, 1, IVFFLAT_MAX_LISTS,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("ivfflat");
+	ivfflat_settings_defined = true;
+}
+
+const IvfScanSettings *
+IvfflatSettings(void)
+{
+	ivfflat_settings.scan_mem_multiplier = 1;
+	ivfflat_settings.widen = false;
+	if (!ivfflat_settings_defined)
+	{
+		const char *text = GetConfigOption("ivfflat.iterative_scan", true, false);
+
+		ivfflat_settings.probes = QvForeignInt("ivfflat.probes", 1, 1, IVFFLAT_MAX_LISTS);
+		ivfflat_settings.max_probes = QvForeignInt("ivfflat.max_probes", IVFFLAT_MAX_LISTS, 1,
+												   IVFFLAT_MAX_LISTS);
+		ivfflat_settings.iterative_scan = text && pg_strcasecmp(text, "relaxed_order") == 0 ?
+			ITERATIVE_SCAN_RELAXED : ITERATIVE_SCAN_OFF;
+	}
+	return &ivfflat_settings;
+}
+
+const IvfScanSettings *
+QuiverIvfSettings(void)
+{
+	const ScanSettings *shared = QuiverSettings();
+
+	quiver_ivf_settings.iterative_scan = shared->iterative_scan;
+	quiver_ivf_settings.scan_mem_multiplier = shared->scan_mem_multiplier;
+	quiver_ivf_settings.max_probes = 0;
+	quiver_ivf_settings.widen = shared->iterative_scan != ITERATIVE_SCAN_OFF;
+	return &quiver_ivf_settings;
+}
+
+void
+QvDefineIvfOptions(void)
+{
+	if (QvMayDefineAtLoad("ivfflat"))
+		IvfflatDefineSettings();
+	DefineCustomIntVariable("quiver.probes",
+							"Number of lists that a search of a quiver_ivf index reads first.",
+							"0 takes as many as quiver.recall asks for.",
+							&quiver_ivf_settings.probes, 0, 0, IVF_MAX_LISTS,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("quiver.recall",
+							 "Share of the true nearest neighbors that a search of a quiver_ivf index is to find.",
+							 "Lists are read accordingly, as measured when the index was built.",
+							 &quiver_ivf_settings.recall, 0.95, 0.5, 1,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	ivfflat_relopt_kind = add_reloption_kind();
+	add_int_reloption(ivfflat_relopt_kind, "lists", "Number of inverted lists",
+					  IVFFLAT_DEFAULT_LISTS, IVFFLAT_MIN_LISTS, IVFFLAT_MAX_LISTS,
+					  AccessExclusiveLock);
+	quiver_ivf_relopt_kind = add_reloption_kind();
+	add_int_reloption(quiver_ivf_relopt_kind, "lists",
+					  "Number of posting lists; 0 goes by the number of rows",
+					  0, 0, IVF_MAX_LISTS, AccessExclusiveLock);
+	add_int_reloption(quiver_ivf_relopt_kind, "bits",
+					  "Bits of a code for each coordinate: 8, 4 or 2",
+					  8, 2, 8, AccessExclusiveLock);
+	add_string_reloption(quiver_ivf_relopt_kind, "centroids",
+						 "Table that the centroids of the lists are read from",
+						 NULL, NULL, AccessExclusiveLock);
+}
+
+bytea *
+IvfflatAmOptions(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt tab[] = {
+		{"lists", RELOPT_TYPE_INT, offsetof(IvfflatRelOptions, lists)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, ivfflat_relopt_kind,
+									  sizeof(IvfflatRelOptions), tab, lengthof(tab));
+}
+
+void
+IvfflatGetOptions(Relation index, IvfOptions *options)
+{
+	IvfflatRelOptions *set = (IvfflatRelOptions *) index->rd_options;
+
+	memset(options, 0, sizeof(*options));
+	options->access_method = "ivfflat";
+	options->lists = set ? set->lists : IVFFLAT_DEFAULT_LISTS;
+	options->notice_little_data = true;
+}
+
+bytea *
+QuiverIvfAmOptions(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt tab[] = {
+		{"lists", RELOPT_TYPE_INT, offsetof(QuiverIvfRelOptions, lists)},
+		{"bits", RELOPT_TYPE_INT, offsetof(QuiverIvfRelOptions, bits)},
+		{"centroids", RELOPT_TYPE_STRING, offsetof(QuiverIvfRelOptions, centroids)},
+	};
+	QuiverIvfRelOptions *set = (QuiverIvfRelOptions *)
+		build_reloptions(reloptions, validate, quiver_ivf_relopt_kind,
+						 sizeof(QuiverIvfRelOptions), tab, lengthof(tab));
+
+	if (validate && set && set->bits != 8 && set->bits != 4 && set->bits != 2)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("value %d out of bounds for option \"bits\"", set->bits),
+				 errdetail("Valid values are 8, 4 and 2.")));
+	return (bytea *) set;
+}
+
+void
+QuiverIvfGetOptions(Relation index, IvfOptions *options)
+{
+	QuiverIvfRelOptions *set = (QuiverIvfRelOptions *) index->rd_options;
+
+	memset(options, 0, sizeof(*options));
+	options->access_method = "quiver_ivf";
+	if (set)
+	{
+		options->lists = set->lists;
+		options->bits = set->bits;
+		if (set->centroids != 0)
+			options->centroids = (const char *) set + set->centroids;
+	}
+}

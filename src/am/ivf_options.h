@@ -1,0 +1,47 @@
+/*
+ * ivf_options.h
+ *		Settings and index options of the access methods on posting lists.
+ */
+#ifndef QV_AM_IVF_OPTIONS_H
+#define QV_AM_IVF_OPTIONS_H
+
+#include "postgres.h"
+
+#include "am/options.h"
+#include "ivf/ivf.h"
+
+/* Options of ivfflat, with pgvector's ranges and defaults. */
+#define IVFFLAT_MIN_LISTS 1
+#define IVFFLAT_DEFAULT_LISTS 100
+#define IVFFLAT_MAX_LISTS 32768
+
+/* What one access method's settings say about a scan. */
+typedef struct IvfScanSettings
+{
+	int			probes;			/* 0: by recall */
+	double		recall;
+	int			iterative_scan; /* IterativeScan */
+	int			max_probes;		/* 0: all lists */
+	double		scan_mem_multiplier;
+	bool		widen;			/* read more lists as more rows are taken */
+} IvfScanSettings;
+
+/*
+ * The settings ivfflat.* and quiver.*.  What is pointed to stays up to date
+ * from call to call, and is as of this call.
+ */
+extern const IvfScanSettings *IvfflatSettings(void);
+extern const IvfScanSettings *QuiverIvfSettings(void);
+
+/* Define the settings and options; once, at load. */
+extern void QvDefineIvfOptions(void);
+
+/* Define ivfflat.*, if that is left to do and possible: see HnswDefineSettings. */
+extern void IvfflatDefineSettings(void);
+
+extern bytea *IvfflatAmOptions(Datum reloptions, bool validate);
+extern void IvfflatGetOptions(Relation index, IvfOptions *options);
+extern bytea *QuiverIvfAmOptions(Datum reloptions, bool validate);
+extern void QuiverIvfGetOptions(Relation index, IvfOptions *options);
+
+#endif							/* QV_AM_IVF_OPTIONS_H */

@@ -1,0 +1,59 @@
+/*
+ * quiver_ivf.c
+ *		Quiver's own access method on posting lists: settings quiver.*.
+ */
+#include "postgres.h"
+
+#include "am/ivf_am.h"
+#include "fmgr.h"
+
+static IndexBuildResult *quiverivfbuild(Relation heap, Relation index, IndexInfo *info);
+static void quiverivfbuildempty(Relation index);
+static IndexScanDesc quiverivfbeginscan(Relation index, int nkeys, int norderbys);
+static void quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
+	Cost *startup, Cost *total, Selectivity *selectivity,
+	double *correlation, double *pages);
+
+static const IvfAm quiver_ivf_am = {
+	.get_options = QuiverIvfGetOptions,
+	.settings = QuiverIvfSettings,
+	.build = quiverivfbuild,
+	.buildempty = quiverivfbuildempty,
+	.options = QuiverIvfAmOptions,
+	.beginscan = quiverivfbeginscan,
+	.costestimate = quiverivfcostestimate
+};
+
+static IndexBuildResult *
+quiverivfbuild(Relation heap, Relation index, IndexInfo *info)
+{
+	return IvfAmBuild(heap, index, info, &quiver_ivf_am);
+}
+
+static void
+quiverivfbuildempty(Relation index)
+{
+	IvfAmBuildEmpty(index, &quiver_ivf_am);
+}
+
+static IndexScanDesc
+quiverivfbeginscan(Relation index, int nkeys, int norderbys)
+{
+	return IvfAmBeginScan(index, nkeys, norderbys, &quiver_ivf_am);
+}
+
+static void
+quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
+	Cost *startup, Cost *total, Selectivity *selectivity,
+	double *correlation, double *pages)
+{
+	IvfAmCostEstimate(root, path, loop_count, &quiver_ivf_am, startup, total,
+					  selectivity, correlation, pages);
+}
+
+PG_FUNCTION_INFO_V1(quiverivfhandler);
+Datum
+quiverivfhandler(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_POINTER(IvfAmRoutine(&quiver_ivf_am, 3));
+}

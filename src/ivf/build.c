@@ -1,0 +1,361 @@
+/*
+ * build.c
+ *		Building an index of posting lists; see build.h.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "ivf/build.h"
+#include "ivf/calibrate.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/backend_progress.h"
+#include "utils/memutils.h"
+
+/* A row as it is sorted, followed by its code and its one-bit code, or value. */
+typedef struct IvfSorted
+{
+	int32		vl_len_;		/* varlena header: do not touch directly */
+	float		a;
+	float		b;
+	float		scale;
+	float		add;
+	float		error;
+	ItemPointerData tid;
+	uint16		unused;
+	uint8		data[FLEXIBLE_ARRAY_MEMBER];
+} IvfSorted;
+
+char *
+IvfBuildPhaseName(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case IVF_PHASE_SAMPLE:
+			return "sampling table";
+		case IVF_PHASE_CLUSTER:
+			return "performing k-means";
+		case IVF_PHASE_ASSIGN:
+			return "assigning tuples";
+		case IVF_PHASE_WRITE:
+			return "loading tuples";
+		case IVF_PHASE_MEASURE:
+			return "measuring probes";
+		default:
+			return NULL;
+	}
+}
+
+/* The dimensions of the indexed column, which must have some. */
+static int
+column_dims(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options)
+{
+	int			dims = TupleDescAttr(index->rd_att, 0)->atttypmod;
+
+	if (dims < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("column does not have dimensions")));
+	if (dims > opclass->type->max_dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("column cannot have more than %d dimensions for %s index",
+						opclass->type->max_dims, options->access_method)));
+	return dims;
+}
+
+void
+IvfCheckDims(const IvfMetaData *meta, const QvOpclassInfo *opclass, const void *value)
+{
+	int			dims = opclass->type->dims(value);
+
+	if (dims != meta->dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("expected %u dimensions, not %d", meta->dims, dims)));
+}
+
+bool
+IvfIsIndexed(const QvOpclassInfo *opclass, const void *value)
+{
+	return opclass->metric != QV_METRIC_COSINE || !opclass->type->is_zero(value);
+}
+
+/* ---- rows ---- */
+
+/* Never so short that a tuple would keep it with a one-byte header, unaligned. */
+#define SortedSize(layout) \
+	Max(160, offsetof(IvfSorted, data) + \
+		((layout)->form == IVF_PLAIN ? (layout)->value_size : \
+		 (layout)->code_bytes + (layout)->scan_bits / 8))
+
+Tuplesortstate *
+IvfBeginSort(int memory, SortCoordinate coordinate)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
+	AttrNumber	keys[] = {1};
+	Oid			operators[] = {Int4LessOperator};
+	Oid			collations[] = {InvalidOid};
+	bool		nulls_first[] = {false};
+
+	TupleDescInitEntry(desc, 1, "list", INT4OID, -1, 0);
+	TupleDescInitEntry(desc, 2, "row", BYTEAOID, -1, 0);
+	return tuplesort_begin_heap(desc, 1, keys, operators, collations, nulls_first,
+								memory, coordinate, TUPLESORT_NONE);
+}
+
+static TupleTableSlot *
+make_slot(void)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
+
+	TupleDescInitEntry(desc, 1, "list", INT4OID, -1, 0);
+	TupleDescInitEntry(desc, 2, "row", BYTEAOID, -1, 0);
+	return MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+}
+
+void
+IvfLoadInit(IvfLoad *load, IvfHandle *handle, Tuplesortstate *sort)
+{
+	const IvfLayout *layout = &handle->layout;
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
+
+	TupleDescInitEntry(desc, 1, "list", INT4OID, -1, 0);
+	TupleDescInitEntry(desc, 2, "row", BYTEAOID, -1, 0);
+	memset(load, 0, sizeof(*load));
+	load->handle = handle;
+	load->sort = sort;
+	load->slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	load->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",
+											  ALLOCSET_DEFAULT_SIZES);
+	load->value = palloc(Max(1, layout->pdim) * sizeof(float));
+	load->rotated = palloc(Max(1, layout->pdim) * sizeof(float));
+	load->scratch = palloc(Max(1, layout->pdim) * 3 * sizeof(float));
+	load->sorted = palloc0(SortedSize(layout));
+	SET_VARSIZE(load->sorted, SortedSize(layout));
+}
+
+static uint32
+code_row(IvfLoad *load, const void *value)
+{
+	IvfHandle  *handle = load->handle;
+	const IvfLayout *layout = &handle->layout;
+	IvfSorted  *sorted = load->sorted;
+	IvfQuery	query;
+	IvfRow		row;
+	uint32		list;
+
+	if (layout->form == IVF_PLAIN)
+	{
+		memcpy(sorted->data, value, layout->value_size);
+		query.value = sorted->data;
+		return IvfHome(handle, &query);
+	}
+	handle->opclass.type->to_float(value, load->value);
+	IvfRotate(handle, load->value, load->rotated);
+	IvfQueryInit(handle, &query, load->rotated, false);
+	list = IvfHome(handle, &query);
+	IvfEncode(handle, list, query.q.x, sorted->data, sorted->data + layout->code_bytes,
+			  load->scratch, &row);
+	sorted->a = row.a;
+	sorted->b = row.b;
+	sorted->scale = row.scale;
+	sorted->add = row.add;
+	sorted->error = row.error;
+	return list;
+}
+
+void
+IvfLoadRow(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		   bool alive, void *state)
+{
+	IvfLoad    *load = state;
+	IvfHandle  *handle = load->handle;
+	MemoryContext old;
+	void	   *value;
+
+	if (isnull[0])
+		return;
+	old = MemoryContextSwitchTo(load->row_context);
+	value = PG_DETOAST_DATUM(values[0]);
+	IvfCheckDims(&handle->meta, &handle->opclass, value);
+	if (IvfIsIndexed(&handle->opclass, value))
+	{
+		uint32		list = code_row(load, value);
+
+		load->sorted->tid = *tid;
+		ExecClearTuple(load->slot);
+		load->slot->tts_values[0] = Int32GetDatum((int32) list);
+		load->slot->tts_isnull[0] = false;
+		load->slot->tts_values[1] = PointerGetDatum(load->sorted);
+		load->slot->tts_isnull[1] = false;
+		ExecStoreVirtualTuple(load->slot);
+		MemoryContextSwitchTo(old);
+		tuplesort_puttupleslot(load->sort, load->slot);
+		load->rows++;
+		if (load->rows - 1000 * (int64) (load->rows / 1000) == 0)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, load->rows);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(load->row_context);
+}
+
+/* ---- lists ---- */
+
+/* Put where a list is into the directory, during the build. */
+static void
+set_entry(IvfHandle *handle, uint32 list, BlockNumber head, BlockNumber tail, uint32 rows)
+{
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_EXCLUSIVE, &entry);
+
+	entry->head = head;
+	entry->tail = tail;
+	entry->rows = rows;
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+static void
+write_lists(IvfHandle *handle, Tuplesortstate *sort)
+{
+	const IvfLayout *layout = &handle->layout;
+	IvfWriter  *writer = IvfWriterBegin(handle, true);
+	TupleTableSlot *slot = make_slot();
+	uint32		list = IVF_NO_LIST;
+	int64		done = 0;
+
+	for (;;)
+	{
+		bool		more = tuplesort_gettupleslot(sort, true, false, slot, NULL);
+		uint32		next = IVF_NO_LIST;
+		bool		isnull;
+
+		if (more)
+			next = (uint32) DatumGetInt32(slot_getattr(slot, 1, &isnull));
+		if (next != list)
+		{
+			if (list != IVF_NO_LIST)
+			{
+				BlockNumber head,
+							tail;
+				uint32		rows;
+
+				IvfWriterFinish(writer, &head, &tail, &rows);
+				set_entry(handle, list, head, tail, rows);
+			}
+			if (more)
+				IvfWriterStart(writer, next, 1);
+			list = next;
+		}
+		if (!more)
+			break;
+		{
+			/* no copy, no alignment is needed but that of a varlena */
+			IvfSorted  *sorted = (IvfSorted *) DatumGetPointer(slot_getattr(slot, 2, &isnull));
+			IvfRow		row;
+
+			row.tid = sorted->tid;
+			row.a = sorted->a;
+			row.b = sorted->b;
+			row.scale = sorted->scale;
+			row.add = sorted->add;
+			row.error = sorted->error;
+			row.code = sorted->data;
+			row.scan = sorted->data + layout->code_bytes;
+			IvfWriterAdd(writer, &row);
+		}
+		if (++done % 1000 == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+		}
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	IvfWriterEnd(writer);
+}
+
+static void
+finish_meta(IvfHandle *handle, double rows)
+{
+	Buffer		buf = QvReadPage(handle->index, handle->hints, IVF_META_BLOCK, QV_PAGE_META,
+								 BUFFER_LOCK_EXCLUSIVE);
+	IvfMetaData *meta = IvfPageMeta(handle->index, BufferGetPage(buf));
+
+	meta->tuples = rows;
+	meta->version_lists++;
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+IndexBuildResult *
+IvfBuild(Relation heap, Relation index, IndexInfo *info,
+		 const QvOpclassInfo *opclass, const IvfOptions *options)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	IvfMetaData meta;
+	IvfCentroids centroids;
+	IvfHandle  *handle;
+	IvfLoad		load;
+	Tuplesortstate *sort;
+
+	IvfMetaInit(&meta, column_dims(index, opclass, options), options, opclass);
+	IvfMakeCentroids(heap, index, info, opclass, options, &meta, &centroids);
+	meta.tops = centroids.tops;
+	IvfCreatePages(index, MAIN_FORKNUM, &meta, centroids.mean, centroids.entries,
+				   centroids.lists);
+	handle = IvfOpen(index, opclass);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_ASSIGN);
+	sort = IvfBeginSort(maintenance_work_mem, NULL);
+	IvfLoadInit(&load, handle, sort);
+	result->heap_tuples = table_index_build_scan(heap, index, info, true, true,
+												 IvfLoadRow, &load, NULL);
+	tuplesort_performsort(sort);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_WRITE);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, load.rows);
+	write_lists(handle, sort);
+	tuplesort_end(sort);
+	finish_meta(handle, load.rows);
+	IvfRefresh(handle);
+	if (options->notice_little_data && load.rows < options->lists)
+		ereport(NOTICE,
+				(errmsg("ivfflat index created with little data"),
+				 errdetail("This will cause low recall."),
+				 errhint("Drop the index until the table has more data.")));
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
+	IvfMeasureProbes(handle, true);
+	QvWriteLogAll(index, MAIN_FORKNUM);
+	result->index_tuples = load.rows;
+	return result;
+}
+
+void
+IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options)
+{
+	IvfMetaData meta;
+	IvfLayout	layout;
+	IvfEntry	entry;
+	void	   *value = NULL;
+	float	   *zero;
+
+	IvfMetaInit(&meta, column_dims(index, opclass, options), options, opclass);
+	meta.lists = 1;
+	if (!IvfLayoutFromMeta(&layout, &meta))
+		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta.dims);
+	zero = palloc0(Max(meta.dims, meta.pdim) * sizeof(float));
+	if (meta.form == IVF_PLAIN)
+		value = opclass->type->from_float(zero, meta.dims);
+	entry = palloc(layout.entry_size);
+	IvfMakeEntry(&layout, zero, value, 0, entry);
+	IvfCreatePages(index, INIT_FORKNUM, &meta, NULL, (char *) entry, 1);
+	QvWriteLogAll(index, INIT_FORKNUM);
+}

@@ -1,0 +1,281 @@
+/*
+ * cache.c
+ *		What a backend keeps of an index of posting lists; see cache.h.
+ *
+ * The directory is replaced (never changed) when the metapage says that it is
+ * another, and an old one lives until its last handle is released.
+ */
+#include "postgres.h"
+
+#include "ivf/cache.h"
+#include "ivf/route.h"
+#include "storage/keep.h"
+#include "utils/memutils.h"
+
+typedef struct IvfKept
+{
+	QvKept		kept;
+	QvBufferHints hints;
+	QvRotation	rotation;
+	float	   *mean;
+	IvfHabits	habits;
+	IvfLists   *lists;
+} IvfKept;
+
+IvfMetaData *
+IvfPageMeta(Relation index, Page page)
+{
+	IvfMetaData *meta;
+
+	if (!QvPageIs(page, QV_PAGE_META) &&
+		!PageIsNew(page) &&
+		*(uint32 *) PageGetContents(page) == PGVECTOR_IVFFLAT_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" was built by pgvector",
+						RelationGetRelationName(index)),
+				 errdetail("Quiver does not read pgvector's index pages."),
+				 errhint("Please REINDEX it.")));
+	QvPageCheck(index, IVF_META_BLOCK, page, QV_PAGE_META);
+	meta = (IvfMetaData *) QvPageGetData(page);
+	if (meta->magic != IVF_META_MAGIC)
+		QvReportCorruption(index, IVF_META_BLOCK, "The metapage is not that of an index of posting lists.");
+	if (meta->version != IVF_META_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" has format version %u, which this version of Quiver does not read",
+						RelationGetRelationName(index), meta->version),
+				 errhint("Please REINDEX it.")));
+	return meta;
+}
+
+void
+IvfReadMeta(Relation index, IvfMetaData *meta)
+{
+	Buffer		buf = QvReadBuffer(index, IVF_META_BLOCK, NULL);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	*meta = *IvfPageMeta(index, BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+}
+
+static void
+load_mean(Relation index, const IvfMetaData *meta, IvfKept *kept)
+{
+	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
+	BlockNumber block = meta->mean_block;
+
+	kept->mean = MemoryContextAlloc(kept->kept.context, meta->pdim * sizeof(float));
+	for (uint32 done = 0; done < meta->pdim; done += per_page, block++)
+	{
+		Buffer		buf = QvReadPage(index, &kept->hints, block, QV_PAGE_FLOATS,
+									 BUFFER_LOCK_SHARE);
+
+		memcpy(kept->mean + done, QvPageGetData(BufferGetPage(buf)),
+			   Min(meta->pdim - done, per_page) * sizeof(float));
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* Copy one entry of the directory to place i. */
+static void
+take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block,
+		   IvfEntry entry)
+{
+	const IvfLayout *layout = &handle->layout;
+	uint8	   *code = lists->codes + i * lists->stride;
+
+	if (layout->form == IVF_CODED && layout->centroid_bits < 8)
+		qv_kernels.unpack_bits(IvfEntryCode(entry), layout->centroid_bits, code, layout->pdim);
+	else
+		memcpy(code, IvfEntryCode(entry), layout->centroid_bytes);
+	if (layout->form == IVF_PLAIN &&
+		!handle->opclass.type->well_formed(code, layout->value_size, layout->dims))
+		QvReportCorruption(handle->index, block, "The value of list %u is damaged.", i);
+	if (entry->parent >= Max(1, handle->meta.tops))
+		QvReportCorruption(handle->index, block, "List %u is in group %u of %u.", i,
+						   entry->parent, handle->meta.tops);
+	lists->scale[i] = entry->scale;
+	lists->norm2[i] = entry->norm2;
+	lists->refs[i].head = entry->head;
+	lists->refs[i].tail = entry->tail;
+	lists->refs[i].directory = block;
+	lists->refs[i].generation = entry->generation;
+	lists->refs[i].parent = entry->parent;
+	lists->refs[i].rows = entry->rows;
+	lists->refs[i].refused = entry->refused;
+}
+
+/* Read the directory into *lists, memory from CurrentMemoryContext. */
+static void
+read_lists(IvfHandle *handle, IvfLists *lists)
+{
+	Relation	index = handle->index;
+	const IvfMetaData *meta = &handle->meta;
+	const IvfLayout *layout = &handle->layout;
+	BlockNumber block = meta->list_head;
+	uint32		done = 0;
+
+	lists->version = meta->version_lists;
+	lists->count = meta->lists;
+	lists->stride = layout->form == IVF_CODED ? layout->pdim : MAXALIGN(layout->value_size);
+	lists->codes = MemoryContextAllocExtended(CurrentMemoryContext, lists->count * lists->stride,
+											  MCXT_ALLOC_HUGE);
+	lists->scale = palloc(lists->count * sizeof(float));
+	lists->norm2 = palloc(lists->count * sizeof(float));
+	lists->refs = palloc(lists->count * sizeof(IvfListRef));
+	while (done < lists->count)
+	{
+		Buffer		buf;
+		IvfDirectory directory;
+		uint32		n;
+
+		if (!BlockNumberIsValid(block))
+			QvReportCorruption(index, IVF_META_BLOCK, "The directory ends after %u of %u lists.",
+							   done, lists->count);
+		buf = QvReadPage(index, handle->hints, block, QV_PAGE_LISTS, BUFFER_LOCK_SHARE);
+		directory = IvfPageDirectory(BufferGetPage(buf));
+		if (directory->first != done || directory->count == 0 ||
+			directory->count > layout->entries_per_page)
+			QvReportCorruption(index, block, "The page of the directory has %u lists from %u on.",
+							   directory->count, directory->first);
+		/* one appended since the metapage was read is not counted */
+		n = Min(directory->count, lists->count - done);
+		for (uint32 i = 0; i < n; i++)
+			take_entry(handle, lists, done + i, block,
+					   IvfPageEntry(layout, BufferGetPage(buf), i));
+		done += n;
+		block = QvPageGetHeader(BufferGetPage(buf))->next;
+		UnlockReleaseBuffer(buf);
+	}
+	if (layout->form == IVF_CODED)
+		IvfRouteInit(handle, lists);
+}
+
+/* The directory of an index, to live in parent. */
+static IvfLists *
+load_lists(IvfHandle *handle, MemoryContext parent)
+{
+	/* under the caller's context until complete: an error must not leak it */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "quiver lists",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IvfLists   *lists = palloc0(sizeof(IvfLists));
+
+	lists->context = context;
+	read_lists(handle, lists);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(context, parent);
+	lists->current = true;
+	return lists;
+}
+
+static void
+release_lists(IvfLists *lists)
+{
+	if (--lists->users == 0 && !lists->current)
+		MemoryContextDelete(lists->context);
+}
+
+static void
+release_handle(void *arg)
+{
+	IvfHandle  *handle = arg;
+
+	release_lists(handle->lists);
+	QvKeepRelease(&handle->kept->kept);
+}
+
+/* Start to keep the index of a handle. */
+static IvfKept *
+make_kept(IvfHandle *handle)
+{
+	const IvfMetaData *meta = &handle->meta;
+	/* under the caller's context until complete */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf index",
+												  ALLOCSET_DEFAULT_SIZES);
+	IvfKept    *kept = MemoryContextAllocZero(context, sizeof(IvfKept));
+
+	kept->kept.context = context;
+	kept->hints.context = context;
+	handle->hints = &kept->hints;
+	if (meta->form == IVF_CODED)
+	{
+		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
+
+		QvRotationInit(&kept->rotation, meta->dims, meta->seed, signs);
+		load_mean(handle->index, meta, kept);
+		handle->mean = kept->mean;
+	}
+	kept->lists = load_lists(handle, context);
+	QvKeepAdd(&kept->kept, handle->index, meta->build_id);
+	return kept;
+}
+
+static void
+read_meta(IvfHandle *handle)
+{
+	IvfReadMeta(handle->index, &handle->meta);
+	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
+		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's sizes do not fit together.");
+	if (handle->meta.metric != handle->opclass.metric ||
+		(handle->meta.form == IVF_CODED) != handle->opclass.type->dense_float)
+		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");
+}
+
+/* Let what is kept have the directory of the handle's metapage. */
+static void
+renew_lists(IvfHandle *handle, IvfKept *kept)
+{
+	IvfLists   *old = kept->lists;
+
+	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists)
+		return;
+	kept->lists = load_lists(handle, kept->kept.context);
+	old->current = false;
+	if (old->users == 0)
+		MemoryContextDelete(old->context);
+}
+
+IvfHandle *
+IvfOpen(Relation index, const QvOpclassInfo *opclass)
+{
+	IvfHandle  *handle = palloc0(sizeof(IvfHandle));
+	IvfKept    *kept;
+
+	handle->index = index;
+	handle->opclass = *opclass;
+	read_meta(handle);
+	kept = (IvfKept *) QvKeepFind(index, handle->meta.build_id);
+	if (kept == NULL)
+		kept = make_kept(handle);
+	handle->hints = &kept->hints;
+	handle->rotation = kept->rotation;
+	handle->mean = kept->mean;
+	renew_lists(handle, kept);
+	handle->kept = kept;
+	handle->habits = &kept->habits;
+	handle->lists = kept->lists;
+	handle->lists->users++;
+	QvKeepUse(&kept->kept);
+	handle->release.func = release_handle;
+	handle->release.arg = handle;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
+	return handle;
+}
+
+bool
+IvfRefresh(IvfHandle *handle)
+{
+	IvfLists   *old = handle->lists;
+
+	read_meta(handle);
+	renew_lists(handle, handle->kept);
+	if (handle->kept->lists == old)
+		return false;
+	handle->lists = handle->kept->lists;
+	handle->lists->users++;
+	release_lists(old);
+	return true;
+}

@@ -1,0 +1,96 @@
+/*
+ * cache.h
+ *		What a backend keeps of an index of posting lists between queries: the
+ *		mean, the rotation, the directory with all centroids, and where its
+ *		pages were last found in shared buffers.
+ */
+#ifndef QV_IVF_CACHE_H
+#define QV_IVF_CACHE_H
+
+#include "ivf/format.h"
+#include "storage/read.h"
+#include "types/type_ops.h"
+
+/* Where a list is. */
+typedef struct IvfListRef
+{
+	BlockNumber head;
+	BlockNumber tail;
+	BlockNumber directory;		/* page of the directory with its entry */
+	uint32		generation;
+	uint32		parent;
+	uint32		rows;			/* as of the last build, split or vacuum */
+	uint32		refused;		/* to be split, when it had so many rows */
+} IvfListRef;
+
+/*
+ * The directory.  Centroids are kept as decoded bytes (coded) or values
+ * (plain), stride bytes apart; past IVF_EXACT_LISTS one-bit codes of them
+ * choose those that are looked at, and past IVF_FLAT_LISTS groups of lists
+ * choose those codes.
+ */
+typedef struct IvfLists
+{
+	MemoryContext context;		/* of all of it */
+	uint32		version;		/* IvfMetaData.version_lists of when it was read */
+	uint32		count;
+	int			users;
+	bool		current;		/* what new handles get */
+	Size		stride;
+	uint8	   *codes;			/* count x stride */
+	float	   *scale;			/* of the codes */
+	float	   *norm2;
+	IvfListRef *refs;
+
+	/* one-bit codes, in order of the groups: route.c */
+	uint32		ngroups;
+	uint32	   *group_start;	/* ngroups + 1: first block of each */
+	float	   *group_center;	/* ngroups x pdim; NULL: all are swept */
+	uint32		nblocks;
+	uint32	   *block_list;		/* nblocks x 32: list numbers, or IVF_NO_LIST */
+	float	   *block_factor;	/* likewise: of the code's inner product */
+	uint8	   *block_codes;
+} IvfLists;
+
+#define IVF_NO_LIST UINT32_MAX
+
+/* What scans of this backend learn for the next ones: guesses only. */
+typedef struct IvfHabits
+{
+	uint32		rows;			/* that scans took lately; 0: not known */
+	uint32		cold;			/* scans to come that should read ahead */
+} IvfHabits;
+
+typedef struct IvfHandle
+{
+	Relation	index;
+	QvOpclassInfo opclass;
+	IvfMetaData meta;			/* as read when the handle was opened */
+	IvfLayout	layout;
+	QvRotation	rotation;		/* this and the mean: coded only */
+	const float *mean;			/* rotated, pdim */
+	IvfLists   *lists;
+	QvBufferHints *hints;
+	struct IvfHabits *habits;
+	struct IvfKept *kept;
+	MemoryContextCallback release;
+} IvfHandle;
+
+/*
+ * Open an index: reads the metapage (always) and the rest when it is not
+ * cached or has changed.  The handle lives in CurrentMemoryContext and is
+ * released with it.  Raises ERRCODE_INDEX_CORRUPTED, or the request to REINDEX
+ * when the index was built by pgvector.
+ */
+extern IvfHandle *IvfOpen(Relation index, const QvOpclassInfo *opclass);
+
+/* Have the directory as it is now.  False when it is what it was. */
+extern bool IvfRefresh(IvfHandle *handle);
+
+/* Read and check the metapage alone. */
+extern void IvfReadMeta(Relation index, IvfMetaData *meta);
+
+/* Take the metapage of a page in hand, checked: see IvfReadMeta. */
+extern IvfMetaData *IvfPageMeta(Relation index, Page page);
+
+#endif							/* QV_IVF_CACHE_H */

@@ -1,0 +1,138 @@
+/*
+ * format.c
+ *		Sizes of pages of posting lists.
+ */
+#include "postgres.h"
+
+#include "ivf/format.h"
+
+/* Codes and factors of 32 rows. */
+#define BlockSize(scan_bits) (QvBlockBytes(scan_bits) + 2 * QV_BLOCK * sizeof(uint16))
+
+/* The largest record, so that four bits always fit; two do for the widest. */
+#define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfRecordPageData))
+#define ENTRY_SPACE (QV_PAGE_SPACE - sizeof(IvfDirectoryData))
+
+/* Pages of records that the slots of one page can be spread over. */
+static uint32
+record_pages(uint32 slots, uint32 per_page)
+{
+	/* the first may begin anywhere in its page of records */
+	return (slots + per_page - 2) / per_page + 1;
+}
+
+static uint32
+list_head_size(uint32 slots, uint32 per_page)
+{
+	return MAXALIGN(offsetof(IvfListPageData, records) +
+					record_pages(slots, per_page) * sizeof(BlockNumber));
+}
+
+static int
+fitting_bits(int bits, uint32 pdim, Size fixed, Size space)
+{
+	while (bits > 2 && fixed + QvCodeBytes(pdim, bits) > space)
+		bits /= 2;
+	return bits;
+}
+
+static void
+choose_coded(IvfMetaData *meta)
+{
+	uint32		slots;
+
+	meta->centroid_bits = fitting_bits(8, meta->pdim, sizeof(IvfEntryData), ENTRY_SPACE);
+	meta->bits = fitting_bits(meta->bits ? meta->bits : 8, meta->pdim,
+							  sizeof(IvfRecordData), RECORD_SPACE);
+	meta->record_size = TYPEALIGN(4, sizeof(IvfRecordData) +
+								  QvCodeBytes(meta->pdim, meta->bits));
+	meta->records_per_page = RECORD_SPACE / meta->record_size;
+	meta->entry_size = TYPEALIGN(4, sizeof(IvfEntryData) +
+								 QvCodeBytes(meta->pdim, meta->centroid_bits));
+	meta->entries_per_page = ENTRY_SPACE / meta->entry_size;
+
+	/* all coordinates; of very wide vectors what one block a page can hold */
+	meta->scan_bits = meta->pdim;
+	slots = QV_BLOCK;
+	while (list_head_size(slots, meta->records_per_page) + BlockSize(meta->scan_bits) > QV_PAGE_SPACE)
+		meta->scan_bits -= QV_DIM_ALIGN;
+	while (list_head_size(slots + QV_BLOCK, meta->records_per_page) +
+		   (slots / QV_BLOCK + 1) * BlockSize(meta->scan_bits) <= QV_PAGE_SPACE)
+		slots += QV_BLOCK;
+	meta->blocks_per_page = slots / QV_BLOCK;
+}
+
+static void
+choose_plain(IvfMetaData *meta)
+{
+	meta->bits = 0;
+	meta->entry_size = MAXALIGN(sizeof(IvfEntryData) + meta->value_size);
+	meta->entries_per_page = ENTRY_SPACE / meta->entry_size;
+	meta->record_size = 0;
+	meta->records_per_page = 0;
+	meta->blocks_per_page = 0;
+}
+
+void
+IvfChooseLayout(IvfMetaData *meta)
+{
+	if (meta->form == IVF_CODED)
+		choose_coded(meta);
+	else
+		choose_plain(meta);
+}
+
+bool
+IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
+{
+	memset(layout, 0, sizeof(*layout));
+	layout->form = meta->form;
+	layout->space = meta->space;
+	layout->dims = meta->dims;
+	layout->pdim = meta->pdim;
+	layout->entry_size = meta->entry_size;
+	layout->entries_per_page = meta->entries_per_page;
+	layout->value_size = meta->value_size;
+	if (meta->dims == 0 || meta->entries_per_page == 0 ||
+		(Size) meta->entries_per_page * meta->entry_size > ENTRY_SPACE ||
+		meta->lists == 0 || meta->lists > IVF_MAX_LISTS || meta->tops > meta->lists)
+		return false;
+	if (meta->form == IVF_PLAIN)
+	{
+		layout->centroid_bytes = meta->value_size;
+		layout->row_size = MAXALIGN(sizeof(IvfPlainRowData) + meta->value_size);
+		layout->block_start = MAXALIGN(offsetof(IvfListPageData, records));
+		if (meta->value_size == 0 || meta->value_size > BLCKSZ ||
+			sizeof(IvfEntryData) + meta->value_size > meta->entry_size ||
+			layout->block_start + layout->row_size > QV_PAGE_SPACE)
+			return false;
+		layout->slots = (QV_PAGE_SPACE - layout->block_start) / layout->row_size;
+		return true;
+	}
+
+	if (meta->form != IVF_CODED ||
+		(meta->space != IVF_SPACE_L2 && meta->space != IVF_SPACE_IP) ||
+		(meta->bits != 8 && meta->bits != 4 && meta->bits != 2) ||
+		(meta->centroid_bits != 8 && meta->centroid_bits != 4 && meta->centroid_bits != 2) ||
+		meta->pdim != QvPaddedDim(meta->dims) || meta->pdim > QV_MAX_PDIM ||
+		meta->scan_bits == 0 || meta->scan_bits > meta->pdim ||
+		meta->scan_bits % QV_DIM_ALIGN != 0 ||
+		meta->records_per_page == 0 || meta->blocks_per_page == 0)
+		return false;
+	layout->bits = meta->bits;
+	layout->centroid_bits = meta->centroid_bits;
+	layout->centroid_bytes = QvCodeBytes(meta->pdim, meta->centroid_bits);
+	layout->code_bytes = QvCodeBytes(meta->pdim, meta->bits);
+	layout->scan_bits = meta->scan_bits;
+	layout->blocks = meta->blocks_per_page;
+	layout->slots = layout->blocks * QV_BLOCK;
+	layout->block_size = BlockSize(layout->scan_bits);
+	layout->record_size = meta->record_size;
+	layout->records_per_page = meta->records_per_page;
+	layout->max_records = record_pages(layout->slots, layout->records_per_page);
+	layout->block_start = list_head_size(layout->slots, layout->records_per_page);
+	return sizeof(IvfEntryData) + layout->centroid_bytes <= layout->entry_size &&
+		sizeof(IvfRecordData) + layout->code_bytes <= layout->record_size &&
+		(Size) layout->records_per_page * layout->record_size <= RECORD_SPACE &&
+		layout->block_start + (Size) layout->blocks * layout->block_size <= QV_PAGE_SPACE;
+}

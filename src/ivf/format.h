@@ -1,0 +1,262 @@
+/*
+ * format.h
+ *		What an index of posting lists looks like on disk.
+ *
+ * The tables of offsets, the meaning of every field and the rules that keep
+ * them true are in src/ivf/README.md; quiver_check() verifies them.
+ */
+#ifndef QV_IVF_FORMAT_H
+#define QV_IVF_FORMAT_H
+
+#include "postgres.h"
+
+#include "kernels/kernels.h"
+#include "quant/quant.h"
+#include "storage/itemptr.h"
+#include "storage/page.h"
+
+#define IVF_META_MAGIC 0x51764976	/* "QvIv" */
+#define IVF_META_VERSION 1
+#define IVF_META_BLOCK 0
+
+/* stock pgvector's ivfflat metapage starts with this, where ours has its header */
+#define PGVECTOR_IVFFLAT_MAGIC 0x14FF1A7
+
+#define IVF_MAX_LISTS 65536
+
+/* How rows are kept in lists. */
+typedef enum IvfForm
+{
+	IVF_CODED = 1,				/* 1-bit codes to scan, finer codes beside them */
+	IVF_PLAIN = 2				/* the whole value with its row pointer */
+} IvfForm;
+
+/* What distance the codes estimate. */
+typedef enum IvfSpace
+{
+	IVF_SPACE_L2 = 1,			/* squared L2 (also unit vectors for cosine) */
+	IVF_SPACE_IP = 2			/* negative inner product */
+} IvfSpace;
+
+/* Recall targets that probes are measured for: see calibrate.c. */
+#define IVF_TARGETS 5
+
+typedef struct IvfMetaData
+{
+	uint32		magic;
+	uint32		version;
+	uint32		dims;			/* of the column */
+	uint32		pdim;			/* padded: coordinates of a code */
+	uint8		form;			/* IvfForm */
+	uint8		space;			/* IvfSpace */
+	uint8		metric;			/* QvMetric, to refuse another opclass */
+	uint8		bits;			/* of a record's code: 8, 4 or 2 a coordinate */
+	uint8		centroid_bits;	/* likewise of a centroid's */
+	uint8		grows;			/* 1: lists are split as rows arrive */
+	uint16		scan_bits;		/* B: coordinates in the 1-bit codes */
+	uint16		blocks_per_page;	/* FastScan blocks on a page of codes */
+	uint16		records_per_page;
+	uint16		entries_per_page;	/* lists on a page of the directory */
+	uint16		unused;
+	uint32		record_size;
+	uint32		entry_size;
+	uint32		value_size;		/* plain: of a row's value */
+	uint32		max_lists;		/* splitting stops there */
+	uint64		seed;			/* of the rotation and of the build */
+	uint64		build_id;		/* random: tells rebuilt indexes apart */
+	BlockNumber mean_block;		/* first of consecutive float array pages */
+	BlockNumber list_head;		/* directory: a chain of pages */
+	BlockNumber list_tail;
+	uint32		lists;			/* entries of the directory */
+	uint32		tops;			/* groups of lists: parents are below this */
+	uint32		version_lists;	/* changes whenever the directory does */
+	double		tuples;			/* heap rows as of the last build or vacuum */
+	uint32		measured_lists; /* lists there were when probes were measured */
+	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
+} IvfMetaData;
+
+StaticAssertDecl(sizeof(IvfMetaData) == 120, "on-disk ivf metapage changed");
+
+/*
+ * A list in the directory, followed by the code of its centroid (coded: packed,
+ * centroid_bits a coordinate; plain: the value).
+ */
+typedef struct IvfEntryData
+{
+	BlockNumber head;			/* first page of the list, or invalid: no row yet */
+	BlockNumber tail;			/* last page, or one not long before it */
+	uint32		generation;		/* of the list's pages: changes when they do */
+	uint32		parent;			/* group of lists */
+	uint32		rows;			/* as of the last build, split or vacuum */
+	float		scale;			/* of the centroid's code */
+	float		norm2;			/* |centroid|^2, of the decoded code */
+	uint32		refused;		/* rows it had when it could not be split; 0: never */
+} IvfEntryData;
+
+typedef IvfEntryData *IvfEntry;
+
+StaticAssertDecl(sizeof(IvfEntryData) == 32, "on-disk ivf list changed");
+
+/* A page of the directory starts with this. */
+typedef struct IvfDirectoryData
+{
+	uint32		first;			/* number of its first list */
+	uint32		count;			/* lists on it */
+} IvfDirectoryData;
+
+typedef IvfDirectoryData *IvfDirectory;
+
+/*
+ * A page of a list: its header, then blocks_per_page blocks (IvfLayout), or,
+ * in a plain index, rows.  Position p of a list is slot p % slots_per_page of
+ * page number p / slots_per_page, and record p % records_per_page of page of
+ * records p / records_per_page; pages of records that hold a page's records
+ * are named in records[], the one with that of slot 0 first.
+ */
+typedef struct IvfListPageData
+{
+	uint32		list;
+	uint32		generation;
+	uint32		number;			/* of the page in its list, from 0 */
+	uint16		count;			/* slots used, dead ones too */
+	uint16		dead;
+	float		a_scale;		/* of the a factors */
+	float		b_scale;
+	BlockNumber records[FLEXIBLE_ARRAY_MEMBER];
+} IvfListPageData;
+
+typedef IvfListPageData *IvfListPage;
+
+StaticAssertDecl(offsetof(IvfListPageData, records) == 24, "on-disk ivf page of codes changed");
+
+/* A page of records starts with this. */
+typedef struct IvfRecordPageData
+{
+	uint32		list;
+	uint32		generation;
+	uint32		number;			/* of the page among the list's pages of records */
+	uint32		unused;
+} IvfRecordPageData;
+
+typedef IvfRecordPageData *IvfRecordPage;
+
+StaticAssertDecl(sizeof(IvfRecordPageData) == 16, "on-disk ivf page of records changed");
+
+/* A row, followed by its packed code. */
+typedef struct IvfRecordData
+{
+	float		scale;			/* residual ~ scale * (code - offset) */
+	float		add;			/* L2: |residual|^2 + 2 <decoded residual, centroid> */
+	float		error;			/* |residual - decoded residual|, at most */
+	ItemPointerData tid;		/* invalid: dead */
+	uint16		unused;
+} IvfRecordData;
+
+typedef IvfRecordData *IvfRecord;
+
+StaticAssertDecl(sizeof(IvfRecordData) == 20, "on-disk ivf record changed");
+
+/* A row of a plain index, followed by its value. */
+typedef struct IvfPlainRowData
+{
+	ItemPointerData tid;		/* invalid: dead */
+	uint16		unused;
+} IvfPlainRowData;
+
+typedef IvfPlainRowData *IvfPlainRow;
+
+StaticAssertDecl(sizeof(IvfPlainRowData) == 8, "on-disk ivf row changed");
+
+/* Where the parts are; derived from the metapage, never stored. */
+typedef struct IvfLayout
+{
+	IvfForm		form;
+	IvfSpace	space;
+	uint32		dims;
+	uint32		pdim;
+	int			bits;
+	int			centroid_bits;
+	uint32		scan_bits;
+	uint32		slots;			/* on a page of a list */
+	uint32		blocks;			/* FastScan blocks on it */
+	uint32		block_size;		/* codes and factors of 32 rows */
+	uint32		block_start;	/* offset of the first in the page's data */
+	uint32		max_records;	/* pages of records named on a page */
+	uint32		record_size;
+	uint32		records_per_page;
+	uint32		entry_size;
+	uint32		entries_per_page;
+	uint32		centroid_bytes; /* packed code of a centroid, or value */
+	uint32		code_bytes;		/* packed code of a record */
+	uint32		value_size;
+	uint32		row_size;		/* plain: of a row on its page */
+} IvfLayout;
+
+/*
+ * Choose the sizes for dims, metric and form (and bits when they are given),
+ * filling in the metapage.  Plain: value_size is set already.
+ */
+extern void IvfChooseLayout(IvfMetaData *meta);
+
+/* Derive the layout; false when the numbers cannot be (a damaged metapage). */
+extern bool IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta);
+
+/* ---- addresses ---- */
+
+#define IvfPageDirectory(page) ((IvfDirectory) QvPageGetData(page))
+
+static inline IvfEntry
+IvfPageEntry(const IvfLayout *layout, Page page, uint32 i)
+{
+	return (IvfEntry) (QvPageGetData(page) + sizeof(IvfDirectoryData) +
+					   (Size) i * layout->entry_size);
+}
+
+#define IvfEntryCode(entry) ((uint8 *) (entry) + sizeof(IvfEntryData))
+
+#define IvfPageList(page) ((IvfListPage) QvPageGetData(page))
+
+/* A block: 32 a factors, 32 b factors (float16), FastScan codes. */
+static inline uint16 *
+IvfPageBlock(const IvfLayout *layout, Page page, uint32 block)
+{
+	return (uint16 *) (QvPageGetData(page) + layout->block_start +
+					   (Size) block * layout->block_size);
+}
+
+#define IvfBlockA(block) (block)
+#define IvfBlockB(block) ((block) + QV_BLOCK)
+#define IvfBlockCodes(block) ((uint8 *) ((block) + 2 * QV_BLOCK))
+
+#define IvfPageRecords(page) ((IvfRecordPage) QvPageGetData(page))
+
+static inline IvfRecord
+IvfPageRecord(const IvfLayout *layout, Page page, uint32 i)
+{
+	return (IvfRecord) (QvPageGetData(page) + sizeof(IvfRecordPageData) +
+						(Size) i * layout->record_size);
+}
+
+#define IvfRecordCode(record) ((uint8 *) (record) + sizeof(IvfRecordData))
+
+static inline IvfPlainRow
+IvfPagePlainRow(const IvfLayout *layout, Page page, uint32 slot)
+{
+	return (IvfPlainRow) (QvPageGetData(page) + layout->block_start +
+						  (Size) slot * layout->row_size);
+}
+
+#define IvfPlainValue(row) ((void *) ((char *) (row) + sizeof(IvfPlainRowData)))
+
+/* The page of records of a slot: its number in the list, and in records[]. */
+#define IvfRecordPageNumber(layout, number, slot) \
+	(((number) * (layout)->slots + (slot)) / (layout)->records_per_page)
+#define IvfRecordPageIndex(layout, number, slot) \
+	(IvfRecordPageNumber(layout, number, slot) - IvfRecordPageNumber(layout, number, 0))
+#define IvfRecordSlot(layout, number, slot) \
+	(((number) * (layout)->slots + (slot)) % (layout)->records_per_page)
+
+/* float16 infinity: the a factor of a slot that is empty or dead */
+#define IVF_EMPTY_A 0x7C00
+
+#endif							/* QV_IVF_FORMAT_H */

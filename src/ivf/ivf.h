@@ -1,0 +1,120 @@
+/*
+ * ivf.h
+ *		Posting lists as access methods see them.
+ *
+ * Design, page layout, locks and WAL: src/ivf/README.md.
+ */
+#ifndef QV_IVF_H
+#define QV_IVF_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "storage/candidate.h"
+#include "types/type_ops.h"
+
+typedef struct IvfOptions
+{
+	const char *access_method;	/* in messages */
+	int			lists;			/* 0: chosen from the number of rows */
+	int			bits;			/* of the codes: 8, 4 or 2; 0: 8 */
+	const char *centroids;		/* table to read them from, or NULL */
+	bool		notice_little_data; /* say so when there are fewer rows than lists */
+} IvfOptions;
+
+/* build.c */
+extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
+								  const QvOpclassInfo *opclass,
+								  const IvfOptions *options);
+extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
+						  const IvfOptions *options);
+extern char *IvfBuildPhaseName(int64 phase);
+
+/* insert.c: value is detoasted */
+extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
+					  const void *value, ItemPointer tid);
+
+/* scan.c */
+typedef struct IvfScan IvfScan;
+
+typedef struct IvfScanParams
+{
+	int			probes;			/* 0: by recall */
+	double		recall;			/* wanted, when probes is 0 */
+	bool		widen;			/* probe more lists as more rows are taken */
+	int			max_probes;		/* 0: all lists */
+	Size		max_memory;		/* bytes for candidates */
+} IvfScanParams;
+
+extern IvfScan *IvfScanBegin(Relation index, const QvOpclassInfo *opclass);
+
+/* Start over for a query of the column's dimensions (NULL: any order). */
+extern void IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params);
+
+/*
+ * The next candidate by distance.  With "widen", more lists are read as more
+ * rows are taken.  A candidate without rows says that none to come is nearer.
+ * False when all rows of the lists probed have been proposed.
+ */
+extern bool IvfScanNext(IvfScan *scan, QvRowCandidate *candidate);
+
+/*
+ * Go on to lists not probed yet: with "widen" as many again, else as many as
+ * at first.  False when there are none, or at max_probes.
+ */
+extern bool IvfScanMore(IvfScan *scan);
+
+/* Distance in search units to distance in the units of VectorTypeOps. */
+extern double IvfScanDistance(const IvfScan *scan, double distance);
+
+extern int	IvfScanDims(const IvfScan *scan);
+
+extern void IvfScanEnd(IvfScan *scan);
+
+/* vacuum.c */
+extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,
+											IndexBulkDeleteResult *stats,
+											IndexBulkDeleteCallback callback,
+											void *callback_state,
+											const QvOpclassInfo *opclass);
+extern IndexBulkDeleteResult *IvfVacuumCleanup(IndexVacuumInfo *info,
+											   IndexBulkDeleteResult *stats);
+
+/* cost.c: what a search costs before the first row comes */
+typedef struct IvfCost
+{
+	double		lists;			/* of the index */
+	double		probes;			/* lists that a search reads */
+	double		pages;			/* that it touches */
+	double		tuples;			/* rows in those lists */
+	double		evaluations;	/* distances computed or estimated */
+} IvfCost;
+
+extern void IvfEstimateCost(Relation index, int probes, double recall, IvfCost *cost);
+
+/* check.c */
+typedef struct IvfInfo
+{
+	int64		tuples;			/* live rows */
+	int64		dead;			/* slots of dead rows */
+	int64		free_pages;
+	int64		lost_pages;		/* that nothing leads to */
+	int			dims;
+	int			bits;
+	int			scan_bits;
+	int			lists;
+	int			probes;			/* chosen for the default recall; 0: unknown */
+	int64		smallest;		/* rows of lists */
+	int64		median;
+	int64		largest;
+	double		balance;		/* mean square of list sizes / square of the mean */
+} IvfInfo;
+
+/* Read the whole index and verify its invariants; info may be NULL. */
+extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
+
+/* Count without verifying. */
+extern void IvfGetInfo(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
+
+#endif							/* QV_IVF_H */

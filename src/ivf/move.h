@@ -1,0 +1,31 @@
+/*
+ * move.h
+ *		Writing lists anew: without their dead rows, or as two.
+ *
+ * The new pages are complete before the directory leads to them, in one WAL
+ * record; the old ones are freed after that.  A crash in between leaves pages
+ * that nothing leads to, which vacuum frees.
+ */
+#ifndef QV_IVF_MOVE_H
+#define QV_IVF_MOVE_H
+
+#include "ivf/pages.h"
+
+/* Should a list of so many rows be two? */
+extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
+
+/*
+ * Split a list of that generation, which has about so many rows, in two, unless
+ * somebody moves rows already or adds some to it.  The caller holds no lock of
+ * this index.
+ */
+extern void IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
+						uint32 generation, uint64 rows);
+
+/*
+ * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK;
+ * this takes and releases the list's.
+ */
+extern void IvfCompactList(IvfHandle *handle, uint32 list);
+
+#endif							/* QV_IVF_MOVE_H */

@@ -1,0 +1,270 @@
+/*
+ * pages.c
+ *		Metapage, directory and free pages; see pages.h.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "ivf/pages.h"
+#include "miscadmin.h"
+#include "storage/indexfsm.h"
+
+/* Frozen in each index; the same for all, so that builds repeat exactly. */
+#define ROTATION_SEED UINT64CONST(0x5175697665720002)
+
+void
+IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
+			const QvOpclassInfo *opclass)
+{
+	memset(meta, 0, sizeof(*meta));
+	meta->magic = IVF_META_MAGIC;
+	meta->version = IVF_META_VERSION;
+	meta->dims = dims;
+	meta->form = opclass->type->dense_float ? IVF_CODED : IVF_PLAIN;
+	meta->metric = opclass->metric;
+	meta->bits = options->bits;
+	meta->grows = options->centroids == NULL;
+	meta->max_lists = options->lists ? options->lists : IVF_MAX_LISTS;
+	meta->seed = ROTATION_SEED;
+	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
+	meta->mean_block = meta->list_head = meta->list_tail = InvalidBlockNumber;
+	meta->tops = 1;
+	if (meta->form == IVF_CODED)
+	{
+		meta->pdim = QvPaddedDim(dims);
+		meta->space = opclass->metric == QV_METRIC_IP ? IVF_SPACE_IP : IVF_SPACE_L2;
+	}
+	else
+		meta->value_size = opclass->type->fixed_size(dims);
+	IvfChooseLayout(meta);
+}
+
+/* Add a page of that kind in a build: pinned and locked in *buf. */
+static Page
+new_build_page(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
+{
+	Page		page;
+
+	*buf = QvNewPage(index, fork);
+	page = BufferGetPage(*buf);
+	QvPageInit(page, kind);
+	MarkBufferDirty(*buf);
+	return page;
+}
+
+void
+IvfCreatePages(Relation index, ForkNumber fork, IvfMetaData *meta,
+			   const float *mean, const char *entries, uint32 lists)
+{
+	Buffer		buf;
+	Page		page;
+	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
+
+	Assert(lists > 0);
+	/* the metapage is filled in last, when the others are known */
+	new_build_page(index, fork, QV_PAGE_META, &buf);
+	Assert(BufferGetBlockNumber(buf) == IVF_META_BLOCK);
+	UnlockReleaseBuffer(buf);
+
+	for (uint32 done = 0; done < meta->pdim; done += per_page)
+	{
+		page = new_build_page(index, fork, QV_PAGE_FLOATS, &buf);
+		if (done == 0)
+			meta->mean_block = BufferGetBlockNumber(buf);
+		if (mean)
+			memcpy(QvPageGetData(page), mean + done,
+				   Min(meta->pdim - done, per_page) * sizeof(float));
+		UnlockReleaseBuffer(buf);
+	}
+	meta->lists = lists;
+	for (uint32 first = 0; first < lists; first += meta->entries_per_page)
+	{
+		uint32		n = Min(lists - first, meta->entries_per_page);
+
+		page = new_build_page(index, fork, QV_PAGE_LISTS, &buf);
+		meta->list_tail = BufferGetBlockNumber(buf);
+		if (first == 0)
+			meta->list_head = meta->list_tail;
+		IvfPageDirectory(page)->first = first;
+		IvfPageDirectory(page)->count = n;
+		memcpy(QvPageGetData(page) + sizeof(IvfDirectoryData),
+			   entries + (Size) first * meta->entry_size, (Size) n * meta->entry_size);
+		/* the pages of the directory follow one another */
+		if (first + n < lists)
+			QvPageGetHeader(page)->next = meta->list_tail + 1;
+		UnlockReleaseBuffer(buf);
+	}
+
+	buf = ReadBufferExtended(index, fork, IVF_META_BLOCK, RBM_NORMAL, NULL);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
+	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+void
+IvfMakeEntry(const IvfLayout *layout, const float *centroid, const void *value,
+			 uint32 parent, IvfEntry entry)
+{
+	memset(entry, 0, layout->entry_size);
+	entry->head = entry->tail = InvalidBlockNumber;
+	entry->generation = 1;
+	entry->parent = parent;
+	if (layout->form == IVF_PLAIN)
+		memcpy(IvfEntryCode(entry), value, layout->value_size);
+	else
+	{
+		uint8	   *bytes = palloc(layout->pdim);
+		float	   *decoded = palloc(layout->pdim * sizeof(float));
+		QvCodeFactors factors;
+
+		QvEncode(centroid, layout->pdim, layout->centroid_bits, bytes, &factors);
+		QvPackCode(bytes, layout->pdim, layout->centroid_bits, IvfEntryCode(entry));
+		qv_kernels.decode_u8(bytes, factors.scale, QvCodeOffset(layout->centroid_bits),
+							 decoded, layout->pdim);
+		/* rows are coded against what is decoded, so that is the centroid */
+		entry->scale = factors.scale;
+		entry->norm2 = qv_kernels.norm2_f32(decoded, layout->pdim);
+		pfree(bytes);
+		pfree(decoded);
+	}
+}
+
+/* ---- allocation ---- */
+
+Buffer
+IvfAllocPage(IvfHandle *handle, bool building)
+{
+	Relation	index = handle->index;
+	BlockNumber block;
+
+	while (!building && BlockNumberIsValid(block = GetFreeIndexPage(index)))
+	{
+		Buffer		buf;
+		Page		page;
+
+		/* the map is not WAL-logged: after a crash it may say anything */
+		if (block == IVF_META_BLOCK || block >= RelationGetNumberOfBlocks(index))
+			continue;
+		buf = QvReadBuffer(index, block, NULL);
+		/* one that is locked is in use; the caller has locks, so do not wait */
+		if (!ConditionalLockBuffer(buf))
+		{
+			ReleaseBuffer(buf);
+			continue;
+		}
+		page = BufferGetPage(buf);
+		if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FREE))
+			return buf;
+		UnlockReleaseBuffer(buf);
+	}
+	return QvNewPage(index, MAIN_FORKNUM);
+}
+
+void
+IvfFreePage(IvfHandle *handle, Buffer buf)
+{
+	BlockNumber block = BufferGetBlockNumber(buf);
+	QvWrite		w;
+
+	QvWriteBegin(&w, handle->index, false);
+	(void) QvWriteRegisterNew(&w, buf, QV_PAGE_FREE);
+	QvWriteCommit(&w);
+	RecordFreeIndexPage(handle->index, block);
+}
+
+/* Free a block if it is a page of records of that list. */
+static void
+free_records(IvfHandle *handle, BlockNumber block, uint32 list, uint32 generation)
+{
+	Buffer		buf = IvfReadRecordPage(handle, block, list, generation, BUFFER_LOCK_EXCLUSIVE);
+
+	/* pages of records between two pages come twice */
+	if (BufferIsValid(buf))
+	{
+		IvfFreePage(handle, buf);
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+void
+IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
+{
+	const IvfLayout *layout = &handle->layout;
+	BlockNumber *records = palloc(Max(1, layout->max_records) * sizeof(BlockNumber));
+
+	while (BlockNumberIsValid(head))
+	{
+		Buffer		buf;
+		BlockNumber next;
+
+		CHECK_FOR_INTERRUPTS();
+		buf = IvfReadListPage(handle, head, list, generation, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(buf))
+			break;
+		next = QvPageGetHeader(BufferGetPage(buf))->next;
+		memcpy(records, IvfPageList(BufferGetPage(buf))->records,
+			   layout->max_records * sizeof(BlockNumber));
+		IvfFreePage(handle, buf);
+		UnlockReleaseBuffer(buf);
+		for (uint32 i = 0; i < layout->max_records; i++)
+			if (BlockNumberIsValid(records[i]))
+				free_records(handle, records[i], list, generation);
+		head = next;
+	}
+	pfree(records);
+	IndexFreeSpaceMapVacuum(handle->index);
+}
+
+/* ---- reading ---- */
+
+static Buffer
+read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list,
+			  uint32 generation, int lockmode)
+{
+	Buffer		buf = QvReadAnyPage(handle->index, handle->hints, block, lockmode);
+	Page		page = BufferGetPage(buf);
+
+	/* list and generation are the first words of both kinds */
+	if (QvPageIs(page, kind) && IvfPageList(page)->list == list &&
+		IvfPageList(page)->generation == generation)
+		return buf;
+	if (PageIsNew(page) || QvPageGetHeader(page)->magic != QV_PAGE_MAGIC ||
+		QvPageGetHeader(page)->version != QV_PAGE_VERSION)
+		QvPageCheck(handle->index, block, page, kind);
+	UnlockReleaseBuffer(buf);
+	return InvalidBuffer;
+}
+
+Buffer
+IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
+				uint32 generation, int lockmode)
+{
+	Buffer		buf = read_own_page(handle, block, QV_PAGE_CODES, list, generation, lockmode);
+
+	if (BufferIsValid(buf) && IvfPageList(BufferGetPage(buf))->count > handle->layout.slots)
+		QvReportCorruption(handle->index, block, "The page claims %u rows.",
+						   IvfPageList(BufferGetPage(buf))->count);
+	return buf;
+}
+
+Buffer
+IvfReadRecordPage(IvfHandle *handle, BlockNumber block, uint32 list,
+				  uint32 generation, int lockmode)
+{
+	return read_own_page(handle, block, QV_PAGE_RECORDS, list, generation, lockmode);
+}
+
+Buffer
+IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry)
+{
+	BlockNumber block = handle->lists->refs[list].directory;
+	Buffer		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_LISTS, lockmode);
+	IvfDirectory directory = IvfPageDirectory(BufferGetPage(buf));
+
+	if (list < directory->first || list - directory->first >= directory->count ||
+		directory->count > handle->layout.entries_per_page)
+		QvReportCorruption(handle->index, block, "The page of the directory does not have list %u.", list);
+	*entry = IvfPageEntry(&handle->layout, BufferGetPage(buf), list - directory->first);
+	return buf;
+}

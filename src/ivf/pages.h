@@ -1,0 +1,58 @@
+/*
+ * pages.h
+ *		Metapage, directory and free pages of an index of posting lists.
+ */
+#ifndef QV_IVF_PAGES_H
+#define QV_IVF_PAGES_H
+
+#include "ivf/ivf.h"
+#include "ivf/rows.h"
+
+/*
+ * Heavyweight page locks, by number.  Taken in this order; whoever moves rows
+ * takes both.  See src/ivf/README.md, "Locks".
+ */
+#define IVF_MOVE_LOCK 0			/* exclusive: to move rows, to walk all of them */
+#define IVF_LIST_LOCK(list) ((BlockNumber) (list) + 1)	/* share: to add a row */
+
+/* Fill in the metapage of a new index. */
+extern void IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
+						const QvOpclassInfo *opclass);
+
+/*
+ * Write metapage, mean (NULL: zero) and directory in a build: lists entries of
+ * entry_size bytes.  Fills in where they are.
+ */
+extern void IvfCreatePages(Relation index, ForkNumber fork, IvfMetaData *meta,
+						   const float *mean, const char *entries, uint32 lists);
+
+/* Make the bytes of a directory entry from a centroid (or value). */
+extern void IvfMakeEntry(const IvfLayout *layout, const float *centroid,
+						 const void *value, uint32 parent, IvfEntry entry);
+
+/*
+ * A page to be filled: one that was freed, or a new one at the end.  Pinned
+ * and exclusively locked.
+ */
+extern Buffer IvfAllocPage(IvfHandle *handle, bool building);
+
+/* Give back pages that nothing leads to any more: those of a list from head on. */
+extern void IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation,
+						BlockNumber head);
+
+/* Free one page, which the caller has pinned and locked exclusively. */
+extern void IvfFreePage(IvfHandle *handle, Buffer buf);
+
+/*
+ * Read a page of a list and look whether it is one of that generation.
+ * Returns it pinned and locked, or InvalidBuffer when the list has moved.
+ */
+extern Buffer IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
+							  uint32 generation, int lockmode);
+extern Buffer IvfReadRecordPage(IvfHandle *handle, BlockNumber block, uint32 list,
+								uint32 generation, int lockmode);
+
+/* The entry of a list, for reading or changing: pinned, locked as asked. */
+extern Buffer IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry);
+
+#endif							/* QV_IVF_PAGES_H */

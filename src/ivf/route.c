@@ -1,0 +1,355 @@
+/*
+ * route.c
+ *		Preparing vectors, and choosing the lists nearest to one; see route.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "ivf/route.h"
+#include "utils/memutils.h"
+
+/*
+ * Up to so many lists every centroid's own code is measured: 9 ns each at 768
+ * coordinates, where the one-bit code takes 1.4.
+ */
+#define EXACT_LISTS 128
+
+/* Beyond so many, one-bit codes of the nearest groups only. */
+#define FLAT_LISTS 8192
+
+/* Coordinates in the one-bit codes of centroids. */
+#define ROUTE_BITS(pdim) Min(pdim, 1024)
+
+/* Candidates by one-bit code for each list wanted. */
+#define CANDIDATES(n) (4 * (n) + 32)
+
+/* Groups are taken until they have so many lists for each candidate. */
+#define GROUP_SLACK 8
+
+bool
+IvfRotate(const IvfHandle *handle, const float *value, float *out)
+{
+	return QvSpaceRotate(&handle->rotation, handle->meta.metric == QV_METRIC_COSINE,
+						 value, out);
+}
+
+void
+IvfQueryInit(const IvfHandle *handle, IvfQuery *query, const float *rotated, bool lut)
+{
+	uint32		pdim = handle->layout.pdim;
+	uint32		nbits = 0;
+	Size		size;
+	char	   *mem;
+	float	   *x;
+
+	if (lut)
+		nbits = handle->layout.scan_bits;
+	if (handle->lists && handle->lists->nblocks > 0)
+		nbits = Max(nbits, ROUTE_BITS(pdim));
+	size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
+	mem = palloc(size + 64 + pdim * sizeof(float));
+	x = (float *) (TYPEALIGN(64, mem) + size);
+
+	/* inner products are of the vectors where they are, so the mean is zero */
+	for (uint32 i = 0; i < pdim; i++)
+		x[i] = rotated[i] - handle->mean[i];
+	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
+	query->norm = sqrtf(query->q.norm2);
+	query->value = NULL;
+}
+
+static inline float
+centroid_ip(const IvfHandle *handle, const IvfQuery *query, uint32 list)
+{
+	const IvfLists *lists = handle->lists;
+
+	return QvCodeIp(&query->q, lists->codes + list * lists->stride,
+					handle->layout.centroid_bits, lists->scale[list]);
+}
+
+float
+IvfCentroidDistance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
+{
+	const IvfLists *lists = handle->lists;
+
+	if (handle->layout.form == IVF_PLAIN)
+		return handle->opclass.type->distance(handle->opclass.metric, query->value,
+											  lists->codes + list * lists->stride);
+	if (handle->layout.space == IVF_SPACE_IP)
+		return -centroid_ip(handle, query, list);
+	return query->q.norm2 + lists->norm2[list] - 2 * centroid_ip(handle, query, list);
+}
+
+/*
+ * How far a row is from being at home in a list.  Inner product: by the angle,
+ * or lists of long rows would draw everything.
+ */
+static float
+home_distance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
+{
+	float		norm2 = handle->lists->norm2[list];
+
+	if (handle->layout.form == IVF_CODED && handle->layout.space == IVF_SPACE_IP)
+		return norm2 > 0 ? -centroid_ip(handle, query, list) / sqrtf(norm2) : 0;
+	return IvfCentroidDistance(handle, query, list);
+}
+
+static inline bool
+nearer(const IvfNear *a, const IvfNear *b)
+{
+	return a->distance < b->distance ||
+		(a->distance == b->distance && a->list < b->list);
+}
+
+static int
+compare_near(const void *a, const void *b)
+{
+	return nearer(a, b) ? -1 : nearer(b, a) ? 1 : 0;
+}
+
+/* Bring the n nearest of count to the front, in order. */
+static void
+select_nearest(IvfNear *items, uint32 count, uint32 n)
+{
+	uint32		lo = 0,
+				hi = count;
+
+	/* quickselect: everything before lo is nearer than everything after hi */
+	while (n < hi && hi - lo > 16)
+	{
+		IvfNear		pivot = items[lo + (hi - lo) / 2];
+		uint32		i = lo,
+					j = hi - 1;
+
+		for (;;)
+		{
+			while (nearer(&items[i], &pivot))
+				i++;
+			while (nearer(&pivot, &items[j]))
+				j--;
+			if (i >= j)
+				break;
+			{
+				IvfNear		swap = items[i];
+
+				items[i++] = items[j];
+				items[j--] = swap;
+			}
+		}
+		/* [lo, i) are not farther than the pivot, [i, hi) not nearer */
+		if (i == lo)
+			i++;
+		if (n <= i)
+			hi = i;
+		else
+			lo = i;
+	}
+	qsort(items, Min(hi, count), sizeof(IvfNear), compare_near);
+}
+
+/* ---- one-bit codes of centroids ---- */
+
+/* Estimated distances of all lists of some blocks. */
+static uint32
+sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
+	  IvfNear *out)
+{
+	const IvfLists *lists = handle->lists;
+	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
+	float		bias = QvQueryLutBias(&query->q, nbits);
+	bool		l2 = handle->layout.space == IVF_SPACE_L2;
+	uint32		n = 0;
+
+	for (uint32 block = from; block < to; block++)
+	{
+		const uint32 *list = lists->block_list + block * QV_BLOCK;
+		const float *factor = lists->block_factor + block * QV_BLOCK;
+		uint32		sums[QV_BLOCK];
+
+		qv_kernels.fastscan(lists->block_codes + block * QvBlockBytes(nbits),
+							query->q.lut, nbits / 4, sums);
+		for (int i = 0; i < QV_BLOCK && list[i] != IVF_NO_LIST; i++)
+		{
+			float		ip = factor[i] * (query->q.lut_scale * sums[i] + bias);
+
+			out[n].list = list[i];
+			out[n++].distance = l2 ? lists->norm2[list[i]] - 2 * ip : -ip;
+		}
+	}
+	return n;
+}
+
+/* The lists that may be among the n nearest, by one-bit codes. */
+static uint32
+candidates(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+{
+	const IvfLists *lists = handle->lists;
+	IvfNear    *groups;
+	uint32		found = 0;
+
+	if (lists->group_center == NULL)
+		found = sweep(handle, query, 0, lists->nblocks, out);
+	else
+	{
+		groups = palloc(lists->ngroups * sizeof(IvfNear));
+		for (uint32 i = 0; i < lists->ngroups; i++)
+		{
+			const float *center = lists->group_center + (Size) i * handle->layout.pdim;
+
+			groups[i].list = i;
+			groups[i].distance = handle->layout.space == IVF_SPACE_L2 ?
+				qv_kernels.l2sq_f32(query->q.x, center, handle->layout.pdim) :
+				-qv_kernels.ip_f32(query->q.x, center, handle->layout.pdim);
+		}
+		select_nearest(groups, lists->ngroups, lists->ngroups);
+		for (uint32 i = 0; i < lists->ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
+			found += sweep(handle, query, lists->group_start[groups[i].list],
+						   lists->group_start[groups[i].list + 1], out + found);
+		pfree(groups);
+	}
+	if (found > CANDIDATES(n))
+	{
+		select_nearest(out, found, CANDIDATES(n));
+		found = CANDIDATES(n);
+	}
+	return found;
+}
+
+static uint32
+nearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out,
+		float (*distance) (const IvfHandle *, const IvfQuery *, uint32))
+{
+	uint32		count = handle->lists->count;
+
+	n = Min(n, count);
+	if (handle->lists->nblocks > 0 && (uint64) CANDIDATES((uint64) n) < count)
+		count = candidates(handle, query, n, out);
+	else
+		for (uint32 i = 0; i < count; i++)
+			out[i].list = i;
+	for (uint32 i = 0; i < count; i++)
+		out[i].distance = distance(handle, query, out[i].list);
+	n = Min(n, count);
+	select_nearest(out, count, n);
+	return n;
+}
+
+uint32
+IvfNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+{
+	return nearest(handle, query, n, out, IvfCentroidDistance);
+}
+
+uint32
+IvfHome(const IvfHandle *handle, const IvfQuery *query)
+{
+	IvfNear    *near;
+	uint32		list;
+
+	if (handle->lists->count == 1)
+		return 0;
+	near = palloc(handle->lists->count * sizeof(IvfNear));
+	(void) nearest(handle, query, 1, near, home_distance);
+	list = near[0].list;
+	pfree(near);
+	return list;
+}
+
+/* ---- when a directory is read ---- */
+
+static int
+compare_parents(const void *a, const void *b, void *arg)
+{
+	const IvfListRef *refs = arg;
+	uint32		x = *(const uint32 *) a,
+				y = *(const uint32 *) b;
+
+	if (refs[x].parent != refs[y].parent)
+		return refs[x].parent < refs[y].parent ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+void
+IvfRouteInit(const IvfHandle *handle, IvfLists *lists)
+{
+	uint32		pdim = handle->layout.pdim;
+	uint32		nbits = ROUTE_BITS(pdim);
+	bool		grouped = lists->count > FLAT_LISTS && handle->meta.tops > 1;
+	uint32	   *order;
+	float	   *centroid;
+	uint8	   *bits;
+	uint32		group = 0,
+				members = 0,
+				block = 0,
+				slot = 0;
+
+	lists->nblocks = 0;
+	if (lists->count <= EXACT_LISTS)
+		return;
+	order = palloc(lists->count * sizeof(uint32));
+	for (uint32 i = 0; i < lists->count; i++)
+		order[i] = i;
+	if (grouped)
+		qsort_arg(order, lists->count, sizeof(uint32), compare_parents, lists->refs);
+
+	/* a group's last block may be partly empty */
+	lists->nblocks = lists->count / QV_BLOCK + 1 + (grouped ? handle->meta.tops : 0);
+	lists->block_list = palloc(lists->nblocks * QV_BLOCK * sizeof(uint32));
+	memset(lists->block_list, 0xFF, lists->nblocks * QV_BLOCK * sizeof(uint32));
+	lists->block_factor = palloc0(lists->nblocks * QV_BLOCK * sizeof(float));
+	lists->block_codes = MemoryContextAllocExtended(CurrentMemoryContext,
+													lists->nblocks * QvBlockBytes(nbits),
+													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	if (grouped)
+	{
+		lists->group_start = palloc0((handle->meta.tops + 1) * sizeof(uint32));
+		lists->group_center = MemoryContextAllocExtended(CurrentMemoryContext,
+														 (Size) handle->meta.tops * pdim * sizeof(float),
+														 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	}
+	centroid = palloc(pdim * sizeof(float));
+	bits = palloc(nbits / 8);
+	for (uint32 i = 0; i < lists->count; i++)
+	{
+		uint32		list = order[i];
+
+		if (grouped && i > 0 && lists->refs[list].parent != lists->refs[order[i - 1]].parent)
+		{
+			float	   *center = lists->group_center + (Size) group * pdim;
+
+			for (uint32 j = 0; j < pdim; j++)
+				center[j] /= members;
+			members = 0;
+			block += slot > 0;
+			slot = 0;
+			lists->group_start[++group] = block;
+		}
+		qv_kernels.decode_u8(lists->codes + list * lists->stride, lists->scale[list],
+							 QvCodeOffset(handle->layout.centroid_bits), centroid, pdim);
+		if (grouped)
+			qv_kernels.add_f32(lists->group_center + (Size) group * pdim, centroid, pdim);
+		members++;
+		lists->block_factor[block * QV_BLOCK + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
+		lists->block_list[block * QV_BLOCK + slot] = list;
+		QvPackSlot(lists->block_codes + block * QvBlockBytes(nbits), nbits, slot, bits);
+		if (++slot == QV_BLOCK)
+		{
+			slot = 0;
+			block++;
+		}
+	}
+	lists->nblocks = block + (slot > 0);
+	if (grouped)
+	{
+		float	   *center = lists->group_center + (Size) group * pdim;
+
+		for (uint32 j = 0; j < pdim; j++)
+			center[j] /= Max(1, members);
+		lists->ngroups = group + 1;
+		lists->group_start[lists->ngroups] = lists->nblocks;
+	}
+	pfree(order);
+	pfree(centroid);
+	pfree(bits);
+}

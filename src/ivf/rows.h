@@ -1,0 +1,69 @@
+/*
+ * rows.h
+ *		Rows of posting lists in memory, and the pages of a list made of them.
+ */
+#ifndef QV_IVF_ROWS_H
+#define QV_IVF_ROWS_H
+
+#include "ivf/route.h"
+#include "storage/write.h"
+
+/* A row as it is put into a list. */
+typedef struct IvfRow
+{
+	ItemPointerData tid;
+	float		a;				/* coded: factors of the one-bit code */
+	float		b;
+	float		scale;			/* coded: as in IvfRecordData */
+	float		add;
+	float		error;
+	const uint8 *code;			/* coded: packed; plain: the value */
+	const uint8 *scan;			/* coded: one-bit code of scan_bits */
+} IvfRow;
+
+/*
+ * Code a vector for a list: fills in all but the row pointer.  x is rotated
+ * (and, in L2 space, centred); code_bytes and scan_bits / 8 bytes are written
+ * to code and scan, which the row then refers to; scratch has 3 * pdim floats.
+ */
+extern void IvfEncode(const IvfHandle *handle, uint32 list, const float *x,
+					  uint8 *code, uint8 *scan, float *scratch, IvfRow *row);
+
+/* The centroid of a list, decoded into out[pdim]. */
+extern void IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out);
+
+/* The vector of a record of a list, decoded, into out[pdim]. */
+extern void IvfDecodeRecord(const IvfHandle *handle, const float *centroid,
+							const IvfRecordData *record, uint8 *scratch, float *out);
+
+/* Put a row into a slot of a page of a list, and its record into its page. */
+extern void IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
+extern void IvfPutRecord(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
+
+/* Set the scales of the factors of a page, from rows that will be on it. */
+extern void IvfSetScales(IvfListPage head, const IvfRow *rows, int nrows);
+
+/* Mark all slots of a page empty. */
+extern void IvfClearSlots(const IvfLayout *layout, Page page);
+
+/* Is a slot in use?  Dead ones are not. */
+extern bool IvfSlotLive(const IvfLayout *layout, Page page, uint32 slot);
+
+/* ---- writing a whole list ---- */
+
+typedef struct IvfWriter IvfWriter;
+
+/*
+ * Make the pages of a list; nothing leads to them yet.  building: without WAL.
+ * Uses memory for a few tens of pages.
+ */
+extern IvfWriter *IvfWriterBegin(IvfHandle *handle, bool building);
+extern void IvfWriterStart(IvfWriter *writer, uint32 list, uint32 generation);
+extern void IvfWriterAdd(IvfWriter *writer, const IvfRow *row);
+
+/* Leaves head and tail invalid when no row was added. */
+extern void IvfWriterFinish(IvfWriter *writer, BlockNumber *head, BlockNumber *tail,
+							uint32 *rows);
+extern void IvfWriterEnd(IvfWriter *writer);
+
+#endif							/* QV_IVF_ROWS_H */

@@ -1,0 +1,889 @@
+/*
+ * scan.c
+ *		Searching posting lists.
+ *
+ * A search reads the lists nearest to the query, nearest first.  One-bit codes
+ * give every row a lower bound of its distance; rows that may be among the
+ * best have their finer code read, which gives a distance for the access
+ * method to judge by the row itself.
+ *
+ * How many rows will be wanted is not known.  The best so many are collected
+ * in a "window"; when they are used up the lists are read again for the rows
+ * after them, four times as many.  A row's place is (distance, row pointer),
+ * so no row is lost or proposed twice between windows.
+ *
+ * Scans hold one page lock at a time and no other, so lists can move under
+ * them (split, vacuum): the page read then is of another generation.  The
+ * window is collected again from the directory as it is now, without the rows
+ * already proposed.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "common/hashfn.h"
+#include "port/pg_bitutils.h"
+#include "executor/instrument.h"
+#include "ivf/calibrate.h"
+#include "ivf/ivf.h"
+#include "ivf/pages.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Rows of the first window when nothing is known, and the least. */
+#define FIRST_WINDOW 32
+#define LEAST_WINDOW 16
+#define WINDOW_GROWTH 4
+
+/*
+ * How many standard deviations below its estimate a distance is taken to be
+ * possible.  Larger ones read more records for no more recall at the usual
+ * probes (src/ivf/README.md, "Bound").
+ */
+#define BOUND_SIGMAS 1.9
+
+/* Candidates gathered before their records are read. */
+#define MAX_GATHERED 4096
+
+/* Blocks asked for ahead of those being read. */
+#define READ_AHEAD 32
+
+/* Scans that go on reading ahead after one found a page out of memory. */
+#define COLD_SCANS 64
+
+/* A row in the window. */
+typedef struct WindowRow
+{
+	float		distance;
+	float		error;
+	ItemPointerData tid;
+	uint16		rank;			/* of its list among those nearest to the query */
+} WindowRow;
+
+StaticAssertDecl(IVF_MAX_LISTS <= PG_UINT16_MAX + 1, "rank of a list is too narrow");
+
+/* A row whose record may be worth reading. */
+typedef struct Gathered
+{
+	float		bound;			/* its distance is hardly less */
+	float		base;			/* distance of its centroid */
+	uint32		list;
+	BlockNumber block;			/* of its record */
+	uint16		slot;
+	uint16		rank;			/* of its list */
+} Gathered;
+
+struct IvfScan
+{
+	Relation	index;
+	QvOpclassInfo opclass;
+	MemoryContext context;		/* of one search */
+	IvfScanParams params;
+	IvfHandle  *handle;
+	IvfQuery	query;
+	const void *value;			/* NULL: any order */
+	float		bound_factor;	/* of the query's distance from the centroid */
+
+	/* lists */
+	IvfNear    *near;			/* room for all */
+	uint32		nnear;			/* read in this batch */
+	uint32		probes;			/* that the first batch was to have */
+	uint32		probed;			/* in all batches */
+	uint8	   *done;			/* bitmap: lists of earlier batches */
+	uint8	   *covered;		/* bitmap: lists that the floor holds for */
+
+	/* the window: a heap with the farthest row on top, then sorted */
+	WindowRow  *rows;
+	uint32		window;			/* rows wanted */
+	uint32		allocated;
+	uint32		count;
+	uint32		position;		/* next to propose */
+	bool		complete;		/* no rows after the window */
+	bool		announced;		/* its end has been */
+	bool		have_floor;
+	WindowRow	floor;			/* last row of the window before */
+
+	/* rows proposed so far, to tell them again when lists have moved */
+	ItemPointerData *proposed;
+	uint32		nproposed;
+	uint32		max_proposed;
+	bool		moved;
+	struct Proposed_hash *seen;
+
+	Gathered   *gathered;
+	uint32		ngathered;
+	uint8	   *scratch;		/* an unpacked code */
+	ItemPointerData tid;		/* of the candidate */
+};
+
+typedef struct ProposedEntry
+{
+	ItemPointerData tid;
+	char		status;
+} ProposedEntry;
+
+static inline uint32
+hash_tid(ItemPointerData tid)
+{
+	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
+		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
+}
+
+#define SH_PREFIX Proposed
+#define SH_ELEMENT_TYPE ProposedEntry
+#define SH_KEY_TYPE ItemPointerData
+#define SH_KEY tid
+#define SH_HASH_KEY(tb, key) hash_tid(key)
+#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+#define BitmapHas(bitmap, i) (((bitmap)[(i) / 8] & (1 << ((i) % 8))) != 0)
+#define BitmapSet(bitmap, i) ((bitmap)[(i) / 8] |= 1 << ((i) % 8))
+
+/* ---- the window ---- */
+
+static inline bool
+row_before(const WindowRow *a, const WindowRow *b)
+{
+	if (a->distance != b->distance)
+		return a->distance < b->distance;
+	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	return row_before(a, b) ? -1 : row_before(b, a) ? 1 : 0;
+}
+
+/* Distances at or above this cannot enter the window. */
+static inline float
+threshold(const IvfScan *scan)
+{
+	/* a row of the same distance may come before by its row pointer */
+	return scan->count < scan->window ? INFINITY :
+		nextafterf(scan->rows[0].distance, INFINITY);
+}
+
+static void
+offer(IvfScan *scan, const WindowRow *row, bool floored)
+{
+	WindowRow  *heap;
+	uint32		at;
+
+	if (scan->count == scan->window && !row_before(row, &scan->rows[0]))
+		return;
+	if (floored && !row_before(&scan->floor, row))
+		return;
+	if (scan->seen && Proposed_lookup(scan->seen, row->tid) != NULL)
+		return;
+	if (scan->count < scan->window)
+	{
+		if (scan->count == scan->allocated)
+		{
+			scan->allocated = Min(scan->window, scan->allocated * 2);
+			scan->rows = repalloc_huge(scan->rows, scan->allocated * sizeof(WindowRow));
+		}
+		/* sift up */
+		heap = scan->rows;
+		for (at = scan->count++; at > 0 && row_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
+			heap[at] = heap[(at - 1) / 2];
+		heap[at] = *row;
+		return;
+	}
+	/* replace the farthest, sift down */
+	heap = scan->rows;
+	at = 0;
+	for (;;)
+	{
+		uint32		child = 2 * at + 1;
+
+		if (child >= scan->count)
+			break;
+		if (child + 1 < scan->count && row_before(&heap[child], &heap[child + 1]))
+			child++;
+		if (!row_before(row, &heap[child]))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = *row;
+}
+
+/* ---- reading lists ---- */
+
+static int
+compare_gathered(const void *a, const void *b)
+{
+	const Gathered *x = a;
+	const Gathered *y = b;
+
+	return x->bound < y->bound ? -1 : x->bound > y->bound ? 1 : 0;
+}
+
+/* Read one record and offer its row; false when the list has moved. */
+static bool
+read_record(IvfScan *scan, const Gathered *g)
+{
+	IvfHandle  *handle = scan->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfListRef *ref = &handle->lists->refs[g->list];
+	Buffer		buf = IvfReadRecordPage(handle, g->block, g->list, ref->generation, BUFFER_LOCK_SHARE);
+	IvfRecord	record;
+	const uint8 *code;
+	WindowRow	row;
+	float		ip;
+
+	if (!BufferIsValid(buf))
+		return false;
+	record = IvfPageRecord(layout, BufferGetPage(buf), g->slot);
+	row.tid = record->tid;
+	row.rank = g->rank;
+	if (!ItemPointerIsValid(&row.tid))
+	{
+		UnlockReleaseBuffer(buf);
+		return true;
+	}
+	code = IvfRecordCode(record);
+	if (layout->bits < 8)
+	{
+		qv_kernels.unpack_bits(code, layout->bits, scan->scratch, layout->pdim);
+		code = scan->scratch;
+	}
+	ip = QvCodeIp(&scan->query.q, code, layout->bits, record->scale);
+	if (layout->space == IVF_SPACE_L2)
+	{
+		row.distance = g->base + record->add - 2 * ip;
+		row.error = 2 * record->error * sqrtf(Max(0, g->base));
+	}
+	else
+	{
+		row.distance = g->base - ip;
+		row.error = record->error * scan->query.norm;
+	}
+	/* damaged factors: the row itself will tell */
+	if (isnan(row.distance))
+		row.distance = -INFINITY;
+	if (isnan(row.error))
+		row.error = INFINITY;
+	UnlockReleaseBuffer(buf);
+	offer(scan, &row, scan->have_floor && BitmapHas(scan->covered, g->list));
+	return true;
+}
+
+/* Read the records gathered that may still matter. */
+static bool
+read_gathered(IvfScan *scan)
+{
+	bool		ahead = scan->handle->habits->cold > 0;
+	uint32		asked = 0;
+
+	if (scan->ngathered > 1)
+		qsort(scan->gathered, scan->ngathered, sizeof(Gathered), compare_gathered);
+	for (uint32 i = 0; i < scan->ngathered; i++)
+	{
+		if (scan->gathered[i].bound >= threshold(scan))
+			break;
+		for (; ahead && asked < Min(i + READ_AHEAD, scan->ngathered); asked++)
+			if (scan->gathered[asked].bound < threshold(scan))
+				(void) QvPrefetchBlock(scan->index, scan->handle->hints, scan->gathered[asked].block);
+		if (!read_record(scan, &scan->gathered[i]))
+			return false;
+	}
+	scan->ngathered = 0;
+	return true;
+}
+
+/* What does not change while a list is read. */
+typedef struct ListScan
+{
+	uint32		list;
+	uint16		rank;
+	float		base;			/* distance of its centroid */
+	QvEstimateParams estimate;
+} ListScan;
+
+/* Gather the rows of a page of codes that may matter. */
+static void
+gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
+{
+	const IvfLayout *layout = &scan->handle->layout;
+	IvfListPage head = IvfPageList(page);
+	float		limit = threshold(scan);
+	uint32		nblocks = (head->count + QV_BLOCK - 1) / QV_BLOCK;
+
+	ls->estimate.a_scale = head->a_scale;
+	ls->estimate.b_scale = head->b_scale;
+	for (uint32 i = 0; i < nblocks; i++)
+	{
+		uint16	   *codes = IvfPageBlock(layout, page, i);
+		float		bounds[QV_BLOCK];
+		uint32		mask;
+
+		ls->estimate.a = IvfBlockA(codes);
+		ls->estimate.b = IvfBlockB(codes);
+		mask = qv_kernels.fastscan_estimate(IvfBlockCodes(codes), scan->query.q.lut,
+											layout->scan_bits / 4, &ls->estimate, limit, bounds);
+		while (mask != 0)
+		{
+			int			j = pg_rightmost_one_pos32(mask);
+			uint32		slot = i * QV_BLOCK + j;
+			Gathered   *g = &scan->gathered[scan->ngathered];
+			uint32		record;
+
+			mask &= mask - 1;
+			if (slot >= head->count)
+				break;
+			record = IvfRecordPageIndex(layout, head->number, slot);
+			g->bound = bounds[j];
+			g->base = ls->base;
+			g->list = ls->list;
+			g->rank = ls->rank;
+			g->block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
+			g->slot = IvfRecordSlot(layout, head->number, slot);
+			if (!BlockNumberIsValid(g->block))
+				QvReportCorruption(scan->index, block, "Row %u has no page of records.", slot);
+			scan->ngathered++;
+		}
+	}
+}
+
+/* Offer the rows of a page of values. */
+static void
+offer_values(IvfScan *scan, uint32 list, BlockNumber block, Page page)
+{
+	const IvfLayout *layout = &scan->handle->layout;
+	const VectorTypeOps *type = scan->opclass.type;
+	bool		floored = scan->have_floor && BitmapHas(scan->covered, list);
+
+	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
+	{
+		IvfPlainRow at = IvfPagePlainRow(layout, page, slot);
+		WindowRow	row = {0};
+
+		if (!ItemPointerIsValid(&at->tid))
+			continue;
+		if (!type->well_formed(IvfPlainValue(at), layout->value_size, layout->dims))
+			QvReportCorruption(scan->index, block, "The value of row %u is damaged.", slot);
+		row.distance = scan->value == NULL ? 0 :
+			type->distance(scan->opclass.metric, scan->value, IvfPlainValue(at));
+		row.tid = at->tid;
+		if (isnan(row.distance))
+			row.distance = FLT_MAX;
+		offer(scan, &row, floored);
+	}
+}
+
+/* Read one list into the window; false when it has moved. */
+static bool
+read_list(IvfScan *scan, const IvfNear *near)
+{
+	IvfHandle  *handle = scan->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfListRef *ref = &handle->lists->refs[near->list];
+	BlockNumber block = ref->head;
+	uint32		number = 0;
+	ListScan	ls;
+
+	ls.list = near->list;
+	ls.rank = near - scan->near;
+	ls.base = near->distance;
+	if (layout->form == IVF_CODED)
+	{
+		float		away = layout->space == IVF_SPACE_L2 ? sqrtf(Max(0, near->distance)) :
+			scan->query.norm;
+
+		ls.estimate.base = near->distance;
+		ls.estimate.lut_scale = scan->query.q.lut_scale;
+		ls.estimate.lut_bias = QvQueryLutBias(&scan->query.q, layout->scan_bits) +
+			scan->bound_factor * away;
+	}
+	while (BlockNumberIsValid(block))
+	{
+		Buffer		buf;
+		Page		page;
+		BlockNumber next;
+
+		CHECK_FOR_INTERRUPTS();
+		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
+		if (!BufferIsValid(buf))
+			return false;
+		page = BufferGetPage(buf);
+		if (IvfPageList(page)->number != number++)
+			QvReportCorruption(scan->index, block, "The page is number %u of list %u, not %u.",
+							   IvfPageList(page)->number, near->list, number - 1);
+		next = QvPageGetHeader(page)->next;
+		if (layout->form == IVF_PLAIN)
+			offer_values(scan, near->list, block, page);
+		else
+		{
+			if (scan->ngathered + layout->slots > MAX_GATHERED)
+			{
+				UnlockReleaseBuffer(buf);
+				if (!read_gathered(scan))
+					return false;
+				number--;
+				continue;
+			}
+			gather(scan, &ls, block, page);
+		}
+		UnlockReleaseBuffer(buf);
+		if (scan->count < scan->window && !read_gathered(scan))
+			return false;
+		block = next;
+	}
+	return true;
+}
+
+/*
+ * The blocks of lists, a few lists ahead of the one being read.  Pages of a
+ * list that was built or compacted follow one another.
+ */
+typedef struct ReadAhead
+{
+	uint32		near;			/* next list to ask for */
+	uint32		page;			/* next page of it */
+	uint32		pages;			/* asked for, ahead of the list being read */
+} ReadAhead;
+
+static void
+read_ahead(IvfScan *scan, ReadAhead *ahead, uint32 reading)
+{
+	const IvfLayout *layout = &scan->handle->layout;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(scan->index);
+
+	if (ahead->near < reading)
+	{
+		ahead->near = reading;
+		ahead->page = 0;
+	}
+	for (int asked = 0; asked < READ_AHEAD && ahead->near < scan->nnear;)
+	{
+		const IvfListRef *ref = &scan->handle->lists->refs[scan->near[ahead->near].list];
+		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
+
+		if (!BlockNumberIsValid(ref->head) || ahead->page >= pages ||
+			ahead->page >= READ_AHEAD || ahead->near > reading + READ_AHEAD)
+		{
+			if (ahead->near > reading + READ_AHEAD)
+				return;
+			ahead->near++;
+			ahead->page = 0;
+			continue;
+		}
+		if (ref->head + ahead->page < nblocks)
+			(void) QvPrefetchBlock(scan->index, scan->handle->hints, ref->head + ahead->page);
+		ahead->page++;
+		asked++;
+	}
+}
+
+/* Know the rows proposed so far by a hash table. */
+static void
+remember_proposed(IvfScan *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->context);
+
+	if (scan->seen)
+		Proposed_reset(scan->seen);
+	else
+		scan->seen = Proposed_create(scan->context, Max(256, scan->nproposed), NULL);
+	for (uint32 i = 0; i < scan->nproposed; i++)
+	{
+		bool		found;
+
+		(void) Proposed_insert(scan->seen, scan->proposed[i], &found);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The lists have moved: have the directory as it is now, and the lists of this
+ * batch again.  Lists of earlier batches may have been split: their rows are
+ * told by their row pointers.
+ */
+static void
+restart_batch(IvfScan *scan)
+{
+	IvfHandle  *handle = scan->handle;
+	uint32		wanted = scan->probed;
+	MemoryContext old;
+
+	if (!IvfRefresh(handle))
+		QvReportCorruption(scan->index, IVF_META_BLOCK,
+						   "A page of a list does not belong to it, and nothing has changed.");
+	remember_proposed(scan);
+	old = MemoryContextSwitchTo(scan->context);
+	scan->moved = true;
+	scan->near = repalloc(scan->near, handle->lists->count * sizeof(IvfNear));
+	scan->done = palloc0((handle->lists->count + 7) / 8);
+	scan->covered = palloc0((handle->lists->count + 7) / 8);
+	scan->have_floor = false;
+	MemoryContextSwitchTo(old);
+	scan->nnear = IvfNearest(handle, &scan->query, wanted, scan->near);
+}
+
+/* Collect the window anew. */
+static void
+fill_window(IvfScan *scan)
+{
+	IvfHandle  *handle = scan->handle;
+	int64		misses = pgBufferUsage.shared_blks_read;
+	uint32		i = 0;
+	ReadAhead	ahead = {0};
+
+	scan->count = 0;
+	scan->position = 0;
+	scan->announced = false;
+	scan->ngathered = 0;
+	while (i < scan->nnear)
+	{
+		bool		cold = handle->habits->cold > 0;
+
+		if (cold)
+			read_ahead(scan, &ahead, i);
+
+		/*
+		 * While the window fills, records are read as they come.  Then, at the
+		 * end of each list; with reads to wait for, of all lists at once.
+		 */
+		if (!read_list(scan, &scan->near[i]) ||
+			(!(cold && i > 0 && i + 1 < scan->nnear) && !read_gathered(scan)))
+		{
+			restart_batch(scan);
+			scan->count = scan->ngathered = 0;
+			memset(&ahead, 0, sizeof(ahead));
+			i = 0;
+			continue;
+		}
+		i++;
+		if (pgBufferUsage.shared_blks_read != misses)
+			handle->habits->cold = COLD_SCANS;
+	}
+	scan->complete = scan->count < scan->window;
+	qsort(scan->rows, scan->count, sizeof(WindowRow), compare_rows);
+}
+
+/* The next window has a floor for all lists read so far. */
+static void
+raise_floor(IvfScan *scan)
+{
+	if (scan->count == 0)
+		return;
+	scan->floor = scan->rows[scan->count - 1];
+	scan->have_floor = true;
+	for (uint32 i = 0; i < scan->nnear; i++)
+		BitmapSet(scan->covered, scan->near[i].list);
+}
+
+static uint32
+most_lists(const IvfScan *scan)
+{
+	uint32		lists = scan->handle->lists->count;
+
+	return scan->params.max_probes > 0 ? Min(lists, (uint32) scan->params.max_probes) : lists;
+}
+
+/* Read more lists from the next window on. */
+static bool
+widen(IvfScan *scan)
+{
+	uint32		probes = Min(most_lists(scan), scan->nnear * 2);
+
+	if (probes <= scan->nnear)
+		return false;
+	scan->nnear = IvfNearest(scan->handle, &scan->query, probes, scan->near);
+	scan->probed = scan->nnear;
+	return true;
+}
+
+/* As many rows as memory allows, else four times as many as before. */
+static void
+grow_window(IvfScan *scan)
+{
+	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(WindowRow));
+
+	most = Min(most, MaxAllocHugeSize / sizeof(WindowRow));
+	scan->window = Min(most, (Size) scan->window * WINDOW_GROWTH);
+}
+
+/* ---- the interface ---- */
+
+IvfScan *
+IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
+{
+	IvfScan    *scan = palloc0(sizeof(IvfScan));
+
+	scan->index = index;
+	scan->opclass = *opclass;
+	scan->context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
+										  ALLOCSET_DEFAULT_SIZES);
+	return scan;
+}
+
+/* Let the next scan know how many rows this one took. */
+static void
+learn(IvfScan *scan)
+{
+	IvfHabits  *habits;
+
+	if (scan->handle == NULL)
+		return;
+	habits = scan->handle->habits;
+	if (scan->nproposed >= habits->rows)
+		habits->rows = scan->nproposed;
+	else
+		habits->rows -= (habits->rows - scan->nproposed + 7) / 8;
+	if (habits->cold > 0)
+		habits->cold--;
+}
+
+static uint32
+choose_probes(const IvfScan *scan)
+{
+	double		lists = scan->handle->lists->count;
+
+	if (scan->params.probes > 0)
+		return Min(lists, scan->params.probes);
+	return Max(1, Min(lists, ceil(lists * IvfProbesFor(&scan->handle->meta, scan->params.recall))));
+}
+
+/* Have what measuring rows of lists wants, for a rotated query. */
+static void
+prepare_coded(IvfScan *scan, const float *rotated)
+{
+	const IvfLayout *layout = &scan->handle->layout;
+	double		share = (double) layout->scan_bits / layout->pdim;
+
+	IvfQueryInit(scan->handle, &scan->query, rotated, true);
+
+	/*
+	 * The standard deviation of a one-bit estimate over B of D coordinates, as
+	 * a share of |b| and the query's length: src/ivf/README.md, "Bound".
+	 */
+	scan->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
+	scan->gathered = palloc(MAX_GATHERED * sizeof(Gathered));
+	scan->scratch = palloc(layout->pdim);
+}
+
+static void
+prepare_query(IvfScan *scan)
+{
+	IvfHandle  *handle = scan->handle;
+	const IvfLayout *layout = &handle->layout;
+	float	   *value,
+			   *rotated;
+
+	if (layout->form == IVF_PLAIN)
+	{
+		scan->query.value = scan->value;
+		if (scan->value == NULL)
+		{
+			value = palloc0(layout->dims * sizeof(float));
+			scan->query.value = scan->opclass.type->from_float(value, layout->dims);
+		}
+		return;
+	}
+	value = palloc0(layout->pdim * sizeof(float));
+	rotated = palloc(layout->pdim * sizeof(float));
+	if (scan->value)
+		scan->opclass.type->to_float(scan->value, value);
+	(void) IvfRotate(handle, value, rotated);
+	prepare_coded(scan, rotated);
+}
+
+/* Collect the first window of so many rows from so many lists. */
+static void
+start_search(IvfScan *scan, uint32 probes, uint32 window)
+{
+	IvfHandle  *handle = scan->handle;
+
+	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
+	scan->done = palloc0((handle->lists->count + 7) / 8);
+	scan->covered = palloc0((handle->lists->count + 7) / 8);
+	scan->probes = probes;
+	scan->nnear = scan->probed = IvfNearest(handle, &scan->query,
+											Min(probes, most_lists(scan)), scan->near);
+	scan->window = window;
+	scan->allocated = Min(scan->window, 1024);
+	scan->rows = palloc(scan->allocated * sizeof(WindowRow));
+	scan->have_floor = false;
+	scan->moved = false;
+	scan->seen = NULL;
+	scan->proposed = NULL;
+	scan->nproposed = scan->max_proposed = 0;
+	fill_window(scan);
+}
+
+void
+IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
+{
+	MemoryContext old;
+	IvfHandle  *handle;
+	uint32		rows;
+
+	learn(scan);
+	scan->handle = NULL;
+	MemoryContextReset(scan->context);
+	old = MemoryContextSwitchTo(scan->context);
+	handle = IvfOpen(scan->index, &scan->opclass);
+	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
+		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
+	scan->handle = handle;
+	scan->params = *params;
+	scan->value = value;
+	prepare_query(scan);
+
+	rows = handle->habits->rows;
+	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 4 + 2);
+	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(WindowRow)));
+	start_search(scan, choose_probes(scan), rows);
+	MemoryContextSwitchTo(old);
+}
+
+uint32
+IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
+			   uint32 lists, uint32 *ranks)
+{
+	IvfScan    *scan = IvfScanBegin(handle->index, &handle->opclass);
+	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	uint32		n = 0;
+
+	scan->handle = handle;
+	if (handle->layout.form == IVF_PLAIN)
+		scan->value = scan->query.value = x;
+	else
+		prepare_coded(scan, x);
+	start_search(scan, lists, k + 1);
+	for (uint32 i = 0; i < scan->count && n < k; i++)
+		if (!ItemPointerEquals(&scan->rows[i].tid, self))
+			ranks[n++] = scan->rows[i].rank;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scan->context);
+	pfree(scan);
+	return n;
+}
+
+static void
+add_proposed(IvfScan *scan, ItemPointer tid)
+{
+	if (scan->nproposed == scan->max_proposed)
+	{
+		Size		size = Max(64, scan->max_proposed * 2);
+
+		scan->proposed = scan->proposed ?
+			repalloc_huge(scan->proposed, size * sizeof(ItemPointerData)) :
+			MemoryContextAlloc(scan->context, size * sizeof(ItemPointerData));
+		scan->max_proposed = size;
+	}
+	scan->proposed[scan->nproposed++] = *tid;
+	if (scan->seen)
+	{
+		bool		found;
+
+		(void) Proposed_insert(scan->seen, *tid, &found);
+	}
+}
+
+bool
+IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
+{
+	MemoryContext old;
+
+	for (;;)
+	{
+		if (scan->position < scan->count)
+		{
+			const WindowRow *row = &scan->rows[scan->position++];
+
+			candidate->distance = row->distance;
+			candidate->error = row->error;
+			candidate->same_node = false;
+			candidate->ntids = 1;
+			scan->tid = row->tid;
+			candidate->tids = &scan->tid;
+			add_proposed(scan, &scan->tid);
+			return true;
+		}
+		if (scan->complete)
+			return false;
+		if (!scan->announced)
+		{
+			scan->announced = true;
+			candidate->distance = scan->rows[scan->count - 1].distance;
+			candidate->error = scan->rows[scan->count - 1].error;
+			candidate->same_node = false;
+			candidate->ntids = 0;
+			candidate->tids = NULL;
+			return true;
+		}
+		old = MemoryContextSwitchTo(scan->context);
+		raise_floor(scan);
+		grow_window(scan);
+		if (scan->params.widen)
+			(void) widen(scan);
+		fill_window(scan);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+bool
+IvfScanMore(IvfScan *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	bool		more;
+
+	if (scan->params.widen)
+	{
+		raise_floor(scan);
+		grow_window(scan);
+		more = widen(scan);
+	}
+	else
+	{
+		/* another batch: the nearest lists that were in none */
+		uint32		wanted = Min(most_lists(scan), scan->probed + scan->probes);
+		uint32		found;
+
+		for (uint32 i = 0; i < scan->nnear; i++)
+			BitmapSet(scan->done, scan->near[i].list);
+		found = IvfNearest(scan->handle, &scan->query, wanted, scan->near);
+		scan->nnear = 0;
+		for (uint32 i = 0; i < found; i++)
+			if (!BitmapHas(scan->done, scan->near[i].list))
+				scan->near[scan->nnear++] = scan->near[i];
+		scan->probed = wanted;
+		scan->have_floor = false;
+		more = scan->nnear > 0;
+	}
+	if (more)
+		fill_window(scan);
+	MemoryContextSwitchTo(old);
+	return more;
+}
+
+double
+IvfScanDistance(const IvfScan *scan, double distance)
+{
+	if (scan->opclass.metric == QV_METRIC_COSINE)
+		return distance / 2;
+	return distance;
+}
+
+int
+IvfScanDims(const IvfScan *scan)
+{
+	return scan->handle->meta.dims;
+}
+
+void
+IvfScanEnd(IvfScan *scan)
+{
+	learn(scan);
+	MemoryContextDelete(scan->context);
+	pfree(scan);
+}

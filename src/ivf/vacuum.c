@@ -1,0 +1,331 @@
+/*
+ * vacuum.c
+ *		Taking dead rows out of posting lists.
+ *
+ *	1. Every list is read, page by page with its records; dead rows are marked.
+ *	   A list with many of them is written anew without.
+ *	2. Pages that nothing leads to become free: those of lists that moved when
+ *	   the server went down, and pages added just before that.
+ *
+ * IVF_MOVE_LOCK is held from the first to the last: rows that moved from a list
+ * not read yet to one that was would keep pointing to rows that are gone.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "compat.h"
+#include "ivf/ivf.h"
+#include "ivf/move.h"
+#include "miscadmin.h"
+#include "storage/indexfsm.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+
+/* A list with this share of dead rows is written anew. */
+#define COMPACT_ABOVE 0.2
+
+typedef struct IvfVacuum
+{
+	IvfHandle  *handle;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	BlockNumber nblocks;		/* when it began */
+	uint8	   *used;			/* bitmap by block: something leads to it */
+	double		live;
+	/* the list being read */
+	uint64		list_live;
+	uint64		list_dead;
+} IvfVacuum;
+
+static void
+set_used(IvfVacuum *v, BlockNumber block)
+{
+	if (block < v->nblocks)
+		v->used[block / 8] |= 1 << (block % 8);
+}
+
+/*
+ * Mark the dead among the rows of a page whose records are on one page of
+ * records: slots first to last.  WAL record: both pages.
+ */
+static void
+mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	IvfListPage head = IvfPageList(BufferGetPage(buf));
+	Buffer		record_buf = InvalidBuffer;
+	Page		page,
+				records = NULL;
+	QvWrite		w;
+
+	if (layout->form == IVF_CODED)
+	{
+		BlockNumber block = head->records[IvfRecordPageIndex(layout, head->number, first)];
+
+		record_buf = IvfReadRecordPage(handle, block, head->list, head->generation,
+									   BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(record_buf))
+			QvReportCorruption(handle->index, block,
+							   "The page of records does not belong to list %u.", head->list);
+	}
+	QvWriteBegin(&w, handle->index, false);
+	page = QvWriteRegister(&w, buf);
+	head = IvfPageList(page);
+	if (BufferIsValid(record_buf))
+		records = QvWriteRegister(&w, record_buf);
+	for (uint32 slot = first; slot <= last; slot++)
+	{
+		if (!dead[slot])
+			continue;
+		if (layout->form == IVF_PLAIN)
+			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
+		else
+		{
+			IvfBlockA(IvfPageBlock(layout, page, slot / QV_BLOCK))[slot % QV_BLOCK] = IVF_EMPTY_A;
+			ItemPointerSetInvalid(&IvfPageRecord(layout, records,
+												 IvfRecordSlot(layout, head->number, slot))->tid);
+		}
+		head->dead++;
+		v->stats->tuples_removed++;
+	}
+	QvWriteCommit(&w);
+	if (BufferIsValid(record_buf))
+		UnlockReleaseBuffer(record_buf);
+}
+
+/* The row pointers of a page, by slot; invalid ones for slots not in use. */
+static void
+read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	IvfListPage head = IvfPageList(page);
+	Buffer		buf = InvalidBuffer;
+	BlockNumber block = InvalidBlockNumber;
+
+	for (uint32 slot = 0; slot < head->count; slot++)
+	{
+		uint32		index;
+
+		ItemPointerSetInvalid(&tids[slot]);
+		if (layout->form == IVF_PLAIN)
+		{
+			tids[slot] = IvfPagePlainRow(layout, page, slot)->tid;
+			continue;
+		}
+		index = IvfRecordPageIndex(layout, head->number, slot);
+		if (index >= layout->max_records || !BlockNumberIsValid(head->records[index]))
+			QvReportCorruption(handle->index, at, "Row %u has no page of records.", slot);
+		if (head->records[index] != block)
+		{
+			if (BufferIsValid(buf))
+				UnlockReleaseBuffer(buf);
+			block = head->records[index];
+			set_used(v, block);
+			buf = IvfReadRecordPage(handle, block, head->list, head->generation, BUFFER_LOCK_SHARE);
+			if (!BufferIsValid(buf))
+				QvReportCorruption(handle->index, block,
+								   "The page of records does not belong to list %u.", head->list);
+		}
+		if (IvfSlotLive(layout, page, slot))
+			tids[slot] = IvfPageRecord(layout, BufferGetPage(buf),
+									   IvfRecordSlot(layout, head->number, slot))->tid;
+	}
+	if (BufferIsValid(buf))
+		UnlockReleaseBuffer(buf);
+}
+
+/*
+ * Take the dead rows out of one page; returns the next.  The page is looked at
+ * without its lock: rows can only be added meanwhile.
+ */
+static BlockNumber
+vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, BlockNumber block,
+			char *image, ItemPointerData *tids, uint8 *dead)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	Buffer		buf;
+	IvfListPage head;
+	uint32		ndead = 0;
+	BlockNumber next;
+
+	QvVacuumDelayPoint();
+	buf = IvfReadListPage(handle, block, list, generation, BUFFER_LOCK_SHARE);
+	if (!BufferIsValid(buf))
+		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
+	memcpy(image, BufferGetPage(buf), BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	set_used(v, block);
+	head = IvfPageList((Page) image);
+	next = QvPageGetHeader((Page) image)->next;
+	read_tids(v, (Page) image, block, tids);
+	for (uint32 slot = 0; slot < head->count; slot++)
+	{
+		dead[slot] = ItemPointerIsValid(&tids[slot]) && v->callback(&tids[slot], v->callback_state);
+		ndead += dead[slot];
+		if (ItemPointerIsValid(&tids[slot]) && !dead[slot])
+			v->list_live++;
+		else
+			v->list_dead++;
+	}
+	if (ndead == 0)
+		return next;
+
+	buf = IvfReadListPage(handle, block, list, generation, BUFFER_LOCK_EXCLUSIVE);
+	if (!BufferIsValid(buf))
+		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
+	for (uint32 first = 0, last; first < head->count; first = last + 1)
+	{
+		bool		any = dead[first];
+
+		last = first;
+		while (last + 1 < head->count &&
+			   (layout->form == IVF_PLAIN ||
+				IvfRecordPageIndex(layout, head->number, last + 1) ==
+				IvfRecordPageIndex(layout, head->number, first)))
+			any |= dead[++last];
+		if (any)
+			mark_dead(v, buf, first, last, dead);
+	}
+	UnlockReleaseBuffer(buf);
+	return next;
+}
+
+static void
+vacuum_list(IvfVacuum *v, uint32 list, char *image, ItemPointerData *tids, uint8 *dead)
+{
+	IvfHandle  *handle = v->handle;
+	uint32		generation = handle->lists->refs[list].generation;
+	BlockNumber block;
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
+
+	/* its first page may be younger than what we know */
+	block = entry->head;
+	UnlockReleaseBuffer(buf);
+	v->list_live = v->list_dead = 0;
+	while (BlockNumberIsValid(block))
+		block = vacuum_page(v, list, generation, block, image, tids, dead);
+	v->live += v->list_live;
+	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
+		IvfCompactList(handle, list);
+}
+
+/* ---- pages that nothing leads to ---- */
+
+/* Whether a page is one that was left behind.  It is exclusively locked. */
+static bool
+is_left_behind(IvfVacuum *v, Page page)
+{
+	const IvfLists *lists = v->handle->lists;
+	uint32		list;
+
+	/* nobody but who moves rows leaves a page so without its lock */
+	if (PageIsNew(page))
+		return true;
+	if (!QvPageIs(page, QV_PAGE_CODES) && !QvPageIs(page, QV_PAGE_RECORDS))
+		return false;
+	/* one of a list's generation may have been added since */
+	list = IvfPageList(page)->list;
+	return list >= lists->count || IvfPageList(page)->generation != lists->refs[list].generation;
+}
+
+static void
+free_unused(IvfVacuum *v)
+{
+	Relation	index = v->handle->index;
+
+	(void) IvfRefresh(v->handle);
+	for (BlockNumber block = 1; block < v->nblocks; block++)
+	{
+		Buffer		buf;
+		Page		page;
+
+		if (v->used[block / 8] & (1 << (block % 8)))
+			continue;
+		QvVacuumDelayPoint();
+		buf = QvReadAnyPage(index, NULL, block, BUFFER_LOCK_EXCLUSIVE);
+		page = BufferGetPage(buf);
+		if (is_left_behind(v, page))
+			IvfFreePage(v->handle, buf);
+		else if (QvPageIs(page, QV_PAGE_FREE))
+			RecordFreeIndexPage(index, block);
+		if (QvPageIs(BufferGetPage(buf), QV_PAGE_FREE))
+			v->stats->pages_free++;
+		UnlockReleaseBuffer(buf);
+	}
+	IndexFreeSpaceMapVacuum(index);
+}
+
+static void
+write_tuples(IvfVacuum *v)
+{
+	Buffer		buf = QvReadPage(v->handle->index, v->handle->hints, IVF_META_BLOCK,
+								 QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+	QvWrite		w;
+
+	(void) IvfPageMeta(v->handle->index, BufferGetPage(buf));
+	QvWriteBegin(&w, v->handle->index, false);
+	((IvfMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->tuples = v->live;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+}
+
+IndexBulkDeleteResult *
+IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			  IndexBulkDeleteCallback callback, void *callback_state,
+			  const QvOpclassInfo *opclass)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	IvfVacuum	v = {0};
+	char	   *image;
+	ItemPointerData *tids;
+	uint8	   *dead;
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	old = MemoryContextSwitchTo(context);
+	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	v.handle = IvfOpen(info->index, opclass);
+	v.stats = stats;
+	v.callback = callback;
+	v.callback_state = callback_state;
+	v.nblocks = RelationGetNumberOfBlocks(info->index);
+	v.used = MemoryContextAllocExtended(CurrentMemoryContext, v.nblocks / 8 + 1,
+										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	image = palloc(BLCKSZ);
+	tids = palloc(v.handle->layout.slots * sizeof(ItemPointerData));
+	dead = palloc(v.handle->layout.slots);
+	stats->pages_free = 0;
+	for (uint32 list = 0; list < v.handle->lists->count; list++)
+		vacuum_list(&v, list, image, tids, dead);
+	free_unused(&v);
+	write_tuples(&v);
+	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	stats->num_index_tuples = v.live;
+	stats->estimated_count = false;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return stats;
+}
+
+IndexBulkDeleteResult *
+IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	if (info->analyze_only)
+		return stats;
+	if (stats == NULL)
+	{
+		/* no row was dead: no page was read */
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->num_index_tuples = info->num_heap_tuples;
+		stats->estimated_count = true;
+	}
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	return stats;
+}
