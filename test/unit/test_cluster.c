@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 
+#include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 
 /* A problem and its result; rows are read-only to the library. */
@@ -467,6 +468,275 @@ test_rounds(void)
 	problem_free(&x);
 }
 
+/* ---- two levels ---- */
+
+/* Guarded memory of exactly that size, filled with rubbish. */
+static UnitBuffer
+workspace_new(size_t size, void **start)
+{
+	UnitBuffer	buffer = UnitBufferNew(size + 64);
+
+	memset(buffer.start, 0xee, buffer.size);
+	*start = UnitAtEnd(&buffer, (size + 63) / 64 * 64);
+	return buffer;
+}
+
+/*
+ * Solve with so many top clusters, running task (i * step + step / 2) % tops as
+ * the i-th; step and tops have no common divisor.  Fills parent and x->assign,
+ * and checks what holds for every result.
+ */
+static void
+solve_hierarchy(Problem *x, size_t tops, size_t step, uint32_t *parent)
+{
+	QvHierarchyParams p = {
+		.rows = x->p.rows,
+		.n = x->p.n,
+		.dim = x->p.dim,
+		.k = x->p.k,
+		.iterations = x->p.iterations,
+		.seed = x->p.seed,
+		.spherical = x->p.spherical,
+		.interrupt = x->p.interrupt,
+		.interrupt_arg = x->p.interrupt_arg,
+	};
+	size_t		dim = x->p.dim;
+	size_t		wanted = x->p.k < x->p.n ? x->p.k : x->p.n;
+	size_t		sum = 0;
+	size_t		plan_size = QvHierarchyPlanSize(x->p.n, tops);
+	void	   *plan;
+	void	   *workspace;
+	UnitBuffer	plan_buffer = UnitBufferNew(plan_size);
+	UnitBuffer	buffer = workspace_new(QvHierarchyPlanWorkspace(&p, tops), &workspace);
+
+	plan = UnitAtEnd(&plan_buffer, (plan_size + 7) / 8 * 8);
+	memset(plan, 0xee, plan_size);
+	QvHierarchyPlan(&p, tops, plan, workspace);
+	UnitBufferFree(&buffer);
+
+	memset(parent, 0xee, x->p.k * 4);
+	for (size_t i = 0; i < tops; i++)
+	{
+		size_t		made;
+		size_t		task = (i * step + step / 2) % tops;
+
+		buffer = workspace_new(QvHierarchyTaskWorkspace(&p, plan), &workspace);
+		made = QvHierarchyTask(&p, plan, task, x->centroids, parent, workspace);
+		sum += made;
+		UnitBufferFree(&buffer);
+	}
+	x->made = QvHierarchyFinish(&p, plan, x->centroids, parent);
+	UnitBufferFree(&plan_buffer);
+
+	CHECK(x->made == sum, "%zu centroids, the tasks made %zu", x->made, sum);
+	CHECK(x->made <= wanted && (x->made > 0 || wanted == 0), "made %zu of %zu", x->made, wanted);
+	for (size_t c = 0; c < x->made; c++)
+	{
+		CHECK(parent[c] < tops, "parent %u of %zu", parent[c], tops);
+		CHECK(c == 0 || parent[c] >= parent[c - 1], "parents are in order");
+		for (size_t j = 0; j < dim; j++)
+			CHECK(isfinite(x->centroids[c * dim + j]), "centroid %zu is not finite", c);
+		if (x->p.spherical)
+		{
+			double		norm = sqrt((double) qv_kernels.norm2_f32(x->centroids + c * dim, dim));
+
+			CHECK(fabs(norm - 1) < 1e-5, "centroid %zu has length %g", c, norm);
+		}
+	}
+	if (x->made > 0)
+	{
+		void	   *w = alloc(QvAssignWorkspace(x->made));
+
+		memset(x->assign, 0, x->p.n * 4);
+		QvAssign(x->rows, x->p.n, dim, x->centroids, x->made, x->assign, NULL, w);
+		free(w);
+	}
+}
+
+/* All numbers of centroids from 1 to more than there are rows, and of tops. */
+static void
+test_hierarchy_counts(void)
+{
+	static const size_t ns[] = {0, 1, 2, 3, 10, 47};
+	static const size_t tops[] = {1, 2, 7, 60};
+
+	for (size_t a = 0; a < 6; a++)
+		for (size_t k = 1; k <= ns[a] + 3; k++)
+			for (size_t b = 0; b < 4; b++)
+			{
+				Problem		x = problem_new(ns[a], 3, k);
+				uint32_t   *parent = alloc(k * 4);
+
+				x.p.iterations = 3;
+				x.p.spherical = k % 2;
+				UnitFillNormal(x.rows, ns[a] * 3);
+				solve_hierarchy(&x, tops[b], 1, parent);
+				/* rows differ in direction as well */
+				CHECK(x.made == (k < ns[a] ? k : ns[a]), "n %zu k %zu tops %zu: made %zu",
+					  ns[a], k, tops[b], x.made);
+				if (k >= ns[a] && !x.p.spherical)
+					CHECK(ns[a] == 0 || inertia(&x) == 0, "every row is a centroid");
+				free(parent);
+				problem_free(&x);
+			}
+}
+
+/* Centroids of equal rows are one. */
+static void
+test_hierarchy_duplicates(void)
+{
+	static const size_t distinct[] = {1, 2, 3, 9, 40};
+	static const size_t tops[] = {1, 3, 8};
+
+	for (size_t c = 0; c < 5; c++)
+		for (size_t t = 0; t < 3; t++)
+		{
+			Problem		x = problem_new(500, 24, 30);
+			uint32_t	parent[30];
+			float		values[40 * 24];
+
+			UnitFillNormal(values, 40 * 24);
+			for (size_t i = 0; i < x.p.n; i++)
+				memcpy(x.rows + i * 24, values + i % distinct[c] * 24, 24 * 4);
+			solve_hierarchy(&x, tops[t], 1, parent);
+			for (size_t i = 0; i < x.made; i++)
+				for (size_t j = 0; j < i; j++)
+					CHECK(parent[i] != parent[j] ||
+						  memcmp(x.centroids + i * 24, x.centroids + j * 24, 24 * 4) != 0,
+						  "centroids %zu and %zu are equal", i, j);
+			CHECK(x.made >= (distinct[c] < 30 ? distinct[c] : 1), "%zu distinct rows: %zu centroids",
+				  distinct[c], x.made);
+			/* means of equal rows differ in the last digit */
+			if (distinct[c] == 1)
+				CHECK(x.made <= 10, "%zu centroids of one row", x.made);
+			if (distinct[c] < 10)
+				CHECK(inertia(&x) <= 1e-10 * 500 * 24, "%zu distinct rows: inertia %g", distinct[c], inertia(&x));
+			problem_free(&x);
+		}
+}
+
+/* Whatever the order of the tasks; and one task is plain k-means. */
+static void
+test_hierarchy_deterministic(void)
+{
+	const size_t k = 300;
+	Problem		x = problem_new(3000, 16, k);
+	float	   *first = alloc(k * 16 * 4);
+	uint32_t   *parent = alloc(k * 4);
+	uint32_t   *first_parent = alloc(k * 4);
+
+	fill_mixture(&x, 200);
+	solve_hierarchy(&x, 17, 1, first_parent);
+	memcpy(first, x.centroids, k * 16 * 4);
+	for (size_t step = 2; step < 17; step += 7)
+	{
+		memset(x.centroids, 0xee, k * 16 * 4);
+		solve_hierarchy(&x, 17, step, parent);
+		CHECK(memcmp(first, x.centroids, k * 16 * 4) == 0, "another order, other centroids");
+		CHECK(memcmp(first_parent, parent, k * 4) == 0, "another order, other parents");
+	}
+	x.p.seed++;
+	solve_hierarchy(&x, 17, 1, parent);
+	CHECK(memcmp(first, x.centroids, k * 16 * 4) != 0, "another seed gives others");
+
+	solve_hierarchy(&x, 1, 1, parent);
+	memcpy(first, x.centroids, k * 16 * 4);
+	solve(&x);
+	CHECK(memcmp(first, x.centroids, k * 16 * 4) == 0, "one task is plain k-means");
+	free(first);
+	free(parent);
+	free(first_parent);
+	problem_free(&x);
+}
+
+/*
+ * Nearly as good as k-means of one level, and as fairly divided.  For most
+ * seeds: now and then two of the mixture's clusters share a centroid.
+ */
+static void
+test_hierarchy_inertia(void)
+{
+	static const size_t cases[][5] = {	/* n, dim, k, true clusters, spherical */
+		{4000, 16, 260, 100, 0}, {4000, 16, 260, 100, 1}, {4000, 12, 260, 2000, 0}
+	};
+
+	for (size_t c = 0; c < 3; c++)
+	{
+		Problem		x = problem_new(cases[c][0], cases[c][1], cases[c][2]);
+		uint32_t   *parent = alloc(x.p.k * 4);
+		int			good = 0;
+
+		x.p.spherical = (int) cases[c][4];
+		for (x.p.seed = 1; x.p.seed <= 6; x.p.seed++)
+		{
+			double		flat;
+			double		two;
+			size_t		largest = 0;
+			size_t	   *count = calloc(x.p.k, sizeof(size_t));
+
+			fill_mixture(&x, cases[c][3]);
+			for (size_t i = 0; i < x.p.n && x.p.spherical; i++)
+			{
+				float	   *row = x.rows + i * x.p.dim;
+				float		norm = sqrtf(qv_kernels.norm2_f32(row, x.p.dim));
+
+				for (size_t j = 0; j < x.p.dim; j++)
+					row[j] /= norm;
+			}
+			solve(&x);
+			flat = inertia(&x);
+			solve_hierarchy(&x, QvHierarchyTops(x.p.n, x.p.k), 1, parent);
+			CHECK(x.made == x.p.k, "made %zu", x.made);
+			two = inertia(&x);
+			for (size_t i = 0; i < x.p.n; i++)
+				count[x.assign[i]]++;
+			for (size_t i = 0; i < x.p.k; i++)
+				largest = count[i] > largest ? count[i] : largest;
+			CHECK(largest <= 10 * x.p.n / x.p.k, "the largest cluster has %zu rows", largest);
+			/* the last have no clusters to speak of */
+			good += two <= (c < 2 ? 1.03 : 1.12) * flat;
+			free(count);
+		}
+		CHECK(good >= 4, "%d of 6 seeds are nearly as good", good);
+		free(parent);
+		problem_free(&x);
+	}
+}
+
+/* Almost all rows in one top cluster: shares still add up, none without one. */
+static void
+test_hierarchy_skew(void)
+{
+	Problem		x = problem_new(2000, 4, 40);
+	uint32_t	parent[40];
+	size_t		tops = 12;
+	size_t		children[12] = {0};
+
+	for (size_t i = 0; i < x.p.n; i++)
+		for (size_t j = 0; j < 4; j++)
+			x.rows[i * 4 + j] = (i % 100 == 7 ? 1000.0f * (float) (i / 200) : 0) + UnitNormal();
+	solve_hierarchy(&x, tops, 5, parent);
+	CHECK(x.made == 40, "made %zu", x.made);
+	for (size_t c = 0; c < x.made; c++)
+		children[parent[c]]++;
+	for (size_t t = 0; t < tops; t++)
+		CHECK(children[t] > 0, "no centroid of top cluster %zu", t);
+	problem_free(&x);
+}
+
+static void
+test_hierarchy_tops(void)
+{
+	CHECK(QvHierarchyTops(100000, 1) == 1 && QvHierarchyTops(100000, 256) == 1, "one");
+	CHECK(QvHierarchyTops(100, 5000) == 1, "never more centroids than rows");
+	for (size_t k = 300; k < 100000; k *= 3)
+	{
+		size_t		tops = QvHierarchyTops(50 * k, k);
+
+		CHECK(tops > 1 && tops * tops <= 4 * k && 4 * tops * tops >= k, "k %zu: %zu", k, tops);
+	}
+}
+
 static int	interrupts;
 static int	interrupt_limit;
 static jmp_buf escape;
@@ -507,6 +777,17 @@ test_interrupt(void)
 		}
 		free(workspace);
 	}
+
+	/* both levels pass it on */
+	{
+		uint32_t   *parent = alloc(50 * 4);
+
+		interrupts = 0;
+		interrupt_limit = 0;
+		solve_hierarchy(&x, 7, 1, parent);
+		CHECK(interrupts >= 2 * 5000 / 120, "called %d times", interrupts);
+		free(parent);
+	}
 	problem_free(&x);
 }
 
@@ -528,5 +809,11 @@ SuiteCluster(void)
 		UnitRun("k-means is deterministic", *l, test_deterministic);
 		UnitRun("rounds of k-means", *l, test_rounds);
 		UnitRun("interrupts of k-means", *l, test_interrupt);
+		UnitRun("two levels: every k", *l, test_hierarchy_counts);
+		UnitRun("two levels of duplicates", *l, test_hierarchy_duplicates);
+		UnitRun("two levels are deterministic", *l, test_hierarchy_deterministic);
+		UnitRun("two levels against one", *l, test_hierarchy_inertia);
+		UnitRun("two levels of skewed rows", *l, test_hierarchy_skew);
+		UnitRun("number of top clusters", *l, test_hierarchy_tops);
 	}
 }
