@@ -152,6 +152,8 @@ DECLARE
     sources text[] := '{}';
     saved jsonb := '{}';
     plan json;
+    -- until 17 the wait for a result cannot be canceled
+    polls constant boolean := current_setting('server_version_num')::int < 170000;
     reused boolean;
     content text;
     shard jsonb;
@@ -359,9 +361,20 @@ BEGIN
                         USING ERRCODE = 'connection_failure';
                 END IF;
             END LOOP;
-            FOR shard IN SELECT s.value FROM jsonb_array_elements(shards) s LOOP
-                EXECUTE format('SELECT FROM %s.dblink_get_result(%L) AS shard (prelude text)',
-                    dblink, shard ->> 'connection');
+            -- first the answers to the prelude, then until all have those that count
+            FOR step IN 1 .. 2 LOOP
+                FOR shard IN SELECT s.value FROM jsonb_array_elements(shards) s LOOP
+                    WHILE polls LOOP
+                        EXECUTE format('SELECT %s.dblink_is_busy(%L) AS busy', dblink, shard ->> 'connection')
+                            INTO r;
+                        EXIT WHEN r.busy = 0;
+                        PERFORM pg_sleep(0.001);
+                    END LOOP;
+                    IF step = 1 THEN
+                        EXECUTE format('SELECT FROM %s.dblink_get_result(%L) AS shard (prelude text)',
+                            dblink, shard ->> 'connection');
+                    END IF;
+                END LOOP;
             END LOOP;
             RETURN QUERY EXECUTE content;
             FOR shard IN SELECT s.value FROM jsonb_array_elements(shards) s LOOP

@@ -288,6 +288,21 @@ foreach my $i (0, 1)
 		"SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'idle' AND query LIKE '%$text%'
 			AND pid <> pg_backend_pid()",
 		'the other has done its part');
+	if ($i)
+	{
+		sql(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+			WHERE query LIKE '%quiver_sharded_search%' AND pid <> pg_backend_pid()});
+		$session->{handle}->pump until $session->{out} =~ /end-of-answer\n/;
+		like($session->{out}, qr/canceling statement due to user request/, 'or is canceled, while it waits');
+		like(session_sql($session, "SET statement_timeout = '500ms'; SELECT count(*) FROM " . search($query, 15)),
+			qr/canceling statement due to statement timeout/, 'or by statement_timeout');
+		session_sql($session, 'RESET statement_timeout');
+		session_sql($lock, 'COMMIT');
+		wait_until_true($shards[1],
+			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'}, 'no shard waits');
+		end_session($lock);
+		next;
+	}
 	session_sql($lock, 'COMMIT');
 	$session->{handle}->pump until $session->{out} =~ /end-of-answer\n/;
 	like($session->{out}, qr/^15\n/, 'then the search ends');
