@@ -100,7 +100,7 @@ prove_installcheck:
 	rm -rf '$(TESTDIR)/tmp_check'
 	cd '$(srcdir)' && TESTDIR='$(TESTDIR)' TESTDATADIR='$(TESTDIR)/tmp_check' \
 		TESTLOGDIR='$(TESTDIR)/tmp_check/log' PATH="$(bindir):$$PATH" PGPORT='6$(DEF_PGPORT)' \
-		PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
+		PG_CONFIG='$(PG_CONFIG)' PG_REGRESS='$(top_builddir)/src/test/regress/pg_regress' \
 		PERL5LIB="$(top_srcdir)/src/test/perl:$(CURDIR)/test/perl:$$PERL5LIB" \
 		$(PROVE) $(PG_PROVE_FLAGS) $(PROVE_FLAGS) $(PROVE_TESTS)
 

@@ -223,11 +223,11 @@ sub index_bytes
 # between minor versions.)
 sub new_session
 {
-	my ($node) = @_;
+	my ($node, $db) = @_;
 	my $s = { in => '', out => '' };
 
 	$s->{handle} = IPC::Run::start(
-		[ 'psql', '-XAtq', '-f', '-', '-h', $node->host, '-p', $node->port, '-d', 'postgres' ],
+		[ 'psql', '-XAtq', '-f', '-', '-h', $node->host, '-p', $node->port, '-d', $db // 'postgres' ],
 		'<', \$s->{in}, '>&', \$s->{out}, IPC::Run::timeout(180));
 	return $s;
 }

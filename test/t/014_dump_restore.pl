@@ -1,0 +1,91 @@
+# A database goes from pgvector to Quiver and back by dump and restore: text and
+# custom format, and its tables by binary COPY.
+
+use strict;
+use warnings FATAL => 'all';
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use QuiverMoving;
+use QuiverTest;
+use Test::More;
+
+need_pgvector();
+
+my $stock = new_stock_node('stock', new_installation());
+my $ours = new_node('ours');
+my $ivfflat = has_access_method($ours, 'ivfflat');
+my @indexes = (operator_classes('hnsw', ''), $ivfflat ? operator_classes('ivfflat', '_lists') : ());
+my $path = PostgreSQL::Test::Utils::tempdir();
+
+# Dump a database of one server, restore it as another of the other server.
+sub move
+{
+	my ($from, $db, $to, $new, $format) = @_;
+	my $file = "$path/$new";
+
+	$from->command_ok([ 'pg_dump', '-d', $from->connstr($db), '-F', $format, '-f', $file ], "$new: dump");
+	$to->safe_psql('postgres', "CREATE DATABASE $new");
+	$to->command_ok(
+		$format eq 'p'
+		? [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $to->connstr($new), '-f', $file ]
+		: [ 'pg_restore', '--exit-on-error', '-d', $to->connstr($new), $file ],
+		"$new: restore");
+	return;
+}
+
+fill_database($stock, 'home', ivfflat => $ivfflat);
+my $expected = contents($stock, 'home');
+like($expected, qr/^index\|CREATE INDEX items_sparsevec_l1 ON public\.items USING hnsw \(s public\.sparsevec_l1_ops\) WITH \(m='12', ef_construction='60'\)\|t\|/m,
+	'the database has indexes');
+
+# in
+move($stock, 'home', $ours, 'in_text', 'p');
+move($stock, 'home', $ours, 'in_custom', 'c');
+same_lines_ok(contents($ours, $_), $expected, "$_: all is there") foreach qw(in_text in_custom);
+finds_nearest_ok($ours, 'in_custom', $_, "in: $_->{name}") foreach @indexes;
+$ours->safe_psql('in_custom', 'CREATE EXTENSION quiver');
+foreach my $index (indexes_of($ours, 'in_custom', 'hnsw'))
+{
+	is($ours->safe_psql('in_custom', "SELECT quiver_check('$index') > 0"), 't', "in: quiver_check of $index");
+}
+
+# out
+$ours->safe_psql('in_custom', 'DROP EXTENSION quiver');
+move($ours, 'in_custom', $stock, 'out_text', 'p');
+move($ours, 'in_text', $stock, 'out_custom', 'c');
+same_lines_ok(contents($stock, $_), $expected, "$_: all is there") foreach qw(out_text out_custom);
+finds_nearest_ok($stock, 'out_text', $_, "out: $_->{name}") foreach @indexes;
+
+# binary COPY: the same bytes, and each reads the other's
+my %columns = (items => 'id, v, h, s, b', extremes => 'v, h, s, b', units => 'u');
+foreach my $table (sort keys %columns)
+{
+	my @files = map { "$path/$table.$_" } qw(stock ours in out);
+	my $copy = sub { return "COPY (SELECT $columns{$table} FROM $_[0] ORDER BY 1) TO '$_[1]' (FORMAT binary);" };
+	my $read = "CREATE TABLE copied (LIKE $table); COPY copied ($columns{$table}) FROM '%s' (FORMAT binary);";
+
+	$stock->safe_psql('home', $copy->($table, $files[0]));
+	$ours->safe_psql('in_text', $copy->($table, $files[1]));
+	is(slurp_file($files[1]), slurp_file($files[0]), "binary COPY of $table: the same bytes");
+	$ours->safe_psql('in_text', sprintf($read, $files[0]) . $copy->('copied', $files[2]) . 'DROP TABLE copied');
+	is(slurp_file($files[2]), slurp_file($files[0]), "binary COPY of $table: in");
+	$stock->safe_psql('home', sprintf($read, $files[1]) . $copy->('copied', $files[3]) . 'DROP TABLE copied');
+	is(slurp_file($files[3]), slurp_file($files[0]), "binary COPY of $table: out");
+}
+
+# what pgvector has not: only these statements fail
+$ours->safe_psql('in_text', 'CREATE INDEX items_hash ON items USING hash (v);'
+	  . 'CREATE TABLE parts (v vector(3)) PARTITION BY HASH (v);');
+$ours->command_ok([ 'pg_dump', '-d', $ours->connstr('in_text'), '-f', "$path/hash" ], 'hash: dump');
+$stock->safe_psql('postgres', 'CREATE DATABASE hash');
+my ($out, $err) = ('', '');
+IPC::Run::run([ $stock->installed_command('psql'), '-Xq', '-d', $stock->connstr('hash'), '-f', "$path/hash" ], '>', \$out, '2>', \$err);
+my @errors = $err =~ /ERROR:  (.*)/g;
+is_deeply([ grep { !/relation "public\.parts" does not exist/ } @errors ],
+	[ ('data type public.vector has no default operator class for access method "hash"') x 2 ],
+	'hash: a hash index and a hash partitioned table do not restore');
+same_lines_ok(contents($stock, 'hash'), $expected, 'hash: all else does');
+
+clean_log_ok($_) foreach $stock, $ours;
+$_->stop foreach $stock, $ours;
+done_testing();

@@ -1,0 +1,104 @@
+# Extension quiver in a database whose extension vector is a stock pgvector: both
+# libraries in one process, loaded in either order.
+
+use strict;
+use warnings FATAL => 'all';
+use PostgreSQL::Test::Utils;
+use QuiverMoving;
+use QuiverTest;
+use Test::More;
+
+need_pgvector();
+
+my $root = new_installation();
+my $control = slurp_file(installed_file($root, 'vector.control'));
+my $library = slurp_file(installed_file($root, 'library vector'));
+
+install_quiver($root, 'ONLY_QUIVER=1');
+is(slurp_file(installed_file($root, 'vector.control')), $control, "pgvector's control file is as it was");
+is(slurp_file(installed_file($root, 'library vector')), $library, "pgvector's library is as it was");
+is(join(' ', glob(installed_file($root, 'vector--*0.8.100*'))), '', 'no scripts of ours for vector');
+
+my $node = new_stock_node('both', $root);
+fill_database($node, 'home', ivfflat => 1);
+my $catalog = catalog($node, 'home');
+my $expected = contents($node, 'home');
+$node->safe_psql('home', 'CREATE EXTENSION quiver');
+is($node->safe_psql('home', "SELECT DISTINCT probin FROM pg_proc WHERE proname IN ('vector_in', 'hnswhandler') UNION SELECT amname FROM pg_am WHERE amname ~ 'quiver_graph'"),
+	"\$libdir/vector\nquiver_graph", 'vector is a stock pgvector');
+
+# Everything by our access method, on pgvector's types.
+my @ours = map { { %$_, name => "$_->{name}_q", am => 'quiver_graph' } } operator_classes('hnsw', '');
+$node->safe_psql('home', join '', map { index_definition($_, 'm = 12, ef_construction = 60') } @ours);
+foreach (@ours)
+{
+	finds_nearest_ok($node, 'home', $_, "$_->{name}");
+	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') > 240"), 't', "quiver_check of $_->{name}");
+}
+finds_nearest_ok($node, 'home', $_, "$_->{name}") foreach operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists');
+$node->safe_psql('home', 'INSERT INTO items SELECT id + 5000, v, h, s, b FROM items WHERE id < 60; DELETE FROM items WHERE id % 2 = 1 AND id BETWEEN 100 AND 199; VACUUM items');
+foreach (@ours)
+{
+	finds_nearest_ok($node, 'home', $_, "$_->{name}, after INSERT and VACUUM");
+	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') BETWEEN 250 AND 290"), 't', "quiver_check of $_->{name}, after INSERT and VACUUM");
+}
+$node->safe_psql('home', 'DELETE FROM items WHERE id > 5000; INSERT INTO items SELECT i, c::vector, c::halfvec, ((c::vector - c::vector) || c::vector)::sparsevec, binary_quantize(c::vector)'
+	  . ' FROM generate_series(101, 199, 2) i, coordinates(i, 12) c');
+
+# Both orders, with settings of both before and after.
+my $search = 'SELECT id FROM items ORDER BY v <=> array_fill(5, ARRAY[12])::vector LIMIT 3';
+my %load = (vector => "SELECT '[1,2]'::vector", quiver => 'SELECT quiver_version() <> \'\'');
+foreach my $order ([qw(vector quiver)], [qw(quiver vector)])
+{
+	my $name = join ' before ', @$order;
+	my $session = new_session($node, 'home');
+	my $ask = sub { return session_sql($session, $_[0]) };
+
+	$ask->('SET hnsw.ef_search = 55; SET quiver.ef_search = 66; SET ivfflat.probes = 3; SET enable_seqscan = off; SET enable_sort = off');
+	unlike($ask->($load{$_}), qr/ERROR/, "$name: $_ loads") foreach @$order;
+	is($ask->('SHOW hnsw.ef_search') . $ask->('SHOW quiver.ef_search') . $ask->('SHOW ivfflat.probes'), '55663', "$name: settings");
+	like($ask->('SET hnsw.ef_search = 1001'), qr/1001 is outside the valid range/, "$name: pgvector's range");
+	like($ask->('SET hnsw.bogus = 1'), qr/invalid configuration parameter name "hnsw.bogus"/, "$name: pgvector's prefix");
+	like($ask->('SET quiver.bogus = 1'), qr/invalid configuration parameter name "quiver.bogus"/, "$name: our prefix");
+	my $before = $ask->($search);
+	foreach my $am (qw(hnsw quiver_graph ivfflat))
+	{
+		# built in this process, and the only one that orders by this operator
+		$ask->("BEGIN; DROP INDEX items_vector_cosine, items_vector_cosine_q, items_vector_cosine_lists; CREATE INDEX new ON items USING $am (v vector_cosine_ops)");
+		like($ask->("EXPLAIN (COSTS OFF) $search"), qr/Index Scan using new/, "$name: plan with $am");
+		is($ask->('SET LOCAL ivfflat.probes = 100; ' . $search), $before, "$name: a search with $am");
+		$ask->('ROLLBACK');
+	}
+	end_session($session);
+}
+
+# In a parallel worker, and preloaded.
+my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode';
+my $both = "SELECT count(*) FROM items a, LATERAL (SELECT id FROM items b ORDER BY b.v <=> a.v LIMIT 1) x, quiver_version() WHERE a.v <-> a.v = 0 AND a.v IS NOT NULL";
+my $count = $node->safe_psql('home', $both);
+cmp_ok($count, '>', 240, 'a query with both');
+foreach my $first (sort keys %load)
+{
+	like($node->safe_psql('home', "SET quiver.ef_search = 33; SET hnsw.ef_search = 44; $load{$first}; SET $parallel = on; $both"),
+		qr/\n$count\z/, "in a parallel worker, $first loaded first");
+}
+foreach my $preload ('session_preload_libraries', 'shared_preload_libraries')
+{
+	foreach my $libraries ('quiver, vector', 'vector, quiver', 'quiver')
+	{
+		$node->append_conf('postgresql.conf', "$preload = '$libraries'");
+		$node->restart;
+		is($node->safe_psql('home', "SET hnsw.ef_search = 44; SET $parallel = on; $both; SHOW hnsw.ef_search"), "$count\n44", "$preload = $libraries");
+	}
+	$node->append_conf('postgresql.conf', "$preload = ''");
+}
+$node->restart;
+
+# Nothing of pgvector's has changed; and all of it moves to Quiver's server.
+same_lines_ok(catalog($node, 'home'), $catalog, "pgvector's catalog is as it was");
+$node->safe_psql('home', 'DROP INDEX ' . join ', ', map { $_->{name} } @ours);
+same_lines_ok(contents($node, 'home'), $expected, 'the database is as it was');
+
+clean_log_ok($node);
+$node->stop;
+done_testing();
