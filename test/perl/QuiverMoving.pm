@@ -19,7 +19,6 @@ our @EXPORT = qw(
   install_quiver
   installed_file
   new_stock_node
-  has_access_method
   fill_database
   contents
   catalog
@@ -106,15 +105,6 @@ sub new_stock_node
 	return $node;
 }
 
-# Whether a server's extension vector brings that access method.
-sub has_access_method
-{
-	my ($node, $am) = @_;
-
-	return $node->safe_psql('postgres',
-		"BEGIN; CREATE EXTENSION IF NOT EXISTS vector; SELECT count(*) FROM pg_am WHERE amname = '$am'; ROLLBACK") eq '1';
-}
-
 # The indexes of table items, one for each operator class: name, access method,
 # column, operator class, operator.
 my %metrics = (
@@ -128,10 +118,10 @@ sub operator_classes
 
 	foreach my $type (qw(vector halfvec sparsevec bit))
 	{
-		next if $am eq 'ivfflat' && $type eq 'sparsevec';
+		next if $am =~ /ivf/ && $type eq 'sparsevec';
 		foreach my $metric ($type eq 'bit' ? qw(hamming jaccard) : qw(l2 ip cosine l1))
 		{
-			next if $am eq 'ivfflat' && $metric =~ /l1|jaccard/;
+			next if $am =~ /ivf/ && $metric =~ /l1|jaccard/;
 			push @list,
 			  { name => "items_${type}_$metric$suffix", am => $am, column => $columns{$type},
 				opclass => "${type}_${metric}_ops", op => $metrics{$metric} };
@@ -151,14 +141,11 @@ sub index_definition
 # Tables with everything, and all operator classes; into a new database.
 sub fill_database
 {
-	my ($node, $db, %options) = @_;
+	my ($node, $db) = @_;
 	my $sql = PostgreSQL::Test::Utils::slurp_file("$top/test/perl/moving.sql");
 
 	$sql .= index_definition($_, 'm = 12, ef_construction = 60') foreach operator_classes('hnsw', '');
-	if ($options{ivfflat})
-	{
-		$sql .= index_definition($_, 'lists = 5') foreach operator_classes('ivfflat', '_lists');
-	}
+	$sql .= index_definition($_, 'lists = 5') foreach operator_classes('ivfflat', '_lists');
 	$node->safe_psql('postgres', "CREATE DATABASE $db");
 	$node->safe_psql($db, $sql);
 	return;
@@ -229,13 +216,12 @@ sub indexes_of
 sub finds_nearest_ok
 {
 	my ($node, $db, $index, $name) = @_;
-	my $type = { reverse %columns }->{ $index->{column} };
 	my $select = "SELECT q.id, r.d FROM (SELECT id, $index->{column} AS q FROM items WHERE id IN (3, 77, 200)) q, LATERAL "
 	  . "(SELECT $index->{column} $index->{op} q.q AS d FROM items ORDER BY $index->{column} $index->{op} q.q LIMIT 10) r ORDER BY 1, 2";
 	my $only = "BEGIN; SELECT \$\$DROP INDEX \$\$ || string_agg(indexrelid::regclass::text, ', ') FROM pg_index"
 	  . " WHERE indrelid = 'items'::regclass AND indexrelid <> '$index->{name}'::regclass AND NOT indisprimary \\gexec\n";
 	my $settings = 'SET enable_seqscan = off; SET enable_sort = off; SET hnsw.ef_search = 500; SET quiver.ef_search = 500;'
-	  . ' SET ivfflat.probes = 5;';
+	  . ' SET ivfflat.probes = 5; SET quiver.probes = 1000;';
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $exact = $node->safe_psql($db, "SET enable_indexscan = off; $select");

@@ -13,8 +13,7 @@ need_pgvector();
 
 my $stock = new_stock_node('stock', new_installation());
 my $ours = new_node('ours');
-my $ivfflat = has_access_method($ours, 'ivfflat');
-my @indexes = (operator_classes('hnsw', ''), $ivfflat ? operator_classes('ivfflat', '_lists') : ());
+my @indexes = (operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists'));
 my $path = PostgreSQL::Test::Utils::tempdir();
 
 # Dump a database of one server, restore it as another of the other server.
@@ -33,7 +32,7 @@ sub move
 	return;
 }
 
-fill_database($stock, 'home', ivfflat => $ivfflat);
+fill_database($stock, 'home');
 my $expected = contents($stock, 'home');
 like($expected, qr/^index\|CREATE INDEX items_sparsevec_l1 ON public\.items USING hnsw \(s public\.sparsevec_l1_ops\) WITH \(m='12', ef_construction='60'\)\|t\|/m,
 	'the database has indexes');

@@ -20,19 +20,20 @@ is(slurp_file(installed_file($root, 'library vector')), $library, "pgvector's li
 is(join(' ', glob(installed_file($root, 'vector--*0.8.100*'))), '', 'no scripts of ours for vector');
 
 my $node = new_stock_node('both', $root);
-fill_database($node, 'home', ivfflat => 1);
+fill_database($node, 'home');
 my $catalog = catalog($node, 'home');
 my $expected = contents($node, 'home');
 $node->safe_psql('home', 'CREATE EXTENSION quiver');
 is($node->safe_psql('home', "SELECT DISTINCT probin FROM pg_proc WHERE proname IN ('vector_in', 'hnswhandler') UNION SELECT amname FROM pg_am WHERE amname ~ 'quiver_graph'"),
 	"\$libdir/vector\nquiver_graph", 'vector is a stock pgvector');
 
-# Everything by our access method, on pgvector's types.
-my @ours = map { { %$_, name => "$_->{name}_q", am => 'quiver_graph' } } operator_classes('hnsw', '');
-$node->safe_psql('home', join '', map { index_definition($_, 'm = 12, ef_construction = 60') } @ours);
+# Everything by our access methods, on pgvector's types.
+my @ours = (operator_classes('quiver_graph', '_q'), operator_classes('quiver_ivf', '_qi'));
+$node->safe_psql('home', join '', map { index_definition($_) } @ours);
 foreach (@ours)
 {
 	finds_nearest_ok($node, 'home', $_, "$_->{name}");
+	next if $_->{am} ne 'quiver_graph';
 	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') > 240"), 't', "quiver_check of $_->{name}");
 }
 finds_nearest_ok($node, 'home', $_, "$_->{name}") foreach operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists');
@@ -40,6 +41,7 @@ $node->safe_psql('home', 'INSERT INTO items SELECT id + 5000, v, h, s, b FROM it
 foreach (@ours)
 {
 	finds_nearest_ok($node, 'home', $_, "$_->{name}, after INSERT and VACUUM");
+	next if $_->{am} ne 'quiver_graph';
 	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') BETWEEN 250 AND 290"), 't', "quiver_check of $_->{name}, after INSERT and VACUUM");
 }
 $node->safe_psql('home', 'DELETE FROM items WHERE id > 5000; INSERT INTO items SELECT i, c::vector, c::halfvec, ((c::vector - c::vector) || c::vector)::sparsevec, binary_quantize(c::vector)'
@@ -61,12 +63,12 @@ foreach my $order ([qw(vector quiver)], [qw(quiver vector)])
 	like($ask->('SET hnsw.bogus = 1'), qr/invalid configuration parameter name "hnsw.bogus"/, "$name: pgvector's prefix");
 	like($ask->('SET quiver.bogus = 1'), qr/invalid configuration parameter name "quiver.bogus"/, "$name: our prefix");
 	my $before = $ask->($search);
-	foreach my $am (qw(hnsw quiver_graph ivfflat))
+	foreach my $am (qw(hnsw quiver_graph ivfflat quiver_ivf))
 	{
 		# built in this process, and the only one that orders by this operator
-		$ask->("BEGIN; DROP INDEX items_vector_cosine, items_vector_cosine_q, items_vector_cosine_lists; CREATE INDEX new ON items USING $am (v vector_cosine_ops)");
+		$ask->("BEGIN; DROP INDEX items_vector_cosine, items_vector_cosine_q, items_vector_cosine_qi, items_vector_cosine_lists; CREATE INDEX new ON items USING $am (v vector_cosine_ops)");
 		like($ask->("EXPLAIN (COSTS OFF) $search"), qr/Index Scan using new/, "$name: plan with $am");
-		is($ask->('SET LOCAL ivfflat.probes = 100; ' . $search), $before, "$name: a search with $am");
+		is($ask->('SET LOCAL ivfflat.probes = 100; SET LOCAL quiver.probes = 1000; ' . $search), $before, "$name: a search with $am");
 		$ask->('ROLLBACK');
 	}
 	end_session($session);
