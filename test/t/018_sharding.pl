@@ -228,6 +228,17 @@ foreach (
 is( differing(search('q.v', 10, q{, filter => 'category = 5'}), 10, '<->', 'category = 5'),
 	0, 'exact where a filter leaves fewer than k rows on a shard');
 
+# A partition with posting lists.
+$shards[1]->safe_psql('postgres',
+	qq{DROP INDEX docs_2_v; CREATE INDEX docs_2_v ON "Docs '2'" USING ivfflat ("The Vector" vector_l2_ops) WITH (lists = 20)});
+cmp_ok(recall_of(search('q.v', 10, q{, settings => '{"ivfflat.probes": 20}'}), 10), '>=', 0.97,
+	'ivfflat.probes reaches a shard');
+is( sql('SELECT min(n) FROM (SELECT count(*) AS n FROM queries q, '
+		  . search('q.v', 300, q{, settings => '{"ivfflat.probes": 1}'}) . ' GROUP BY q.id) n'),
+	300, 'more rows than the lists that are probed have');
+$shards[1]->safe_psql('postgres',
+	qq{DROP INDEX docs_2_v; CREATE INDEX docs_2_v ON "Docs '2'" USING hnsw ("The Vector" vector_l2_ops)});
+
 # Settings of a search reach all partitions, and stay there; those of the servers
 # are followed by a session that has searched before.
 is( sql('SELECT count(*) FROM '
