@@ -107,7 +107,10 @@ same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there')
 	$node->safe_psql('home', 'CREATE INDEX items_hash ON items USING hash (v)');
 	($rc, $out, $err) = $node->psql('home', $update);
 	like($err, qr/cannot drop .* because other objects depend on it\nDETAIL:.*index items_hash depends/, 'back: a hash index stops it');
-	$node->safe_psql('home', 'DROP INDEX items_hash');
+	$node->safe_psql('home', 'DROP INDEX items_hash; CREATE VIEW hashed AS SELECT DISTINCT v FROM items');
+	($rc, $out, $err) = $node->psql('home', $update);
+	like($err, qr/views group by vectors .*\nDETAIL:  They are: hashed\./, 'back: a view made under Quiver stops it');
+	$node->safe_psql('home', 'DROP VIEW hashed');
 	$node->safe_psql('home', $update);
 	same_lines_ok(catalog($node, 'home'), $stock_catalog, "back: the catalog is that of pgvector $version");
 }
