@@ -12,6 +12,7 @@
 #include "access/genam.h"
 #include "access/reloptions.h"
 #include "commands/vacuum.h"
+#include "nodes/pathnodes.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/guc.h"
@@ -24,6 +25,11 @@
 /* The varlena macros have had their own header since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
+#endif
+
+/* The attribute of functions that do not return moved to the front in 18. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
 #endif
 
 /*
@@ -86,13 +92,17 @@ QvExtendRelation(Relation rel, ForkNumber fork)
 #endif
 }
 
-/* MarkGUCPrefixReserved exists from 15 on; the IndexAmRoutine grew in 17, 18. */
-#if PG_VERSION_NUM >= 170000
-#define QV_AM_HAS_PARALLEL_BUILD 1
-#endif
+/*
+ * Make a path the planner's last resort: 18 counts what is disabled in a path,
+ * and its cost alone would not do.
+ */
+static inline void
+QvDisablePath(Path *path)
+{
 #if PG_VERSION_NUM >= 180000
-#define QV_AM_HAS_CONSISTENT_FLAGS 1
+	path->disabled_nodes = 2;
 #endif
+}
 
 /* Object ownership checks became one function in 16. */
 #if PG_VERSION_NUM >= 160000

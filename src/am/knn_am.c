@@ -82,9 +82,7 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		*selectivity = 0;
 		*correlation = 0;
 		*pages = 0;
-#if defined(QV_AM_HAS_CONSISTENT_FLAGS)
-		path->path.disabled_nodes = 2;
-#endif
+		QvDisablePath(&path->path);
 		return;
 	}
 	genericcostestimate(root, path, loop_count, &costs);

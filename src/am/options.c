@@ -70,6 +70,8 @@ define_scan_settings(const char *prefix, ScanSettings *settings, int max_ef,
 							"A larger one finds more of the true nearest neighbors, and takes longer.",
 							&settings->ef_search, 40, 1, max_ef,
 							PGC_USERSET, 0, NULL, NULL, NULL);
+	/* since 16 an assertion wants the variable to have the default already */
+	settings->iterative_scan = iterative_default;
 	DefineCustomEnumVariable(NAME("iterative_scan"),
 							 "Whether a search goes on until enough rows pass the query's conditions.",
 							 "strict_order returns rows in exact order of distance, relaxed_order may return later ones out of order.",

@@ -125,6 +125,9 @@ RerankAdd(Reranker *r, ItemPointer tid)
 				all_dead = false;
 	double		distance;
 
+	/* on a damaged page; tables take it for granted that there is none such */
+	if (!ItemPointerIsValid(tid))
+		return INFINITY;
 	/* moves "at" to the visible version of the row's chain */
 	if (!table_index_fetch_tuple(r->fetch, &at, r->scan->xs_snapshot, r->slot,
 								 &call_again, &all_dead))

@@ -125,14 +125,19 @@ lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 
 /* ---- pass 1: rows ---- */
 
-/* Drop dead rows of an array in place (keep: only count).  Returns how many. */
+/*
+ * Drop dead rows of an array in place (without apply: only count).  Returns how
+ * many.  A damaged page may hold invalid pointers, of which the server's
+ * callback must not be asked; they stay for quiver_check() to find.
+ */
 static int
 drop_dead(GraphVacuum *v, ItemPointer tids, int n, bool apply)
 {
 	int			kept = 0;
 
 	for (int i = 0; i < n; i++)
-		if (!v->callback(&tids[i], v->callback_state))
+		if (!ItemPointerIsValid(&tids[i]) ||
+			!v->callback(&tids[i], v->callback_state))
 		{
 			if (apply && kept != i)
 				tids[kept] = tids[i];

@@ -10,7 +10,7 @@
 #ifndef QV_STORAGE_PAGE_H
 #define QV_STORAGE_PAGE_H
 
-#include "postgres.h"
+#include "compat.h"
 
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
@@ -68,7 +68,7 @@ extern void QvPageCheck(Relation index, BlockNumber block, Page page,
 						QvPageKind kind);
 
 /* Report damage found in a block: never returns.  detail is a whole sentence. */
-extern void QvReportCorruption(Relation index, BlockNumber block,
-							   const char *detail,...) pg_attribute_noreturn() pg_attribute_printf(3, 4);
+pg_noreturn extern void QvReportCorruption(Relation index, BlockNumber block,
+										   const char *detail,...) pg_attribute_printf(3, 4);
 
 #endif							/* QV_STORAGE_PAGE_H */

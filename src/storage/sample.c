@@ -90,8 +90,9 @@ QvSampleRows(const QvSample *s, double rows)
 			BlockNumber block = BlockSampler_Next(&sampler);
 
 			CHECK_FOR_INTERRUPTS();
+			/* a concurrent build has a snapshot, and must see by that */
 			table_index_build_range_scan(s->heap, s->index, s->info, false,
-										 true, false, block, 1,
+										 !s->info->ii_Concurrent, false, block, 1,
 										 sample_callback, &sampling, NULL);
 		}
 	}

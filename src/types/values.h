@@ -160,7 +160,7 @@ extern bool QvCheckTypmod(int32 typmod, int dim, Node *escontext);
 extern void QvCheckUnused(int unused);
 extern bool QvCheckFinite(const char *name, float value, Node *escontext);
 extern void QvCheckAllFinite(const char *name, const float *x, int n);
-extern void QvDifferentDims(const char *name, int a, int b) pg_attribute_noreturn();
+pg_noreturn extern void QvDifferentDims(const char *name, int a, int b);
 extern Datum QvTypmodIn(FunctionCallInfo fcinfo, const char *name, int max);
 
 /* sparsevec.c */
@@ -170,6 +170,6 @@ extern SparseVector *QvSparseFromFloats(const float *x, int dim);
 /* bit.c */
 extern struct varlena *QvNewBits(int dim);
 extern uint8 *QvBitBytes(struct varlena *bits);
-extern void QvDifferentBitLengths(int a, int b) pg_attribute_noreturn();
+pg_noreturn extern void QvDifferentBitLengths(int a, int b);
 
 #endif							/* QV_VALUES_H */

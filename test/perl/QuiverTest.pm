@@ -57,13 +57,19 @@ CREATE FUNCTION qt_vector(i bigint, dims int, clusters int DEFAULT 50) RETURNS f
 		FROM generate_series(1, dims) j $$;
 };
 
-# A running server with both extensions and the data functions.
+# A running server with both extensions and the data functions.  Options: conf
+# (lines), init (arguments of that), no_checksums.
 sub new_node
 {
 	my ($name, %options) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%{ $options{init} // {} });
+	my %init = %{ $options{init} // {} };
+
+	# since 18 they are on unless switched off
+	$init{extra} = [ @{ $init{extra} // [] }, '--no-data-checksums' ]
+	  if $options{no_checksums} && $node->pg_version >= 18;
+	$node->init(%init);
 	$node->append_conf(
 		'postgresql.conf', qq{
 autovacuum = off
@@ -72,6 +78,8 @@ max_wal_size = 1GB
 log_statement = none
 log_min_duration_statement = -1
 });
+	# a standby that lost its connection for a while finds what it needs
+	$node->append_conf('postgresql.conf', 'wal_keep_size = 1GB') if $init{allows_streaming};
 	$node->append_conf('postgresql.conf', $options{conf}) if $options{conf};
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION vector; CREATE EXTENSION quiver;');

@@ -28,7 +28,7 @@ EXPLAIN (COSTS OFF) SELECT avg(v), sum(h) FROM t;
 SELECT avg(v), sum(v), avg(h), sum(h) FROM t;
 SELECT avg(v), sum(v), avg(h), sum(h) FROM t WHERE g = 9;
 SELECT avg(v), sum(v) FROM t WHERE g = 3;
-RESET max_parallel_workers_per_gather;
+SET max_parallel_workers_per_gather = 0;
 
 -- out-of-line and large values
 SELECT vector_dims(avg(v)), subvector(avg(v), 1, 2), subvector(sum(v), 15999, 2)

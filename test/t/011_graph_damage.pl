@@ -6,7 +6,7 @@ use warnings FATAL => 'all';
 use QuiverTest;
 use Test::More;
 
-my $node = new_node('damage');
+my $node = new_node('damage', no_checksums => 1);
 my ($dims, $rows) = (16, 2000);
 
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);
