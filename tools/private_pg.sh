@@ -2,7 +2,8 @@
 #
 # private_pg.sh
 #		A private copy of the PostgreSQL installation with Quiver in it, and a
-#		cluster on a Unix socket. Sourced by ./quickstart and ./check.
+#		cluster on a Unix socket. Sourced by ./quickstart, ./check and
+#		tools/version_matrix.
 #
 # The system's PostgreSQL is read, never written: its folders are copied below
 # $qv_home (PostgreSQL finds its own files relative to its programs), Quiver is
@@ -143,42 +144,52 @@ qv_apt_install() {
 # qv_need_packages PACKAGE...: these and a PostgreSQL; apt is asked only when
 # something is missing. "python3-venv" is met by any Python that has venv.
 qv_need_packages() {
-	local missing=() package given=${PG_CONFIG:-}
+	local given=${PG_CONFIG:-}
 	if [ -n "$given" ]; then
 		qv_usable_pg_config "$(command -v "$given" || echo "$given")" ||
 			qv_die "PG_CONFIG=$given: not a PostgreSQL $qv_oldest to $qv_newest with headers and initdb"
 		PG_CONFIG=$(command -v "$given")
 	fi
+	if [ -n "$given" ] || qv_find_pg_config; then
+		qv_need_tools "$@"
+	else
+		qv_need_tools "$@" postgresql
+		qv_find_pg_config || qv_die "no usable pg_config after the installation"
+	fi
+	export PG_CONFIG
+	qv_version=$("$PG_CONFIG" --version | sed 's/^PostgreSQL //')
+}
+
+# qv_need_tools PACKAGE...: these; "postgresql" is a server with its headers.
+qv_need_tools() {
+	local missing=() package pg
 	for package in "$@"; do
 		case $package in
-			gcc | make | clang | perl) command -v "$package" >/dev/null || missing+=("$package") ;;
+			gcc | make | clang | perl | flex | bison | bzip2)
+				command -v "$package" >/dev/null || missing+=("$package")
+				;;
 			libc6-dev) [ -e /usr/include/stdio.h ] || missing+=("$package") ;;
 			python3) qv_find_python || missing+=("$package") ;;
 			python3-venv) { qv_find_python && "$qv_python" -c 'import venv, ensurepip' 2>/dev/null; } ||
 				missing+=("$package") ;;
+			postgresql) missing+=("$package") ;;
 			*) { ! command -v dpkg-query >/dev/null || qv_apt_installed "$package"; } ||
 				missing+=("$package") ;;
 		esac
 	done
-	if [ ${#missing[@]} -gt 0 ] || { [ -z "$given" ] && ! qv_find_pg_config; }; then
-		command -v apt-get >/dev/null || qv_die "missing: ${missing[*]:-}" \
-			"${given:-and PostgreSQL with its server headers (set PG_CONFIG)};" \
-			"this script can install packages by apt only"
-		qv_step "package lists" qv_apt_update ||
-			qv_say "  (going on with the package lists there are)"
-		if [ -z "$given" ] && ! qv_find_pg_config; then
-			local pg
-			pg=$(qv_pg_packages) || exit 1
-			read -r -a pg <<<"$pg"
-			missing+=("${pg[@]}")
-		fi
-		qv_say "  installing: ${missing[*]}"
-		qv_step "packages" qv_apt_install "${missing[@]}" || qv_die "apt could not install them"
-		[ -n "$given" ] || qv_find_pg_config || qv_die "no usable pg_config after the installation"
-		qv_find_python || true
+	[ ${#missing[@]} -gt 0 ] || return 0
+	command -v apt-get >/dev/null || qv_die "missing: ${missing[*]};" \
+		"this script can install packages by apt only (PG_CONFIG names an installed server)"
+	qv_step "package lists" qv_apt_update ||
+		qv_say "  (going on with the package lists there are)"
+	if [ "${missing[-1]}" = postgresql ]; then
+		pg=$(qv_pg_packages) || exit 1
+		read -r -a pg <<<"$pg"
+		missing=("${missing[@]:0:${#missing[@]}-1}" "${pg[@]}")
 	fi
-	export PG_CONFIG
-	qv_version=$("$PG_CONFIG" --version | sed 's/^PostgreSQL //')
+	qv_say "  installing: ${missing[*]}"
+	qv_step "packages" qv_apt_install "${missing[@]}" || qv_die "apt could not install them"
+	qv_find_python || true
 }
 
 # A Python that is new enough; the system's when the first in PATH is not.
@@ -262,7 +273,7 @@ qv_make_home() {
 	flock -n 9 || qv_die "another run of this script is at work in $qv_home"
 	qv_tree=$qv_home/tree
 	qv_root=$qv_home/pg
-	qv_bin=$qv_root$("$PG_CONFIG" --bindir)
+	[ -z "${PG_CONFIG:-}" ] || qv_bin=$qv_root$("$PG_CONFIG" --bindir)
 	qv_data=$qv_home/data
 	qv_log=$qv_home/log/postgres.log
 	qv_pick_socket
