@@ -19,21 +19,32 @@ CREATE FUNCTION quiver_index_info(index regclass,
     OUT row_count bigint,
     OUT dimensions int,
     OUT bytes bigint,
+    OUT code_bits int,
+    OUT own_code_bits int,
+    -- graphs
     OUT nodes bigint,
     OUT deleted_nodes bigint,
     OUT free_slots bigint,
     OUT max_degree int,
     OUT mean_degree float8,
-    OUT code_bits int,
-    OUT own_code_bits int,
     OUT nodes_per_page int,
-    OUT entry_points int)
+    OUT entry_points int,
+    -- posting lists
+    OUT lists int,
+    OUT smallest_list bigint,
+    OUT median_list bigint,
+    OUT largest_list bigint,
+    OUT balance float8,
+    OUT probes int,
+    OUT dead_rows bigint,
+    OUT free_pages bigint,
+    OUT lost_pages bigint)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
-COMMENT ON FUNCTION quiver_index_info(regclass) IS 'facts about a graph index; reads all of it';
+COMMENT ON FUNCTION quiver_index_info(regclass) IS 'facts about an index of Quiver; reads all of it';
 
 CREATE FUNCTION quiver_check(index regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
-COMMENT ON FUNCTION quiver_check(regclass) IS 'verify a graph index: raises an error that names the damaged block, or returns the number of rows in it';
+COMMENT ON FUNCTION quiver_check(regclass) IS 'verify an index of Quiver: raises an error that names the damaged block, or returns the number of rows in it';
 
 -- search over shards: docs/sharding.md
 

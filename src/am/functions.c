@@ -9,6 +9,7 @@
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "am/graph_am.h"
+#include "am/ivf_am.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
@@ -56,19 +57,18 @@ quiver_simd_levels(PG_FUNCTION_ARGS)
 	PG_RETURN_ARRAYTYPE_P(construct_array(levels, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/*
- * Open an index of ours.  Locks the table first, as everybody does.
- */
+/* Open an index of ours. */
 static Relation
-open_graph_index(Oid oid, LOCKMODE lockmode)
+open_own_index(Oid oid, LOCKMODE lockmode)
 {
 	Relation	index = relation_open(oid, lockmode);
 
-	if (!IsGraphIndex(index))
+	if (!IsGraphIndex(index) && !IsIvfIndex(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an hnsw or quiver_graph index",
-						RelationGetRelationName(index))));
+				 errmsg("\"%s\" is not an index of Quiver",
+						RelationGetRelationName(index)),
+				 errdetail("Its access methods are hnsw, ivfflat, quiver_graph and quiver_ivf.")));
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -84,76 +84,167 @@ open_graph_index(Oid oid, LOCKMODE lockmode)
 	return index;
 }
 
+/* Columns of quiver_index_info(). */
+typedef enum InfoColumn
+{
+	INFO_ACCESS_METHOD,
+	INFO_ROW_COUNT,
+	INFO_DIMENSIONS,
+	INFO_BYTES,
+	INFO_CODE_BITS,
+	INFO_OWN_CODE_BITS,
+	/* graphs */
+	INFO_NODES,
+	INFO_DELETED_NODES,
+	INFO_FREE_SLOTS,
+	INFO_MAX_DEGREE,
+	INFO_MEAN_DEGREE,
+	INFO_NODES_PER_PAGE,
+	INFO_ENTRY_POINTS,
+	/* posting lists */
+	INFO_LISTS,
+	INFO_SMALLEST_LIST,
+	INFO_MEDIAN_LIST,
+	INFO_LARGEST_LIST,
+	INFO_BALANCE,
+	INFO_PROBES,
+	INFO_DEAD_ROWS,
+	INFO_FREE_PAGES,
+	INFO_LOST_PAGES,
+	INFO_COLUMNS
+} InfoColumn;
+
+typedef struct InfoRow
+{
+	Datum		values[INFO_COLUMNS];
+	bool		nulls[INFO_COLUMNS];
+} InfoRow;
+
+static void
+set_info(InfoRow *row, InfoColumn column, Datum value)
+{
+	row->values[column] = value;
+	row->nulls[column] = false;
+}
+
+static void
+describe_graph(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
+{
+	GraphInfo	info;
+
+	GraphGetInfo(index, opclass, &info);
+	set_info(row, INFO_ROW_COUNT, Int64GetDatum(info.tuples));
+	set_info(row, INFO_DIMENSIONS, Int32GetDatum(info.dims));
+	set_info(row, INFO_CODE_BITS, Int32GetDatum(info.code_bits));
+	set_info(row, INFO_OWN_CODE_BITS, Int32GetDatum(info.own_bits));
+	set_info(row, INFO_NODES, Int64GetDatum(info.nodes));
+	set_info(row, INFO_DELETED_NODES, Int64GetDatum(info.deleted));
+	set_info(row, INFO_FREE_SLOTS, Int64GetDatum(info.free_slots));
+	set_info(row, INFO_MAX_DEGREE, Int32GetDatum(info.slots));
+	set_info(row, INFO_MEAN_DEGREE, Float8GetDatum(info.nodes ? (double) info.edges / info.nodes : 0));
+	set_info(row, INFO_NODES_PER_PAGE, Int32GetDatum(info.nodes_per_page));
+	set_info(row, INFO_ENTRY_POINTS, Int32GetDatum(info.entries));
+}
+
+static void
+describe_ivf(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
+{
+	IvfInfo		info;
+
+	IvfGetInfo(index, opclass, &info);
+	set_info(row, INFO_ROW_COUNT, Int64GetDatum(info.tuples));
+	set_info(row, INFO_DIMENSIONS, Int32GetDatum(info.dims));
+	set_info(row, INFO_CODE_BITS, Int32GetDatum(info.scan_bits));
+	set_info(row, INFO_OWN_CODE_BITS, Int32GetDatum(info.bits));
+	set_info(row, INFO_LISTS, Int32GetDatum(info.lists));
+	set_info(row, INFO_SMALLEST_LIST, Int64GetDatum(info.smallest));
+	set_info(row, INFO_MEDIAN_LIST, Int64GetDatum(info.median));
+	set_info(row, INFO_LARGEST_LIST, Int64GetDatum(info.largest));
+	set_info(row, INFO_BALANCE, Float8GetDatum(info.balance));
+	set_info(row, INFO_PROBES, Int32GetDatum(info.probes));
+	set_info(row, INFO_DEAD_ROWS, Int64GetDatum(info.dead));
+	set_info(row, INFO_FREE_PAGES, Int64GetDatum(info.free_pages));
+	set_info(row, INFO_LOST_PAGES, Int64GetDatum(info.lost_pages));
+}
+
 /*
- * quiver_index_info(regclass): one row about a graph index.  Reads the whole
- * index.
+ * quiver_index_info(regclass): one row about an index; columns of the other
+ * kind of index are null.  Reads the whole index.
  */
 PG_FUNCTION_INFO_V1(quiver_index_info);
 Datum
 quiver_index_info(PG_FUNCTION_ARGS)
 {
-	Relation	index = open_graph_index(PG_GETARG_OID(0), AccessShareLock);
+	Relation	index = open_own_index(PG_GETARG_OID(0), AccessShareLock);
 	QvOpclassInfo opclass;
-	GraphInfo	info;
 	TupleDesc	desc;
-	Datum		values[13];
-	bool		nulls[13] = {0};
-	int			i = 0;
+	InfoRow		row;
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != INFO_COLUMNS)
+		elog(ERROR, "return type must be a row type of %d columns", INFO_COLUMNS);
+	memset(row.nulls, true, sizeof(row.nulls));
 	QvGetOpclass(index, &opclass);
-	GraphGetInfo(index, &opclass, &info);
-	values[i++] = CStringGetTextDatum(get_am_name(index->rd_rel->relam));
-	values[i++] = Int64GetDatum(info.tuples);
-	values[i++] = Int32GetDatum(info.dims);
-	values[i++] = Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ);
-	values[i++] = Int64GetDatum(info.nodes);
-	values[i++] = Int64GetDatum(info.deleted);
-	values[i++] = Int64GetDatum(info.free_slots);
-	values[i++] = Int32GetDatum(info.slots);
-	values[i++] = Float8GetDatum(info.nodes ? (double) info.edges / info.nodes : 0);
-	values[i++] = Int32GetDatum(info.code_bits);
-	values[i++] = Int32GetDatum(info.own_bits);
-	values[i++] = Int32GetDatum(info.nodes_per_page);
-	values[i++] = Int32GetDatum(info.entries);
+	set_info(&row, INFO_ACCESS_METHOD, CStringGetTextDatum(get_am_name(index->rd_rel->relam)));
+	set_info(&row, INFO_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
+	if (IsGraphIndex(index))
+		describe_graph(index, &opclass, &row);
+	else
+		describe_ivf(index, &opclass, &row);
 	relation_close(index, AccessShareLock);
 	desc = BlessTupleDesc(desc);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, row.values, row.nulls)));
+}
+
+static int64
+check_graph(Relation index, const QvOpclassInfo *opclass)
+{
+	GraphInfo	info;
+	bool		standby = RecoveryInProgress();
+
+	if (!standby)
+		LockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	GraphCheck(index, opclass, &info);
+	if (!standby)
+		UnlockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	return info.tuples;
+}
+
+static int64
+check_ivf(Relation index, const QvOpclassInfo *opclass)
+{
+	IvfInfo		info;
+
+	IvfCheck(index, opclass, &info);
+	return info.tuples;
 }
 
 /*
  * quiver_check(regclass): verify an index; raises ERRCODE_INDEX_CORRUPTED, or
- * returns the number of row pointers found.  Keeps VACUUM and inserts out
- * meanwhile (on a standby replay waits for nothing: check one that is idle).
+ * returns the number of row pointers found.  Keeps VACUUM out meanwhile, and
+ * inserts into what is being read (on a standby replay waits for nothing: check
+ * one that is idle).
  */
 PG_FUNCTION_INFO_V1(quiver_check);
 Datum
 quiver_check(PG_FUNCTION_ARGS)
 {
-	bool		standby = RecoveryInProgress();
-	LOCKMODE	lockmode = standby ? AccessShareLock : ShareUpdateExclusiveLock;
+	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock : ShareUpdateExclusiveLock;
 	Oid			oid = PG_GETARG_OID(0);
 	Oid			table = IndexGetRelation(oid, true);
 	Relation	index;
+	QvOpclassInfo opclass;
+	int64		tuples;
 
 	/* before waiting for a lock on somebody else's table; again once it is had */
 	if (OidIsValid(table) && !QvIsIndexOwner(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
-	QvOpclassInfo opclass;
-	GraphInfo	info;
-
 	if (OidIsValid(table))
 		LockRelationOid(table, lockmode);
-	index = open_graph_index(oid, AccessShareLock);
+	index = open_own_index(oid, AccessShareLock);
 	QvGetOpclass(index, &opclass);
-	if (!standby)
-		LockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
-	GraphCheck(index, &opclass, &info);
-	if (!standby)
-		UnlockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	tuples = IsGraphIndex(index) ? check_graph(index, &opclass) : check_ivf(index, &opclass);
 	relation_close(index, AccessShareLock);
 	if (OidIsValid(table))
 		UnlockRelationOid(table, lockmode);
-	PG_RETURN_INT64(info.tuples);
+	PG_RETURN_INT64(tuples);
 }

@@ -101,17 +101,20 @@ typedef struct IvfInfo
 	int64		free_pages;
 	int64		lost_pages;		/* that nothing leads to */
 	int			dims;
-	int			bits;
-	int			scan_bits;
+	int			bits;			/* of a row's code, each coordinate; 0: whole values */
+	int			scan_bits;		/* coordinates in the one-bit codes */
 	int			lists;
-	int			probes;			/* chosen for the default recall; 0: unknown */
+	int			probes;			/* that a search for the default recall reads */
 	int64		smallest;		/* rows of lists */
 	int64		median;
 	int64		largest;
 	double		balance;		/* mean square of list sizes / square of the mean */
 } IvfInfo;
 
-/* Read the whole index and verify its invariants; info may be NULL. */
+/*
+ * Read the whole index and verify its invariants; info may be NULL.  Takes
+ * IVF_MOVE_LOCK and the lists' locks, one at a time, but not on a standby.
+ */
 extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
 
 /* Count without verifying. */
