@@ -104,8 +104,10 @@ start_scan(void *scan, const void *query, const void *live, KnnScanRules *rules)
 	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
 	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
 	rules->max_tuples = settings->max_scan_tuples;
+	rules->at_once = settings->ef_search;
 	params.ef = settings->ef_search;
 	params.iterative = rules->iterative;
+	params.strict = rules->strict;
 	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	GraphScanStart(scan, query, &params);
 }
@@ -120,6 +122,12 @@ static bool
 search_on(void *scan)
 {
 	return GraphScanMore(scan);
+}
+
+static double
+bound(const void *scan)
+{
+	return GraphScanBound(scan);
 }
 
 static double
@@ -140,6 +148,7 @@ static const KnnScanOps graph_scan_ops = {
 	.start = start_scan,
 	.next = next_candidate,
 	.more = search_on,
+	.bound = bound,
 	.distance = candidate_distance,
 	.dims = scan_dims
 };

@@ -17,14 +17,6 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/*
- * How sure a candidate's bound is.  The certain bound is the product of two
- * norms; after a random rotation the error is their inner product, which
- * exceeds BOUND_SIGMAS / sqrt(dimensions) of that with a probability below
- * 1e-8.  Rows then come in an order that is off by that much, no more.
- */
-#define BOUND_SIGMAS 6
-
 typedef struct KnnScan
 {
 	const KnnScanOps *ops;
@@ -43,6 +35,8 @@ typedef struct KnnScan
 	double		node_nearest;	/* nearest row of the candidate's node so far */
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* row pointers seen */
+	int64		returned;		/* rows returned */
+	bool		resumed;		/* the first batch is over */
 } KnnScan;
 
 IndexScanDesc
@@ -108,7 +102,27 @@ start(IndexScanDesc scan)
 	so->have_candidate = false;
 	so->last_distance = -DBL_MAX;
 	so->tuples = 0;
+	so->returned = 0;
+	so->resumed = false;
 	MemoryContextSwitchTo(old);
+}
+
+/*
+ * At the end of a batch: is there a row to return before the search goes on?
+ * In strict order, nearer ones may still come: what is found later is lost, so
+ * a row must be as near as the search has looked around.  Only some rows of the
+ * first batch come at once.
+ */
+static bool
+can_return(const KnnScan *so)
+{
+	if (RerankEmpty(so->reranker))
+		return false;
+	if (!so->rules.strict || so->ops->bound == NULL ||
+		(!so->resumed && so->returned < so->rules.at_once))
+		return true;
+	return RerankNearest(so->reranker) <=
+		so->ops->distance(so->engine, so->ops->bound(so->engine));
 }
 
 /*
@@ -118,7 +132,7 @@ start(IndexScanDesc scan)
 static void
 next_candidate(KnnScan *so)
 {
-	double		certainty = Min(1, BOUND_SIGMAS / sqrt(so->ops->dims(so->engine)));
+	double		certainty = QvCandidateCertainty(so->ops->dims(so->engine));
 
 	while (!so->have_candidate && !so->exhausted)
 	{
@@ -142,12 +156,14 @@ next_candidate(KnnScan *so)
 			if (isnan(so->candidate_bound))
 				so->candidate_bound = -DBL_MAX;
 		}
-		else if (!RerankEmpty(so->reranker))
+		else if (can_return(so))
 			return;
 		else if (!so->rules.iterative ||
 				 so->tuples >= so->rules.max_tuples ||
 				 !so->ops->more(so->engine))
 			so->exhausted = true;
+		else
+			so->resumed = true;
 	}
 }
 
@@ -194,6 +210,7 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 		if (so->rules.strict && distance < so->last_distance)
 			continue;
 		so->last_distance = distance;
+		so->returned++;
 		scan->xs_recheck = false;
 		scan->xs_recheckorderby = false;
 		if (so->ops->returned)

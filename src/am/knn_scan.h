@@ -26,6 +26,7 @@ typedef struct KnnScanRules
 	bool		iterative;		/* search on when a batch is used up */
 	bool		strict;			/* leave out what is nearer than a row returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
+	int64		at_once;		/* rows of a strict scan's first batch that wait for nothing */
 } KnnScanRules;
 
 /*
@@ -50,11 +51,17 @@ typedef struct KnnScanOps
 	void		(*start) (void *engine_scan, const void *query,
 						  const void *settings, KnnScanRules *rules);
 
-	/* The next candidate of the batch, nearest first; false at its end. */
+	/* The next candidate of the batch, the one that may be nearest first; false at its end. */
 	bool		(*next) (void *engine_scan, QvRowCandidate *candidate);
 
 	/* Search on for another batch; false when there is none. */
 	bool		(*more) (void *engine_scan);
+
+	/*
+	 * May be NULL.  At the end of a batch, in search units: no row that is still
+	 * to come is expected to be nearer.
+	 */
+	double		(*bound) (const void *engine_scan);
 
 	/* Search units to the units of VectorTypeOps.distance. */
 	double		(*distance) (const void *engine_scan, double distance);

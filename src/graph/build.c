@@ -116,8 +116,8 @@ static void
 leave_memory(GraphBuildState *bs)
 {
 	ereport(NOTICE,
-			(errmsg("hnsw graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
-					(int64) bs->tuples),
+			(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
+					get_am_name(bs->index->rd_rel->relam), (int64) bs->tuples),
 			 errdetail("Building will take longer."),
 			 errhint("Increase maintenance_work_mem to speed up builds.")));
 	GraphBuildWrite(bs);

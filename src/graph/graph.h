@@ -41,6 +41,7 @@ typedef struct GraphScanParams
 {
 	int			ef;				/* what the user asked for */
 	bool		iterative;		/* GraphScanMore() will be used */
+	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
 } GraphScanParams;
 
@@ -51,11 +52,15 @@ extern void GraphScanStart(GraphScan *scan, const void *value,
 						   const GraphScanParams *params);
 
 /*
- * The next candidate of the current batch by distance, which is in search
- * units: see GraphScanDistance().  False at the end of the batch.
+ * The next candidate of the current batch: the one whose rows may be nearest.
+ * Its distance is in search units: see GraphScanDistance().  False at the end of
+ * the batch.
  * candidate->tids is valid until the next call.
  */
 extern bool GraphScanNext(GraphScan *scan, QvRowCandidate *candidate);
+
+/* At the end of a batch: no row that is still to come is expected to be nearer. */
+extern double GraphScanBound(const GraphScan *scan);
 
 /*
  * Search on for another batch.  False when the graph is exhausted or the

@@ -38,8 +38,13 @@ struct GraphScan
 	GraphStore *store;
 	GraphSearch search;
 	uint32		ef;				/* what the search really uses */
-	uint32		queued;			/* results that are in the heap */
-	MinHeap		heap;			/* results to return, by distance */
+	bool		resumed;		/* the first batch is over */
+	GraphResult *waiting;		/* results not returned yet */
+	uint32		max_waiting;
+	uint32		free;			/* place in it, the first of a list by id */
+	uint32		returned;		/* place of the result returned last */
+	MinHeap		heap;			/* places by the bound of their distance */
+	double		certainty;		/* share of a result's error that counts */
 	uint32		quota;			/* results to return before the next batch, */
 	float		frontier;		/* and how far they may be */
 	QvRowCandidate current;		/* what the overflow chain belongs to */
@@ -85,45 +90,84 @@ has_ready(const GraphScan *scan)
 		scan->heap.items[0].key <= scan->frontier;
 }
 
+/* Make room for so many more results that wait. */
+static void
+grow_waiting(GraphScan *scan, uint32 size)
+{
+	if (scan->waiting == NULL)
+	{
+		scan->waiting = MemoryContextAllocHuge(scan->query_context,
+											   size * sizeof(GraphResult));
+		scan->heap.items = MemoryContextAllocHuge(scan->query_context,
+												  size * sizeof(MinHeapItem));
+	}
+	else
+	{
+		scan->waiting = repalloc_huge(scan->waiting, size * sizeof(GraphResult));
+		scan->heap.items = repalloc_huge(scan->heap.items, size * sizeof(MinHeapItem));
+	}
+	for (uint32 i = scan->max_waiting; i < size; i++)
+	{
+		scan->waiting[i].id = scan->free;
+		scan->free = i;
+	}
+	scan->max_waiting = scan->heap.capacity = size;
+}
+
 /*
- * Put the results that are not in the heap yet into it.  When the search can
- * go on, the first batch returns the ef nearest, as pgvector's; a later one
- * only as far as it has looked around, the nearest quarter of its pool.
- * Beyond are nodes that the search came by on its way, and near misses that
- * the next batch brings together with their neighbours: strict order loses
- * what is found too late (10 % of a whole table with quarters, 12 % with
- * halves).
+ * How far results may be to be returned before the search goes on again.
+ *
+ * In strict order, what is found later and nearer is lost, so they must not be
+ * farther than the nearest candidate that is left.  Taking the usual error of
+ * the estimates off finds hardly more, for two to ten times the nodes (measured:
+ * src/am/README.md).  In relaxed order it is the nearest quarter of the pool, so
+ * that near misses come together with their neighbours.
+ */
+static float
+later_frontier(GraphScan *scan)
+{
+	GraphSearch *search = &scan->search;
+	const Pool *pool = &search->pool;
+
+	if (scan->params.strict)
+		return GraphSearchFrontier(search);
+	return pool->count > 0 ? pool->items[pool->count / 4].distance : INFINITY;
+}
+
+/*
+ * Take over what the search has found, and say how much of it can be returned
+ * before the search goes on.  The first batch of a search that can go on
+ * returns the ef nearest, as pgvector's.
  */
 static void
 queue_results(GraphScan *scan)
 {
+	GraphSearch *search = &scan->search;
 	MinHeap    *heap = &scan->heap;
-	const Pool *pool = &scan->search.pool;
-	uint32		n = scan->search.nresults - scan->queued;
 
 	scan->quota = UINT32_MAX;
 	scan->frontier = INFINITY;
 	if (scan->params.iterative)
 	{
-		if (scan->queued == 0)
-			scan->quota = scan->params.ef + RERANK_SLACK;
-		else if (pool->count > 0)
-			scan->frontier = pool->items[pool->count / 4].distance;
-	}
-
-	if (heap->count + n > heap->capacity)
-	{
-		uint32		size = Max(heap->capacity * 2, heap->count + n);
-
-		if (heap->items == NULL)
-			heap->items = MemoryContextAllocHuge(scan->query_context,
-												 size * sizeof(MinHeapItem));
+		if (scan->resumed)
+			scan->frontier = later_frontier(scan);
 		else
-			heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
-		heap->capacity = size;
+			scan->quota = scan->params.ef + RERANK_SLACK;
 	}
-	for (; scan->queued < scan->search.nresults; scan->queued++)
-		MinHeapPush(heap, scan->search.results[scan->queued].distance, scan->queued);
+
+	/* one place is that of the result returned last */
+	if (heap->count + search->nresults >= scan->max_waiting)
+		grow_waiting(scan, Max(scan->max_waiting * 2, heap->count + search->nresults + 1));
+	for (uint32 i = 0; i < search->nresults; i++)
+	{
+		const GraphResult *result = &search->results[i];
+		uint32		place = scan->free;
+
+		scan->free = scan->waiting[place].id;
+		scan->waiting[place] = *result;
+		MinHeapPush(heap, result->distance - result->error * scan->certainty, place);
+	}
+	search->nresults = 0;
 }
 
 /*
@@ -163,10 +207,14 @@ GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params
 	scan->point = ops->prepare(handle, value);
 	scan->store = ops->open(handle, scan->point, NULL);
 	scan->ef = ops->pool_size(handle, params->ef);
+	scan->certainty = QvCandidateCertainty(handle->meta.dims);
 	GraphSearchInit(&scan->search, ops->exact, params->iterative);
 	GraphSearchReset(&scan->search, scan->ef);
 	memset(&scan->heap, 0, sizeof(scan->heap));
-	scan->queued = 0;
+	scan->waiting = NULL;
+	scan->max_waiting = 0;
+	scan->free = scan->returned = GRAPH_NONE;
+	scan->resumed = false;
 	scan->overflow = GRAPH_NONE;
 	ops->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
@@ -278,7 +326,13 @@ GraphScanNext(GraphScan *scan, QvRowCandidate *candidate)
 	if (!has_ready(scan))
 		return false;
 	scan->quota--;
-	result = &scan->search.results[MinHeapPop(&scan->heap).value];
+	if (scan->returned != GRAPH_NONE)
+	{
+		scan->waiting[scan->returned].id = scan->free;
+		scan->free = scan->returned;
+	}
+	scan->returned = MinHeapPop(&scan->heap).value;
+	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
 	candidate->error = result->error;
 	candidate->ntids = result->ntids;
@@ -292,15 +346,30 @@ GraphScanNext(GraphScan *scan, QvRowCandidate *candidate)
 	return true;
 }
 
+double
+GraphScanBound(const GraphScan *scan)
+{
+	return scan->heap.count > 0 ? Min(scan->frontier, scan->heap.items[0].key) :
+		scan->frontier;
+}
+
+static Size
+scan_memory(const GraphScan *scan)
+{
+	return GraphSearchMemory(&scan->search) +
+		scan->max_waiting * (sizeof(GraphResult) + sizeof(MinHeapItem));
+}
+
 bool
 GraphScanMore(GraphScan *scan)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->query_context);
 	bool		more;
 
+	scan->resumed = true;
 	do
 	{
-		more = GraphSearchMemory(&scan->search) <= scan->params.max_memory;
+		more = scan_memory(scan) <= scan->params.max_memory;
 		if (more && !GraphSearchResume(&scan->search, scan->store, scan->ef))
 		{
 			more = enter_all(scan);

@@ -11,6 +11,12 @@
 #define INITIAL_SEEN 1024
 #define INITIAL_RESULTS 256
 
+/* Discarded candidates are looked through for stale ones from so many on. */
+#define MIN_COMPACT 16384
+
+/* An expansion discards at most all neighbours and as many that they replace. */
+#define EXPANSION_DISCARDS (2 * GRAPH_MAX_SLOTS)
+
 void
 GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
 {
@@ -74,6 +80,55 @@ GraphSearchGrowDiscarded(GraphSearch *s)
 	heap->capacity = size;
 }
 
+static int
+compare_items(const void *a, const void *b)
+{
+	const MinHeapItem *x = a,
+			   *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+/*
+ * Before the discarded candidates take more memory, drop those that are in the
+ * pool or expanded by now, and of the estimates of a node all but the best.
+ */
+static void
+make_room(GraphSearch *s)
+{
+	MinHeap    *heap = &s->discarded;
+	uint32		n = 0;
+
+	if (heap->capacity < MIN_COMPACT)
+	{
+		GraphSearchGrowDiscarded(s);
+		return;
+	}
+	qsort(heap->items, s->ndiscarded, sizeof(MinHeapItem), compare_items);
+	for (uint32 i = 0; i < s->ndiscarded; i++)
+	{
+		const IdSetEntry *entry = IdSetFind(&s->seen, heap->items[i].value);
+
+		if (entry->generation == s->seen.generation && entry->value < INFINITY)
+			continue;
+		if (n == 0 || heap->items[n - 1].value != heap->items[i].value)
+			heap->items[n++] = heap->items[i];
+	}
+	s->ndiscarded = n;
+	/* the heap, in place */
+	heap->count = 0;
+	for (uint32 i = 0; i < n; i++)
+	{
+		MinHeapItem item = heap->items[i];
+
+		MinHeapPush(heap, item.key, item.value);
+	}
+	if (n > heap->capacity / 2)
+		GraphSearchGrowDiscarded(s);
+}
+
 Size
 GraphSearchMemory(const GraphSearch *s)
 {
@@ -90,12 +145,43 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		Candidate	next = PoolPop(&s->pool);
 
 		CHECK_FOR_INTERRUPTS();
+		if (s->keep_discarded &&
+			s->discarded.capacity - s->ndiscarded < EXPANSION_DISCARDS)
+			make_room(s);
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
 		store->expand(store, s, next.id, next.distance);
 		if (store->prefetch && PoolHasNext(&s->pool))
 			store->prefetch(store, s->pool.items[s->pool.cursor].id);
 	}
+}
+
+/* Those discarded since the last time join the heap. */
+static void
+merge_discarded(GraphSearch *s)
+{
+	while (s->discarded.count < s->ndiscarded)
+	{
+		MinHeapItem item = s->discarded.items[s->discarded.count];
+
+		MinHeapPush(&s->discarded, item.key, item.value);
+	}
+}
+
+float
+GraphSearchFrontier(GraphSearch *s)
+{
+	merge_discarded(s);
+	while (s->discarded.count > 0)
+	{
+		const IdSetEntry *entry = IdSetFind(&s->seen, s->discarded.items[0].value);
+
+		if (entry->generation != s->seen.generation || entry->value == INFINITY)
+			break;
+		(void) MinHeapPop(&s->discarded);
+	}
+	s->ndiscarded = s->discarded.count;
+	return s->discarded.count > 0 ? s->discarded.items[0].key : INFINITY;
 }
 
 bool
@@ -114,13 +200,7 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 	}
 	do
 	{
-		/* those appended since the last time join the heap */
-		while (s->discarded.count < s->ndiscarded)
-		{
-			MinHeapItem item = s->discarded.items[s->discarded.count];
-
-			MinHeapPush(&s->discarded, item.key, item.value);
-		}
+		merge_discarded(s);
 		PoolReset(&s->pool, items, ef);
 		while (s->discarded.count > 0 && s->pool.count < ef)
 		{

@@ -67,7 +67,8 @@ struct GraphSearch
 	/*
 	 * Candidates that did not fit into the pool, for GraphSearchResume(): the
 	 * first discarded.count are a heap, the rest of the ndiscarded were
-	 * appended since (most queries never resume).
+	 * appended since (most queries never resume).  A node may be among them
+	 * several times, and still be when it is in the pool again.
 	 */
 	bool		keep_discarded;
 	MinHeap		discarded;
@@ -91,6 +92,9 @@ extern void GraphSearchRun(GraphSearch *s, GraphStore *store);
  * appended.  Returns false when there are none.
  */
 extern bool GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef);
+
+/* The distance of the nearest candidate that was discarded; INFINITY: none. */
+extern float GraphSearchFrontier(GraphSearch *s);
 
 extern Size GraphSearchMemory(const GraphSearch *s);
 

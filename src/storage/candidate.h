@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include <math.h>
+
 #include "storage/itemptr.h"
 
 /* One row, or rows, that a scan proposes. */
@@ -18,5 +20,17 @@ typedef struct QvRowCandidate
 	int			ntids;
 	ItemPointerData *tids;		/* valid until the scan's next step */
 } QvRowCandidate;
+
+/*
+ * How much of a candidate's error counts.  The certain bound is the product of
+ * two norms; after a random rotation the error is their inner product, which
+ * exceeds 6 / sqrt(dimensions) of that with a probability below 1e-8.  Rows then
+ * come in an order that is off by that much, no more.
+ */
+static inline double
+QvCandidateCertainty(int dims)
+{
+	return Min(1, 6 / sqrt(dims));
+}
 
 #endif							/* QV_STORAGE_CANDIDATE_H */
