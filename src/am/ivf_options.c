@@ -69,19 +69,23 @@ IvfflatDefineSettings(void)
 const IvfScanSettings *
 IvfflatSettings(void)
 {
-	ivfflat_settings.scan_mem_multiplier = 1;
-	ivfflat_settings.widen = false;
+	static IvfScanSettings foreign; /* ours keep the defaults until they are defined */
+	IvfScanSettings *settings = &ivfflat_settings;
+
 	if (!ivfflat_settings_defined)
 	{
 		const char *text = GetConfigOption("ivfflat.iterative_scan", true, false);
 
-		ivfflat_settings.probes = QvForeignInt("ivfflat.probes", 1, 1, IVFFLAT_MAX_LISTS);
-		ivfflat_settings.max_probes = QvForeignInt("ivfflat.max_probes", IVFFLAT_MAX_LISTS, 1,
-												   IVFFLAT_MAX_LISTS);
-		ivfflat_settings.iterative_scan = text && pg_strcasecmp(text, "relaxed_order") == 0 ?
+		settings = &foreign;
+		settings->probes = QvForeignInt("ivfflat.probes", 1, 1, IVFFLAT_MAX_LISTS);
+		settings->max_probes = QvForeignInt("ivfflat.max_probes", IVFFLAT_MAX_LISTS, 1,
+											IVFFLAT_MAX_LISTS);
+		settings->iterative_scan = text && pg_strcasecmp(text, "relaxed_order") == 0 ?
 			ITERATIVE_SCAN_RELAXED : ITERATIVE_SCAN_OFF;
 	}
-	return &ivfflat_settings;
+	settings->scan_mem_multiplier = 1;
+	settings->widen = false;
+	return settings;
 }
 
 const IvfScanSettings *

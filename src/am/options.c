@@ -114,26 +114,27 @@ QvForeignInt(const char *name, int initial, int min, int max)
 const ScanSettings *
 HnswSettings(void)
 {
+	static ScanSettings foreign;	/* ours keep the defaults until they are defined */
 	const char *text;
 	double		multiplier;
 
 	if (hnsw_settings_defined)
 		return &hnsw_settings;
 
-	hnsw_settings.ef_search = QvForeignInt("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
-	hnsw_settings.max_scan_tuples = QvForeignInt("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
-	hnsw_settings.iterative_scan = ITERATIVE_SCAN_OFF;
+	foreign.ef_search = QvForeignInt("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
+	foreign.max_scan_tuples = QvForeignInt("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
+	foreign.iterative_scan = ITERATIVE_SCAN_OFF;
 	if ((text = GetConfigOption("hnsw.iterative_scan", true, false)) != NULL)
 	{
 		for (const struct config_enum_entry *option = iterative_scan_options; option->name; option++)
 			if (pg_strcasecmp(text, option->name) == 0)
-				hnsw_settings.iterative_scan = option->val;
+				foreign.iterative_scan = option->val;
 	}
-	hnsw_settings.scan_mem_multiplier = 1;
+	foreign.scan_mem_multiplier = 1;
 	if ((text = GetConfigOption("hnsw.scan_mem_multiplier", true, false)) != NULL &&
 		parse_real(text, &multiplier, 0, NULL) && multiplier >= 1 && multiplier <= 1000)
-		hnsw_settings.scan_mem_multiplier = multiplier;
-	return &hnsw_settings;
+		foreign.scan_mem_multiplier = multiplier;
+	return &foreign;
 }
 
 const ScanSettings *
