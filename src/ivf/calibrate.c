@@ -25,7 +25,7 @@
 #define LEAST_LISTS 64
 
 /* Of the share of neighbors that a target may miss, what lists may. */
-#define SLACK 0.8
+#define SLACK 0.6
 
 static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 

@@ -28,6 +28,7 @@
 #include "ivf/calibrate.h"
 #include "ivf/ivf.h"
 #include "ivf/pages.h"
+#include "lib/minheap.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -72,6 +73,7 @@ typedef struct Gathered
 	BlockNumber block;			/* of its record */
 	uint16		slot;
 	uint16		rank;			/* of its list */
+	bool		asked;			/* to be read ahead */
 } Gathered;
 
 struct IvfScan
@@ -84,6 +86,7 @@ struct IvfScan
 	IvfQuery	query;
 	const void *value;			/* NULL: any order */
 	float		bound_factor;	/* of the query's distance from the centroid */
+	float		lut_bias;		/* of the one-bit codes */
 
 	/* lists */
 	IvfNear    *near;			/* room for all */
@@ -113,6 +116,7 @@ struct IvfScan
 
 	Gathered   *gathered;
 	uint32		ngathered;
+	MinHeap		order;			/* of those gathered, nearest bound first */
 	uint8	   *scratch;		/* an unpacked code */
 	ItemPointerData tid;		/* of the candidate */
 };
@@ -216,15 +220,6 @@ offer(IvfScan *scan, const WindowRow *row, bool floored)
 
 /* ---- reading lists ---- */
 
-static int
-compare_gathered(const void *a, const void *b)
-{
-	const Gathered *x = a;
-	const Gathered *y = b;
-
-	return x->bound < y->bound ? -1 : x->bound > y->bound ? 1 : 0;
-}
-
 /* Read one record and offer its row; false when the list has moved. */
 static bool
 read_record(IvfScan *scan, const Gathered *g)
@@ -275,23 +270,47 @@ read_record(IvfScan *scan, const Gathered *g)
 	return true;
 }
 
-/* Read the records gathered that may still matter. */
+/*
+ * Ask for the records that are likely to be read next, READ_AHEAD of them: the
+ * heap's first entries, which are not in order but near it.
+ */
+static void
+ask_ahead(IvfScan *scan)
+{
+	uint32		n = Min(READ_AHEAD, scan->order.count);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		Gathered   *g = &scan->gathered[scan->order.items[i].value];
+
+		if (!g->asked && g->bound < threshold(scan))
+		{
+			(void) QvPrefetchBlock(scan->index, scan->handle->hints, g->block);
+			g->asked = true;
+		}
+	}
+}
+
+/* Read the records gathered that may still matter, likely ones first. */
 static bool
 read_gathered(IvfScan *scan)
 {
 	bool		ahead = scan->handle->habits->cold > 0;
-	uint32		asked = 0;
 
-	if (scan->ngathered > 1)
-		qsort(scan->gathered, scan->ngathered, sizeof(Gathered), compare_gathered);
+	scan->order.count = 0;
 	for (uint32 i = 0; i < scan->ngathered; i++)
+		if (scan->gathered[i].bound < threshold(scan))
+			MinHeapPush(&scan->order, scan->gathered[i].bound, i);
+	for (uint32 taken = 0; scan->order.count > 0; taken++)
 	{
-		if (scan->gathered[i].bound >= threshold(scan))
+		MinHeapItem next;
+
+		if (ahead && taken % (READ_AHEAD / 2) == 0)
+			ask_ahead(scan);
+		next = MinHeapPop(&scan->order);
+		if (next.key >= threshold(scan))
 			break;
-		for (; ahead && asked < Min(i + READ_AHEAD, scan->ngathered); asked++)
-			if (scan->gathered[asked].bound < threshold(scan))
-				(void) QvPrefetchBlock(scan->index, scan->handle->hints, scan->gathered[asked].block);
-		if (!read_record(scan, &scan->gathered[i]))
+		if (!read_record(scan, &scan->gathered[next.value]))
 			return false;
 	}
 	scan->ngathered = 0;
@@ -343,6 +362,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 			g->base = ls->base;
 			g->list = ls->list;
 			g->rank = ls->rank;
+			g->asked = false;
 			g->block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
 			g->slot = IvfRecordSlot(layout, head->number, slot);
 			if (!BlockNumberIsValid(g->block))
@@ -399,8 +419,7 @@ read_list(IvfScan *scan, const IvfNear *near)
 
 		ls.estimate.base = near->distance;
 		ls.estimate.lut_scale = scan->query.q.lut_scale;
-		ls.estimate.lut_bias = QvQueryLutBias(&scan->query.q, layout->scan_bits) +
-			scan->bound_factor * away;
+		ls.estimate.lut_bias = scan->lut_bias + scan->bound_factor * away;
 	}
 	while (BlockNumberIsValid(block))
 	{
@@ -666,7 +685,9 @@ prepare_coded(IvfScan *scan, const float *rotated)
 	 * a share of |b| and the query's length: src/ivf/README.md, "Bound".
 	 */
 	scan->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
+	scan->lut_bias = QvQueryLutBias(&scan->query.q, layout->scan_bits);
 	scan->gathered = palloc(MAX_GATHERED * sizeof(Gathered));
+	scan->order.items = palloc(MAX_GATHERED * sizeof(MinHeapItem));
 	scan->scratch = palloc(layout->pdim);
 }
 
