@@ -374,11 +374,11 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 
 /* Offer the rows of a page of values. */
 static void
-offer_values(IvfScan *scan, uint32 list, BlockNumber block, Page page)
+offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &scan->handle->layout;
 	const VectorTypeOps *type = scan->opclass.type;
-	bool		floored = scan->have_floor && BitmapHas(scan->covered, list);
+	bool		floored = scan->have_floor && BitmapHas(scan->covered, near->list);
 
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
@@ -392,6 +392,7 @@ offer_values(IvfScan *scan, uint32 list, BlockNumber block, Page page)
 		row.distance = scan->value == NULL ? 0 :
 			type->distance(scan->opclass.metric, scan->value, IvfPlainValue(at));
 		row.tid = at->tid;
+		row.rank = near - scan->near;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
 		offer(scan, &row, floored);
@@ -437,7 +438,7 @@ read_list(IvfScan *scan, const IvfNear *near)
 							   IvfPageList(page)->number, near->list, number - 1);
 		next = QvPageGetHeader(page)->next;
 		if (layout->form == IVF_PLAIN)
-			offer_values(scan, near->list, block, page);
+			offer_values(scan, near, block, page);
 		else
 		{
 			if (scan->ngathered + layout->slots > MAX_GATHERED)

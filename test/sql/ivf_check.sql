@@ -49,6 +49,10 @@ SELECT * FROM checked();
 REINDEX TABLE t;
 SELECT access_method, row_count, dimensions, code_bits, own_code_bits, nodes, entry_points, dead_rows, free_pages, lost_pages
 FROM pg_index, quiver_index_info(indexrelid) WHERE indrelid = 't'::regclass ORDER BY indexrelid::regclass::text;
+-- probes are measured of whole values, too: random bits are near to nothing
+SELECT fill(101, 3000);
+REINDEX INDEX t_b;
+SELECT probes > 5 AS many FROM quiver_index_info('t_b');
 SELECT quiver_check('t');
 DROP TABLE t;
 DROP FUNCTION checked, fill;
