@@ -154,7 +154,8 @@ IvfAllocPage(IvfHandle *handle, bool building)
 			continue;
 		}
 		page = BufferGetPage(buf);
-		if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FREE))
+		/* an empty page may be one that somebody has added to fill it later */
+		if (!PageIsNew(page) && QvPageIs(page, QV_PAGE_FREE))
 			return buf;
 		UnlockReleaseBuffer(buf);
 	}

@@ -32,7 +32,8 @@ extern void IvfMakeEntry(const IvfLayout *layout, const float *centroid,
 
 /*
  * A page to be filled: one that was freed, or a new one at the end.  Pinned
- * and exclusively locked.
+ * and exclusively locked.  Two backends may get the same block from the free
+ * space map: a page that was freed must have another kind before it is unlocked.
  */
 extern Buffer IvfAllocPage(IvfHandle *handle, bool building);
 

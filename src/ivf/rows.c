@@ -267,6 +267,24 @@ link_tail(IvfWriter *writer, BlockNumber next)
 	UnlockReleaseBuffer(buf);
 }
 
+/* Let a page that was free be taken by nobody else; it is exclusively locked. */
+static void
+claim_page(IvfWriter *writer, Buffer buf)
+{
+	QvWrite		w;
+	Page		page;
+
+	/* one just added is in no map */
+	if (PageIsNew(BufferGetPage(buf)))
+		return;
+	QvWriteBegin(&w, writer->handle->index, writer->building);
+	page = QvWriteRegister(&w, buf);
+	QvPageGetHeader(page)->kind = QV_PAGE_RECORDS;
+	IvfPageRecords(page)->list = writer->list;
+	IvfPageRecords(page)->generation = writer->generation;
+	QvWriteCommit(&w);
+}
+
 #define PageImage(images, i) ((Page) ((images) + (Size) (i) * BLCKSZ))
 
 static void
@@ -287,6 +305,7 @@ flush_extent(IvfWriter *writer)
 		CHECK_FOR_INTERRUPTS();
 		buf = IvfAllocPage(writer->handle, writer->building);
 		writer->blocks[i] = BufferGetBlockNumber(buf);
+		claim_page(writer, buf);
 		UnlockReleaseBuffer(buf);
 	}
 	for (uint32 i = 0; i < nrecords; i++)
