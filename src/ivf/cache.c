@@ -9,6 +9,7 @@
 
 #include "ivf/cache.h"
 #include "ivf/route.h"
+#include "miscadmin.h"
 #include "storage/keep.h"
 #include "utils/memutils.h"
 
@@ -130,6 +131,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 		IvfDirectory directory;
 		uint32		n;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!BlockNumberIsValid(block))
 			QvReportCorruption(index, IVF_META_BLOCK, "The directory ends after %u of %u lists.",
 							   done, lists->count);
@@ -148,27 +150,52 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 	}
-	if (layout->form == IVF_CODED)
-		IvfRouteInit(handle, lists);
 }
 
-/* The directory of an index, to live in parent. */
+static void
+read_meta(IvfHandle *handle)
+{
+	IvfReadMeta(handle->index, &handle->meta);
+	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
+		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's sizes do not fit together.");
+	if (handle->meta.metric != handle->opclass.metric ||
+		(handle->meta.form == IVF_CODED) != handle->opclass.type->dense_float)
+		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");
+}
+
+/* The directory of an index as it is now, to live in parent. */
 static IvfLists *
 load_lists(IvfHandle *handle, MemoryContext parent)
 {
-	/* under the caller's context until complete: an error must not leak it */
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "quiver lists",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	IvfLists   *lists = palloc0(sizeof(IvfLists));
+	for (;;)
+	{
+		/* under the caller's context until complete: an error must not leak it */
+		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+													  "quiver lists",
+													  ALLOCSET_SMALL_SIZES);
+		MemoryContext old = MemoryContextSwitchTo(context);
+		IvfLists   *lists = palloc0(sizeof(IvfLists));
 
-	lists->context = context;
-	read_lists(handle, lists);
-	MemoryContextSwitchTo(old);
-	MemoryContextSetParent(context, parent);
-	lists->current = true;
-	return lists;
+		lists->context = context;
+		read_lists(handle, lists);
+
+		/*
+		 * A list that was split meanwhile may have been read as its first half,
+		 * while the second was not counted yet.
+		 */
+		read_meta(handle);
+		if (handle->meta.version_lists == lists->version)
+		{
+			if (handle->layout.form == IVF_CODED)
+				IvfRouteInit(handle, lists);
+			MemoryContextSwitchTo(old);
+			MemoryContextSetParent(context, parent);
+			lists->current = true;
+			return lists;
+		}
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+	}
 }
 
 static void
@@ -211,17 +238,6 @@ make_kept(IvfHandle *handle)
 	kept->lists = load_lists(handle, context);
 	QvKeepAdd(&kept->kept, handle->index, meta->build_id);
 	return kept;
-}
-
-static void
-read_meta(IvfHandle *handle)
-{
-	IvfReadMeta(handle->index, &handle->meta);
-	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
-		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's sizes do not fit together.");
-	if (handle->meta.metric != handle->opclass.metric ||
-		(handle->meta.form == IVF_CODED) != handle->opclass.type->dense_float)
-		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");
 }
 
 /* Let what is kept have the directory of the handle's metapage. */
