@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "cluster/kmeans.h"
+#include "common/pg_prng.h"
 #include "ivf/calibrate.h"
 #include "ivf/move.h"
 #include "miscadmin.h"
@@ -42,6 +43,17 @@ IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows)
 		rows > 2 * (uint64) handle->lists->refs[list].refused;
 }
 
+/*
+ * The generation that follows another.  Pages that a crash left behind must not
+ * be taken for those of the next try, so half of it is random.
+ */
+static uint32
+next_generation(uint32 generation)
+{
+	return ((generation >> 16) + 1) << 16 |
+		(uint32) (pg_prng_uint32(&pg_global_prng_state) & 0xFFFF);
+}
+
 /* ---- walking a list that cannot move ---- */
 
 typedef struct Walk
@@ -50,6 +62,7 @@ typedef struct Walk
 	uint32		list;
 	uint32		generation;
 	BlockNumber block;			/* of the page in image, or of the next to read */
+	uint32		number;			/* of that page in the list */
 	char	   *image;			/* of the page of the list */
 	char	   *records;		/* of the page of records read last */
 	BlockNumber records_block;
@@ -73,6 +86,14 @@ walk_start(Walk *walk, IvfHandle *handle, uint32 list)
 }
 
 static void
+walk_end(Walk *walk)
+{
+	pfree(walk->image);
+	pfree(walk->records);
+	pfree(walk->scan);
+}
+
+static void
 load_page(Walk *walk)
 {
 	Buffer		buf;
@@ -84,6 +105,9 @@ load_page(Walk *walk)
 						   "The page does not belong to list %u.", walk->list);
 	memcpy(walk->image, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
+	if (IvfPageList((Page) walk->image)->number != walk->number)
+		QvReportCorruption(walk->handle->index, walk->block, "The page is number %u of list %u, not %u.",
+						   IvfPageList((Page) walk->image)->number, walk->list, walk->number);
 	walk->loaded = true;
 	walk->slot = 0;
 }
@@ -137,6 +161,7 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 		if (walk->slot >= head->count)
 		{
 			walk->block = QvPageGetHeader(page)->next;
+			walk->number++;
 			walk->loaded = false;
 			continue;
 		}
@@ -275,29 +300,41 @@ replace_by_two(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 void
 IvfCompactList(IvfHandle *handle, uint32 list)
 {
-	IvfListRef	ref;
+	IvfListRef *ref = &handle->lists->refs[list];
+	IvfListRef	now;
+	IvfEntry	entry;
 	IvfWriter  *writer;
 	Walk		walk;
 	IvfRow		row;
 	IvfRecord	record;
-	BlockNumber head,
-				tail;
-	uint32		rows;
+	Buffer		buf;
 
 	LockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
-	(void) IvfRefresh(handle);
-	ref = handle->lists->refs[list];
+
+	/*
+	 * Only who holds IVF_MOVE_LOCK moves lists, but the first page may be
+	 * younger than what we know.  What changes is noted in our directory
+	 * instead of reading all of it again for each list.
+	 */
+	buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
+	ref->head = entry->head;
+	ref->tail = entry->tail;
+	UnlockReleaseBuffer(buf);
+	now = *ref;
+	now.generation = next_generation(ref->generation);
+	now.refused = 0;
 	writer = IvfWriterBegin(handle, false);
-	IvfWriterStart(writer, list, ref.generation + 1);
+	IvfWriterStart(writer, list, now.generation);
 	walk_start(&walk, handle, list);
 	while (walk_next(&walk, &row, &record))
 		IvfWriterAdd(writer, &row);
-	IvfWriterFinish(writer, &head, &tail, &rows);
-	replace_entry(handle, list, head, tail, ref.generation + 1, rows, 0);
-	IvfFreeList(handle, list, ref.generation, ref.head);
+	IvfWriterFinish(writer, &now.head, &now.tail, &now.rows);
+	replace_entry(handle, list, now.head, now.tail, now.generation, now.rows, now.refused);
+	IvfFreeList(handle, list, ref->generation, ref->head);
+	*ref = now;
+	walk_end(&walk);
 	IvfWriterEnd(writer);
 	UnlockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
-	(void) IvfRefresh(handle);
 }
 
 /* ---- splitting ---- */
@@ -446,8 +483,8 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 	MemoryContextDelete(context);
 }
 
-/* Both locks are held, and the handle is fresh. */
-static void
+/* Both locks are held, and the handle is fresh.  False when it is not split. */
+static bool
 split_list(IvfHandle *handle, uint32 list, uint64 rows)
 {
 	const IvfLayout *layout = &handle->layout;
@@ -470,7 +507,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 	if (!find_halves(&s, rows))
 	{
 		replace_entry(handle, list, ref.head, ref.tail, ref.generation, ref.rows, rows);
-		return;
+		return false;
 	}
 	for (int i = 0; i < 2; i++)
 	{
@@ -485,8 +522,8 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 	halves = handle_of_halves(&s, entries);
 
 	/* the first half stays list "list", the other becomes a new one */
-	entries[0]->generation = ref.generation + 1;
-	entries[1]->generation = 1;
+	entries[0]->generation = next_generation(ref.generation);
+	entries[1]->generation = next_generation(0);
 	IvfWriterStart(writers[0], list, entries[0]->generation);
 	IvfWriterStart(writers[1], handle->lists->count, entries[1]->generation);
 	write_halves(&s, halves, writers);
@@ -501,10 +538,17 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 		IvfFreeList(handle, list, entries[0]->generation, entries[0]->head);
 		IvfFreeList(handle, handle->lists->count, entries[1]->generation, entries[1]->head);
 		replace_entry(handle, list, ref.head, ref.tail, ref.generation, ref.rows, rows);
-		return;
+		return false;
 	}
 	replace_by_two(handle, list, entries);
 	IvfFreeList(handle, list, ref.generation, ref.head);
+	return true;
+}
+
+/* Measure probes again when there are many more lists than the last time. */
+static void
+measure_again(IvfHandle *handle)
+{
 	(void) IvfRefresh(handle);
 	if (handle->lists->count >= LEAST_MEASURED &&
 		handle->lists->count >= MEASURE_AGAIN * handle->meta.measured_lists)
@@ -523,6 +567,8 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 		return;
 	if (ConditionalLockPage(index, IVF_LIST_LOCK(list), ExclusiveLock))
 	{
+		bool		split = false;
+
 		context = AllocSetContextCreate(CurrentMemoryContext, "quiver split",
 										ALLOCSET_DEFAULT_SIZES);
 		old = MemoryContextSwitchTo(context);
@@ -530,10 +576,12 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 		/* somebody may have split it just now */
 		if (list < handle->lists->count && IvfWantsSplit(handle, list, rows) &&
 			handle->lists->refs[list].generation == generation)
-			split_list(handle, list, rows);
+			split = split_list(handle, list, rows);
+		UnlockPage(index, IVF_LIST_LOCK(list), ExclusiveLock);
+		if (split)
+			measure_again(handle);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
-		UnlockPage(index, IVF_LIST_LOCK(list), ExclusiveLock);
 	}
 	UnlockPage(index, IVF_MOVE_LOCK, ExclusiveLock);
 }
