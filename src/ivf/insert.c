@@ -44,6 +44,8 @@ lock_tail(Insertion *in, bool *moved)
 	IvfHandle  *handle = in->handle;
 	IvfListRef *ref = &handle->lists->refs[in->list];
 	BlockNumber block = ref->tail;
+	uint32		number = 0;
+	bool		first = true;
 
 	*moved = false;
 	while (BlockNumberIsValid(block))
@@ -58,6 +60,11 @@ lock_tail(Insertion *in, bool *moved)
 			*moved = true;
 			return InvalidBuffer;
 		}
+		if (!first && IvfPageList(BufferGetPage(buf))->number != number + 1)
+			QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
+							   IvfPageList(BufferGetPage(buf))->number, in->list, number + 1);
+		number = IvfPageList(BufferGetPage(buf))->number;
+		first = false;
 		next = QvPageGetHeader(BufferGetPage(buf))->next;
 		/* our own guess for the next time; the directory's is not far behind */
 		ref->tail = block;

@@ -305,6 +305,7 @@ read_gathered(IvfScan *scan)
 	{
 		MinHeapItem next;
 
+		CHECK_FOR_INTERRUPTS();
 		if (ahead && taken % (READ_AHEAD / 2) == 0)
 			ask_ahead(scan);
 		next = MinHeapPop(&scan->order);
@@ -627,7 +628,7 @@ grow_window(IvfScan *scan)
 {
 	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(WindowRow));
 
-	most = Min(most, MaxAllocHugeSize / sizeof(WindowRow));
+	most = Min(most, PG_INT32_MAX);
 	scan->window = Min(most, (Size) scan->window * WINDOW_GROWTH);
 }
 

@@ -142,8 +142,8 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
  * without its lock: rows can only be added meanwhile.
  */
 static BlockNumber
-vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, BlockNumber block,
-			char *image, ItemPointerData *tids, uint8 *dead)
+vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
+			BlockNumber block, char *image, ItemPointerData *tids, uint8 *dead)
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
@@ -160,6 +160,9 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, BlockNumber block,
 	UnlockReleaseBuffer(buf);
 	set_used(v, block);
 	head = IvfPageList((Page) image);
+	if (head->number != number)
+		QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
+						   head->number, list, number);
 	next = QvPageGetHeader((Page) image)->next;
 	read_tids(v, (Page) image, block, tids);
 	for (uint32 slot = 0; slot < head->count; slot++)
@@ -207,8 +210,8 @@ vacuum_list(IvfVacuum *v, uint32 list, char *image, ItemPointerData *tids, uint8
 	block = entry->head;
 	UnlockReleaseBuffer(buf);
 	v->list_live = v->list_dead = 0;
-	while (BlockNumberIsValid(block))
-		block = vacuum_page(v, list, generation, block, image, tids, dead);
+	for (uint32 number = 0; BlockNumberIsValid(block); number++)
+		block = vacuum_page(v, list, generation, number, block, image, tids, dead);
 	v->live += v->list_live;
 	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
 		IvfCompactList(handle, list);
