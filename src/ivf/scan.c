@@ -94,7 +94,7 @@ struct IvfScan
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
-	uint8	   *covered;		/* bitmap: lists that the floor holds for */
+	uint8	   *covered;		/* bitmap: lists that have a floor */
 
 	/* the window: a heap with the farthest row on top, then sorted */
 	WindowRow  *rows;
@@ -105,7 +105,7 @@ struct IvfScan
 	bool		complete;		/* no rows after the window */
 	bool		announced;		/* its end has been */
 	bool		have_floor;
-	WindowRow	floor;			/* last row of the window before */
+	WindowRow  *floors;			/* by list: rows up to it were proposed */
 
 	/* rows proposed so far, to tell them again when lists have moved */
 	ItemPointerData *proposed;
@@ -174,14 +174,14 @@ threshold(const IvfScan *scan)
 }
 
 static void
-offer(IvfScan *scan, const WindowRow *row, bool floored)
+offer(IvfScan *scan, const WindowRow *row, const WindowRow *floor)
 {
 	WindowRow  *heap;
 	uint32		at;
 
 	if (scan->count == scan->window && !row_before(row, &scan->rows[0]))
 		return;
-	if (floored && !row_before(&scan->floor, row))
+	if (floor && !row_before(floor, row))
 		return;
 	if (scan->seen && Proposed_lookup(scan->seen, row->tid) != NULL)
 		return;
@@ -216,6 +216,13 @@ offer(IvfScan *scan, const WindowRow *row, bool floored)
 		at = child;
 	}
 	heap[at] = *row;
+}
+
+/* The last row of a list in earlier windows, or NULL. */
+static const WindowRow *
+floor_of(const IvfScan *scan, uint32 list)
+{
+	return scan->have_floor && BitmapHas(scan->covered, list) ? &scan->floors[list] : NULL;
 }
 
 /* ---- reading lists ---- */
@@ -266,7 +273,7 @@ read_record(IvfScan *scan, const Gathered *g)
 	if (isnan(row.error))
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
-	offer(scan, &row, scan->have_floor && BitmapHas(scan->covered, g->list));
+	offer(scan, &row, floor_of(scan, g->list));
 	return true;
 }
 
@@ -379,7 +386,7 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &scan->handle->layout;
 	const VectorTypeOps *type = scan->opclass.type;
-	bool		floored = scan->have_floor && BitmapHas(scan->covered, near->list);
+	const WindowRow *floor = floor_of(scan, near->list);
 
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
@@ -396,7 +403,7 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 		row.rank = near - scan->near;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
-		offer(scan, &row, floored);
+		offer(scan, &row, floor);
 	}
 }
 
@@ -589,16 +596,33 @@ fill_window(IvfScan *scan)
 	qsort(scan->rows, scan->count, sizeof(WindowRow), compare_rows);
 }
 
-/* The next window has a floor for all lists read so far. */
+/*
+ * The next window has a floor for all lists read so far.  The last row of a
+ * window that lists were added for may lie before the floor of the others.
+ */
 static void
 raise_floor(IvfScan *scan)
 {
+	uint32		lists = scan->handle->lists->count;
+	const WindowRow *last;
+
 	if (scan->count == 0)
 		return;
-	scan->floor = scan->rows[scan->count - 1];
-	scan->have_floor = true;
+	last = &scan->rows[scan->count - 1];
+	if (!scan->have_floor)
+	{
+		scan->floors = MemoryContextAllocHuge(scan->context, lists * sizeof(WindowRow));
+		memset(scan->covered, 0, (lists + 7) / 8);
+		scan->have_floor = true;
+	}
 	for (uint32 i = 0; i < scan->nnear; i++)
-		BitmapSet(scan->covered, scan->near[i].list);
+	{
+		uint32		list = scan->near[i].list;
+
+		if (!BitmapHas(scan->covered, list) || row_before(&scan->floors[list], last))
+			scan->floors[list] = *last;
+		BitmapSet(scan->covered, list);
+	}
 }
 
 static uint32

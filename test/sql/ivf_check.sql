@@ -44,6 +44,20 @@ SELECT * FROM checked();
 SELECT fill(1, 100);
 SELECT * FROM checked();
 
+-- a scan to the end returns every row once, though lists are added as it goes on
+
+SELECT fill(101, 3000);
+REINDEX TABLE t;
+SET enable_seqscan = off;
+SET quiver.iterative_scan = relaxed_order;
+SET quiver.probes = 1;
+SELECT i, count(id), count(DISTINCT id) FROM generate_series(1, 5) i,
+	LATERAL (SELECT id FROM t ORDER BY v <-> (SELECT q.v FROM t q WHERE q.id = i) LIMIT 10000) x GROUP BY i ORDER BY i;
+RESET enable_seqscan;
+RESET quiver.iterative_scan;
+RESET quiver.probes;
+DELETE FROM t WHERE id > 100;
+
 -- what does not apply is null
 
 REINDEX TABLE t;
