@@ -125,4 +125,26 @@ QvDisablePath(Path *path)
 #define QvCountIndexSearch(scan) ((void) 0)
 #endif
 
+/* stringToQualifiedNameList() can report soft errors since 16. */
+#include "utils/regproc.h"
+#if PG_VERSION_NUM >= 160000
+#define QvQualifiedNameList(text) stringToQualifiedNameList(text, NULL)
+#else
+#define QvQualifiedNameList(text) stringToQualifiedNameList(text)
+#endif
+
+/*
+ * Workers that a build may have.  17 asks any access method that says it can
+ * use them; before, only btree is asked.
+ */
+#if PG_VERSION_NUM >= 170000
+#define QvSetBuildsInParallel(am) ((am)->amcanbuildparallel = true)
+#define QvBuildWorkers(heap, index, info) ((info)->ii_ParallelWorkers)
+#else
+#include "optimizer/optimizer.h"
+#define QvSetBuildsInParallel(am) ((void) (am))
+#define QvBuildWorkers(heap, index, info) \
+	plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index))
+#endif
+
 #endif							/* QV_COMPAT_H */

@@ -26,6 +26,12 @@ IvfAmBuild(Relation heap, Relation index, IndexInfo *info, const IvfAm *am)
 }
 
 void
+IvfParallelBuildMain(dsm_segment *seg, shm_toc *toc)
+{
+	IvfParallelWork(seg, toc, QvGetOpclass);
+}
+
+void
 IvfAmBuildEmpty(Relation index, const IvfAm *am)
 {
 	QvOpclassInfo opclass;
@@ -169,6 +175,7 @@ IvfAmRoutine(const IvfAm *ivf, int support)
 {
 	IndexAmRoutine *am = KnnAmRoutine(support);
 
+	QvSetBuildsInParallel(am);
 	am->ambuild = ivf->build;
 	am->ambuildempty = ivf->buildempty;
 	am->aminsert = ivfinsert;

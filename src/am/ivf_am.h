@@ -29,6 +29,9 @@ extern IndexAmRoutine *IvfAmRoutine(const IvfAm *am, int support);
 
 extern IndexBuildResult *IvfAmBuild(Relation heap, Relation index, IndexInfo *info,
 									const IvfAm *am);
+/* Where a worker of a build begins. */
+extern PGDLLEXPORT void IvfParallelBuildMain(dsm_segment *seg, shm_toc *toc);
+
 extern void IvfAmBuildEmpty(Relation index, const IvfAm *am);
 extern IndexScanDesc IvfAmBeginScan(Relation index, int nkeys, int norderbys,
 									const IvfAm *am);

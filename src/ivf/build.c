@@ -141,6 +141,40 @@ IvfLoadInit(IvfLoad *load, IvfHandle *handle, Tuplesortstate *sort)
 	SET_VARSIZE(load->sorted, SortedSize(layout));
 }
 
+void
+IvfLoadEnd(IvfLoad *load)
+{
+	ExecDropSingleTupleTableSlot(load->slot);
+	MemoryContextDelete(load->row_context);
+	pfree(load->value);
+	pfree(load->rotated);
+	pfree(load->scratch);
+	pfree(load->sorted);
+}
+
+int
+IvfSortMemory(const IvfHandle *handle, int participants)
+{
+	Size		directory = MemoryContextMemAllocated(handle->lists->context, true);
+
+	/* what a sort of its own cannot do without */
+	return Max(64, (int) (maintenance_work_mem / participants) - (int) (directory / 1024));
+}
+
+/* Show how far we are, every thousand rows. */
+static void
+count_rows(IvfLoad *load)
+{
+	int64		all = load->rows;
+
+	if (load->rows % 1000 != 0)
+		return;
+	if (load->progress)
+		all = pg_atomic_add_fetch_u64(load->progress, 1000);
+	if (load->reports)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
+}
+
 static uint32
 code_row(IvfLoad *load, const void *value)
 {
@@ -199,8 +233,7 @@ IvfLoadRow(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		MemoryContextSwitchTo(old);
 		tuplesort_puttupleslot(load->sort, load->slot);
 		load->rows++;
-		if (load->rows - 1000 * (int64) (load->rows / 1000) == 0)
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, load->rows);
+		count_rows(load);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(load->row_context);
@@ -294,38 +327,61 @@ finish_meta(IvfHandle *handle, double rows)
 	UnlockReleaseBuffer(buf);
 }
 
+/* All rows of the table, sorted by list. */
+static Tuplesortstate *
+load_rows(Relation heap, Relation index, IndexInfo *info, IvfHandle *handle,
+		  IndexBuildResult *result)
+{
+	Tuplesortstate *sort = IvfBeginSort(IvfSortMemory(handle, 1), NULL);
+	IvfLoad		load;
+
+	IvfLoadInit(&load, handle, sort);
+	load.reports = true;
+	result->heap_tuples = table_index_build_scan(heap, index, info, true, true,
+												 IvfLoadRow, &load, NULL);
+	result->index_tuples = load.rows;
+	IvfLoadEnd(&load);
+	tuplesort_performsort(sort);
+	return sort;
+}
+
 IndexBuildResult *
 IvfBuild(Relation heap, Relation index, IndexInfo *info,
 		 const QvOpclassInfo *opclass, const IvfOptions *options)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	int			workers = QvBuildWorkers(heap, index, info);
 	IvfMetaData meta;
 	IvfCentroids centroids;
 	IvfHandle  *handle;
-	IvfLoad		load;
+	IvfParallel *parallel;
 	Tuplesortstate *sort;
 
 	IvfMetaInit(&meta, column_dims(index, opclass, options), options, opclass);
-	IvfMakeCentroids(heap, index, info, opclass, options, &meta, &centroids);
+	IvfMakeCentroids(heap, index, info, opclass, options, &meta, workers, &centroids);
 	meta.tops = centroids.tops;
 	IvfCreatePages(index, MAIN_FORKNUM, &meta, centroids.mean, centroids.entries,
 				   centroids.lists);
+	pfree(centroids.entries);
 	handle = IvfOpen(index, opclass);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_ASSIGN);
-	sort = IvfBeginSort(maintenance_work_mem, NULL);
-	IvfLoadInit(&load, handle, sort);
-	result->heap_tuples = table_index_build_scan(heap, index, info, true, true,
-												 IvfLoadRow, &load, NULL);
-	tuplesort_performsort(sort);
+	parallel = IvfParallelBegin(heap, index, info, workers);
+	if (parallel)
+		sort = IvfParallelLoad(parallel, heap, index, info, handle,
+							   &result->heap_tuples, &result->index_tuples);
+	else
+		sort = load_rows(heap, index, info, handle, result);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_WRITE);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, load.rows);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, result->index_tuples);
 	write_lists(handle, sort);
 	tuplesort_end(sort);
-	finish_meta(handle, load.rows);
+	if (parallel)
+		IvfParallelEnd(parallel);
+	finish_meta(handle, result->index_tuples);
 	IvfRefresh(handle);
-	if (options->notice_little_data && load.rows < options->lists)
+	if (options->notice_little_data && result->index_tuples < options->lists)
 		ereport(NOTICE,
 				(errmsg("ivfflat index created with little data"),
 				 errdetail("This will cause low recall."),
@@ -334,7 +390,6 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
 	IvfMeasureProbes(handle, true);
 	QvWriteLogAll(index, MAIN_FORKNUM);
-	result->index_tuples = load.rows;
 	return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 #include "commands/progress.h"
 #include "ivf/build.h"
@@ -25,7 +26,14 @@
 #define ROWS_PER_LIST 64
 #define MIN_SAMPLE 10000
 
+/* With fewer for each list, recall suffers. */
+#define LEAST_ROWS_PER_LIST 8
+
 #define KMEANS_ITERATIONS 10
+
+/* Rows for each list that tell how long rows are, in pieces of so many. */
+#define STRETCH_ROWS 16
+#define STRETCH_PIECE 1024
 
 typedef struct Sampling
 {
@@ -59,6 +67,13 @@ kmeans_interrupt(void *arg)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* Rows are near each other by their angle. */
+static bool
+is_spherical(const IvfMetaData *meta)
+{
+	return meta->metric == QV_METRIC_COSINE || meta->metric == QV_METRIC_IP;
+}
+
 static uint32
 choose_lists(const IvfOptions *options, double rows)
 {
@@ -67,7 +82,7 @@ choose_lists(const IvfOptions *options, double rows)
 	return Max(1, Min(IVF_MAX_LISTS, rint(LISTS_PER_ROOT * sqrt(rows))));
 }
 
-/* The mean of the sample, subtracted from the centroids. */
+/* The mean of the sample, subtracted from the centroids: L2 space. */
 static void
 center(const IvfMetaData *meta, const float *rows, int n, float *mean,
 	   float *centroids, uint32 lists)
@@ -86,63 +101,65 @@ center(const IvfMetaData *meta, const float *rows, int n, float *mean,
 }
 
 /*
- * Spherical k-means gives directions; rows are coded against the point of
- * that direction that is nearest to them on average.
+ * Unit centroids are directions; rows are coded against the point of that
+ * direction that is nearest to them on average.  Found from a part of the
+ * sample, in pieces from everywhere in it.
  */
 static void
-stretch(const float *rows, int n, Size width, const uint32 *assign,
-		float *centroids, uint32 lists)
+stretch(const float *rows, int n, Size width, float *centroids, uint32 lists)
 {
 	double	   *sum = palloc0(lists * sizeof(double));
 	uint32	   *count = palloc0(lists * sizeof(uint32));
+	uint32	   *assign = palloc(STRETCH_PIECE * sizeof(uint32));
+	void	   *workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvAssignWorkspace(lists));
+	double		wanted = Min(n, (double) lists * STRETCH_ROWS + STRETCH_PIECE);
+	int			pieces = ceil(wanted / STRETCH_PIECE);
 
-	for (int i = 0; i < n; i++)
+	for (int p = 0; p < pieces; p++)
 	{
-		sum[assign[i]] += qv_kernels.ip_f32(rows + i * width, centroids + assign[i] * width, width);
-		count[assign[i]]++;
+		int			first = (int64) n * p / pieces;
+		int			m = Min(STRETCH_PIECE, n - first);
+
+		CHECK_FOR_INTERRUPTS();
+		QvAssign(rows + first * width, m, width, centroids, lists, assign, NULL, workspace);
+		for (int i = 0; i < m; i++)
+		{
+			uint32		list = assign[i];
+
+			sum[list] += qv_kernels.ip_f32(rows + (first + i) * width, centroids + list * width, width);
+			count[list]++;
+		}
 	}
 	for (uint32 i = 0; i < lists; i++)
 		for (Size j = 0; j < width && count[i] > 0; j++)
 			centroids[i * width + j] *= sum[i] / count[i];
 	pfree(sum);
 	pfree(count);
+	pfree(assign);
+	pfree(workspace);
 }
 
-/* Cluster the sample; returns the number of lists. */
+/* Number the groups that have centroids from 0 on; returns how many there are. */
 static uint32
-cluster(const IvfMetaData *meta, const Sampling *s, int n, uint32 lists, float *centroids)
+number_groups(uint32 *parent, uint32 lists, uint32 tops)
 {
-	QvKmeansParams params = {0};
-	bool		spherical = meta->metric == QV_METRIC_COSINE || meta->metric == QV_METRIC_IP;
-	uint32	   *assign;
-	void	   *workspace;
+	uint32	   *number = palloc(tops * sizeof(uint32));
+	uint32		groups = 0;
 
-	if (n == 0)
+	memset(number, 0xFF, tops * sizeof(uint32));
+	for (uint32 i = 0; i < lists; i++)
 	{
-		memset(centroids, 0, s->width * sizeof(float));
-		return 1;
+		if (number[parent[i]] == UINT32_MAX)
+			number[parent[i]] = groups++;
+		parent[i] = number[parent[i]];
 	}
-	params.rows = s->rows;
-	params.n = n;
-	params.dim = s->width;
-	params.k = lists;
-	params.iterations = KMEANS_ITERATIONS;
-	params.seed = meta->seed;
-	params.spherical = spherical;
-	params.interrupt = kmeans_interrupt;
-	assign = palloc(n * sizeof(uint32));
-	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(n, s->width, lists));
-	lists = QvKmeans(&params, centroids, assign, workspace);
-	pfree(workspace);
-	if (spherical)
-		stretch(s->rows, n, s->width, assign, centroids, lists);
-	pfree(assign);
-	return lists;
+	pfree(number);
+	return groups;
 }
 
 static void
 make_entries(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float *rows,
-			 Size width, IvfCentroids *centroids)
+			 const uint32 *parent, Size width, IvfCentroids *centroids)
 {
 	IvfMetaData sized = *meta;
 	IvfLayout	layout;
@@ -157,67 +174,198 @@ make_entries(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float 
 		const float *row = rows + i * width;
 		void	   *value = meta->form == IVF_PLAIN ? opclass->type->from_float(row, meta->dims) : NULL;
 
-		IvfMakeEntry(&layout, row, value, 0,
+		IvfMakeEntry(&layout, row, value, parent[i],
 					 (IvfEntry) (centroids->entries + (Size) i * layout.entry_size));
 		if (value)
 			pfree(value);
 	}
 }
 
-void
-IvfMakeCentroids(Relation heap, Relation index, IndexInfo *info,
-				 const QvOpclassInfo *opclass, const IvfOptions *options,
-				 const IvfMetaData *meta, IvfCentroids *centroids)
+/* From centroids as clustering makes them to the index's; n rows of a sample. */
+static void
+finish(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float *rows, int n,
+	   float *vectors, uint32 *parent, Size width, IvfCentroids *centroids)
 {
-	Sampling	sampling = {0};
-	QvSample	sample = {0};
-	double		memory = maintenance_work_mem * 1024.0;
-	uint32		lists;
-	float	   *rows;
-	int			n;
-
-	memset(centroids, 0, sizeof(*centroids));
-	centroids->rows = QvEstimateRows(heap);
-	lists = choose_lists(options, centroids->rows);
-
-	sampling.opclass = opclass;
-	sampling.meta = meta;
-	sampling.width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
-	if (meta->form == IVF_CODED)
-	{
-		sampling.value = palloc(meta->dims * sizeof(float));
-		QvRotationInit(&sampling.rotation, meta->dims, meta->seed,
-					   palloc(QvRotationSignBytes(meta->dims)));
-	}
-	sample.heap = heap;
-	sample.index = index;
-	sample.info = info;
-	sample.seed = meta->seed;
-	sample.take = take_row;
-	sample.state = &sampling;
-
-	/* a third of the memory; k-means wants as much again */
-	sample.target = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
-	sample.target = Min(sample.target, memory / 3 / (sampling.width * sizeof(float)));
-	sample.target = Max(sample.target, 64);
-	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext,
-										   sample.target * sampling.width * sizeof(float));
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_SAMPLE);
-	n = QvSampleRows(&sample, centroids->rows);
-
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
-	lists = Max(1, Min(lists, n));
-	rows = MemoryContextAllocHuge(CurrentMemoryContext,
-								  (Size) lists * sampling.width * sizeof(float));
-	centroids->lists = cluster(meta, &sampling, n, lists, rows);
-	centroids->tops = 1;
+	if (is_spherical(meta) && n > 0)
+		stretch(rows, n, width, vectors, centroids->lists);
 	if (meta->form == IVF_CODED)
 	{
 		centroids->mean = palloc0(meta->pdim * sizeof(float));
 		if (meta->space == IVF_SPACE_L2)
-			center(meta, sampling.rows, n, centroids->mean, rows, centroids->lists);
+			center(meta, rows, n, centroids->mean, vectors, centroids->lists);
 	}
+	make_entries(meta, opclass, vectors, parent, width, centroids);
+}
+
+/* ---- a sample, clustered ---- */
+
+static void
+begin_sampling(Sampling *sampling, const QvOpclassInfo *opclass, const IvfMetaData *meta,
+			   float *rows)
+{
+	sampling->opclass = opclass;
+	sampling->meta = meta;
+	sampling->width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
+	sampling->rows = rows;
+	if (meta->form == IVF_CODED)
+	{
+		sampling->value = palloc(meta->dims * sizeof(float));
+		QvRotationInit(&sampling->rotation, meta->dims, meta->seed,
+					   palloc(QvRotationSignBytes(meta->dims)));
+	}
+}
+
+static int
+take_sample(Relation heap, Relation index, IndexInfo *info, Sampling *sampling,
+			int target, double rows)
+{
+	QvSample	sample = {0};
+
+	sample.heap = heap;
+	sample.index = index;
+	sample.info = info;
+	sample.seed = sampling->meta->seed;
+	sample.take = take_row;
+	sample.state = sampling;
+	sample.target = target;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_SAMPLE);
+	return QvSampleRows(&sample, rows);
+}
+
+/* How many rows to sample for so many lists; says so when they are too few. */
+static size_t
+choose_target(uint32 *lists, Size width, const IvfOptions *options, double rows)
+{
+	Size		memory = (Size) maintenance_work_mem * 1024;
+	size_t		wanted = Max(MIN_SAMPLE, (double) *lists * ROWS_PER_LIST);
+	size_t		target = IvfClusterRows(wanted, width, *lists, memory);
+
+	if (target < *lists && options->lists > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("maintenance_work_mem is too small for %u lists", *lists),
+				 errdetail("There is room for %zu vectors while they are clustered.", target),
+				 errhint("Increase maintenance_work_mem, or have fewer lists.")));
+	if (target < LEAST_ROWS_PER_LIST * (double) *lists && target < rows)
+		ereport(NOTICE,
+				(errmsg("lists are made from few rows because of maintenance_work_mem"),
+				 errdetail("There is room for %zu rows for %u lists. This may cause low recall.",
+						   target, *lists),
+				 errhint("Increase maintenance_work_mem for better lists.")));
+	*lists = Max(1, Min(*lists, target));
+	return Max(1, target);
+}
+
+static void
+from_sample(Relation heap, Relation index, IndexInfo *info,
+			const QvOpclassInfo *opclass, const IvfOptions *options,
+			const IvfMetaData *meta, int workers, IvfCentroids *centroids)
+{
+	Size		width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
+	uint32		lists = choose_lists(options, centroids->rows);
+	size_t		target = choose_target(&lists, width, options, centroids->rows);
+	Sampling	sampling = {0};
+	IvfCluster *cluster;
+	IvfClusterData *data;
+	int			n;
+
+	/* not for ever more than there is, though the estimate may be wrong */
+	target = Min(target, Max(MIN_SAMPLE, 2 * centroids->rows));
+	cluster = IvfClusterBegin(target, width, lists, KMEANS_ITERATIONS, meta->seed,
+							  is_spherical(meta), workers,
+							  (Size) maintenance_work_mem * 1024);
+	data = IvfClusterGet(cluster);
+	begin_sampling(&sampling, opclass, meta, data->rows);
+	n = take_sample(heap, index, info, &sampling, target, centroids->rows);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
+	if (n == 0)
+	{
+		memset(data->centroids, 0, width * sizeof(float));
+		data->parent[0] = 0;
+		centroids->lists = data->tops = 1;
+	}
+	else
+	{
+		centroids->lists = IvfClusterRun(cluster, n);
+		n = data->n;
+	}
+	centroids->tops = number_groups(data->parent, centroids->lists, data->tops);
+	finish(meta, opclass, data->rows, n, data->centroids, data->parent, width, centroids);
+	IvfClusterEnd(cluster);
+}
+
+/* ---- a table of centroids ---- */
+
+/* Groups of centroids that are there already. */
+static uint32
+group(const IvfMetaData *meta, const float *vectors, uint32 lists, Size width, uint32 *parent)
+{
+	QvKmeansParams params = {0};
+	size_t		tops = QvHierarchyTops(lists, lists);
+	float	   *tops_vectors;
+	void	   *workspace;
+
+	memset(parent, 0, lists * sizeof(uint32));
+	if (tops <= 1)
+		return 1;
+	params.rows = vectors;
+	params.n = lists;
+	params.dim = width;
+	params.k = tops;
+	params.iterations = KMEANS_ITERATIONS;
+	params.seed = meta->seed;
+	params.spherical = is_spherical(meta);
+	params.interrupt = kmeans_interrupt;
+	tops_vectors = MemoryContextAllocHuge(CurrentMemoryContext, tops * width * sizeof(float));
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(lists, width, tops));
+	tops = QvKmeans(&params, tops_vectors, parent, workspace);
+	pfree(workspace);
+	pfree(tops_vectors);
+	return number_groups(parent, lists, tops);
+}
+
+static void
+from_table(Relation heap, Relation index, IndexInfo *info,
+		   const QvOpclassInfo *opclass, const IvfOptions *options,
+		   const IvfMetaData *meta, IvfCentroids *centroids)
+{
+	Size		memory = (Size) maintenance_work_mem * 1024;
+	Sampling	sampling = {0};
+	float	   *vectors;
+	uint32	   *parent;
+	size_t		target;
+	int			n;
+
+	begin_sampling(&sampling, opclass, meta, NULL);
+	vectors = IvfReadCentroids(index, opclass, options, meta, &sampling.rotation,
+							   &centroids->lists);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
+	parent = palloc(centroids->lists * sizeof(uint32));
+	centroids->tops = group(meta, vectors, centroids->lists, sampling.width, parent);
+
+	/* the mean, and how long rows are */
+	target = Max(MIN_SAMPLE, (double) centroids->lists * STRETCH_ROWS);
+	target = Max(64, Min(target, memory / 3 / (sampling.width * sizeof(float))));
+	target = Min(target, Max(MIN_SAMPLE, 2 * centroids->rows));
+	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext,
+										   target * sampling.width * sizeof(float));
+	n = take_sample(heap, index, info, &sampling, target, centroids->rows);
+	finish(meta, opclass, sampling.rows, n, vectors, parent, sampling.width, centroids);
 	pfree(sampling.rows);
-	make_entries(meta, opclass, rows, sampling.width, centroids);
-	pfree(rows);
+	pfree(parent);
+	pfree(vectors);
+}
+
+void
+IvfMakeCentroids(Relation heap, Relation index, IndexInfo *info,
+				 const QvOpclassInfo *opclass, const IvfOptions *options,
+				 const IvfMetaData *meta, int workers, IvfCentroids *centroids)
+{
+	memset(centroids, 0, sizeof(*centroids));
+	centroids->rows = QvEstimateRows(heap);
+	if (options->centroids)
+		from_table(heap, index, info, opclass, options, meta, centroids);
+	else
+		from_sample(heap, index, info, opclass, options, meta, workers, centroids);
 }

@@ -12,6 +12,8 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "storage/candidate.h"
+#include "storage/dsm.h"
+#include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
 typedef struct IvfOptions
@@ -30,6 +32,10 @@ extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info
 extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 						  const IvfOptions *options);
 extern char *IvfBuildPhaseName(int64 phase);
+
+/* build_parallel.c: what a worker does */
+extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
+							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
 /* insert.c: value is detoasted */
 extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,

@@ -148,6 +148,45 @@ select_nearest(IvfNear *items, uint32 count, uint32 n)
 	qsort(items, Min(hi, count), sizeof(IvfNear), compare_near);
 }
 
+/* Let the item at pos sink to its place in a heap with the farthest on top. */
+static inline void
+sift_down(IvfNear *heap, uint32 count, uint32 pos)
+{
+	IvfNear		item = heap[pos];
+
+	for (;;)
+	{
+		uint32		child = 2 * pos + 1;
+
+		if (child >= count)
+			break;
+		if (child + 1 < count && heap[child + 1].distance > heap[child].distance)
+			child++;
+		if (heap[child].distance <= item.distance)
+			break;
+		heap[pos] = heap[child];
+		pos = child;
+	}
+	heap[pos] = item;
+}
+
+/*
+ * Bring the n nearest of count to the front, in any order: a heap of the n
+ * nearest so far, which few items enter when n is a small part of count.
+ */
+static void
+keep_nearest(IvfNear *items, uint32 count, uint32 n)
+{
+	for (uint32 i = n / 2; i-- > 0;)
+		sift_down(items, n, i);
+	for (uint32 i = n; i < count; i++)
+		if (items[i].distance < items[0].distance)
+		{
+			items[0] = items[i];
+			sift_down(items, n, 0);
+		}
+}
+
 /* ---- one-bit codes of centroids ---- */
 
 /* Estimated distances of all lists of some blocks. */
@@ -157,7 +196,8 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 {
 	const IvfLists *lists = handle->lists;
 	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
-	float		bias = QvQueryLutBias(&query->q, nbits);
+	float		bias = nbits == query->q.nbits ? query->q.lut_bias :
+		QvQueryLutBias(&query->q, nbits);
 	bool		l2 = handle->layout.space == IVF_SPACE_L2;
 	uint32		n = 0;
 
@@ -210,7 +250,10 @@ candidates(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *ou
 	}
 	if (found > CANDIDATES(n))
 	{
-		select_nearest(out, found, CANDIDATES(n));
+		if (found / 8 >= CANDIDATES(n))
+			keep_nearest(out, found, CANDIDATES(n));
+		else
+			select_nearest(out, found, CANDIDATES(n));
 		found = CANDIDATES(n);
 	}
 	return found;
@@ -231,7 +274,12 @@ nearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out,
 	for (uint32 i = 0; i < count; i++)
 		out[i].distance = distance(handle, query, out[i].list);
 	n = Min(n, count);
-	select_nearest(out, count, n);
+	if (n > 1)
+		select_nearest(out, count, n);
+	else
+		for (uint32 i = 1; i < count; i++)
+			if (nearer(&out[i], &out[0]))
+				out[0] = out[i];
 	return n;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/tableam.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -64,6 +66,14 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContextReset(sampling->row_context);
 }
 
+/* As the server's does, but with a seed of ours: builds repeat exactly. */
+static void
+init_reservoir(ReservoirState reservoir, int target, uint64 seed)
+{
+	sampler_random_init_state((uint32) seed, &reservoir->randstate);
+	reservoir->W = exp(-log(sampler_random_fract(&reservoir->randstate)) / target);
+}
+
 int
 QvSampleRows(const QvSample *s, double rows)
 {
@@ -71,7 +81,7 @@ QvSampleRows(const QvSample *s, double rows)
 	Sampling	sampling = {.sample = s,.skip = -1};
 	double		blocks;
 
-	reservoir_init_selection_state(&sampling.reservoir, s->target);
+	init_reservoir(&sampling.reservoir, s->target, s->seed);
 	sampling.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver sample row",
 												 ALLOCSET_DEFAULT_SIZES);
 

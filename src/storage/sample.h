@@ -24,7 +24,7 @@ typedef struct QvSample
 	Relation	index;
 	IndexInfo  *info;
 	int			target;			/* rows wanted, at least 1 */
-	uint64		seed;			/* of the choice of blocks */
+	uint64		seed;			/* the same table and seed: the same sample */
 	QvSampleTake take;
 	void	   *state;
 } QvSample;
