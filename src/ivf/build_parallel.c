@@ -10,6 +10,10 @@
  */
 #include "postgres.h"
 
+#ifdef __linux__
+#include <sys/statvfs.h>
+#endif
+
 #include "access/genam.h"
 #include "access/parallel.h"
 #include "access/table.h"
@@ -23,6 +27,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
+#include "storage/dsm_impl.h"
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
@@ -222,6 +227,22 @@ IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 	return low;
 }
 
+/*
+ * Is there room for so much dynamic shared memory?  Asking for too much is an
+ * error, and containers often have 64 MB.
+ */
+static bool
+has_shared_memory(Size size)
+{
+#ifdef __linux__
+	struct statvfs fs;
+
+	if (dynamic_shared_memory_type == DSM_IMPL_POSIX && statvfs("/dev/shm", &fs) == 0)
+		return (uint64) fs.f_bavail * fs.f_frsize > size + size / 8;
+#endif
+	return true;
+}
+
 IvfCluster *
 IvfClusterBegin(size_t target, size_t dim, size_t k, int iterations, uint64 seed,
 				bool spherical, int workers, Size memory)
@@ -235,6 +256,8 @@ IvfClusterBegin(size_t target, size_t dim, size_t k, int iterations, uint64 seed
 	size = shared_size(target, dim, k);
 	/* one task, or one for each at most */
 	workers = Min(workers, (int) tops - 1);
+	if (workers > 0 && !has_shared_memory(size))
+		workers = 0;
 	cluster->max_memory = memory;
 	if (workers > 0)
 	{

@@ -240,7 +240,7 @@ choose_target(uint32 *lists, Size width, const IvfOptions *options, double rows)
 	size_t		wanted = Max(MIN_SAMPLE, (double) *lists * ROWS_PER_LIST);
 	size_t		target = IvfClusterRows(wanted, width, *lists, memory);
 
-	if (target < *lists && options->lists > 0)
+	if (target < *lists && target < rows && options->lists > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("maintenance_work_mem is too small for %u lists", *lists),

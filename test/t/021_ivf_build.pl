@@ -54,6 +54,14 @@ foreach my $workers (0, 1, 2)
 is($found[1], $found[0], 'the same lists with a worker as without');
 is($found[2], $found[0], 'and with two');
 
+# no worker to be had; and a table of the same transaction
+unlike(build(2, 'SET max_parallel_workers = 0; REINDEX INDEX t_idx'), qr/with [12] parallel workers/,
+	'none are left to launch');
+check_ok($node, 't_idx', $rows, 'no worker to be had');
+like(build(2, "BEGIN; CREATE TABLE own WITH (parallel_workers = 2) AS SELECT * FROM t; CREATE INDEX own_idx ON own $definition; COMMIT"),
+	qr/loading index "own_idx" with 2/, 'a table of the same transaction');
+check_ok($node, 'own_idx', $rows, 'a table of the same transaction');
+
 # Few lists: one process clusters, workers load; ivfflat, other metrics and types
 like(build(2, 'DROP INDEX t_idx; CREATE INDEX t_idx ON t USING ivfflat (v vector_cosine_ops) WITH (lists = 20)'),
 	qr/loading index "t_idx" with 2 parallel workers/, 'ivfflat has workers');
