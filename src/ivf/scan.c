@@ -9,8 +9,13 @@
  *
  * How many rows will be wanted is not known.  The best so many are collected
  * in a "window"; when they are used up the lists are read again for the rows
- * after them, four times as many.  A row's place is (distance, row pointer),
- * so no row is lost or proposed twice between windows.
+ * after them, four times as many.  Rows proposed before are told by their row
+ * pointers: by its place a row that a bound kept out of the window before would
+ * be lost.
+ *
+ * A window that takes most rows of the lists read takes far rows while nearer
+ * ones are in other lists.  With "widen" it has a small share of those rows,
+ * and lists are added for the next.
  *
  * Scans hold one page lock at a time and no other, so lists can move under
  * them (split, vacuum): the page read then is of another generation.  The
@@ -36,6 +41,9 @@
 #define FIRST_WINDOW 32
 #define LEAST_WINDOW 16
 #define WINDOW_GROWTH 4
+
+/* With "widen", a window has at most one in so many rows of the lists read. */
+#define ROWS_PER_WINDOW_ROW 8
 
 /*
  * How many standard deviations below its estimate a distance is taken to be
@@ -94,24 +102,21 @@ struct IvfScan
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
-	uint8	   *covered;		/* bitmap: lists that have a floor */
 
 	/* the window: a heap with the farthest row on top, then sorted */
 	WindowRow  *rows;
-	uint32		window;			/* rows wanted */
+	uint32		window;			/* rows it takes */
+	uint32		wanted;			/* rows it would take if enough were read */
 	uint32		allocated;
 	uint32		count;
 	uint32		position;		/* next to propose */
 	bool		complete;		/* no rows after the window */
 	bool		announced;		/* its end has been */
-	bool		have_floor;
-	WindowRow  *floors;			/* by list: rows up to it were proposed */
 
-	/* rows proposed so far, to tell them again when lists have moved */
+	/* rows proposed so far; from the second window on, they are in the table */
 	ItemPointerData *proposed;
 	uint32		nproposed;
 	uint32		max_proposed;
-	bool		moved;
 	struct Proposed_hash *seen;
 
 	Gathered   *gathered;
@@ -174,14 +179,12 @@ threshold(const IvfScan *scan)
 }
 
 static void
-offer(IvfScan *scan, const WindowRow *row, const WindowRow *floor)
+offer(IvfScan *scan, const WindowRow *row)
 {
 	WindowRow  *heap;
 	uint32		at;
 
 	if (scan->count == scan->window && !row_before(row, &scan->rows[0]))
-		return;
-	if (floor && !row_before(floor, row))
 		return;
 	if (scan->seen && Proposed_lookup(scan->seen, row->tid) != NULL)
 		return;
@@ -216,13 +219,6 @@ offer(IvfScan *scan, const WindowRow *row, const WindowRow *floor)
 		at = child;
 	}
 	heap[at] = *row;
-}
-
-/* The last row of a list in earlier windows, or NULL. */
-static const WindowRow *
-floor_of(const IvfScan *scan, uint32 list)
-{
-	return scan->have_floor && BitmapHas(scan->covered, list) ? &scan->floors[list] : NULL;
 }
 
 /* ---- reading lists ---- */
@@ -273,7 +269,7 @@ read_record(IvfScan *scan, const Gathered *g)
 	if (isnan(row.error))
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
-	offer(scan, &row, floor_of(scan, g->list));
+	offer(scan, &row);
 	return true;
 }
 
@@ -386,7 +382,6 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &scan->handle->layout;
 	const VectorTypeOps *type = scan->opclass.type;
-	const WindowRow *floor = floor_of(scan, near->list);
 
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
@@ -403,7 +398,7 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 		row.rank = near - scan->near;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
-		offer(scan, &row, floor);
+		offer(scan, &row);
 	}
 }
 
@@ -514,12 +509,12 @@ read_ahead(IvfScan *scan, ReadAhead *ahead, uint32 reading)
 static void
 remember_proposed(IvfScan *scan)
 {
-	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	MemoryContext old;
 
 	if (scan->seen)
-		Proposed_reset(scan->seen);
-	else
-		scan->seen = Proposed_create(scan->context, Max(256, scan->nproposed), NULL);
+		return;
+	old = MemoryContextSwitchTo(scan->context);
+	scan->seen = Proposed_create(scan->context, Max(256, scan->nproposed), NULL);
 	for (uint32 i = 0; i < scan->nproposed; i++)
 	{
 		bool		found;
@@ -527,6 +522,14 @@ remember_proposed(IvfScan *scan)
 		(void) Proposed_insert(scan->seen, scan->proposed[i], &found);
 	}
 	MemoryContextSwitchTo(old);
+}
+
+static uint32
+most_lists(const IvfScan *scan)
+{
+	uint32		lists = scan->handle->lists->count;
+
+	return scan->params.max_probes > 0 ? Min(lists, (uint32) scan->params.max_probes) : lists;
 }
 
 /*
@@ -538,21 +541,36 @@ static void
 restart_batch(IvfScan *scan)
 {
 	IvfHandle  *handle = scan->handle;
-	uint32		wanted = scan->probed;
+	bool		all = scan->probed >= handle->lists->count;
+	uint32		wanted;
 	MemoryContext old;
 
 	if (!IvfRefresh(handle))
 		QvReportCorruption(scan->index, IVF_META_BLOCK,
 						   "A page of a list does not belong to it, and nothing has changed.");
 	remember_proposed(scan);
+	/* there may be more lists than there were */
+	wanted = all ? handle->lists->count : Max(scan->probed, (uint32) scan->params.probes);
+	scan->probed = wanted = Min(wanted, most_lists(scan));
 	old = MemoryContextSwitchTo(scan->context);
-	scan->moved = true;
 	scan->near = repalloc(scan->near, handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0((handle->lists->count + 7) / 8);
-	scan->covered = palloc0((handle->lists->count + 7) / 8);
-	scan->have_floor = false;
 	MemoryContextSwitchTo(old);
 	scan->nnear = IvfNearest(handle, &scan->query, wanted, scan->near);
+}
+
+/* Limit the window to what the lists read have rows for. */
+static void
+fit_window(IvfScan *scan)
+{
+	uint64		rows = 0;
+
+	scan->window = scan->wanted;
+	if (!scan->params.widen || scan->nnear >= most_lists(scan))
+		return;
+	for (uint32 i = 0; i < scan->nnear; i++)
+		rows += scan->handle->lists->refs[scan->near[i].list].rows;
+	scan->window = Min(scan->wanted, Max(LEAST_WINDOW, rows / ROWS_PER_WINDOW_ROW));
 }
 
 /* Collect the window anew. */
@@ -564,6 +582,7 @@ fill_window(IvfScan *scan)
 	uint32		i = 0;
 	ReadAhead	ahead = {0};
 
+	fit_window(scan);
 	scan->count = 0;
 	scan->position = 0;
 	scan->announced = false;
@@ -584,6 +603,7 @@ fill_window(IvfScan *scan)
 		{
 			restart_batch(scan);
 			scan->count = scan->ngathered = 0;
+			fit_window(scan);
 			memset(&ahead, 0, sizeof(ahead));
 			i = 0;
 			continue;
@@ -594,43 +614,6 @@ fill_window(IvfScan *scan)
 	}
 	scan->complete = scan->count < scan->window;
 	qsort(scan->rows, scan->count, sizeof(WindowRow), compare_rows);
-}
-
-/*
- * The next window has a floor for all lists read so far.  The last row of a
- * window that lists were added for may lie before the floor of the others.
- */
-static void
-raise_floor(IvfScan *scan)
-{
-	uint32		lists = scan->handle->lists->count;
-	const WindowRow *last;
-
-	if (scan->count == 0)
-		return;
-	last = &scan->rows[scan->count - 1];
-	if (!scan->have_floor)
-	{
-		scan->floors = MemoryContextAllocHuge(scan->context, lists * sizeof(WindowRow));
-		memset(scan->covered, 0, (lists + 7) / 8);
-		scan->have_floor = true;
-	}
-	for (uint32 i = 0; i < scan->nnear; i++)
-	{
-		uint32		list = scan->near[i].list;
-
-		if (!BitmapHas(scan->covered, list) || row_before(&scan->floors[list], last))
-			scan->floors[list] = *last;
-		BitmapSet(scan->covered, list);
-	}
-}
-
-static uint32
-most_lists(const IvfScan *scan)
-{
-	uint32		lists = scan->handle->lists->count;
-
-	return scan->params.max_probes > 0 ? Min(lists, (uint32) scan->params.max_probes) : lists;
 }
 
 /* Read more lists from the next window on. */
@@ -653,7 +636,7 @@ grow_window(IvfScan *scan)
 	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(WindowRow));
 
 	most = Min(most, PG_INT32_MAX);
-	scan->window = Min(most, (Size) scan->window * WINDOW_GROWTH);
+	scan->wanted = Min(most, (Size) scan->wanted * WINDOW_GROWTH);
 }
 
 /* ---- the interface ---- */
@@ -751,15 +734,12 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0((handle->lists->count + 7) / 8);
-	scan->covered = palloc0((handle->lists->count + 7) / 8);
 	scan->probes = probes;
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->query,
 											Min(probes, most_lists(scan)), scan->near);
-	scan->window = window;
-	scan->allocated = Min(scan->window, 1024);
+	scan->wanted = window;
+	scan->allocated = Min(window, 1024);
 	scan->rows = palloc(scan->allocated * sizeof(WindowRow));
-	scan->have_floor = false;
-	scan->moved = false;
 	scan->seen = NULL;
 	scan->proposed = NULL;
 	scan->nproposed = scan->max_proposed = 0;
@@ -869,7 +849,7 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 			return true;
 		}
 		old = MemoryContextSwitchTo(scan->context);
-		raise_floor(scan);
+		remember_proposed(scan);
 		grow_window(scan);
 		if (scan->params.widen)
 			(void) widen(scan);
@@ -886,7 +866,7 @@ IvfScanMore(IvfScan *scan)
 
 	if (scan->params.widen)
 	{
-		raise_floor(scan);
+		remember_proposed(scan);
 		grow_window(scan);
 		more = widen(scan);
 	}
@@ -904,7 +884,6 @@ IvfScanMore(IvfScan *scan)
 			if (!BitmapHas(scan->done, scan->near[i].list))
 				scan->near[scan->nnear++] = scan->near[i];
 		scan->probed = wanted;
-		scan->have_floor = false;
 		more = scan->nnear > 0;
 	}
 	if (more)

@@ -19,6 +19,9 @@ our @EXPORT = qw(
   make_queries
   recall
   recall_ok
+  scan_of
+  every_row_ok
+  index_facts
   uses_index_ok
   check_ok
   fails_like
@@ -186,6 +189,45 @@ sub recall_ok
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return fail("$name: $@") if !defined $recall;
 	return cmp_ok($recall, '>=', $at_least, sprintf('%s: recall %.3f', $name, $recall));
+}
+
+# The rows of a scan of a table in the order of an index, after some settings:
+# how many, distinct ones, and how many were nearer than the one before.
+#   node, table, query (id in queries), op; limit, where, queries, set
+sub scan_of
+{
+	my (%a) = @_;
+	my $where = $a{where} ? "WHERE $a{where}" : '';
+	my $limit = $a{limit} // 1000000;
+	my $queries = $a{queries} // 'queries';
+	my $answer = $a{node}->safe_psql('postgres', qq{
+SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; $a{set}
+SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE d < before)
+	FROM (SELECT id, d, lag(d) OVER () AS before
+		FROM (SELECT id, v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) AS d FROM $a{table} $where
+			ORDER BY v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) LIMIT $limit) x) y});
+	my %r;
+
+	@r{qw(count distinct inversions)} = split /\|/, $answer;
+	return \%r;
+}
+
+# A scan without a limit gives every one of so many rows, and none twice.
+sub every_row_ok
+{
+	my ($rows, $name, %a) = @_;
+	my $r = scan_of(%a);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is("$r->{count} $r->{distinct}", "$rows $rows", "$name: every row once");
+}
+
+# Columns of quiver_index_info().
+sub index_facts
+{
+	my ($node, $index, @columns) = @_;
+	return split /\|/, $node->safe_psql('postgres',
+		'SELECT ' . join(', ', @columns) . " FROM quiver_index_info('$index')");
 }
 
 # The plan of a query, without any setting, scans that index.
