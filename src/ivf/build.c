@@ -251,6 +251,8 @@ set_entry(IvfHandle *handle, uint32 list, BlockNumber head, BlockNumber tail, ui
 	entry->head = head;
 	entry->tail = tail;
 	entry->rows = rows;
+	/* what finish_meta() makes it */
+	IvfPageDirectory(BufferGetPage(buf))->version = 1;
 	MarkBufferDirty(buf);
 	UnlockReleaseBuffer(buf);
 }

@@ -2,8 +2,9 @@
  * cache.c
  *		What a backend keeps of an index of posting lists; see cache.h.
  *
- * The directory is replaced (never changed) when the metapage says that it is
- * another, and an old one lives until its last handle is released.
+ * When the metapage says that the directory is another, the pages that changed
+ * are read again.  While other handles use what was read before, it is left to
+ * them, until the last is released, and a new one is made.
  */
 #include "postgres.h"
 
@@ -107,7 +108,39 @@ take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block
 	lists->refs[i].refused = entry->refused;
 }
 
-/* Read the directory into *lists, memory from CurrentMemoryContext. */
+/* Have room for so many lists, and some that will be added. */
+static void
+make_room(IvfLists *lists, uint32 count)
+{
+	MemoryContext old;
+	uint32		room = Min(count + count / 4 + 16, IVF_MAX_LISTS);
+
+	if (count <= lists->allocated)
+		return;
+	old = MemoryContextSwitchTo(lists->context);
+	if (lists->allocated == 0)
+	{
+		lists->codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->stride,
+												  MCXT_ALLOC_HUGE);
+		lists->scale = palloc(room * sizeof(float));
+		lists->norm2 = palloc(room * sizeof(float));
+		lists->refs = palloc(room * sizeof(IvfListRef));
+	}
+	else
+	{
+		lists->codes = repalloc_huge(lists->codes, room * lists->stride);
+		lists->scale = repalloc(lists->scale, room * sizeof(float));
+		lists->norm2 = repalloc(lists->norm2, room * sizeof(float));
+		lists->refs = repalloc(lists->refs, room * sizeof(IvfListRef));
+	}
+	lists->allocated = room;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Read the pages of the directory that are younger than *lists, as it is by the
+ * handle's metapage.
+ */
 static void
 read_lists(IvfHandle *handle, IvfLists *lists)
 {
@@ -115,16 +148,15 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 	const IvfMetaData *meta = &handle->meta;
 	const IvfLayout *layout = &handle->layout;
 	BlockNumber block = meta->list_head;
+	uint32		known = lists->count;
+	uint32		version = lists->version;
 	uint32		done = 0;
 
+	lists->broken = true;
 	lists->version = meta->version_lists;
-	lists->count = meta->lists;
 	lists->stride = layout->form == IVF_CODED ? layout->pdim : MAXALIGN(layout->value_size);
-	lists->codes = MemoryContextAllocExtended(CurrentMemoryContext, lists->count * lists->stride,
-											  MCXT_ALLOC_HUGE);
-	lists->scale = palloc(lists->count * sizeof(float));
-	lists->norm2 = palloc(lists->count * sizeof(float));
-	lists->refs = palloc(lists->count * sizeof(IvfListRef));
+	make_room(lists, meta->lists);
+	lists->count = meta->lists;
 	while (done < lists->count)
 	{
 		Buffer		buf;
@@ -143,9 +175,14 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 							   directory->count, directory->first);
 		/* one appended since the metapage was read is not counted */
 		n = Min(directory->count, lists->count - done);
-		for (uint32 i = 0; i < n; i++)
-			take_entry(handle, lists, done + i, block,
-					   IvfPageEntry(layout, BufferGetPage(buf), i));
+		if (done + n > known || (int32) (directory->version - version) > 0)
+			for (uint32 i = 0; i < n; i++)
+			{
+				take_entry(handle, lists, done + i, block,
+						   IvfPageEntry(layout, BufferGetPage(buf), i));
+				if (layout->form == IVF_CODED)
+					IvfRouteUpdate(handle, lists, done + i);
+			}
 		done += n;
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
@@ -163,20 +200,12 @@ read_meta(IvfHandle *handle)
 		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");
 }
 
-/* The directory of an index as it is now, to live in parent. */
-static IvfLists *
-load_lists(IvfHandle *handle, MemoryContext parent)
+/* Bring *lists up to the directory of an index as it is now. */
+static void
+update_lists(IvfHandle *handle, IvfLists *lists)
 {
-	for (;;)
+	do
 	{
-		/* under the caller's context until complete: an error must not leak it */
-		MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-													  "quiver lists",
-													  ALLOCSET_SMALL_SIZES);
-		MemoryContext old = MemoryContextSwitchTo(context);
-		IvfLists   *lists = palloc0(sizeof(IvfLists));
-
-		lists->context = context;
 		read_lists(handle, lists);
 
 		/*
@@ -184,18 +213,26 @@ load_lists(IvfHandle *handle, MemoryContext parent)
 		 * while the second was not counted yet.
 		 */
 		read_meta(handle);
-		if (handle->meta.version_lists == lists->version)
-		{
-			if (handle->layout.form == IVF_CODED)
-				IvfRouteInit(handle, lists);
-			MemoryContextSwitchTo(old);
-			MemoryContextSetParent(context, parent);
-			lists->current = true;
-			return lists;
-		}
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-	}
+	} while (handle->meta.version_lists != lists->version);
+	if (handle->layout.form == IVF_CODED)
+		IvfRouteFinish(handle, lists);
+	lists->broken = false;
+}
+
+/* The directory of an index as it is now, to live in parent. */
+static IvfLists *
+load_lists(IvfHandle *handle, MemoryContext parent)
+{
+	/* under the caller's context until complete: an error must not leak it */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver lists",
+												  ALLOCSET_SMALL_SIZES);
+	IvfLists   *lists = MemoryContextAllocZero(context, sizeof(IvfLists));
+
+	lists->context = context;
+	update_lists(handle, lists);
+	MemoryContextSetParent(context, parent);
+	lists->current = true;
+	return lists;
 }
 
 static void
@@ -240,14 +277,23 @@ make_kept(IvfHandle *handle)
 	return kept;
 }
 
-/* Let what is kept have the directory of the handle's metapage. */
+/*
+ * Let what is kept have the directory of the handle's metapage; the handle
+ * itself may use it already.
+ */
 static void
 renew_lists(IvfHandle *handle, IvfKept *kept)
 {
 	IvfLists   *old = kept->lists;
 
-	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists)
+	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists &&
+		!old->broken)
 		return;
+	if (old->users == (handle->lists == old ? 1 : 0) && !old->broken)
+	{
+		update_lists(handle, old);
+		return;
+	}
 	kept->lists = load_lists(handle, kept->kept.context);
 	old->current = false;
 	if (old->users == 0)
@@ -285,13 +331,15 @@ bool
 IvfRefresh(IvfHandle *handle)
 {
 	IvfLists   *old = handle->lists;
+	uint32		version = old->version;
 
 	read_meta(handle);
 	renew_lists(handle, handle->kept);
-	if (handle->kept->lists == old)
-		return false;
-	handle->lists = handle->kept->lists;
-	handle->lists->users++;
-	release_lists(old);
-	return true;
+	if (handle->kept->lists != old)
+	{
+		handle->lists = handle->kept->lists;
+		handle->lists->users++;
+		release_lists(old);
+	}
+	return handle->lists->version != version;
 }

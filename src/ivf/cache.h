@@ -34,8 +34,10 @@ typedef struct IvfLists
 	MemoryContext context;		/* of all of it */
 	uint32		version;		/* IvfMetaData.version_lists of when it was read */
 	uint32		count;
+	uint32		allocated;		/* lists that there is room for */
 	int			users;
 	bool		current;		/* what new handles get */
+	bool		broken;			/* an update ended half way: read it again */
 	Size		stride;
 	uint8	   *codes;			/* count x stride */
 	float	   *scale;			/* of the codes */
@@ -47,6 +49,7 @@ typedef struct IvfLists
 	uint32	   *group_start;	/* ngroups + 1: first block of each */
 	float	   *group_center;	/* ngroups x pdim; NULL: all are swept */
 	uint32		nblocks;
+	uint32		block_room;		/* blocks that there is room for */
 	uint32	   *block_list;		/* nblocks x 32: list numbers, or IVF_NO_LIST */
 	float	   *block_factor;	/* likewise: of the code's inner product */
 	uint8	   *block_codes;

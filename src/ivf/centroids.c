@@ -16,14 +16,8 @@
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
-/*
- * Lists for the square root of the rows.  More lists make searches read less
- * and builds take longer (src/ivf/README.md, "Number of lists").
- */
-#define LISTS_PER_ROOT 1.0
-
 /* Rows sampled for each list, and at least. */
-#define ROWS_PER_LIST 64
+#define ROWS_PER_LIST 40
 #define MIN_SAMPLE 10000
 
 /* With fewer for each list, recall suffers. */
@@ -75,11 +69,17 @@ is_spherical(const IvfMetaData *meta)
 }
 
 static uint32
-choose_lists(const IvfOptions *options, double rows)
+choose_lists(const IvfOptions *options, const IvfMetaData *meta, double rows)
 {
+	IvfMetaData sized = *meta;
+	IvfLayout	layout;
+
 	if (options->lists > 0)
 		return options->lists;
-	return Max(1, Min(IVF_MAX_LISTS, rint(LISTS_PER_ROOT * sqrt(rows))));
+	sized.lists = 1;
+	if (!IvfLayoutFromMeta(&layout, &sized))
+		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
+	return IvfChooseLists(&layout, rows);
 }
 
 /* The mean of the sample, subtracted from the centroids: L2 space. */
@@ -262,7 +262,7 @@ from_sample(Relation heap, Relation index, IndexInfo *info,
 			const IvfMetaData *meta, int workers, IvfCentroids *centroids)
 {
 	Size		width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
-	uint32		lists = choose_lists(options, centroids->rows);
+	uint32		lists = choose_lists(options, meta, centroids->rows);
 	size_t		target = choose_target(&lists, width, options, centroids->rows);
 	Sampling	sampling = {0};
 	IvfCluster *cluster;

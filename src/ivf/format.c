@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "ivf/format.h"
 
 /* Codes and factors of 32 rows. */
@@ -135,4 +137,22 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 		sizeof(IvfRecordData) + layout->code_bytes <= layout->record_size &&
 		(Size) layout->records_per_page * layout->record_size <= RECORD_SPACE &&
 		layout->block_start + (Size) layout->blocks * layout->block_size <= QV_PAGE_SPACE;
+}
+
+uint32
+IvfChooseLists(const IvfLayout *layout, double rows)
+{
+	double		root = sqrt(Max(1, rows));
+	double		lists = Max(root, Min(IVF_LISTS_PER_ROOT * root, rows / layout->slots));
+
+	return Max(1, Min(IVF_MAX_LISTS, rint(lists)));
+}
+
+double
+IvfListLength(const IvfLayout *layout, double lists)
+{
+	double		most = IVF_LISTS_PER_ROOT * IVF_LISTS_PER_ROOT;
+
+	/* with r times the root of n, n / lists = lists / r^2 */
+	return Max(lists / most, Min(lists, layout->slots));
 }

@@ -102,6 +102,8 @@ typedef struct IvfDirectoryData
 {
 	uint32		first;			/* number of its first list */
 	uint32		count;			/* lists on it */
+	uint32		version;		/* IvfMetaData.version_lists of its last change */
+	uint32		unused;
 } IvfDirectoryData;
 
 typedef IvfDirectoryData *IvfDirectory;
@@ -200,6 +202,17 @@ extern void IvfChooseLayout(IvfMetaData *meta);
 
 /* Derive the layout; false when the numbers cannot be (a damaged metapage). */
 extern bool IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta);
+
+/*
+ * How many lists n rows should have: as many as fill a page each, but between
+ * once and IVF_LISTS_PER_ROOT times the square root of n.  And how many rows a
+ * list should have when there are so many lists, which is the same law.
+ * Measured: src/ivf/README.md, "Number of lists".
+ */
+#define IVF_LISTS_PER_ROOT 4
+
+extern uint32 IvfChooseLists(const IvfLayout *layout, double rows);
+extern double IvfListLength(const IvfLayout *layout, double lists);
 
 /* ---- addresses ---- */
 

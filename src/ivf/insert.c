@@ -212,7 +212,9 @@ first_page(Insertion *in)
 	uint32		first = IvfPageDirectory(BufferGetPage(entry_buf))->first;
 	Buffer		buf,
 				meta_buf;
+	IvfMetaData *meta;
 	QvWrite		w;
+	Page		page;
 
 	if (entry->generation != ref->generation || BlockNumberIsValid(entry->head))
 	{
@@ -225,9 +227,11 @@ first_page(Insertion *in)
 	(void) IvfPageMeta(handle->index, BufferGetPage(meta_buf));
 	QvWriteBegin(&w, handle->index, false);
 	(void) init_page(in, &w, buf);
-	entry = IvfPageEntry(&handle->layout, QvWriteRegister(&w, entry_buf), in->list - first);
+	page = QvWriteRegister(&w, entry_buf);
+	entry = IvfPageEntry(&handle->layout, page, in->list - first);
 	entry->head = entry->tail = BufferGetBlockNumber(buf);
-	((IvfMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf)))->version_lists++;
+	meta = (IvfMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+	IvfPageDirectory(page)->version = ++meta->version_lists;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	UnlockReleaseBuffer(entry_buf);

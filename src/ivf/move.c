@@ -15,12 +15,11 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/*
- * Lists of an index that grows.  With n / lists rows in each of sqrt(n) lists,
- * a list is as long as there are lists; it is split at twice that.
- */
+/* A list that is so many times as long as it should be is split, ... */
 #define SPLIT_FACTOR 2
-#define MIN_SPLIT_ROWS 256
+
+/* ... but not below so many rows. */
+#define MIN_SPLIT_ROWS 128
 
 /* A split that leaves less than this share on one side is none. */
 #define LEAST_SHARE 0.02
@@ -39,7 +38,7 @@ IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows)
 	uint64		lists = handle->lists->count;
 
 	return handle->meta.grows && lists < handle->meta.max_lists &&
-		rows > Max(MIN_SPLIT_ROWS, SPLIT_FACTOR * lists) &&
+		rows > Max(MIN_SPLIT_ROWS, SPLIT_FACTOR * IvfListLength(&handle->layout, lists)) &&
 		rows > 2 * (uint64) handle->lists->refs[list].refused;
 }
 
@@ -213,6 +212,7 @@ replace_entry(IvfHandle *handle, uint32 list, BlockNumber head, BlockNumber tail
 	IvfEntry	entry;
 	IvfMetaData *meta;
 	QvWrite		w;
+	Page		page;
 	uint32		first;
 
 	buf = IvfReadEntry(handle, list, BUFFER_LOCK_EXCLUSIVE, &entry);
@@ -221,14 +221,15 @@ replace_entry(IvfHandle *handle, uint32 list, BlockNumber head, BlockNumber tail
 						  BUFFER_LOCK_EXCLUSIVE);
 	(void) IvfPageMeta(handle->index, BufferGetPage(meta_buf));
 	QvWriteBegin(&w, handle->index, false);
-	entry = IvfPageEntry(&handle->layout, QvWriteRegister(&w, buf), list - first);
+	page = QvWriteRegister(&w, buf);
+	entry = IvfPageEntry(&handle->layout, page, list - first);
 	entry->head = head;
 	entry->tail = tail;
 	entry->generation = generation;
 	entry->rows = rows;
 	entry->refused = refused;
 	meta = (IvfMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
-	meta->version_lists++;
+	IvfPageDirectory(page)->version = ++meta->version_lists;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	UnlockReleaseBuffer(buf);
@@ -286,6 +287,7 @@ replace_by_two(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 	memcpy(IvfPageEntry(layout, tail_page, directory->count++), entries[1], layout->entry_size);
 	meta->lists++;
 	meta->version_lists++;
+	IvfPageDirectory(page)->version = directory->version = meta->version_lists;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	if (BufferIsValid(new_buf))

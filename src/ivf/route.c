@@ -323,54 +323,104 @@ compare_parents(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-void
-IvfRouteInit(const IvfHandle *handle, IvfLists *lists)
+/* Put the one-bit code of a list's centroid, which is decoded, into its place. */
+static void
+put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 block,
+		 uint32 slot, const float *centroid, uint8 *bits)
 {
 	uint32		pdim = handle->layout.pdim;
 	uint32		nbits = ROUTE_BITS(pdim);
-	bool		grouped = lists->count > FLAT_LISTS && handle->meta.tops > 1;
-	uint32	   *order;
-	float	   *centroid;
-	uint8	   *bits;
+
+	lists->block_factor[block * QV_BLOCK + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
+	lists->block_list[block * QV_BLOCK + slot] = list;
+	QvPackSlot(lists->block_codes + block * QvBlockBytes(nbits), nbits, slot, bits);
+}
+
+static void
+decode_list(const IvfHandle *handle, const IvfLists *lists, uint32 list, float *out)
+{
+	qv_kernels.decode_u8(lists->codes + list * lists->stride, lists->scale[list],
+						 QvCodeOffset(handle->layout.centroid_bits), out,
+						 handle->layout.pdim);
+}
+
+/* Begin anew, with room for so many blocks. */
+static void
+make_blocks(const IvfHandle *handle, IvfLists *lists, uint32 room)
+{
+	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
+	MemoryContext old = MemoryContextSwitchTo(lists->context);
+
+	if (lists->block_room > 0)
+	{
+		pfree(lists->block_list);
+		pfree(lists->block_factor);
+		pfree(lists->block_codes);
+	}
+	if (lists->group_center)
+	{
+		pfree(lists->group_start);
+		pfree(lists->group_center);
+		lists->group_center = NULL;
+	}
+	lists->block_room = 0;
+	lists->block_list = palloc(room * QV_BLOCK * sizeof(uint32));
+	memset(lists->block_list, 0xFF, room * QV_BLOCK * sizeof(uint32));
+	lists->block_factor = palloc0(room * QV_BLOCK * sizeof(float));
+	lists->block_codes = MemoryContextAllocExtended(CurrentMemoryContext, room * QvBlockBytes(nbits),
+													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	lists->block_room = room;
+	MemoryContextSwitchTo(old);
+}
+
+/* Codes in the order of the lists. */
+static void
+flat_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *bits)
+{
+	make_blocks(handle, lists, lists->allocated / QV_BLOCK + 1);
+	for (uint32 list = 0; list < lists->count; list++)
+	{
+		decode_list(handle, lists, list, centroid);
+		put_code(handle, lists, list, list / QV_BLOCK, list % QV_BLOCK, centroid, bits);
+	}
+	lists->nblocks = (lists->count + QV_BLOCK - 1) / QV_BLOCK;
+}
+
+/* Codes in the order of the groups; a group's last block may be partly empty. */
+static void
+grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *bits)
+{
+	uint32		pdim = handle->layout.pdim;
+	uint32		tops = handle->meta.tops;
+	uint32	   *order = palloc(lists->count * sizeof(uint32));
 	uint32		group = 0,
 				members = 0,
 				block = 0,
 				slot = 0;
 
-	lists->nblocks = 0;
-	if (lists->count <= EXACT_LISTS)
-		return;
-	order = palloc(lists->count * sizeof(uint32));
+	make_blocks(handle, lists, lists->count / QV_BLOCK + 1 + tops);
+	lists->group_start = MemoryContextAllocZero(lists->context, (tops + 1) * sizeof(uint32));
+	lists->group_center = MemoryContextAllocExtended(lists->context, (Size) tops * pdim * sizeof(float),
+													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (uint32 i = 0; i < lists->count; i++)
 		order[i] = i;
-	if (grouped)
-		qsort_arg(order, lists->count, sizeof(uint32), compare_parents, lists->refs);
-
-	/* a group's last block may be partly empty */
-	lists->nblocks = lists->count / QV_BLOCK + 1 + (grouped ? handle->meta.tops : 0);
-	lists->block_list = palloc(lists->nblocks * QV_BLOCK * sizeof(uint32));
-	memset(lists->block_list, 0xFF, lists->nblocks * QV_BLOCK * sizeof(uint32));
-	lists->block_factor = palloc0(lists->nblocks * QV_BLOCK * sizeof(float));
-	lists->block_codes = MemoryContextAllocExtended(CurrentMemoryContext,
-													lists->nblocks * QvBlockBytes(nbits),
-													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	if (grouped)
-	{
-		lists->group_start = palloc0((handle->meta.tops + 1) * sizeof(uint32));
-		lists->group_center = MemoryContextAllocExtended(CurrentMemoryContext,
-														 (Size) handle->meta.tops * pdim * sizeof(float),
-														 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	}
-	centroid = palloc(pdim * sizeof(float));
-	bits = palloc(nbits / 8);
+	qsort_arg(order, lists->count, sizeof(uint32), compare_parents, lists->refs);
 	for (uint32 i = 0; i < lists->count; i++)
 	{
 		uint32		list = order[i];
+		float	   *center = lists->group_center + (Size) group * pdim;
 
-		if (grouped && i > 0 && lists->refs[list].parent != lists->refs[order[i - 1]].parent)
+		decode_list(handle, lists, list, centroid);
+		put_code(handle, lists, list, block, slot, centroid, bits);
+		qv_kernels.add_f32(center, centroid, pdim);
+		members++;
+		if (++slot == QV_BLOCK)
 		{
-			float	   *center = lists->group_center + (Size) group * pdim;
-
+			slot = 0;
+			block++;
+		}
+		if (i + 1 == lists->count || lists->refs[order[i + 1]].parent != lists->refs[list].parent)
+		{
 			for (uint32 j = 0; j < pdim; j++)
 				center[j] /= members;
 			members = 0;
@@ -378,31 +428,45 @@ IvfRouteInit(const IvfHandle *handle, IvfLists *lists)
 			slot = 0;
 			lists->group_start[++group] = block;
 		}
-		qv_kernels.decode_u8(lists->codes + list * lists->stride, lists->scale[list],
-							 QvCodeOffset(handle->layout.centroid_bits), centroid, pdim);
-		if (grouped)
-			qv_kernels.add_f32(lists->group_center + (Size) group * pdim, centroid, pdim);
-		members++;
-		lists->block_factor[block * QV_BLOCK + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
-		lists->block_list[block * QV_BLOCK + slot] = list;
-		QvPackSlot(lists->block_codes + block * QvBlockBytes(nbits), nbits, slot, bits);
-		if (++slot == QV_BLOCK)
-		{
-			slot = 0;
-			block++;
-		}
 	}
-	lists->nblocks = block + (slot > 0);
-	if (grouped)
-	{
-		float	   *center = lists->group_center + (Size) group * pdim;
-
-		for (uint32 j = 0; j < pdim; j++)
-			center[j] /= Max(1, members);
-		lists->ngroups = group + 1;
-		lists->group_start[lists->ngroups] = lists->nblocks;
-	}
+	lists->nblocks = block;
+	lists->ngroups = group;
 	pfree(order);
+}
+
+void
+IvfRouteUpdate(const IvfHandle *handle, IvfLists *lists, uint32 list)
+{
+	float	   *centroid;
+	uint8	   *bits;
+
+	/* else all are made at the end */
+	if (lists->group_center || list / QV_BLOCK >= lists->block_room)
+		return;
+	centroid = palloc(handle->layout.pdim * sizeof(float));
+	bits = palloc(ROUTE_BITS(handle->layout.pdim) / 8);
+	decode_list(handle, lists, list, centroid);
+	put_code(handle, lists, list, list / QV_BLOCK, list % QV_BLOCK, centroid, bits);
+	pfree(centroid);
+	pfree(bits);
+}
+
+void
+IvfRouteFinish(const IvfHandle *handle, IvfLists *lists)
+{
+	float	   *centroid;
+	uint8	   *bits;
+
+	if (lists->count <= EXACT_LISTS)
+		return;
+	centroid = palloc(handle->layout.pdim * sizeof(float));
+	bits = palloc(ROUTE_BITS(handle->layout.pdim) / 8);
+	if (lists->count > FLAT_LISTS && handle->meta.tops > 1)
+		grouped_codes(handle, lists, centroid, bits);
+	else if ((Size) lists->block_room * QV_BLOCK < lists->count || lists->group_center)
+		flat_codes(handle, lists, centroid, bits);
+	else
+		lists->nblocks = (lists->count + QV_BLOCK - 1) / QV_BLOCK;
 	pfree(centroid);
 	pfree(bits);
 }

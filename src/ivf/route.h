@@ -49,7 +49,11 @@ extern uint32 IvfNearest(const IvfHandle *handle, const IvfQuery *query,
 /* The list that a row belongs to. */
 extern uint32 IvfHome(const IvfHandle *handle, const IvfQuery *query);
 
-/* Make what IvfNearest() wants, when a directory is read. */
-extern void IvfRouteInit(const IvfHandle *handle, IvfLists *lists);
+/*
+ * Have what IvfNearest() wants: Update for a list whose centroid was read
+ * (again), Finish when all have been.
+ */
+extern void IvfRouteUpdate(const IvfHandle *handle, IvfLists *lists, uint32 list);
+extern void IvfRouteFinish(const IvfHandle *handle, IvfLists *lists);
 
 #endif							/* QV_IVF_ROUTE_H */
