@@ -58,6 +58,12 @@ column_dims(Relation index, const QvOpclassInfo *opclass, const IvfOptions *opti
 {
 	int			dims = TupleDescAttr(index->rd_att, 0)->atttypmod;
 
+	/* bit's operator classes take it, but its values differ in length */
+	if (TupleDescAttr(index->rd_att, 0)->atttypid == VARBITOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("type not supported for %s index",
+						options->access_method)));
 	if (dims < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

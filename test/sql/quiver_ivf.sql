@@ -1,0 +1,112 @@
+-- quiver_ivf: operators, options, settings, values that are not indexed, kinds of
+-- tables. Lists grow as rows come, so that all tables may start empty.
+
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+RESET client_min_messages;
+SET enable_seqscan = off;
+SET enable_sort = off;
+
+-- l2, ip, cosine; NULLs and (cosine) zero vectors are left out
+
+CREATE TABLE t (id int, val vector(3));
+INSERT INTO t VALUES (1, '[1,2,3]'), (2, '[1,1,1]'), (3, '[-4,5,0.5]'), (4, NULL), (5, '[0,0,0]');
+CREATE INDEX t_l2 ON t USING quiver_ivf (val vector_l2_ops);
+CREATE INDEX t_ip ON t USING quiver_ivf (val vector_ip_ops);
+CREATE INDEX t_cos ON t USING quiver_ivf (val vector_cosine_ops);
+INSERT INTO t VALUES (6, '[1,2,4]'), (7, '[0,0,0]'), (8, NULL);
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY val <-> '[3,3,3.2]' LIMIT 3;
+SELECT id, val FROM t ORDER BY val <-> '[3,3,3.2]' LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY val <#> '[3,3,3.2]' LIMIT 3;
+SELECT id, val FROM t ORDER BY val <#> '[3,3,3.2]' LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY val <=> '[3,3,3.2]' LIMIT 3;
+SELECT id, val FROM t ORDER BY val <=> '[3,3,3.2]' LIMIT 3;
+SELECT count(*) FROM (SELECT * FROM t ORDER BY val <-> '[0,0,0]' LIMIT 20) x;
+SELECT count(*) FROM (SELECT * FROM t ORDER BY val <=> '[0,0,0]' LIMIT 20) x;
+SELECT count(*) FROM (SELECT * FROM t ORDER BY val <-> (SELECT NULL::vector) LIMIT 20) x;
+SELECT quiver_check('t_l2'), quiver_check('t_ip'), quiver_check('t_cos');
+UPDATE t SET val = '[3,3,3.25]' WHERE id = 3;
+DELETE FROM t WHERE id = 1;
+SELECT id, val FROM t ORDER BY val <-> '[3,3,3.2]' LIMIT 3;
+VACUUM (INDEX_CLEANUP ON) t;
+SELECT id, val FROM t ORDER BY val <-> '[3,3,3.2]' LIMIT 3;
+SELECT quiver_check('t_l2'), quiver_check('t_ip'), quiver_check('t_cos');
+
+-- what a column cannot hold, and a query cannot ask
+
+INSERT INTO t VALUES (9, '[1,2]');
+INSERT INTO t VALUES (9, '[NaN,1,2]');
+SELECT id FROM t ORDER BY val <-> '[1,2]' LIMIT 1;
+TRUNCATE t;
+SELECT id FROM t ORDER BY val <-> '[3,3,3]' LIMIT 3;
+INSERT INTO t VALUES (9, '[1,2,3]');
+SELECT id FROM t ORDER BY val <-> '[3,3,3]' LIMIT 3;
+DROP INDEX t_ip, t_cos;
+
+-- a filter, a partial index, an expression, a cursor
+
+INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 3]::vector FROM generate_series(10, 400) i;
+SELECT id FROM t WHERE id % 50 = 0 ORDER BY val <-> '[60,0,0]' LIMIT 3;
+CREATE INDEX t_some ON t USING quiver_ivf (val) WHERE id % 2 = 0;
+SELECT quiver_check('t_some') = count(*) FROM t WHERE id % 2 = 0;
+EXPLAIN (COSTS OFF) SELECT id FROM t WHERE id % 2 = 0 ORDER BY val <-> '[61,0,0]' LIMIT 2;
+SELECT id FROM t WHERE id % 2 = 0 ORDER BY val <-> '[60.9,5,1]' LIMIT 2;
+CREATE INDEX t_half ON t USING quiver_ivf ((val::halfvec(3)) halfvec_l2_ops);
+SELECT id FROM t ORDER BY val::halfvec(3) <-> '[100,2,1]' LIMIT 1;
+CREATE INDEX t_bits ON t USING quiver_ivf ((binary_quantize(val)::bit(3)) bit_hamming_ops);
+SELECT count(*) FROM (SELECT id FROM t ORDER BY binary_quantize(val)::bit(3) <~> '111' LIMIT 1000) x;
+DROP INDEX t_some, t_half, t_bits;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t ORDER BY val <-> '[200,4,2]';
+FETCH 1 FROM c;
+FETCH 2 FROM c;
+COMMIT;
+
+-- unlogged and temporary tables
+
+CREATE UNLOGGED TABLE u AS TABLE t;
+CREATE INDEX u_idx ON u USING quiver_ivf (val);
+SELECT id FROM u ORDER BY val <-> '[200,4,2]' LIMIT 1;
+CREATE TEMPORARY TABLE temp AS TABLE t;
+CREATE INDEX temp_idx ON temp USING quiver_ivf (val);
+DELETE FROM temp WHERE id = 200;
+VACUUM (INDEX_CLEANUP ON) temp;
+SELECT quiver_check('u_idx') - quiver_check('temp_idx') AS one;
+DROP TABLE u, temp;
+
+-- options
+
+CREATE INDEX t_idx2 ON t USING quiver_ivf (val) WITH (lists = 7, bits = 4);
+SELECT pg_get_indexdef('t_idx2'::regclass);
+SELECT access_method, row_count, own_code_bits, lists, dead_rows, lost_pages FROM quiver_index_info('t_idx2');
+ALTER INDEX t_idx2 SET (lists = 9, bits = 2);
+REINDEX INDEX t_idx2;
+SELECT own_code_bits, lists FROM quiver_index_info('t_idx2');
+DROP INDEX t_idx2;
+CREATE INDEX ON t USING quiver_ivf (val) WITH (lists = -1);
+CREATE INDEX ON t USING quiver_ivf (val) WITH (lists = 65537);
+CREATE INDEX ON t USING quiver_ivf (val) WITH (bits = 1);
+CREATE INDEX ON t USING quiver_ivf (val) WITH (bits = 3);
+CREATE INDEX ON t USING quiver_ivf (val) WITH (m = 16);
+CREATE UNIQUE INDEX ON t USING quiver_ivf (val);
+CREATE INDEX ON t USING quiver_ivf (val, val);
+CREATE INDEX ON t USING quiver_ivf (val vector_l1_ops);
+CREATE INDEX ON t USING quiver_ivf (id);
+
+-- settings
+
+SHOW quiver.probes;
+SET quiver.probes = -1;
+SET quiver.probes = 65537;
+SHOW quiver.recall;
+SET quiver.recall = 0.4;
+SET quiver.recall = 1.1;
+SET quiver.probes = 1;
+SELECT count(*) FROM (SELECT id FROM t ORDER BY val <-> '[200,4,2]' LIMIT 50) x;
+SET quiver.iterative_scan = off;
+SELECT count(*) BETWEEN 1 AND 399 AS some FROM (SELECT id FROM t ORDER BY val <-> '[200,4,2]' LIMIT 1000) x;
+SET quiver.iterative_scan = relaxed_order;
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> '[200,4,2]' LIMIT 1000) x;
+
+DROP TABLE t;
