@@ -1,0 +1,69 @@
+# Filters on posting lists: k rows, and the nearest ones, however few pass.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverTest;
+use Test::More;
+
+my $node = new_node('ivf_iterative');
+my ($dims, $rows, $clusters) = (16, 10000, 50);
+
+# category is id % 1000, whatever the vector; place goes with it
+make_rows($node, table => 't', dims => $dims, first => 1, last => $rows, clusters => $clusters);
+make_queries($node, table => 'queries', dims => $dims, n => 20, clusters => $clusters);
+$node->safe_psql('postgres', "ALTER TABLE t ADD place int; UPDATE t SET place = floor(qt_uniform(id, 1) * $clusters); VACUUM FULL t;"
+	  . 'CREATE TABLE f AS TABLE t; CREATE INDEX t_idx ON t USING quiver_ivf (v);'
+	  . 'CREATE INDEX f_idx ON f USING ivfflat (v vector_l2_ops) WITH (lists = 100); ANALYZE');
+my %t = (node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx');
+my %f = (node => $node, op => '<->', queries => 'queries', table => 'f', index => 'f_idx');
+my $relaxed = 'SET quiver.iterative_scan = relaxed_order; SET ivfflat.iterative_scan = relaxed_order;';
+
+# Recall in strict order, relaxed, and of ivfflat: strict order leaves out what is
+# found too late, and ivfflat stops when the limit is full.
+foreach my $case (
+	[ '10 %', 'category < 100', 0.95, 0.95, 0.95 ],
+	[ '1 %', 'category < 10', 0.88, 0.95, 0.6 ],
+	[ '0.1 %', 'category < 1', undef, 0.99, 0.99 ],
+	[ 'one cluster', 'place = 7', 0.8, 0.95, 0.45 ],
+	[ 'some clusters', 'place % 10 = 3', 0.6, 0.85, 0.7 ])
+{
+	my ($name, $where, $strict, $late, $flat) = @$case;
+
+	recall_ok($strict, "quiver_ivf, $name", %t, where => $where) if $strict;
+	recall_ok($late, "quiver_ivf, relaxed, $name", %t, where => $where, set => $relaxed);
+	recall_ok($flat, "ivfflat, relaxed, $name", %f, where => $where, set => $relaxed . 'SET ivfflat.probes = 10;');
+	foreach my $query (1 .. 3)
+	{
+		my $r = scan_of(%t, where => $where, query => $query, limit => 10, set => '');
+		cmp_ok($r->{count}, '>=', $strict ? 10 : 8, "quiver_ivf, $name: rows of query $query");
+		is(join(' ', @$r{qw(distinct inversions)}), "$r->{count} 0", "quiver_ivf, $name: in order, query $query");
+	}
+}
+
+# every row, each once
+foreach my $probes (1, 7, 100)
+{
+	every_row_ok($rows, "ivfflat, relaxed, probes $probes", %f, query => 2, set => "SET ivfflat.probes = $probes; $relaxed");
+	every_row_ok($rows, "quiver_ivf, relaxed, probes $probes", %t, query => 2, set => "SET quiver.probes = $probes; $relaxed");
+}
+every_row_ok($rows, 'ivfflat, all lists at once', %f, query => 2, set => 'SET ivfflat.probes = 100;');
+every_row_ok($rows, 'quiver_ivf, little work_mem', %t, query => 2, set => "SET work_mem = '64kB'; $relaxed");
+
+# max_probes ends a scan, off ends it with the first lists
+my $last = 0;
+foreach my $most (1, 4, 16, 64)
+{
+	my $r = scan_of(%f, query => 3, set => "SET ivfflat.max_probes = $most; $relaxed");
+	cmp_ok($r->{count}, '>', $last, "ivfflat.max_probes $most: $r->{count} rows");
+	is($r->{count}, $r->{distinct}, "ivfflat.max_probes $most: each once");
+	$last = $r->{count};
+}
+cmp_ok($last, '<', $rows, 'ivfflat.max_probes 64: not all');
+is(scan_of(%f, query => 3, set => '')->{count}, scan_of(%f, query => 3, set => "SET ivfflat.max_probes = 1; $relaxed")->{count},
+	'ivfflat off: one list');
+cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10, set => 'SET quiver.iterative_scan = off;')->{count},
+	'<', 10, 'quiver_ivf off: as many as the first lists have');
+
+clean_log_ok($node);
+$node->stop;
+done_testing();
