@@ -133,6 +133,12 @@ search_on(void *scan)
 	return IvfScanMore(scan);
 }
 
+static int
+rows_ahead(void *scan, ItemPointerData *tids, int max)
+{
+	return IvfScanAhead(scan, tids, max);
+}
+
 static double
 candidate_distance(const void *scan, double distance)
 {
@@ -159,6 +165,7 @@ static const KnnScanOps ivf_scan_ops = {
 	.more = search_on,
 	.distance = candidate_distance,
 	.dims = scan_dims,
+	.ahead = rows_ahead,
 	.end = end_scan
 };
 

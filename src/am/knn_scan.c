@@ -8,12 +8,14 @@
 #include <math.h>
 
 #include "access/relscan.h"
+#include "access/tableam.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
 #include "am/rerank.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -167,6 +169,25 @@ next_candidate(KnnScan *so)
 	}
 }
 
+/* Rows asked for at a time. */
+#define MAX_AHEAD 16
+
+/* Have the table's pages of rows to come read in the background. */
+static void
+ask_ahead(IndexScanDesc scan)
+{
+	KnnScan    *so = scan->opaque;
+	ItemPointerData tids[MAX_AHEAD];
+	int			n = so->ops->ahead(so->engine, tids, MAX_AHEAD);
+
+	/* of another table access method, block numbers may mean anything */
+	if (n == 0 || scan->heapRelation->rd_tableam != GetHeapamTableAmRoutine())
+		return;
+	for (int i = 0; i < n; i++)
+		(void) PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM,
+							  ItemPointerGetBlockNumber(&tids[i]));
+}
+
 /* Fetch the rows of the candidate at hand. */
 static void
 take_candidate(KnnScan *so)
@@ -197,6 +218,8 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 
 		CHECK_FOR_INTERRUPTS();
 		next_candidate(so);
+		if (so->have_candidate && so->ops->ahead)
+			ask_ahead(scan);
 		if (so->have_candidate &&
 			(RerankEmpty(so->reranker) ||
 			 so->candidate_bound < RerankNearest(so->reranker)))
@@ -213,8 +236,6 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 		so->returned++;
 		scan->xs_recheck = false;
 		scan->xs_recheckorderby = false;
-		if (so->ops->returned)
-			so->ops->returned(so->engine, &scan->xs_heaptid);
 		return true;
 	}
 }

@@ -69,8 +69,11 @@ typedef struct KnnScanOps
 	/* Coordinates over which the error of a candidate spreads. */
 	int			(*dims) (const void *engine_scan);
 
-	/* May be NULL: told of every row handed to the executor. */
-	void		(*returned) (void *engine_scan, ItemPointer tid);
+	/*
+	 * May be NULL: rows that are likely to be proposed soon and whose pages of
+	 * the table are worth asking for now; each row once.  Returns how many.
+	 */
+	int			(*ahead) (void *engine_scan, ItemPointerData *tids, int max);
 
 	/* May be NULL: the scan ends.  Not called unless begin() was. */
 	void		(*end) (void *engine_scan);

@@ -74,6 +74,7 @@ typedef struct IvfHandle
 	const float *mean;			/* rotated, pdim */
 	IvfLists   *lists;
 	QvBufferHints *hints;
+	BufferAccessStrategy record_strategy;	/* or NULL */
 	struct IvfHabits *habits;
 	struct IvfKept *kept;
 	MemoryContextCallback release;

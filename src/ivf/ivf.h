@@ -71,6 +71,12 @@ extern bool IvfScanNext(IvfScan *scan, QvRowCandidate *candidate);
  */
 extern bool IvfScanMore(IvfScan *scan);
 
+/*
+ * Rows that IvfScanNext() is likely to propose soon and that were not told
+ * before, when pages are read from disk: at most max.
+ */
+extern int	IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max);
+
 /* Distance in search units to distance in the units of VectorTypeOps. */
 extern double IvfScanDistance(const IvfScan *scan, double distance);
 

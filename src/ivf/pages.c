@@ -223,7 +223,9 @@ static Buffer
 read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list,
 			  uint32 generation, int lockmode)
 {
-	Buffer		buf = QvReadAnyPage(handle->index, handle->hints, block, lockmode);
+	Buffer		buf = QvReadAnyPage(handle->index, handle->hints, block,
+									kind == QV_PAGE_RECORDS ? handle->record_strategy : NULL,
+									lockmode);
 	Page		page = BufferGetPage(buf);
 
 	/* list and generation are the first words of both kinds */

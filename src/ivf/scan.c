@@ -50,7 +50,7 @@
  * possible.  Larger ones read more records for no more recall at the usual
  * probes (src/ivf/README.md, "Bound").
  */
-#define BOUND_SIGMAS 1.9
+#define BOUND_SIGMAS 1.5
 
 /* Candidates gathered before their records are read. */
 #define MAX_GATHERED 4096
@@ -110,6 +110,7 @@ struct IvfScan
 	uint32		allocated;
 	uint32		count;
 	uint32		position;		/* next to propose */
+	uint32		told;			/* rows that IvfScanAhead() has told */
 	bool		complete;		/* no rows after the window */
 	bool		announced;		/* its end has been */
 
@@ -584,7 +585,7 @@ fill_window(IvfScan *scan)
 
 	fit_window(scan);
 	scan->count = 0;
-	scan->position = 0;
+	scan->position = scan->told = 0;
 	scan->announced = false;
 	scan->ngathered = 0;
 	while (i < scan->nnear)
@@ -758,6 +759,14 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
 	handle = IvfOpen(scan->index, &scan->opclass);
+
+	/*
+	 * Of an index larger than shared buffers, pages of records are read through
+	 * a few of them: the pages of codes, which are read much more often, stay.
+	 */
+	if (handle->habits->cold > 0 &&
+		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
+		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
 	scan->handle = handle;
@@ -890,6 +899,20 @@ IvfScanMore(IvfScan *scan)
 		fill_window(scan);
 	MemoryContextSwitchTo(old);
 	return more;
+}
+
+int
+IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
+{
+	int			n = 0;
+
+	/* in runs, so that the reads overlap */
+	if (scan->handle->habits->cold == 0 || scan->told > scan->position + max / 2)
+		return 0;
+	for (uint32 i = Max(scan->told, scan->position); i < scan->count && n < max; i++)
+		tids[n++] = scan->rows[i].tid;
+	scan->told = Max(scan->told, scan->position) + n;
+	return n;
 }
 
 double

@@ -30,6 +30,7 @@ typedef struct IvfVacuum
 	IndexBulkDeleteResult *stats;
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
+	BufferAccessStrategy strategy;
 	BlockNumber nblocks;		/* when it began */
 	uint8	   *used;			/* bitmap by block: something leads to it */
 	double		live;
@@ -250,7 +251,7 @@ free_unused(IvfVacuum *v)
 		if (v->used[block / 8] & (1 << (block % 8)))
 			continue;
 		QvVacuumDelayPoint();
-		buf = QvReadAnyPage(index, NULL, block, BUFFER_LOCK_EXCLUSIVE);
+		buf = QvReadAnyPage(index, NULL, block, v->strategy, BUFFER_LOCK_EXCLUSIVE);
 		page = BufferGetPage(buf);
 		if (is_left_behind(v, page))
 			IvfFreePage(v->handle, buf);
@@ -295,6 +296,8 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	old = MemoryContextSwitchTo(context);
 	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	v.handle = IvfOpen(info->index, opclass);
+	v.strategy = info->strategy;
+	v.handle->record_strategy = info->strategy;
 	v.stats = stats;
 	v.callback = callback;
 	v.callback_state = callback_state;

@@ -87,12 +87,13 @@ QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 }
 
 static Buffer
-read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
+read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
+			BufferAccessStrategy strategy)
 {
 	Buffer		buf;
 
 	if (hints == NULL)
-		return QvReadBuffer(index, block, NULL);
+		return QvReadBuffer(index, block, strategy);
 	if (block < hints->size && hints->buffers[block] != InvalidBuffer &&
 		++hints->reads % FULL_LOOKUP_EVERY != 0)
 	{
@@ -105,15 +106,16 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block)
 			return buf;
 		}
 	}
-	buf = QvReadBuffer(index, block, NULL);
+	buf = QvReadBuffer(index, block, strategy);
 	remember(hints, block, buf);
 	return buf;
 }
 
 Buffer
-QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block, int lockmode)
+QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block,
+			  BufferAccessStrategy strategy, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block);
+	Buffer		buf = read_buffer(index, hints, block, strategy);
 
 	LockBuffer(buf, lockmode);
 	return buf;
@@ -138,7 +140,7 @@ Buffer
 QvReadPage(Relation index, QvBufferHints *hints, BlockNumber block,
 		   QvPageKind kind, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block);
+	Buffer		buf = read_buffer(index, hints, block, NULL);
 
 	LockBuffer(buf, lockmode);
 	QvPageCheck(index, block, BufferGetPage(buf), kind);

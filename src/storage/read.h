@@ -36,9 +36,13 @@ extern Buffer QvReadBuffer(Relation index, BlockNumber block,
 extern Buffer QvReadPage(Relation index, QvBufferHints *hints,
 						 BlockNumber block, QvPageKind kind, int lockmode);
 
-/* The same without a look at what kind of page it is. */
+/*
+ * The same without a look at what kind of page it is.  strategy (may be NULL) is
+ * for a page that is not in shared buffers.
+ */
 extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
-							BlockNumber block, int lockmode);
+							BlockNumber block, BufferAccessStrategy strategy,
+							int lockmode);
 
 /*
  * Have a block read into shared buffers in the background, unless it is likely
