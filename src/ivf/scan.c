@@ -42,8 +42,15 @@
 #define LEAST_WINDOW 16
 #define WINDOW_GROWTH 4
 
-/* With "widen", a window has at most one in so many rows of the lists read. */
-#define ROWS_PER_WINDOW_ROW 8
+/*
+ * With "widen", the lists read have so many rows for each of the window: what
+ * is nearer than a row of the window is then hardly in another list.  Scanning
+ * codes costs a thousandth of what fetching a row does, so when many rows are
+ * taken, as under a filter, much more is scanned.
+ */
+#define ROWS_PER_ROW 8
+#define ROWS_PER_ROW_OF_MANY 64
+#define MANY_ROWS 64
 
 /*
  * How many standard deviations below its estimate a distance is taken to be
@@ -560,18 +567,54 @@ restart_batch(IvfScan *scan)
 	scan->nnear = IvfNearest(handle, &scan->query, wanted, scan->near);
 }
 
-/* Limit the window to what the lists read have rows for. */
-static void
-fit_window(IvfScan *scan)
+/* Read twice as many lists; false when there are no more. */
+static bool
+widen(IvfScan *scan)
+{
+	uint32		probes = Min(most_lists(scan), scan->nnear * 2);
+
+	if (probes <= scan->nnear)
+		return false;
+	scan->nnear = IvfNearest(scan->handle, &scan->query, probes, scan->near);
+	scan->probed = scan->nnear;
+	return true;
+}
+
+/* Rows of the lists read. */
+static uint64
+rows_read(const IvfScan *scan)
 {
 	uint64		rows = 0;
 
-	scan->window = scan->wanted;
-	if (!scan->params.widen || scan->nnear >= most_lists(scan))
-		return;
 	for (uint32 i = 0; i < scan->nnear; i++)
 		rows += scan->handle->lists->refs[scan->near[i].list].rows;
-	scan->window = Min(scan->wanted, Max(LEAST_WINDOW, rows / ROWS_PER_WINDOW_ROW));
+	return rows;
+}
+
+/*
+ * Read as many lists as the window wants; limit it to what they have rows for
+ * when the user said how many are to be read.
+ */
+static void
+fit_window(IvfScan *scan)
+{
+	uint64		rows,
+				want;
+
+	scan->window = scan->wanted;
+	if (!scan->params.widen)
+		return;
+	want = (uint64) scan->window *
+		(scan->window <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
+	rows = rows_read(scan);
+	while (rows < want && (scan->params.probes == 0 || scan->nproposed > 0))
+	{
+		if (!widen(scan))
+			return;
+		rows = rows_read(scan);
+	}
+	if (scan->nnear < most_lists(scan))
+		scan->window = Min(scan->wanted, Max(LEAST_WINDOW, rows / ROWS_PER_ROW));
 }
 
 /* Collect the window anew. */
@@ -615,19 +658,6 @@ fill_window(IvfScan *scan)
 	}
 	scan->complete = scan->count < scan->window;
 	qsort(scan->rows, scan->count, sizeof(WindowRow), compare_rows);
-}
-
-/* Read more lists from the next window on. */
-static bool
-widen(IvfScan *scan)
-{
-	uint32		probes = Min(most_lists(scan), scan->nnear * 2);
-
-	if (probes <= scan->nnear)
-		return false;
-	scan->nnear = IvfNearest(scan->handle, &scan->query, probes, scan->near);
-	scan->probed = scan->nnear;
-	return true;
 }
 
 /* As many rows as memory allows, else four times as many as before. */
