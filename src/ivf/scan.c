@@ -39,7 +39,7 @@
 
 /* Rows of the first window when nothing is known, and the least. */
 #define FIRST_WINDOW 32
-#define LEAST_WINDOW 16
+#define LEAST_WINDOW 12
 #define WINDOW_GROWTH 4
 
 /*
@@ -57,7 +57,10 @@
  * possible.  Larger ones read more records for no more recall at the usual
  * probes (src/ivf/README.md, "Bound").
  */
-#define BOUND_SIGMAS 1.5
+#define BOUND_SIGMAS 1.6
+
+/* Candidates that the window is first filled from. */
+#define FILL_FROM 512
 
 /* Candidates gathered before their records are read. */
 #define MAX_GATHERED 4096
@@ -463,8 +466,6 @@ read_list(IvfScan *scan, const IvfNear *near)
 			gather(scan, &ls, block, page);
 		}
 		UnlockReleaseBuffer(buf);
-		if (scan->count < scan->window && !read_gathered(scan))
-			return false;
 		block = next;
 	}
 	return true;
@@ -639,11 +640,14 @@ fill_window(IvfScan *scan)
 			read_ahead(scan, &ahead, i);
 
 		/*
-		 * While the window fills, records are read as they come.  Then, at the
-		 * end of each list; with reads to wait for, of all lists at once.
+		 * The window is filled from enough rows that the best of them are good.
+		 * Then records are read at the end of each list; with reads to wait for,
+		 * of all lists at once.
 		 */
 		if (!read_list(scan, &scan->near[i]) ||
-			(!(cold && i > 0 && i + 1 < scan->nnear) && !read_gathered(scan)))
+			((i + 1 == scan->nnear ||
+			  (scan->count < scan->window ? scan->ngathered >= FILL_FROM : !cold)) &&
+			 !read_gathered(scan)))
 		{
 			restart_batch(scan);
 			scan->count = scan->ngathered = 0;
@@ -805,7 +809,7 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	prepare_query(scan);
 
 	rows = handle->habits->rows;
-	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 4 + 2);
+	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(WindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
