@@ -16,6 +16,9 @@
 #include "graph/rows.h"
 #include "graph/store_page.h"
 
+/* Up to so many code bits a scan's pool is larger. */
+#define FEW_CODE_BITS 96
+
 typedef struct CodedPoint
 {
 	GraphPoint	base;
@@ -35,14 +38,16 @@ typedef struct CodedNeighborhood
 
 /*
  * hnsw.ef_search promises at least pgvector's recall.  The pool here is
- * ordered by estimates, so it is larger than pgvector's exact one.  This size
- * kept the promise at every ef from 10 to 400 on three data sets
- * (src/graph/README.md, "ef").
+ * ordered by estimates, so it is larger than pgvector's exact one.  These sizes
+ * are measured (src/graph/README.md, "ef").  Estimates from few bits are worse,
+ * and those of inner products worst, since the query is not centred.
  */
 static uint32
 pool_size(const GraphHandle *handle, int ef)
 {
-	return 16 + ef * 9 / 5;
+	if (handle->layout.code_bits > FEW_CODE_BITS)
+		return 16 + ef * 9 / 5;
+	return (handle->meta.space == GRAPH_SPACE_IP ? 40 : 24) + ef * 17 / 5;
 }
 
 /* ---- points ---- */

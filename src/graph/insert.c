@@ -25,6 +25,9 @@
 /* Entry table entries that a search for neighbours starts from. */
 #define INSERT_ENTRIES 8
 
+/* Times that a repair goes on when most of what it met was deleted. */
+#define MAX_REPAIR_ROUNDS 32
+
 /* Nearest nodes looked at for one with the same value. */
 #define DUPLICATE_CANDIDATES 8
 
@@ -59,12 +62,21 @@ GraphFindNeighborhood(GraphHandle *handle, const GraphPoint *point, uint32 aroun
 	GraphSearch search;
 
 	nb->exclude = around;
-	GraphSearchInit(&search, ops->exact, false);
+	GraphSearchInit(&search, ops->exact, around != GRAPH_NONE);
 	GraphSearchReset(&search, ops->insert_pool * ef);
 	if (around != GRAPH_NONE)
 		GraphSearchOffer(&search, 0, around);
 	ops->enter(store, &search, INSERT_ENTRIES);
 	GraphSearchRun(&search, store);
+
+	/*
+	 * A repair begins where nodes were deleted.  They are way-points, but they
+	 * also fill the pool: of ef nodes after a large deletion few are live.
+	 */
+	for (int round = 0; around != GRAPH_NONE && nb->count < ef &&
+		 round < MAX_REPAIR_ROUNDS; round++)
+		if (!GraphSearchResume(&search, store, ops->insert_pool * ef))
+			break;
 	qsort(nb->candidates, nb->count, sizeof(Candidate), compare_candidates);
 	return nb;
 }

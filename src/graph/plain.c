@@ -296,7 +296,7 @@ link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
 
 const GraphFormOps graph_plain_ops = {
 	.exact = true,
-	.entry_factor = 0.5,
+	.entry_factor = 2,
 	.pool_size = pool_size,
 	.insert_pool = 1,
 	.prepare = prepare,

@@ -137,7 +137,8 @@ later_frontier(GraphScan *scan)
 /*
  * Take over what the search has found, and say how much of it can be returned
  * before the search goes on.  The first batch of a search that can go on
- * returns the ef nearest, as pgvector's.
+ * returns the ef nearest, as pgvector's.  Never more than the pool holds: what
+ * was expanded beyond it is far away, and a strict order would go on from there.
  */
 static void
 queue_results(GraphScan *scan)
@@ -152,7 +153,7 @@ queue_results(GraphScan *scan)
 		if (scan->resumed)
 			scan->frontier = later_frontier(scan);
 		else
-			scan->quota = scan->params.ef + RERANK_SLACK;
+			scan->quota = scan->params.ef + (scan->handle->ops->exact ? 0 : RERANK_SLACK);
 	}
 
 	/* one place is that of the result returned last */
