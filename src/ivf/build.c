@@ -13,6 +13,7 @@
 #include "ivf/calibrate.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/indexfsm.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
@@ -398,6 +399,8 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
 	IvfMeasureProbes(handle, true);
 	QvWriteLogAll(index, MAIN_FORKNUM);
+	/* a map of free pages from the start, so that a later one does not add to the size */
+	RecordUsedIndexPage(index, IVF_META_BLOCK);
 	return result;
 }
 

@@ -401,7 +401,7 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 									Min(cluster->workers, left / Max(1, task) - 1));
 		LaunchParallelWorkers(cluster->pcxt);
 		ereport(DEBUG1,
-				(errmsg_internal("clustering %zu rows with %d parallel workers", shared->n,
+				(errmsg_internal("clustering %zu rows using %d parallel workers", shared->n,
 								 cluster->pcxt->nworkers_launched)));
 	}
 	run_tasks(shared);
@@ -521,7 +521,7 @@ IvfParallelBegin(Relation heap, Relation index, const IndexInfo *info, int worke
 		return NULL;
 	}
 	ereport(DEBUG1,
-			(errmsg_internal("loading index \"%s\" with %d parallel workers",
+			(errmsg_internal("loading index \"%s\" using %d parallel workers",
 							 RelationGetRelationName(index), pcxt->nworkers_launched)));
 	return parallel;
 }

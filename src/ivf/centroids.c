@@ -232,28 +232,35 @@ take_sample(Relation heap, Relation index, IndexInfo *info, Sampling *sampling,
 	return QvSampleRows(&sample, rows);
 }
 
-/* How many rows to sample for so many lists; says so when they are too few. */
+/* How many rows there is room to sample for so many lists. */
 static size_t
-choose_target(uint32 *lists, Size width, const IvfOptions *options, double rows)
+choose_target(uint32 lists, Size width)
 {
-	Size		memory = (Size) maintenance_work_mem * 1024;
-	size_t		wanted = Max(MIN_SAMPLE, (double) *lists * ROWS_PER_LIST);
-	size_t		target = IvfClusterRows(wanted, width, *lists, memory);
+	size_t		wanted = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
 
-	if (target < *lists && target < rows && options->lists > 0)
+	return Max(1, IvfClusterRows(wanted, width, lists, (Size) maintenance_work_mem * 1024));
+}
+
+/*
+ * Say so when n rows were sampled because there was no room for more, and they
+ * are few for the lists wanted.
+ */
+static void
+check_room(const IvfOptions *options, uint32 lists, size_t target, int n)
+{
+	if (n < target || n >= LEAST_ROWS_PER_LIST * (double) lists)
+		return;
+	if (n < lists && options->lists > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("maintenance_work_mem is too small for %u lists", *lists),
-				 errdetail("There is room for %zu vectors while they are clustered.", target),
+				 errmsg("maintenance_work_mem is too small for %u lists", lists),
+				 errdetail("There is room for %d vectors while they are clustered.", n),
 				 errhint("Increase maintenance_work_mem, or have fewer lists.")));
-	if (target < LEAST_ROWS_PER_LIST * (double) *lists && target < rows)
-		ereport(NOTICE,
-				(errmsg("lists are made from few rows because of maintenance_work_mem"),
-				 errdetail("There is room for %zu rows for %u lists. This may cause low recall.",
-						   target, *lists),
-				 errhint("Increase maintenance_work_mem for better lists.")));
-	*lists = Max(1, Min(*lists, target));
-	return Max(1, target);
+	ereport(NOTICE,
+			(errmsg("lists are made from few rows because of maintenance_work_mem"),
+			 errdetail("There is room for %d rows for %u lists. This may cause low recall.",
+					   n, lists),
+			 errhint("Increase maintenance_work_mem for better lists.")));
 }
 
 static void
@@ -263,20 +270,23 @@ from_sample(Relation heap, Relation index, IndexInfo *info,
 {
 	Size		width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
 	uint32		lists = choose_lists(options, meta, centroids->rows);
-	size_t		target = choose_target(&lists, width, options, centroids->rows);
+	size_t		target = choose_target(lists, width);
+	size_t		room;
 	Sampling	sampling = {0};
 	IvfCluster *cluster;
 	IvfClusterData *data;
 	int			n;
 
 	/* not for ever more than there is, though the estimate may be wrong */
+	room = target;
 	target = Min(target, Max(MIN_SAMPLE, 2 * centroids->rows));
-	cluster = IvfClusterBegin(target, width, lists, KMEANS_ITERATIONS, meta->seed,
+	cluster = IvfClusterBegin(target, width, Min(lists, target), KMEANS_ITERATIONS, meta->seed,
 							  is_spherical(meta), workers,
 							  (Size) maintenance_work_mem * 1024);
 	data = IvfClusterGet(cluster);
 	begin_sampling(&sampling, opclass, meta, data->rows);
 	n = take_sample(heap, index, info, &sampling, target, centroids->rows);
+	check_room(options, lists, room, n);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
 	if (n == 0)
