@@ -194,7 +194,7 @@ read_meta(IvfHandle *handle)
 {
 	IvfReadMeta(handle->index, &handle->meta);
 	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
-		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's sizes do not fit together.");
+		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's numbers do not fit together.");
 	if (handle->meta.metric != handle->opclass.metric ||
 		(handle->meta.form == IVF_CODED) != handle->opclass.type->dense_float)
 		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");

@@ -61,6 +61,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 	const IvfListRef *ref = &handle->lists->refs[list];
 	BlockNumber block = ref->head;
 	uint32		skip = ref->rows > 0 ? pg_prng_uint64_range(random, 0, (ref->rows - 1) / layout->slots) : 0;
+	uint32		number = 0;
 	bool		found = false;
 
 	while (BlockNumberIsValid(block))
@@ -93,6 +94,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 
 				block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
 				skip = IvfRecordSlot(layout, head->number, slot);
+				number = IvfRecordPageNumber(layout, head->number, slot);
 			}
 			UnlockReleaseBuffer(buf);
 			break;
@@ -104,7 +106,8 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 	}
 	if (layout->form == IVF_CODED && BlockNumberIsValid(block))
 	{
-		Buffer		buf = IvfReadRecordPage(handle, block, list, ref->generation, BUFFER_LOCK_SHARE);
+		Buffer		buf = IvfReadRecordPage(handle, block, list, ref->generation, number,
+											   BUFFER_LOCK_SHARE);
 
 		if (!BufferIsValid(buf))
 			return false;

@@ -26,7 +26,7 @@ IvfEstimateCost(Relation index, int probes, double recall, IvfCost *cost)
 
 	IvfReadMeta(index, &meta);
 	if (!IvfLayoutFromMeta(&layout, &meta))
-		QvReportCorruption(index, IVF_META_BLOCK, "The metapage's sizes do not fit together.");
+		QvReportCorruption(index, IVF_META_BLOCK, "The metapage's numbers do not fit together.");
 	share = probes > 0 ? Min(1, (double) probes / meta.lists) :
 		IvfProbesFor(&meta, recall);
 	/* rows inserted since the last build or vacuum: the lists grow with them */

@@ -110,6 +110,17 @@ IvfChooseLayout(IvfMetaData *meta)
 bool
 IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 {
+	float		before = 0;
+
+	/* shares of the lists, which do not fall */
+	for (int i = 0; i < IVF_TARGETS; i++)
+	{
+		if (!(meta->probes[i] >= before && meta->probes[i] <= 1))
+			return false;
+		before = meta->probes[i];
+	}
+	if (!isfinite(meta->tuples) || meta->tuples < 0)
+		return false;
 	memset(layout, 0, sizeof(*layout));
 	layout->form = meta->form;
 	layout->space = meta->space;

@@ -121,8 +121,13 @@ add_to_page(Insertion *in, Buffer buf)
 			record_buf = IvfAllocPage(handle, false);
 		else
 		{
-			record_buf = IvfReadRecordPage(handle, head->records[index], in->list,
-										   head->generation, BUFFER_LOCK_EXCLUSIVE);
+			/* which would wait for itself */
+			if (head->records[index] == BufferGetBlockNumber(buf))
+				QvReportCorruption(handle->index, head->records[index],
+								   "The page is named as page of records of its own rows.");
+			record_buf = IvfReadRecordPage(handle, head->records[index], in->list, head->generation,
+										   IvfRecordPageNumber(layout, head->number, slot),
+										   BUFFER_LOCK_EXCLUSIVE);
 			if (!BufferIsValid(record_buf))
 				QvReportCorruption(handle->index, head->records[index],
 								   "The page of records does not belong to list %u.", in->list);

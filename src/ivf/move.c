@@ -112,7 +112,7 @@ load_page(Walk *walk)
 }
 
 static void
-load_records(Walk *walk, BlockNumber block)
+load_records(Walk *walk, BlockNumber block, uint32 number)
 {
 	Buffer		buf;
 
@@ -120,7 +120,8 @@ load_records(Walk *walk, BlockNumber block)
 		return;
 	if (!BlockNumberIsValid(block))
 		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of records.");
-	buf = IvfReadRecordPage(walk->handle, block, walk->list, walk->generation, BUFFER_LOCK_SHARE);
+	buf = IvfReadRecordPage(walk->handle, block, walk->list, walk->generation, number,
+							BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buf))
 		QvReportCorruption(walk->handle->index, block,
 						   "The page of records does not belong to list %u.", walk->list);
@@ -171,6 +172,8 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 		{
 			IvfPlainRow at = IvfPagePlainRow(layout, page, slot);
 
+			if (!walk->handle->opclass.type->well_formed(IvfPlainValue(at), layout->value_size, layout->dims))
+				QvReportCorruption(walk->handle->index, walk->block, "The value of row %u is damaged.", slot);
 			row->tid = at->tid;
 			row->code = IvfPlainValue(at);
 			return true;
@@ -180,7 +183,8 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 			uint16	   *block = IvfPageBlock(layout, page, slot / QV_BLOCK);
 			uint32		index = IvfRecordPageIndex(layout, head->number, slot);
 
-			load_records(walk, index < layout->max_records ? head->records[index] : InvalidBlockNumber);
+			load_records(walk, index < layout->max_records ? head->records[index] : InvalidBlockNumber,
+						 IvfRecordPageNumber(layout, head->number, slot));
 			*record = IvfPageRecord(layout, (Page) walk->records,
 									IvfRecordSlot(layout, head->number, slot));
 			if (!ItemPointerIsValid(&(*record)->tid))

@@ -174,11 +174,15 @@ IvfFreePage(IvfHandle *handle, Buffer buf)
 	RecordFreeIndexPage(handle->index, block);
 }
 
+static Buffer read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list,
+							uint32 generation, int lockmode);
+
 /* Free a block if it is a page of records of that list. */
 static void
 free_records(IvfHandle *handle, BlockNumber block, uint32 list, uint32 generation)
 {
-	Buffer		buf = IvfReadRecordPage(handle, block, list, generation, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buf = read_own_page(handle, block, QV_PAGE_RECORDS, list, generation,
+									BUFFER_LOCK_EXCLUSIVE);
 
 	/* pages of records between two pages come twice */
 	if (BufferIsValid(buf))
@@ -253,9 +257,14 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 
 Buffer
 IvfReadRecordPage(IvfHandle *handle, BlockNumber block, uint32 list,
-				  uint32 generation, int lockmode)
+				  uint32 generation, uint32 number, int lockmode)
 {
-	return read_own_page(handle, block, QV_PAGE_RECORDS, list, generation, lockmode);
+	Buffer		buf = read_own_page(handle, block, QV_PAGE_RECORDS, list, generation, lockmode);
+
+	if (BufferIsValid(buf) && IvfPageRecords(BufferGetPage(buf))->number != number)
+		QvReportCorruption(handle->index, block, "The page of records is number %u of list %u, not %u.",
+						   IvfPageRecords(BufferGetPage(buf))->number, list, number);
+	return buf;
 }
 
 Buffer

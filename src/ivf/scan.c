@@ -89,6 +89,7 @@ typedef struct Gathered
 	float		base;			/* distance of its centroid */
 	uint32		list;
 	BlockNumber block;			/* of its record */
+	uint32		number;			/* of that page in the list */
 	uint16		slot;
 	uint16		rank;			/* of its list */
 	bool		asked;			/* to be read ahead */
@@ -241,7 +242,8 @@ read_record(IvfScan *scan, const Gathered *g)
 	IvfHandle  *handle = scan->handle;
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[g->list];
-	Buffer		buf = IvfReadRecordPage(handle, g->block, g->list, ref->generation, BUFFER_LOCK_SHARE);
+	Buffer		buf = IvfReadRecordPage(handle, g->block, g->list, ref->generation,
+											   g->number, BUFFER_LOCK_SHARE);
 	IvfRecord	record;
 	const uint8 *code;
 	WindowRow	row;
@@ -292,12 +294,13 @@ static void
 ask_ahead(IvfScan *scan)
 {
 	uint32		n = Min(READ_AHEAD, scan->order.count);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(scan->index);
 
 	for (uint32 i = 0; i < n; i++)
 	{
 		Gathered   *g = &scan->gathered[scan->order.items[i].value];
 
-		if (!g->asked && g->bound < threshold(scan))
+		if (!g->asked && g->bound < threshold(scan) && g->block < nblocks)
 		{
 			(void) QvPrefetchBlock(scan->index, scan->handle->hints, g->block);
 			g->asked = true;
@@ -379,6 +382,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 			g->rank = ls->rank;
 			g->asked = false;
 			g->block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
+			g->number = IvfRecordPageNumber(layout, head->number, slot);
 			g->slot = IvfRecordSlot(layout, head->number, slot);
 			if (!BlockNumberIsValid(g->block))
 				QvReportCorruption(scan->index, block, "Row %u has no page of records.", slot);

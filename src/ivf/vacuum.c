@@ -66,6 +66,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 		BlockNumber block = head->records[IvfRecordPageIndex(layout, head->number, first)];
 
 		record_buf = IvfReadRecordPage(handle, block, head->list, head->generation,
+									   IvfRecordPageNumber(layout, head->number, first),
 									   BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(record_buf))
 			QvReportCorruption(handle->index, block,
@@ -125,7 +126,9 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 				UnlockReleaseBuffer(buf);
 			block = head->records[index];
 			set_used(v, block);
-			buf = IvfReadRecordPage(handle, block, head->list, head->generation, BUFFER_LOCK_SHARE);
+			buf = IvfReadRecordPage(handle, block, head->list, head->generation,
+									IvfRecordPageNumber(layout, head->number, slot),
+									BUFFER_LOCK_SHARE);
 			if (!BufferIsValid(buf))
 				QvReportCorruption(handle->index, block,
 								   "The page of records does not belong to list %u.", head->list);
