@@ -3,6 +3,7 @@
 
 use strict;
 use warnings FATAL => 'all';
+use QuiverDamage;
 use QuiverTest;
 use Test::More;
 
@@ -23,9 +24,7 @@ is(sql_value($node, 'SHOW data_checksums'), 'off', 'no checksum sees it first');
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->stop;
 
-open my $in, '<:raw', $file or die "could not read $file: $!";
-my $good = do { local $/; <$in> };
-close $in;
+my $good = read_image($file);
 
 # Where things are (src/graph/README.md): 32 bytes of headers, then the data of
 # the page; a slot has its 56 bytes and then its neighbors' numbers.
@@ -41,33 +40,10 @@ my $first = $head + 1;
 $first++ while unpack('C', substr($good, $first * 8192 + 26, 1)) != 4;
 is(unpack('C', substr($good, $first * 8192 + $data, 1)), 1, 'the first node is where we think');
 
-# Deterministic noise.
-sub noise
-{
-	my ($bytes, $seed) = @_;
-	my $out = '';
-
-	while (length($out) < $bytes)
-	{
-		$seed = ($seed * 1103515245 + 12345) & 0x7fffffff;
-		$out .= pack('C', ($seed >> 16) & 255);
-	}
-	return $out;
-}
-
-sub put
-{
-	my ($image, $at, $bytes) = @_;
-	substr($$image, $at, length($bytes)) = $bytes;
-}
-
-my %states;
-
 # Statements on the damaged index: each is right or XX002 with name and hint.
 sub use_it
 {
 	my ($what, $image, %a) = @_;
-	my $seen = 0;
 	my @statements = (
 		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM t WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
 		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; SET hnsw.max_scan_tuples = 1000000;'
@@ -80,34 +56,10 @@ sub use_it
 		[ 'insert after vacuum', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200101, 200160) i" ],
 	);
 
-	open my $out, '>:raw', $file or die "could not write $file: $!";
-	print $out $image;
-	close $out;
+	write_image($file, $image);
 	$node->start;
-	foreach (@statements)
-	{
-		my ($name, $sql) = @$_;
-		my $timed_out = 0;
-		my ($rc, $out, $err) =
-		  $node->psql('postgres', "\\set VERBOSITY verbose\nSET statement_timeout = '60s';\n$sql",
-			timeout => 90, timed_out => \$timed_out);
-
-		$rc //= -1;
-		if ($rc == 0)
-		{
-			pass("$what, $name: no damage met");
-		}
-		else
-		{
-			$seen++;
-			my ($state, $message) = $err =~ /ERROR:  (\w+): (.*)/;
-			my $ok = defined $state && $state eq ($a{state} // 'XX002')
-			  && $message =~ ($a{message} // qr/^index "t_idx" is damaged at block \d+$/)
-			  && $err =~ /HINT:  Please REINDEX it\./;
-
-			ok($ok, "$what, $name: " . ($ok ? $message : "rc $rc, $err"));
-		}
-	}
+	my $seen = damage_noticed(node => $node, what => $what, index => 't_idx', statements => \@statements,
+		state => $a{state}, message => $a{message});
 	cmp_ok($seen, '>=', $a{at_least} // 1, "$what: noticed by $seen statements");
 	is($node->psql('postgres', 'REINDEX INDEX t_idx'), 0, "$what: REINDEX repairs it");
 	check_ok($node, 't_idx', undef, "$what, repaired");
@@ -120,9 +72,7 @@ sub use_it
 	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$node->stop;
-	open my $in, '<:raw', $file or die "could not read $file: $!";
-	$good = do { local $/; <$in> };
-	close $in;
+	$good = read_image($file);
 }
 
 # whole pages: noise, zeros
