@@ -1,0 +1,87 @@
+# Sessions insert and delete, lists are split, VACUUM writes lists anew, and scans of
+# all rows go on: each gives every row committed before its snapshot once.
+
+use strict;
+use warnings FATAL => 'all';
+use PostgreSQL::Test::Utils;
+use QuiverTest;
+use Test::More;
+
+my $node = new_node('ivf_race', conf => "fsync = off\nlog_min_error_statement = error\n");
+my $dims = 16;
+my $seconds = 12;
+
+$node->safe_psql('postgres', q{CREATE SEQUENCE ids; CREATE TABLE mismatch (what text, expected bigint, found bigint, different bigint, at timestamptz DEFAULT clock_timestamp());});
+make_rows($node, table => 'base', dims => $dims, first => 1, last => 4000);
+
+# A scan by the index and a sequential scan in one snapshot have the same rows.
+$node->safe_psql('postgres', q{
+CREATE FUNCTION look(t regclass, op text, q text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	by_index int[];
+	all_rows int[];
+	different int;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_sort = off;
+	SET LOCAL enable_bitmapscan = off;
+	SET LOCAL quiver.iterative_scan = relaxed_order;
+	SET LOCAL ivfflat.iterative_scan = relaxed_order;
+	EXECUTE format('SELECT array_agg(id) FROM (SELECT id FROM %s ORDER BY v %s %s) x', t, op, q) INTO by_index;
+	SET LOCAL enable_seqscan = on;
+	EXECUTE format('SELECT array_agg(id) FROM %s', t) INTO all_rows;
+	SELECT count(*) INTO different FROM ((SELECT unnest(by_index) EXCEPT ALL SELECT unnest(all_rows))
+		UNION ALL (SELECT unnest(all_rows) EXCEPT ALL SELECT unnest(by_index))) x;
+	INSERT INTO mismatch VALUES (t::text, cardinality(all_rows), cardinality(by_index), different);
+END $$;});
+
+my %tables = (
+	coded => { op => '<->', index => 'USING quiver_ivf (v)', type => "vector($dims)", value => 'v', query => "(SELECT v FROM base WHERE id = %d)" },
+	plain => {
+		op => '<~>', index => 'USING ivfflat (v bit_hamming_ops) WITH (lists = 60)', type => "bit($dims)",
+		value => "binary_quantize(v)::bit($dims)", query => "(SELECT binary_quantize(v)::bit($dims) FROM base WHERE id = %d)"
+	});
+my @running;
+foreach my $t (sort keys %tables)
+{
+	my $f = $tables{$t};
+	my $query = sprintf($f->{query}, 17);
+	my $insert = "INSERT INTO $t SELECT nextval('ids'), $f->{value} FROM base WHERE id BETWEEN r AND r + 39";
+
+	# from nothing, so that there is much to split
+	$node->safe_psql('postgres', "CREATE TABLE $t (id int, v $f->{type}); SET client_min_messages = warning; CREATE INDEX ${t}_idx ON $t $f->{index}");
+	$insert =~ s/\br\b/:r/g;
+	push @running, background_pgbench($node, "\\set r random(1, 3960)\n$insert;\n", clients => 3, name => "insert_$t");
+	# rolled back, too
+	push @running, background_pgbench($node, "\\set r random(1, 3960)\nBEGIN;\n$insert;\nROLLBACK;\n\\sleep 20 ms\n", clients => 1, name => "rollback_$t");
+	push @running, background_pgbench($node, "DELETE FROM $t WHERE id IN (SELECT id FROM $t ORDER BY random() LIMIT 100);\n\\sleep 20 ms\n", clients => 1, name => "delete_$t");
+	push @running, background_pgbench($node, "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT look('$t', '$f->{op}', \$\$$query\$\$);\nCOMMIT;\n", clients => 2, name => "look_$t");
+	push @running, background_pgbench($node, "VACUUM (INDEX_CLEANUP ON) $t;\n\\sleep 30 ms\n", clients => 1, name => "vacuum_$t");
+	push @running, background_pgbench($node, "SELECT quiver_check('${t}_idx');\n\\sleep 50 ms\n", clients => 1, name => "check_$t");
+	select(undef, undef, undef, $seconds / 2);
+	foreach my $bg (splice @running)
+	{
+		unlike(stop_background($bg), qr/ERROR|FATAL|aborted/, "$t: no client had an error");
+	}
+
+	# what they had begun may go on for a while
+	wait_until_true($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+		"$t: all have ended");
+	is(sql_value($node, "SELECT count(*) FROM mismatch WHERE what = '$t' AND (different > 0 OR expected <> found)"), 0,
+		"$t: every row once, whenever one looked");
+	cmp_ok(sql_value($node, "SELECT count(*) FROM mismatch WHERE what = '$t' AND expected > 100"), '>', 10,
+		"$t: and one did: " . sql_value($node, "SELECT count(*) || ' times, at ' || max(expected) || ' rows at most' FROM mismatch WHERE what = '$t'"));
+	if ($t eq 'coded')
+	{
+		cmp_ok((index_facts($node, "${t}_idx", 'lists'))[0], '>', 8, "$t: lists were split");
+	}
+	$node->safe_psql('postgres', "VACUUM (INDEX_CLEANUP ON) $t");
+	my $rows = sql_value($node, "SELECT count(*) FROM $t");
+	check_ok($node, "${t}_idx", $rows, "$t, after all");
+	is((index_facts($node, "${t}_idx", 'lost_pages'))[0], 0, "$t, after all: no page is lost");
+}
+unlike(slurp_file($node->logfile), qr/ERROR:  (?!canceling)/, 'no error in the log');
+
+clean_log_ok($node);
+$node->stop;
+done_testing();
