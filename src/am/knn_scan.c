@@ -138,6 +138,7 @@ next_candidate(KnnScan *so)
 
 	while (!so->have_candidate && !so->exhausted)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (so->ops->next(so->engine, &so->candidate))
 		{
 			so->have_candidate = true;

@@ -86,8 +86,9 @@ GraphScanDistance(const GraphScan *scan, double distance)
 static bool
 has_ready(const GraphScan *scan)
 {
+	/* damaged factors give distances that are none: those come at any time */
 	return scan->heap.count > 0 && scan->quota > 0 &&
-		scan->heap.items[0].key <= scan->frontier;
+		!(scan->heap.items[0].key > scan->frontier);
 }
 
 /* Make room for so many more results that wait. */
