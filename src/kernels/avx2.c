@@ -1092,6 +1092,64 @@ qv_ip_f32_block_avx2(const float *a, size_t na, size_t lda,
 	} while (d < dim);
 }
 
+/*
+ * Sparse vectors, as in avx512.c with eight indices at once.  Where the metric
+ * counts the elements that only one vector has, those of the shorter one are
+ * summed one by one in rest, without a branch.
+ */
+#define SPARSE(name, step, all) \
+AVX2 static float \
+name(const QvSparse *a, const QvSparse *b) \
+{ \
+	const QvSparse *l = a->n >= b->n ? a : b; \
+	const QvSparse *s = a->n >= b->n ? b : a; \
+	__m256		zero = _mm256_setzero_ps(); \
+	__m256		sum = zero; \
+	__m256		rest = zero; \
+	size_t		j = 0; \
+\
+	for (size_t i = 0; i < l->n && (all || j < s->n); i += 8) \
+	{ \
+		size_t		n = l->n - i < 8 ? l->n - i : 8; \
+		__m256i		m = lanes(n); \
+		__m256i		index = _mm256_maskload_epi32(l->indices + i, m); \
+		__m256		y = zero; \
+		int32_t		last = qv_load_i32(l->indices, i + n - 1); \
+\
+		for (; j < s->n; j++) \
+		{ \
+			int32_t		p = qv_load_i32(s->indices, j); \
+			__m256		v = _mm256_set1_ps(qv_load_f32(s->values, j)); \
+			__m256		hit; \
+\
+			if (p > last) \
+				break; \
+			hit = _mm256_castsi256_ps(_mm256_and_si256(m, \
+							_mm256_cmpeq_epi32(index, _mm256_set1_epi32(p)))); \
+			y = _mm256_blendv_ps(y, v, hit); \
+			if (all) \
+			{ \
+				__m256i		miss = _mm256_set1_epi32(-(_mm256_movemask_ps(hit) == 0)); \
+\
+				rest = step(rest, _mm256_and_ps(v, _mm256_castsi256_ps(miss)), zero); \
+			} \
+		} \
+		sum = step(sum, _mm256_maskload_ps(l->values + i, m), y); \
+	} \
+	if (all) \
+	{ \
+		/* every lane of rest has the same sum, and the first is used */ \
+		rest = _mm256_and_ps(rest, _mm256_castsi256_ps(lanes(1))); \
+		for (; j < s->n; j += 8) \
+			rest = step(rest, tail_f32(s->values + j, s->n - j), zero); \
+	} \
+	return sum_f32(_mm256_add_ps(sum, rest)); \
+}
+
+SPARSE(qv_l2sq_sparse_avx2, step_l2sq, true)
+SPARSE(qv_ip_sparse_avx2, step_ip, false)
+SPARSE(qv_l1_sparse_avx2, step_l1, true)
+
 void
 QvFillAvx2(QvKernels *table)
 {
@@ -1128,6 +1186,9 @@ QvFillAvx2(QvKernels *table)
 	table->mix_f32 = qv_mix_f32_avx2;
 	table->add_f32 = qv_add_f32_avx2;
 	table->argmin_diff_f32 = qv_argmin_diff_f32_avx2;
+	table->l2sq_sparse = qv_l2sq_sparse_avx2;
+	table->ip_sparse = qv_ip_sparse_avx2;
+	table->l1_sparse = qv_l1_sparse_avx2;
 }
 
 #endif							/* QV_X86 */

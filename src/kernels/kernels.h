@@ -43,6 +43,14 @@ typedef struct QvEstimateParams
 	float		lut_bias;		/* lut_scale * sum + lut_bias */
 } QvEstimateParams;
 
+/* The n non-zero elements of a long vector, by ascending index */
+typedef struct QvSparse
+{
+	const int32_t *indices;
+	const float *values;
+	size_t		n;
+} QvSparse;
+
 typedef struct QvKernels
 {
 	const char *level;			/* "scalar", "avx2", "avx512bw", "avx512",
@@ -190,6 +198,14 @@ typedef struct QvKernels
 	 */
 	size_t		(*argmin_diff_f32) (const float *a, const float *b, size_t n,
 									float *min);
+
+	/*
+	 * Sparse vectors: squared L2, inner product and L1, where an element that
+	 * one of them lacks is zero.  Indices that do not ascend give some result.
+	 */
+	float		(*l2sq_sparse) (const QvSparse *a, const QvSparse *b);
+	float		(*ip_sparse) (const QvSparse *a, const QvSparse *b);
+	float		(*l1_sparse) (const QvSparse *a, const QvSparse *b);
 } QvKernels;
 
 /* The table in use.  Complete scalar table until QvKernelsInit() has run. */

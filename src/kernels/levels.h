@@ -59,6 +59,7 @@ qv_store_##suffix(void *base, size_t i, type v) \
 }
 
 QV_DEFINE_ACCESS(f32, float)
+QV_DEFINE_ACCESS(i32, int32_t)
 QV_DEFINE_ACCESS(u16, uint16_t)
 QV_DEFINE_ACCESS(u64, uint64_t)
 

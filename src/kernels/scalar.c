@@ -458,6 +458,80 @@ qv_argmin_diff_f32_scalar(const float *a, const float *b, size_t n,
 	return best;
 }
 
+/* x or 0, without a branch: which index comes next cannot be predicted. */
+static inline float
+selected(float x, bool choice)
+{
+	uint32_t	bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	bits &= -(uint32_t) choice;
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+/*
+ * The sum of term(x, y) over the indices that a or b has, where the one that
+ * lacks an index is zero there.
+ */
+#define SPARSE_SUM(name, term) \
+static float \
+name(const QvSparse *a, const QvSparse *b) \
+{ \
+	size_t		i = 0; \
+	size_t		j = 0; \
+	float		x; \
+	float		y; \
+	float		sum = 0; \
+\
+	while (i < a->n && j < b->n) \
+	{ \
+		int32_t		p = qv_load_i32(a->indices, i); \
+		int32_t		q = qv_load_i32(b->indices, j); \
+\
+		x = selected(ld(a->values, i), p <= q); \
+		y = selected(ld(b->values, j), q <= p); \
+		i += (p <= q); \
+		j += (q <= p); \
+		sum += (term); \
+	} \
+	for (y = 0; i < a->n; i++) \
+	{ \
+		x = ld(a->values, i); \
+		sum += (term); \
+	} \
+	for (x = 0; j < b->n; j++) \
+	{ \
+		y = ld(b->values, j); \
+		sum += (term); \
+	} \
+	return sum; \
+}
+
+SPARSE_SUM(qv_l2sq_sparse_scalar, (x - y) * (x - y))
+SPARSE_SUM(qv_l1_sparse_scalar, fabsf(x - y))
+
+/* Only common indices count, so the end of the longer one is not read. */
+static float
+qv_ip_sparse_scalar(const QvSparse *a, const QvSparse *b)
+{
+	size_t		i = 0;
+	size_t		j = 0;
+	float		sum = 0;
+
+	while (i < a->n && j < b->n)
+	{
+		int32_t		p = qv_load_i32(a->indices, i);
+		int32_t		q = qv_load_i32(b->indices, j);
+
+		if (p == q)
+			sum += ld(a->values, i) * ld(b->values, j);
+		i += (p <= q);
+		j += (q <= p);
+	}
+	return sum;
+}
+
 #define SCALAR_TABLE \
 { \
 	.level = "scalar", \
@@ -493,6 +567,9 @@ qv_argmin_diff_f32_scalar(const float *a, const float *b, size_t n,
 	.mix_f32 = qv_mix_f32_scalar, \
 	.add_f32 = qv_add_f32_scalar, \
 	.argmin_diff_f32 = qv_argmin_diff_f32_scalar, \
+	.l2sq_sparse = qv_l2sq_sparse_scalar, \
+	.ip_sparse = qv_ip_sparse_scalar, \
+	.l1_sparse = qv_l1_sparse_scalar, \
 }
 
 QvKernels	qv_kernels = SCALAR_TABLE;

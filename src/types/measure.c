@@ -32,98 +32,54 @@ halfvec_cosine_double(DenseView a, DenseView b)
 	return CosineInDouble(&qv_halfvec_type, a, b);
 }
 
-/* x or 0, without a branch: which index comes next cannot be predicted. */
-static inline float
-Selected(float x, bool selected)
+static inline QvSparse
+KernelView(SparseView v)
 {
-	uint32		bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	bits &= -(uint32) selected;
-	memcpy(&x, &bits, sizeof(x));
-	return x;
+	return (QvSparse) {(const int32_t *) v.indices, (const float *) v.values, v.nnz};
 }
-
-/*
- * The sum of term(x, y) over the indices that a or b has, where the one that
- * lacks an index is zero there.
- */
-#define SPARSE_SUM(a, b, x, y, term, sum) \
-	do { \
-		int			i = 0; \
-		int			j = 0; \
-		float		x, \
-					y; \
-		\
-		while (i < (a).nnz && j < (b).nnz) \
-		{ \
-			int			p = (a).indices[i]; \
-			int			q = (b).indices[j]; \
-			\
-			x = Selected((a).values[i], p <= q); \
-			y = Selected((b).values[j], q <= p); \
-			i += (p <= q); \
-			j += (q <= p); \
-			sum += (term); \
-		} \
-		for (y = 0; i < (a).nnz; i++) \
-		{ \
-			x = (a).values[i]; \
-			sum += (term); \
-		} \
-		for (x = 0; j < (b).nnz; j++) \
-		{ \
-			y = (b).values[j]; \
-			sum += (term); \
-		} \
-	} while (0)
 
 double
 sparsevec_l2sq(SparseView a, SparseView b)
 {
-	float		sum = 0;
+	QvSparse	x = KernelView(a);
+	QvSparse	y = KernelView(b);
 
-	SPARSE_SUM(a, b, x, y, (x - y) * (x - y), sum);
-	return sum;
+	return qv_kernels.l2sq_sparse(&x, &y);
 }
 
 double
 sparsevec_l1(SparseView a, SparseView b)
 {
-	float		sum = 0;
+	QvSparse	x = KernelView(a);
+	QvSparse	y = KernelView(b);
 
-	SPARSE_SUM(a, b, x, y, fabsf(x - y), sum);
-	return sum;
+	return qv_kernels.l1_sparse(&x, &y);
 }
 
-/* Only common indices count, so the ends of the longer one are not read. */
 double
 sparsevec_ip(SparseView a, SparseView b)
 {
-	float		sum = 0;
-	int			i = 0;
-	int			j = 0;
+	QvSparse	x = KernelView(a);
+	QvSparse	y = KernelView(b);
 
-	while (i < a.nnz && j < b.nnz)
-	{
-		int			p = a.indices[i];
-		int			q = b.indices[j];
-
-		if (p == q)
-			sum += a.values[i] * b.values[j];
-		i += (p <= q);
-		j += (q <= p);
-	}
-	return sum;
+	return qv_kernels.ip_sparse(&x, &y);
 }
+
+/* for these a loop costs less than the kernel's call; any value is correct */
+#define FEW_ELEMENTS	8
 
 static double
 SparseSquares(SparseView v)
 {
 	float		sum = 0;
 
-	for (int i = 0; i < v.nnz; i++)
-		sum += v.values[i] * v.values[i];
+	if (v.nnz <= FEW_ELEMENTS)
+	{
+		for (int i = 0; i < v.nnz; i++)
+			sum += v.values[i] * v.values[i];
+	}
+	else
+		sum = qv_kernels.norm2_f32((const float *) v.values, v.nnz);
 
 	/* too small for float32, as for dense vectors */
 	if (sum < FLT_MIN)

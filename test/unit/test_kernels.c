@@ -1155,6 +1155,95 @@ test_argmin_diff_f32(void)
 	}
 }
 
+/* ---- sparse vectors ---- */
+
+/* n ascending indices, each 1 to 1 + step above the one before */
+static void
+fill_indices(int32_t *p, size_t n, uint32_t step)
+{
+	int32_t		index = 0;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		index += 1 + (int32_t) (UnitUniform() * step);
+		memcpy((char *) p + i * 4, &index, 4);
+	}
+}
+
+/* The sum of |x|, of x^2 or of products, over a merge; in double. */
+static void
+sparse_sums(const QvSparse *a, const QvSparse *b, double *l2sq, double *ip,
+			double *ip_abs, double *l1)
+{
+	size_t		i = 0;
+	size_t		j = 0;
+
+	*l2sq = *ip = *ip_abs = *l1 = 0;
+	while (i < a->n || j < b->n)
+	{
+		int32_t		p = INT32_MAX;
+		int32_t		q = INT32_MAX;
+		double		x;
+		double		y;
+
+		if (i < a->n)
+			memcpy(&p, (const char *) a->indices + i * 4, 4);
+		if (j < b->n)
+			memcpy(&q, (const char *) b->indices + j * 4, 4);
+		x = p <= q ? (double) at_f32(a->values, i) : 0;
+		y = q <= p ? (double) at_f32(b->values, j) : 0;
+		i += (p <= q);
+		j += (q <= p);
+		*l2sq += (x - y) * (x - y);
+		*l1 += fabs(x - y);
+		*ip += x * y;
+		*ip_abs += fabs(x * y);
+	}
+}
+
+static void
+test_sparse(void)
+{
+	static const size_t other[] = {0, 1, 7, 15, 16, 17, 63, 64, 65, 77, 128, 200, 1000};
+
+	FOR_LENGTHS(n) FOR_PLACEMENTS(place)
+	{
+		for (size_t o = 0; o < sizeof(other) / sizeof(other[0]); o++)
+		{
+			size_t		m = other[o];
+			QvSparse	a = {place_at(&buf_a, place, n * 4), place_at(&buf_b, place, n * 4), n};
+			QvSparse	b = {place_at(&buf_c, place, m * 4), place_at(&buf_d, place, m * 4), m};
+
+			for (int kind = 0; kind < 3; kind++)
+			{
+				double		l2sq;
+				double		ip;
+				double		ip_abs;
+				double		l1;
+				/* the scalar level has one chain: half a unit a term */
+				double		most = 6e-8 * (double) (n + m + 5);
+
+				/* dense, half of the indices shared, and one much sparser */
+				fill_indices((int32_t *) a.indices, n, kind == 0 ? 0 : 3);
+				fill_indices((int32_t *) b.indices, m, kind == 0 ? 0 : kind == 1 ? 3 : 60);
+				fill_kind((float *) a.values, n, NORMAL);
+				fill_kind((float *) b.values, m, NORMAL);
+				sparse_sums(&a, &b, &l2sq, &ip, &ip_abs, &l1);
+				CHECK(fabs((double) K.l2sq_sparse(&a, &b) - l2sq) <= most * l2sq,
+					  "l2sq of %zu and %zu: not %g", n, m, l2sq);
+				CHECK(fabs((double) K.l2sq_sparse(&b, &a) - l2sq) <= most * l2sq,
+					  "l2sq of %zu and %zu: not %g", m, n, l2sq);
+				CHECK(fabs((double) K.l1_sparse(&a, &b) - l1) <= most * l1,
+					  "l1 of %zu and %zu: not %g", n, m, l1);
+				CHECK(fabs((double) K.ip_sparse(&a, &b) - ip) <= most * ip_abs,
+					  "ip of %zu and %zu: not %g", n, m, ip);
+			}
+			CHECK(K.l2sq_sparse(&a, &a) == 0 && K.l1_sparse(&b, &b) == 0,
+				  "distance to itself, %zu and %zu", n, m);
+		}
+	}
+}
+
 /* ---- levels ---- */
 
 static void
@@ -1239,6 +1328,7 @@ SuiteKernels(void)
 		UnitRun("mix_f32, add_f32", *l, test_mix_add);
 		UnitRun("ip_f32_block", *l, test_ip_f32_block);
 		UnitRun("argmin_diff_f32", *l, test_argmin_diff_f32);
+		UnitRun("sparse", *l, test_sparse);
 	}
 	UnitBufferFree(&buf_a);
 	UnitBufferFree(&buf_b);
