@@ -85,7 +85,7 @@ IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	if (KnnCanScan(path))
 	{
 		index = index_open(path->indexinfo->indexoid, NoLock);
-		IvfEstimateCost(index, settings->probes, settings->recall, &ivf);
+		IvfEstimateCost(index, path->indexinfo->tuples, settings->probes, settings->recall, &ivf);
 		index_close(index, NoLock);
 		cost.pages = ivf.pages;
 		cost.tuples = ivf.tuples;

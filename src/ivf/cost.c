@@ -17,7 +17,8 @@
 #define ESTIMATES_PER_DISTANCE 20
 
 void
-IvfEstimateCost(Relation index, int probes, double recall, IvfCost *cost)
+IvfEstimateCost(Relation index, double tuples, int probes, double recall,
+				IvfCost *cost)
 {
 	IvfMetaData meta;
 	IvfLayout	layout;
@@ -29,8 +30,8 @@ IvfEstimateCost(Relation index, int probes, double recall, IvfCost *cost)
 		QvReportCorruption(index, IVF_META_BLOCK, "The metapage's numbers do not fit together.");
 	share = probes > 0 ? Min(1, (double) probes / meta.lists) :
 		IvfProbesFor(&meta, recall);
-	/* rows inserted since the last build or vacuum: the lists grow with them */
-	rows = Max(1, meta.tuples);
+	/* the metapage does not know of rows inserted since the last build or vacuum */
+	rows = Max(1, tuples > 0 ? tuples : meta.tuples);
 	cost->lists = meta.lists;
 	cost->probes = Max(1, ceil(share * meta.lists));
 	cost->tuples = Max(1, rows * cost->probes / meta.lists);

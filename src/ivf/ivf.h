@@ -103,7 +103,9 @@ typedef struct IvfCost
 	double		evaluations;	/* distances computed or estimated */
 } IvfCost;
 
-extern void IvfEstimateCost(Relation index, int probes, double recall, IvfCost *cost);
+/* tuples: of the index, as the planner takes it; 0: as of the last build or vacuum */
+extern void IvfEstimateCost(Relation index, double tuples, int probes, double recall,
+							IvfCost *cost);
 
 /* check.c */
 typedef struct IvfInfo
