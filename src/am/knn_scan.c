@@ -180,13 +180,20 @@ ask_ahead(IndexScanDesc scan)
 	KnnScan    *so = scan->opaque;
 	ItemPointerData tids[MAX_AHEAD];
 	int			n = so->ops->ahead(so->engine, tids, MAX_AHEAD);
+	BlockNumber nblocks;
 
 	/* of another table access method, block numbers may mean anything */
 	if (n == 0 || scan->heapRelation->rd_tableam != GetHeapamTableAmRoutine())
 		return;
+	nblocks = RelationGetNumberOfBlocks(scan->heapRelation);
 	for (int i = 0; i < n; i++)
-		(void) PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM,
-							  ItemPointerGetBlockNumber(&tids[i]));
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
+
+		/* else they are of a damaged page */
+		if (block < nblocks)
+			(void) PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, block);
+	}
 }
 
 /* Fetch the rows of the candidate at hand. */

@@ -125,8 +125,12 @@ RerankAdd(Reranker *r, ItemPointer tid)
 				all_dead = false;
 	double		distance;
 
-	/* on a damaged page; tables take it for granted that there is none such */
-	if (!ItemPointerIsValid(tid))
+	/*
+	 * On a damaged page; tables take it for granted that there is none such:
+	 * InvalidBlockNumber would even add a page to them.
+	 */
+	if (!ItemPointerIsValid(tid) ||
+		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
 		return INFINITY;
 	/* moves "at" to the visible version of the row's chain */
 	if (!table_index_fetch_tuple(r->fetch, &at, r->scan->xs_snapshot, r->slot,

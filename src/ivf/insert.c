@@ -113,7 +113,8 @@ add_to_page(Insertion *in, Buffer buf)
 	if (layout->form == IVF_CODED)
 	{
 		index = IvfRecordPageIndex(layout, head->number, slot);
-		if (index >= layout->max_records)
+		/* the page itself would be locked twice */
+		if (index >= layout->max_records || head->records[index] == BufferGetBlockNumber(buf))
 			QvReportCorruption(handle->index, BufferGetBlockNumber(buf),
 							   "Row %u would be in page of records %u.", slot, index);
 		new_page = !BlockNumberIsValid(head->records[index]);

@@ -248,10 +248,17 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 				uint32 generation, int lockmode)
 {
 	Buffer		buf = read_own_page(handle, block, QV_PAGE_CODES, list, generation, lockmode);
+	IvfListPage head;
 
-	if (BufferIsValid(buf) && IvfPageList(BufferGetPage(buf))->count > handle->layout.slots)
-		QvReportCorruption(handle->index, block, "The page claims %u rows.",
-						   IvfPageList(BufferGetPage(buf))->count);
+	if (!BufferIsValid(buf))
+		return buf;
+	head = IvfPageList(BufferGetPage(buf));
+	if (head->count > handle->layout.slots)
+		QvReportCorruption(handle->index, block, "The page claims %u rows.", head->count);
+	/* the position of its last slot is a uint32: IvfRecordPageIndex() must not wrap */
+	if (head->number >= PG_UINT32_MAX / handle->layout.slots)
+		QvReportCorruption(handle->index, block, "The page claims to be number %u of its list.",
+						   head->number);
 	return buf;
 }
 

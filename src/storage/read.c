@@ -133,6 +133,9 @@ QvPrefetchBlock(Relation index, const QvBufferHints *hints, BlockNumber block)
 			QvBufferTagRelNumber(desc->tag) == QvRelationNumber(index))
 			return false;
 	}
+	/* the block may come from a damaged page: reading it says so, with the index's name */
+	if (block >= RelationGetNumberOfBlocks(index))
+		return false;
 	return PrefetchBuffer(index, MAIN_FORKNUM, block).initiated_io;
 }
 
