@@ -271,7 +271,13 @@ nearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out,
 	uint32		count = handle->lists->count;
 
 	n = Min(n, count);
-	if (handle->lists->nblocks > 0 && (uint64) CANDIDATES((uint64) n) < count)
+
+	/*
+	 * A search that began when there were few lists, and went on with the
+	 * directory read again, may have no look-up table for these codes.
+	 */
+	if (handle->lists->nblocks > 0 && query->q.nbits >= ROUTE_BITS(handle->layout.pdim) &&
+		(uint64) CANDIDATES((uint64) n) < count)
 		count = candidates(handle, query, n, out);
 	else
 		for (uint32 i = 0; i < count; i++)

@@ -62,8 +62,8 @@
 /* Candidates that the window is first filled from. */
 #define FILL_FROM 512
 
-/* Candidates gathered before their records are read. */
-#define MAX_GATHERED 4096
+/* Candidates gathered before their records are read: more than fit a page. */
+#define MAX_GATHERED Max(4096, BLCKSZ / 4)
 
 /* Blocks asked for ahead of those being read. */
 #define READ_AHEAD 32
@@ -847,7 +847,7 @@ add_proposed(IvfScan *scan, ItemPointer tid)
 {
 	if (scan->nproposed == scan->max_proposed)
 	{
-		Size		size = Max(64, scan->max_proposed * 2);
+		Size		size = Max(64, (Size) scan->max_proposed * 2);
 
 		scan->proposed = scan->proposed ?
 			repalloc_huge(scan->proposed, size * sizeof(ItemPointerData)) :
