@@ -54,11 +54,18 @@ void *
 QvDenseFromFloats(const DenseType *type, const float *x, int dim)
 {
 	void	   *value;
+	float		overflow = type->overflow;
+	int			bad = 0;
 
-	QvCheckAllFinite(type->name, x, dim);
+	/* without a branch, so that the compiler uses vector instructions */
 	for (int i = 0; i < dim; i++)
+		bad |= !(fabsf(x[i]) < overflow);
+
+	if (unlikely(bad))
+		QvCheckAllFinite(type->name, x, dim);
+	for (int i = 0; unlikely(bad) && i < dim; i++)
 	{
-		if (unlikely(fabsf(x[i]) >= type->overflow))
+		if (fabsf(x[i]) >= overflow)
 		{
 			char		text[QV_FLOAT_TEXT_LEN + 1];
 
