@@ -175,6 +175,7 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 			if (!walk->handle->opclass.type->well_formed(IvfPlainValue(at), layout->value_size, layout->dims))
 				QvReportCorruption(walk->handle->index, walk->block, "The value of row %u is damaged.", slot);
 			row->tid = at->tid;
+			row->a = row->b = 0;
 			row->code = IvfPlainValue(at);
 			return true;
 		}
