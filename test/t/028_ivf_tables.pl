@@ -186,6 +186,43 @@ $node->safe_psql('postgres', 'CREATE TABLE k AS TABLE t; CREATE INDEX k_idx ON k
 }
 good(0.93, 'after the cursors', 'k');
 
+# a full disk
+SKIP:
+{
+	# a server does not run as root, so somebody else must have mounted it:
+	# mount -t tmpfs -o size=3m,mode=0777 tmpfs DIR
+	my $small = $ENV{QUIVER_SMALL_DISK};
+
+	skip 'QUIVER_SMALL_DISK names no file system of about 3 MB to fill', 16 if !$small || !-d $small;
+	my $room = "$small/space";
+	mkdir $room;
+	chmod 0700, $room;
+	$node->safe_psql('postgres', "CREATE TABLESPACE small LOCATION '$room';"
+		  . 'CREATE TABLE wide (id int, v vector(512));'
+		  . 'INSERT INTO wide SELECT id + i * 10000, z || z FROM (SELECT id, y || y AS z FROM (SELECT id, x || x AS y FROM (SELECT id, w || w AS x FROM (SELECT id, v || v AS w FROM t) a) b) c) d, generate_series(0, 2) i;'
+		  . 'CREATE TABLE queries_wide AS SELECT * FROM wide WHERE id < 30');
+	foreach my $am (qw(quiver_ivf ivfflat))
+	{
+		fails_like($node, "CREATE INDEX wide_idx ON wide USING $am (v vector_l2_ops) TABLESPACE small",
+			'53100', 'could not (extend|write)', "$am: a full disk ends a build");
+		is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'wide_idx'"), 0, "$am: nothing is left of it");
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		$node->safe_psql('postgres', "CREATE TABLE ballast TABLESPACE small AS SELECT repeat('x', 1500) FROM generate_series(1, 400); CREATE TABLE few AS TABLE wide LIMIT 1000; CREATE INDEX few_idx ON few USING $am (v vector_l2_ops) TABLESPACE small");
+		fails_like($node, 'INSERT INTO few TABLE wide', '53100', 'could not (extend|write)', "$am: a full disk ends an insert");
+		check_ok($node, 'few_idx', undef, "$am: after a full disk");
+		every_row_ok(1000, "$am: after a full disk", %common, table => 'few', queries => 'queries_wide', query => 3, set => $relaxed);
+		# lists are written anew before their old pages are free, so VACUUM needs some room
+		$node->safe_psql('postgres', 'DROP TABLE ballast; CHECKPOINT');
+		$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) few; INSERT INTO few SELECT id + 100000, v FROM wide LIMIT 500');
+		check_ok($node, 'few_idx', 1500, "$am: vacuumed, and used further");
+		every_row_ok(1500, "$am: vacuumed, and used further", %common, table => 'few', queries => 'queries_wide', query => 3, set => $relaxed);
+		is((index_facts($node, 'few_idx', 'lost_pages'))[0], 0, "$am: no page is lost");
+		$node->safe_psql('postgres', 'DROP TABLE few; CHECKPOINT');
+	}
+	$node->safe_psql('postgres', 'DROP TABLESPACE small');
+	rmdir $room;
+}
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
