@@ -178,7 +178,8 @@ static GraphBuildState *
 start_build(Relation heap, Relation index, IndexInfo *info,
 			const QvOpclassInfo *opclass, const GraphOptions *options)
 {
-	const GraphBuildOps *ops = GraphChooseForm(opclass) == GRAPH_CODED ?
+	int			dims = column_dims(index, opclass);
+	const GraphBuildOps *ops = GraphChooseForm(opclass, dims) == GRAPH_CODED ?
 		&graph_coded_build : &graph_plain_build;
 	GraphBuildState *bs = palloc0(ops->state_size);
 
@@ -188,7 +189,7 @@ start_build(Relation heap, Relation index, IndexInfo *info,
 	bs->info = info;
 	bs->opclass = opclass;
 	bs->max_memory = (Size) maintenance_work_mem * 1024;
-	GraphMetaInit(&bs->meta, column_dims(index, opclass), options->m,
+	GraphMetaInit(&bs->meta, dims, options->m,
 				  options->ef_construction, opclass);
 	init_handle(bs);
 	bs->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",

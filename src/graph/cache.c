@@ -203,7 +203,7 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage's sizes do not fit together.");
 	if (handle->meta.metric != opclass->metric ||
-		handle->meta.form != GraphChooseForm(opclass))
+		handle->meta.form != GraphChooseForm(opclass, handle->meta.dims))
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is for another operator class.");
 	handle->ops = GraphFormOf(&handle->meta);
 	entry = (GraphCacheEntry *) QvKeepFind(index, handle->meta.build_id);

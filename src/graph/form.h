@@ -155,11 +155,18 @@ typedef struct GraphFormOps
 							  uint32 id, uint32 to, bool force, bool building);
 } GraphFormOps;
 
-/* What form a new index of that operator class has. */
+/*
+ * Values of so few dimensions are no larger than the codes of the neighbours
+ * beside them, and measured exactly in less time (src/graph/README.md, "Few
+ * dimensions").
+ */
+#define GRAPH_MAX_FEW_DIMS 8
+
+/* What form an index of that operator class and so many dimensions has. */
 static inline GraphForm
-GraphChooseForm(const QvOpclassInfo *opclass)
+GraphChooseForm(const QvOpclassInfo *opclass, int dims)
 {
-	return opclass->type->dense_float &&
+	return opclass->type->dense_float && dims > GRAPH_MAX_FEW_DIMS &&
 		(opclass->metric == QV_METRIC_L2 || opclass->metric == QV_METRIC_IP ||
 		 opclass->metric == QV_METRIC_COSINE) ? GRAPH_CODED : GRAPH_PLAIN;
 }

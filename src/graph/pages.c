@@ -21,7 +21,7 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	meta->magic = GRAPH_META_MAGIC;
 	meta->version = GRAPH_META_VERSION;
 	meta->dims = dims;
-	meta->form = GraphChooseForm(opclass);
+	meta->form = GraphChooseForm(opclass, dims);
 	meta->metric = opclass->metric;
 	meta->m = m;
 	meta->ef_construction = ef_construction;

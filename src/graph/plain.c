@@ -39,11 +39,14 @@ typedef struct PlainNeighborhood
  * two graphs are not the same.  Among the few whole numbers of Hamming
  * distances many nodes tie with the last of a pool: pgvector expands those
  * that it has met, so there the pool is half as large again (measured:
- * src/graph/README.md, "Plain graphs").
+ * src/graph/README.md, "Plain graphs").  In few dimensions clusters of near
+ * rows want more.
  */
 static uint32
 pool_size(const GraphHandle *handle, int ef)
 {
+	if (handle->meta.dims <= GRAPH_MAX_FEW_DIMS && handle->opclass.type->dense_float)
+		return ef + ef / 4 + 8;
 	return (handle->opclass.metric == QV_METRIC_HAMMING ? ef + ef / 2 : ef + ef / 16) + 2;
 }
 
