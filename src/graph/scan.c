@@ -163,11 +163,13 @@ queue_results(GraphScan *scan)
 	for (uint32 i = 0; i < search->nresults; i++)
 	{
 		const GraphResult *result = &search->results[i];
+		double		bound = result->distance - result->error * scan->certainty;
 		uint32		place = scan->free;
 
 		scan->free = scan->waiting[place].id;
 		scan->waiting[place] = *result;
-		MinHeapPush(heap, result->distance - result->error * scan->certainty, place);
+		/* damaged factors: the row itself will tell */
+		MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, place);
 	}
 	search->nresults = 0;
 }
