@@ -109,15 +109,15 @@ is( sql_value($node, 'DROP INDEX z_idx; CREATE INDEX z_idx ON z USING hnsw (v ve
 		  . "$index_only SELECT quiver_check('z_idx'), (SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM z ORDER BY v <-> '[0,0,0]' LIMIT 2) x)"),
 	'5|{2,4}', 'zero vectors under L2 are not');
 
-# huge and tiny values
-is( sql_value($node, "CREATE TABLE big (id int, v vector(3)); INSERT INTO big SELECT i, ARRAY[3e38, i * 1e30, -3e38]::vector FROM generate_series(1, 20) i;"
-		  . "INSERT INTO big SELECT 100 + i, ARRAY[i, 1, 2]::vector FROM generate_series(1, 20) i;"
-		  . "INSERT INTO big SELECT 200 + i, ARRAY[i * 1e-40, 1e-42, 0]::vector FROM generate_series(1, 20) i;"
+# huge and tiny values, of a graph that has codes
+is( sql_value($node, "CREATE TABLE big (id int, v vector(9)); INSERT INTO big SELECT i, (ARRAY[3e38, i * 1e30, -3e38] || array_fill(0::numeric, ARRAY[6]))::vector FROM generate_series(1, 20) i;"
+		  . "INSERT INTO big SELECT 100 + i, (ARRAY[i, 1, 2] || array_fill(0::numeric, ARRAY[6]))::vector FROM generate_series(1, 20) i;"
+		  . "INSERT INTO big SELECT 200 + i, (ARRAY[i * 1e-40, 1e-42, 0] || array_fill(0::numeric, ARRAY[6]))::vector FROM generate_series(1, 20) i;"
 		  . 'CREATE INDEX big_idx ON big USING hnsw (v vector_l2_ops);'
-		  . "INSERT INTO big SELECT 300 + i, ARRAY[-3e38, i * 1e30, 3e38]::vector FROM generate_series(1, 20) i;"
+		  . "INSERT INTO big SELECT 300 + i, (ARRAY[-3e38, i * 1e30, 3e38] || array_fill(0::numeric, ARRAY[6]))::vector FROM generate_series(1, 20) i;"
 		  . "$index_only SET statement_timeout = '30s'; SET hnsw.iterative_scan = relaxed_order;"
-		  . "SELECT quiver_check('big_idx'), (SELECT count(DISTINCT id) FROM (SELECT id FROM big ORDER BY v <-> '[7,1,2]' LIMIT 100) x),"
-		  . "(SELECT id FROM big ORDER BY v <-> '[7,1,2]' LIMIT 1)"),
+		  . "SELECT quiver_check('big_idx'), (SELECT count(DISTINCT id) FROM (SELECT id FROM big ORDER BY v <-> '[7,1,2,0,0,0,0,0,0]' LIMIT 100) x),"
+		  . "(SELECT id FROM big ORDER BY v <-> '[7,1,2,0,0,0,0,0,0]' LIMIT 1)"),
 	'80|80|107', 'huge and tiny values');
 
 # a cursor held open while rows go and others come
