@@ -59,6 +59,14 @@
  */
 #define BOUND_SIGMAS 1.6
 
+/*
+ * Rows equal to one that is looked for to measure probes are in its own list,
+ * and say nothing of other queries: of so many times the rows wanted, those
+ * within this share of the farthest's squared distance do not count.
+ */
+#define RANKED_ROWS 4
+#define EQUAL_SHARE 1e-3f
+
 /* Candidates that the window is first filled from. */
 #define FILL_FROM 512
 
@@ -826,15 +834,18 @@ IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
 	IvfScan    *scan = IvfScanBegin(handle->index, &handle->opclass);
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	uint32		n = 0;
+	float		least = -INFINITY;
 
 	scan->handle = handle;
 	if (handle->layout.form == IVF_PLAIN)
 		scan->value = scan->query.value = x;
 	else
 		prepare_coded(scan, x);
-	start_search(scan, lists, k + 1);
+	start_search(scan, lists, RANKED_ROWS * k + 1);
+	if (handle->layout.space == IVF_SPACE_L2 && scan->count > 0)
+		least = EQUAL_SHARE * scan->rows[scan->count - 1].distance;
 	for (uint32 i = 0; i < scan->count && n < k; i++)
-		if (!ItemPointerEquals(&scan->rows[i].tid, self))
+		if (!ItemPointerEquals(&scan->rows[i].tid, self) && scan->rows[i].distance > least)
 			ranks[n++] = scan->rows[i].rank;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scan->context);
