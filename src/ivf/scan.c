@@ -60,6 +60,12 @@
 #define BOUND_SIGMAS 1.6
 
 /*
+ * The same, relative to that, from the second window on: in strict order a row
+ * that its bound keeps out of its window is lost.
+ */
+#define LATER_BOUND 2.0f
+
+/*
  * Rows equal to one that is looked for to measure probes are in its own list,
  * and say nothing of other queries: of so many times the rows wanted, those
  * within this share of the farthest's squared distance do not count.
@@ -446,6 +452,8 @@ read_list(IvfScan *scan, const IvfNear *near)
 
 		ls.estimate.base = near->distance;
 		ls.estimate.lut_scale = scan->query.q.lut_scale;
+		if (scan->nproposed > 0)
+			away *= LATER_BOUND;
 		ls.estimate.lut_bias = scan->lut_bias + scan->bound_factor * away;
 	}
 	while (BlockNumberIsValid(block))
