@@ -635,7 +635,11 @@ fit_window(IvfScan *scan)
 		rows = rows_read(scan);
 	}
 	if (scan->nnear < most_lists(scan))
-		scan->window = Min(scan->wanted, Max(LEAST_WINDOW, rows / ROWS_PER_ROW));
+	{
+		Size		most = Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
+
+		scan->window = Min(scan->wanted, Max(LEAST_WINDOW, most));
+	}
 }
 
 /* Collect the window anew. */
