@@ -44,7 +44,8 @@ sub sound
 sub wait_progress
 {
 	my ($view, $phase) = @_;
-	foreach (1 .. 1000)
+	my $until = time + 120;
+	while (time < $until)
 	{
 		return 1 if sql_value($node, "SELECT count(*) FROM $view WHERE phase ~ '$phase'") > 0;
 	}
