@@ -61,28 +61,6 @@ GraphReadMeta(Relation index, GraphMetaData *meta)
 	UnlockReleaseBuffer(buf);
 }
 
-static void
-load_mean(Relation index, const GraphMetaData *meta, GraphCacheEntry *entry)
-{
-	uint32		done = 0;
-	BlockNumber block = meta->mean_block;
-
-	entry->mean = MemoryContextAlloc(entry->kept.context, meta->pdim * sizeof(float));
-	while (done < meta->pdim)
-	{
-		uint32		n = Min(meta->pdim - done, GRAPH_FLOATS_PER_PAGE);
-		Buffer		buf = QvReadPage(index, &entry->hints, block, QV_PAGE_FLOATS,
-									 BUFFER_LOCK_SHARE);
-
-		memcpy(entry->mean + done, QvPageGetData(BufferGetPage(buf)),
-			   n * sizeof(float));
-		UnlockReleaseBuffer(buf);
-		done += n;
-		block++;
-	}
-	entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
-}
-
 /* Read the entry table into *routes, memory from CurrentMemoryContext. */
 static void
 read_routes(GraphHandle *handle, GraphRoutes *routes)
@@ -184,7 +162,9 @@ make_entry(GraphHandle *handle)
 		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
 
 		QvRotationInit(&entry->rotation, meta->dims, meta->seed, signs);
-		load_mean(handle->index, meta, entry);
+		entry->mean = MemoryContextAlloc(context, meta->pdim * sizeof(float));
+		QvReadFloats(handle->index, &entry->hints, meta->mean_block, entry->mean, meta->pdim);
+		entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
 	}
 	entry->routes = load_routes(handle, context);
 	QvKeepAdd(&entry->kept, handle->index, meta->build_id);

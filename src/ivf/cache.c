@@ -61,24 +61,6 @@ IvfReadMeta(Relation index, IvfMetaData *meta)
 	UnlockReleaseBuffer(buf);
 }
 
-static void
-load_mean(Relation index, const IvfMetaData *meta, IvfKept *kept)
-{
-	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
-	BlockNumber block = meta->mean_block;
-
-	kept->mean = MemoryContextAlloc(kept->kept.context, meta->pdim * sizeof(float));
-	for (uint32 done = 0; done < meta->pdim; done += per_page, block++)
-	{
-		Buffer		buf = QvReadPage(index, &kept->hints, block, QV_PAGE_FLOATS,
-									 BUFFER_LOCK_SHARE);
-
-		memcpy(kept->mean + done, QvPageGetData(BufferGetPage(buf)),
-			   Min(meta->pdim - done, per_page) * sizeof(float));
-		UnlockReleaseBuffer(buf);
-	}
-}
-
 /* Copy one entry of the directory to place i. */
 static void
 take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block,
@@ -269,7 +251,8 @@ make_kept(IvfHandle *handle)
 		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
 
 		QvRotationInit(&kept->rotation, meta->dims, meta->seed, signs);
-		load_mean(handle->index, meta, kept);
+		kept->mean = MemoryContextAlloc(context, meta->pdim * sizeof(float));
+		QvReadFloats(handle->index, &kept->hints, meta->mean_block, kept->mean, meta->pdim);
 		handle->mean = kept->mean;
 	}
 	kept->lists = load_lists(handle, context);

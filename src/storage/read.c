@@ -149,3 +149,19 @@ QvReadPage(Relation index, QvBufferHints *hints, BlockNumber block,
 	QvPageCheck(index, block, BufferGetPage(buf), kind);
 	return buf;
 }
+
+void
+QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
+			 float *out, uint32 n)
+{
+	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
+
+	for (uint32 done = 0; done < n; done += per_page, block++)
+	{
+		Buffer		buf = QvReadPage(index, hints, block, QV_PAGE_FLOATS, BUFFER_LOCK_SHARE);
+
+		memcpy(out + done, QvPageGetData(BufferGetPage(buf)),
+			   Min(n - done, per_page) * sizeof(float));
+		UnlockReleaseBuffer(buf);
+	}
+}

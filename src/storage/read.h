@@ -51,6 +51,10 @@ extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
 extern bool QvPrefetchBlock(Relation index, const QvBufferHints *hints,
 							BlockNumber block);
 
+/* Read n floats that lie on consecutive QV_PAGE_FLOATS pages from block on. */
+extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
+						 float *out, uint32 n);
+
 /* Ask the CPU for a page that will be read soon, when its buffer is known. */
 static inline void
 QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
