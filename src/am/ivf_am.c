@@ -119,6 +119,7 @@ start_scan(void *scan, const void *query, const void *access_method, KnnScanRule
 	params.max_probes = rules->iterative ? settings->max_probes : 0;
 	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	IvfScanStart(scan, query, &params);
+	rules->together = IvfScanTogether(scan);
 }
 
 static bool
@@ -131,6 +132,12 @@ static bool
 search_on(void *scan)
 {
 	return IvfScanMore(scan);
+}
+
+static void
+rows_returned(void *scan, int64 rows)
+{
+	IvfScanReturned(scan, rows);
 }
 
 static int
@@ -166,6 +173,7 @@ static const KnnScanOps ivf_scan_ops = {
 	.distance = candidate_distance,
 	.dims = scan_dims,
 	.ahead = rows_ahead,
+	.returned = rows_returned,
 	.end = end_scan
 };
 

@@ -38,6 +38,8 @@ typedef struct KnnScan
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* row pointers seen */
 	int64		returned;		/* rows returned */
+	double	   *nearest;		/* distances of the rules.together nearest rows, ascending */
+	int			nnearest;
 	bool		resumed;		/* the first batch is over */
 } KnnScan;
 
@@ -58,18 +60,29 @@ KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanOps *ops,
 	return scan;
 }
 
+static void
+tell_returned(KnnScan *so)
+{
+	if (so->started && so->ops->returned)
+		so->ops->returned(so->engine, so->returned);
+}
+
 void
 KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		  int norderbys)
 {
 	KnnScan    *so = scan->opaque;
 
+	tell_returned(so);
 	so->started = false;
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	if (orderbys && scan->numberOfOrderBys > 0)
 		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
 }
+
+/* Rows that can be looked for together. */
+#define MAX_TOGETHER 1000
 
 static void
 start(IndexScanDesc scan)
@@ -97,7 +110,12 @@ start(IndexScanDesc scan)
 	if (!(scan->orderByData->sk_flags & SK_ISNULL))
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
 	MemoryContextSwitchTo(so->context);
+	memset(&so->rules, 0, sizeof(so->rules));
 	so->ops->start(so->engine, query, so->settings, &so->rules);
+	so->rules.together = Min(so->rules.together, MAX_TOGETHER);
+	so->nnearest = 0;
+	if (so->rules.together > 0 && so->nearest == NULL)
+		so->nearest = palloc(MAX_TOGETHER * sizeof(double));
 	RerankStart(so->reranker, query);
 	so->started = true;
 	so->exhausted = false;
@@ -196,6 +214,43 @@ ask_ahead(IndexScanDesc scan)
 	}
 }
 
+/* Keep the distances of the nearest rows found. */
+static void
+note_nearest(KnnScan *so, double distance)
+{
+	int			at = so->nnearest;
+
+	if (so->returned > 0 || so->rules.together == 0)
+		return;
+	if (at == so->rules.together)
+	{
+		if (distance >= so->nearest[at - 1])
+			return;
+		at--;
+	}
+	else
+		so->nnearest++;
+	while (at > 0 && so->nearest[at - 1] > distance)
+	{
+		so->nearest[at] = so->nearest[at - 1];
+		at--;
+	}
+	so->nearest[at] = distance;
+}
+
+/* May the candidate at hand be nearer than what is to be returned next? */
+static bool
+candidate_matters(const KnnScan *so)
+{
+	if (RerankEmpty(so->reranker))
+		return true;
+	/* the first rows are returned when all of them have been found */
+	if (so->returned == 0 && so->rules.together > 0)
+		return so->nnearest < so->rules.together ||
+			so->candidate_bound < so->nearest[so->nnearest - 1];
+	return so->candidate_bound < RerankNearest(so->reranker);
+}
+
 /* Fetch the rows of the candidate at hand. */
 static void
 take_candidate(KnnScan *so)
@@ -206,6 +261,8 @@ take_candidate(KnnScan *so)
 
 		CHECK_FOR_INTERRUPTS();
 		distance = RerankAdd(so->reranker, &so->candidate.tids[i]);
+		if (distance < INFINITY)
+			note_nearest(so, distance);
 		so->node_nearest = Min(so->node_nearest, distance);
 	}
 	so->tuples += so->candidate.ntids;
@@ -228,9 +285,7 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 		next_candidate(so);
 		if (so->have_candidate && so->ops->ahead)
 			ask_ahead(scan);
-		if (so->have_candidate &&
-			(RerankEmpty(so->reranker) ||
-			 so->candidate_bound < RerankNearest(so->reranker)))
+		if (so->have_candidate && candidate_matters(so))
 		{
 			take_candidate(so);
 			continue;
@@ -253,11 +308,14 @@ KnnEndScan(IndexScanDesc scan)
 {
 	KnnScan    *so = scan->opaque;
 
+	tell_returned(so);
 	if (so->engine && so->ops->end)
 		so->ops->end(so->engine);
 	if (so->reranker)
 		RerankEnd(so->reranker);
 	MemoryContextDelete(so->query_context);
+	if (so->nearest)
+		pfree(so->nearest);
 	pfree(so);
 	scan->opaque = NULL;
 }

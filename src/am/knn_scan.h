@@ -27,6 +27,13 @@ typedef struct KnnScanRules
 	bool		strict;			/* leave out what is nearer than a row returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
 	int64		at_once;		/* rows of a strict scan's first batch that wait for nothing */
+
+	/*
+	 * So many rows, likely all that are wanted, are found before the first is
+	 * returned; 0: none waits.  For an engine whose candidates may be nearer
+	 * than it says: in strict order such a row would come too late.
+	 */
+	int64		together;
 } KnnScanRules;
 
 /*
@@ -74,6 +81,9 @@ typedef struct KnnScanOps
 	 * the table are worth asking for now; each row once.  Returns how many.
 	 */
 	int			(*ahead) (void *engine_scan, ItemPointerData *tids, int max);
+
+	/* May be NULL: so many rows were returned since the last start. */
+	void		(*returned) (void *engine_scan, int64 rows);
 
 	/* May be NULL: the scan ends.  Not called unless begin() was. */
 	void		(*end) (void *engine_scan);

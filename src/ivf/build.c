@@ -100,7 +100,7 @@ IvfIsIndexed(const QvOpclassInfo *opclass, const void *value)
 #define SortedSize(layout) \
 	Max(160, offsetof(IvfSorted, data) + \
 		((layout)->form == IVF_PLAIN ? (layout)->value_size : \
-		 (layout)->code_bytes + (layout)->scan_bits / 8))
+		 IvfRowBytes(layout)))
 
 Tuplesortstate *
 IvfBeginSort(int memory, SortCoordinate coordinate)
@@ -202,8 +202,7 @@ code_row(IvfLoad *load, const void *value)
 	IvfRotate(handle, load->value, load->rotated);
 	IvfQueryInit(handle, &query, load->rotated, false);
 	list = IvfHome(handle, &query);
-	IvfEncode(handle, list, query.q.x, sorted->data, sorted->data + layout->code_bytes,
-			  load->scratch, &row);
+	IvfEncode(handle, list, query.q.x, sorted->data, load->scratch, &row);
 	sorted->a = row.a;
 	sorted->b = row.b;
 	sorted->scale = row.scale;
@@ -309,8 +308,7 @@ write_lists(IvfHandle *handle, Tuplesortstate *sort)
 			row.scale = sorted->scale;
 			row.add = sorted->add;
 			row.error = sorted->error;
-			row.code = sorted->data;
-			row.scan = sorted->data + layout->code_bytes;
+			IvfSetRowData(layout, &row, sorted->data);
 			IvfWriterAdd(writer, &row);
 		}
 		if (++done % 1000 == 0)

@@ -61,6 +61,9 @@ typedef struct IvfLists
 typedef struct IvfHabits
 {
 	uint32		rows;			/* that scans took lately; 0: not known */
+	uint32		returned;		/* of these, to the user; 0: not known */
+	uint32		sketched;		/* rows taken by scans by sketches */
+	float		typical;		/* rows that these take on average */
 	uint32		cold;			/* scans to come that should read ahead */
 } IvfHabits;
 

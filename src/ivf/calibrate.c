@@ -57,6 +57,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 		   float *x, ItemPointer tid)
 {
 	const IvfLayout *layout = &handle->layout;
+	const IvfSide *side = &layout->sides[IVF_RECORDS];
 	uint32		list = random_list(handle, random);
 	const IvfListRef *ref = &handle->lists->refs[list];
 	BlockNumber block = ref->head;
@@ -90,11 +91,9 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 			}
 			else
 			{
-				uint32		record = IvfRecordPageIndex(layout, head->number, slot);
-
-				block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
-				skip = IvfRecordSlot(layout, head->number, slot);
-				number = IvfRecordPageNumber(layout, head->number, slot);
+				block = IvfSideBlock(layout, side, head, slot);
+				skip = IvfSideSlot(layout, side, head->number, slot);
+				number = IvfSideNumber(layout, side, head->number, slot);
 			}
 			UnlockReleaseBuffer(buf);
 			break;
@@ -106,14 +105,16 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 	}
 	if (layout->form == IVF_CODED && BlockNumberIsValid(block))
 	{
-		Buffer		buf = IvfReadRecordPage(handle, block, list, ref->generation, number,
-											   BUFFER_LOCK_SHARE);
+		Buffer		buf = IvfReadSidePage(handle, IVF_RECORDS, block, list, ref->generation, number,
+										  BUFFER_LOCK_SHARE);
+		IvfRecord	record;
 
 		if (!BufferIsValid(buf))
 			return false;
 		IvfDecodeCentroid(handle, list, centroid);
-		IvfDecodeRecord(handle, centroid, IvfPageRecord(layout, BufferGetPage(buf), skip), scratch, x);
-		*tid = IvfPageRecord(layout, BufferGetPage(buf), skip)->tid;
+		record = IvfPageItem(side, BufferGetPage(buf), skip);
+		IvfDecodeRecord(handle, centroid, record, scratch, x);
+		*tid = record->tid;
 		UnlockReleaseBuffer(buf);
 		found = ItemPointerIsValid(tid);
 		/* back to where rows are before they are centred */

@@ -42,8 +42,8 @@ typedef struct IvfChecker
 	BlockNumber *directory;		/* its pages */
 	uint32	   *rows;			/* live, by list */
 	char	   *image;			/* page of the directory, or of a list */
-	char	   *records;		/* page of records read last */
-	BlockNumber records_block;
+	char	   *sides[IVF_SIDES];	/* pages of records and sketches read last */
+	BlockNumber side_blocks[IVF_SIDES];
 	IvfInfo    *info;
 } IvfChecker;
 
@@ -206,7 +206,7 @@ typedef struct ListWalk
 	BlockNumber block;			/* being looked at */
 	BlockNumber next;
 	uint32		number;			/* of the block in the list */
-	BlockNumber last_records;	/* page of records of the slots so far */
+	BlockNumber last[IVF_SIDES];	/* pages of records and sketches of the slots so far */
 	uint64		slots;			/* used, dead ones too */
 	uint32		live;
 } ListWalk;
@@ -224,12 +224,21 @@ tid_possible(ItemPointer tid)
 		OffsetNumberIsValid(ItemPointerGetOffsetNumberNoCheck(tid));
 }
 
+static void *
+item_of_slot(const IvfChecker *c, const ListWalk *walk, IvfSideKind which, uint32 slot)
+{
+	const IvfSide *side = &c->layout->sides[which];
+
+	return IvfPageItem(side, (Page) c->sides[which],
+					   IvfSideSlot(c->layout, side, walk->number, slot));
+}
+
 /* The record of a slot that is in use; returns whether it is live. */
 static bool
 check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
 {
-	IvfRecord	record = IvfPageRecord(c->layout, (Page) c->records,
-									   IvfRecordSlot(c->layout, walk->number, slot));
+	BlockNumber block = c->side_blocks[IVF_RECORDS];
+	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
 
 	if (ItemPointerIsValid(&record->tid) != live)
 		QvReportCorruption(c->index, walk->block, "Row %u is %s, but its record is %s.", slot,
@@ -237,64 +246,86 @@ check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
 	if (!live)
 		return false;
 	if (!tid_possible(&record->tid))
-		QvReportCorruption(c->index, c->records_block, "The record of row %u of block %u holds an impossible row pointer.",
+		QvReportCorruption(c->index, block, "The record of row %u of block %u holds an impossible row pointer.",
 						   slot, walk->block);
 	if (!isfinite(record->scale) || record->scale < 0 || !isfinite(record->add) ||
 		!isfinite(record->error) || record->error < 0)
-		QvReportCorruption(c->index, c->records_block,
+		QvReportCorruption(c->index, block,
 						   "The record of row %u of block %u has factors that are not finite or negative.",
 						   slot, walk->block);
 	return true;
 }
 
-/* Have the page of records of a slot in hand. */
+/* The sketch of a live slot, whose record is sound. */
 static void
-load_records(IvfChecker *c, ListWalk *walk, IvfListPage head, uint32 slot)
+check_sketch(IvfChecker *c, const ListWalk *walk, uint32 slot)
 {
-	uint32		number = IvfRecordPageNumber(c->layout, walk->number, slot);
-	BlockNumber block = head->records[number - IvfRecordPageNumber(c->layout, walk->number, 0)];
-	IvfRecordPage records;
+	BlockNumber block = c->side_blocks[IVF_SKETCHES];
+	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
+	IvfSketchData sketch;
+
+	memcpy(&sketch, item_of_slot(c, walk, IVF_SKETCHES, slot), sizeof(sketch));
+	if (!ItemPointerEquals(&sketch.tid, &record->tid))
+		QvReportCorruption(c->index, block,
+						   "The sketch of row %u of block %u is not of the row that its record is of.",
+						   slot, walk->block);
+	if (!isfinite(sketch.a) || !isfinite(sketch.b) || !is_finite16(sketch.spread) ||
+		(sketch.spread & 0x8000) != 0)
+		QvReportCorruption(c->index, block,
+						   "The sketch of row %u of block %u has factors that are not finite or negative.",
+						   slot, walk->block);
+}
+
+/* Have the page of records, or of sketches, of a slot in hand. */
+static void
+load_side(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfSideKind which, uint32 slot)
+{
+	const IvfSide *side = &c->layout->sides[which];
+	uint32		number = IvfSideNumber(c->layout, side, walk->number, slot);
+	BlockNumber block = IvfSideBlock(c->layout, side, head, slot);
+	IvfSidePage page;
 
 	/* the first may be the last of the page before */
-	if (slot == 0 && IvfRecordSlot(c->layout, walk->number, 0) != 0)
+	if (slot == 0 && IvfSideSlot(c->layout, side, walk->number, 0) != 0)
 	{
-		if (block != walk->last_records)
+		if (block != walk->last[which])
 			QvReportCorruption(c->index, walk->block,
 							   "Page %u of list %u does not share the page of records before it.",
 							   walk->number, walk->list);
-		if (c->records_block == block)
+		if (c->side_blocks[which] == block)
 			return;
-		(void) read_block(c, block, c->records);
+		(void) read_block(c, block, c->sides[which]);
 	}
 	else
-		(void) read_linked(c, walk->block, block, QV_PAGE_RECORDS, c->records);
-	c->records_block = walk->last_records = block;
-	records = IvfPageRecords((Page) c->records);
-	if (records->list != walk->list || records->generation != walk->generation ||
-		records->number != number)
+		(void) read_linked(c, walk->block, block, side->kind, c->sides[which]);
+	c->side_blocks[which] = walk->last[which] = block;
+	page = IvfPageSide((Page) c->sides[which]);
+	if (page->list != walk->list || page->generation != walk->generation || page->number != number)
 		QvReportCorruption(c->index, block, "Page %u of the records of list %u says that it is page %u of list %u.",
-						   number, walk->list, records->number, records->list);
+						   number, walk->list, page->number, page->list);
 }
 
-/* Pages of records are named for the slots in use, and for no others. */
+/* Pages of records and sketches are named for the slots in use, and for no others. */
 static void
-check_record_links(IvfChecker *c, const ListWalk *walk, IvfListPage head)
+check_side_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfSideKind which)
 {
 	const IvfLayout *layout = c->layout;
+	const IvfSide *side = &layout->sides[which];
+	const BlockNumber *links = head->side + side->first_link;
 	uint32		wanted = 0;
 
 	if (head->count > 0)
-		wanted = IvfRecordPageIndex(layout, walk->number, head->count - 1) + 1;
-	else if (walk->number > 0 && IvfRecordSlot(layout, walk->number, 0) != 0)
+		wanted = IvfSideIndex(layout, side, walk->number, head->count - 1) + 1;
+	else if (walk->number > 0 && IvfSideSlot(layout, side, walk->number, 0) != 0)
 		wanted = 1;
-	if (wanted > layout->max_records)
+	if (wanted > side->max_pages)
 		QvReportCorruption(c->index, walk->block, "%u rows have more pages of records than the page names.",
 						   head->count);
-	for (uint32 i = 0; i < layout->max_records; i++)
-		if (BlockNumberIsValid(head->records[i]) != (i < wanted))
+	for (uint32 i = 0; i < side->max_pages; i++)
+		if (BlockNumberIsValid(links[i]) != (i < wanted))
 			QvReportCorruption(c->index, walk->block, "Page of records %u is %s.", i,
 							   i < wanted ? "missing" : "named, but has no rows");
-	if (head->count == 0 && wanted > 0 && head->records[0] != walk->last_records)
+	if (head->count == 0 && wanted > 0 && links[0] != walk->last[which])
 		QvReportCorruption(c->index, walk->block,
 						   "Page %u of list %u does not share the page of records before it.",
 						   walk->number, walk->list);
@@ -309,7 +340,9 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 
 	if (!isfinite(head->a_scale) || head->a_scale <= 0 || !isfinite(head->b_scale) || head->b_scale <= 0)
 		QvReportCorruption(c->index, walk->block, "The scales of the page's factors are not finite and positive.");
-	check_record_links(c, walk, head);
+	for (int which = 0; which < IVF_SIDES; which++)
+		if (layout->sides[which].per_page > 0)
+			check_side_links(c, walk, head, which);
 	for (uint32 slot = 0; slot < layout->slots; slot++)
 	{
 		uint16	   *block = IvfPageBlock(layout, page, slot / QV_BLOCK);
@@ -325,9 +358,19 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 		if (used && (!is_finite16(IvfBlockA(block)[slot % QV_BLOCK]) ||
 					 !is_finite16(IvfBlockB(block)[slot % QV_BLOCK])))
 			QvReportCorruption(c->index, walk->block, "Row %u has a factor that is not finite.", slot);
-		if (slot == 0 || IvfRecordSlot(layout, walk->number, slot) == 0)
-			load_records(c, walk, head, slot);
-		live += check_record(c, walk, slot, used);
+		for (int which = 0; which < IVF_SIDES; which++)
+		{
+			const IvfSide *side = &layout->sides[which];
+
+			if (side->per_page > 0 &&
+				(slot == 0 || IvfSideSlot(layout, side, walk->number, slot) == 0))
+				load_side(c, walk, head, which, slot);
+		}
+		if (!check_record(c, walk, slot, used))
+			continue;
+		live++;
+		if (layout->sketch_bytes > 0)
+			check_sketch(c, walk, slot);
 	}
 	return live;
 }
@@ -400,7 +443,7 @@ check_list(IvfChecker *c, uint32 list)
 {
 	IvfEntryData entry;
 	BlockNumber from;
-	ListWalk	walk = {.list = list,.last_records = InvalidBlockNumber};
+	ListWalk	walk = {.list = list};
 	bool		tail_met = false;
 
 	if (c->locks)
@@ -409,7 +452,8 @@ check_list(IvfChecker *c, uint32 list)
 	if (BlockNumberIsValid(entry.head) != BlockNumberIsValid(entry.tail))
 		QvReportCorruption(c->index, from, "List %u has only one of its ends.", list);
 	walk.generation = entry.generation;
-	c->records_block = InvalidBlockNumber;
+	for (int which = 0; which < IVF_SIDES; which++)
+		walk.last[which] = c->side_blocks[which] = InvalidBlockNumber;
 	for (walk.block = entry.head; BlockNumberIsValid(walk.block); walk.block = walk.next)
 	{
 		(void) read_linked(c, from, walk.block, QV_PAGE_CODES, c->image);
@@ -452,15 +496,15 @@ mark_list(IvfChecker *c, uint32 list)
 							   number, list, head->number, head->list);
 		if (block < c->nblocks)
 			BitmapSet(c->used, block);
-		for (uint32 i = 0; i < c->layout->max_records; i++)
-			if (head->records[i] < c->nblocks)
-				BitmapSet(c->used, head->records[i]);
+		for (uint32 i = 0; i < c->layout->links; i++)
+			if (head->side[i] < c->nblocks)
+				BitmapSet(c->used, head->side[i]);
 		block = QvPageGetHeader(page)->next;
 	}
 	UnlockPage(c->index, IVF_LIST_LOCK(list), ExclusiveLock);
 }
 
-/* Is a page of codes or records of a list as it is now? */
+/* Is a page of a list of the list as it is now? */
 static bool
 is_current(IvfChecker *c, Page page)
 {
@@ -487,7 +531,7 @@ check_others(IvfChecker *c)
 			c->info->lost_pages++;
 		else if (QvPageIs(page, QV_PAGE_FREE))
 			c->info->free_pages++;
-		else if (!QvPageIs(page, QV_PAGE_CODES) && !QvPageIs(page, QV_PAGE_RECORDS))
+		else if (!IvfIsListPage(page))
 			QvReportCorruption(c->index, block, "Nothing leads to the page, and it is not free.");
 		else if (!c->locks || !is_current(c, page))
 			c->info->lost_pages++;
@@ -523,7 +567,7 @@ survey(IvfChecker *c)
 			c->info->lost_pages++;
 		else if (QvPageIs(page, QV_PAGE_FREE))
 			c->info->free_pages++;
-		else if (QvPageIs(page, QV_PAGE_CODES) || QvPageIs(page, QV_PAGE_RECORDS))
+		else if (IvfIsListPage(page))
 		{
 			if (!is_current(c, page))
 				c->info->lost_pages++;
@@ -604,7 +648,8 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 	c.directory = palloc((c.meta->lists / c.layout->entries_per_page + 1) * sizeof(BlockNumber));
 	c.rows = palloc0(c.meta->lists * sizeof(uint32));
 	c.image = palloc(BLCKSZ);
-	c.records = palloc(BLCKSZ);
+	for (int which = 0; which < IVF_SIDES; which++)
+		c.sides[which] = palloc(BLCKSZ);
 	if (verify)
 	{
 		check_meta(&c);

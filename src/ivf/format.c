@@ -20,22 +20,24 @@
 #define LEAST_SCAN_SHARE 0.8
 
 /* The largest record, so that four bits always fit; two do for the widest. */
-#define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfRecordPageData))
+#define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfSidePageData))
 #define ENTRY_SPACE (QV_PAGE_SPACE - sizeof(IvfDirectoryData))
 
-/* Pages of records that the slots of one page can be spread over. */
+/* Pages of records, or of sketches, that the slots of one page can be spread over. */
 static uint32
-record_pages(uint32 slots, uint32 per_page)
+side_pages(uint32 slots, uint32 per_page)
 {
-	/* the first may begin anywhere in its page of records */
-	return (slots + per_page - 2) / per_page + 1;
+	if (per_page == 0)
+		return 0;
+	/* the first may begin anywhere in its page, unless they come out even */
+	return slots % per_page == 0 ? slots / per_page : (slots + per_page - 2) / per_page + 1;
 }
 
 static uint32
-list_head_size(uint32 slots, uint32 per_page)
+list_head_size(uint32 slots, uint32 records, uint32 sketches)
 {
-	return MAXALIGN(offsetof(IvfListPageData, records) +
-					record_pages(slots, per_page) * sizeof(BlockNumber));
+	return MAXALIGN(offsetof(IvfListPageData, side) +
+					(side_pages(slots, records) + side_pages(slots, sketches)) * sizeof(BlockNumber));
 }
 
 static int
@@ -46,11 +48,47 @@ fitting_bits(int bits, uint32 pdim, Size fixed, Size space)
 	return bits;
 }
 
+/*
+ * Sketches are for vectors whose records are so large that few of them stay in
+ * memory.  Every page of codes has a page of sketches beside it, whose size is
+ * what that page holds.
+ */
+#define LEAST_SKETCHED 256
+
+/* They are worth it when so large a share of the coordinates gets its low bit. */
+#define LEAST_SKETCH_SHARE 0.25
+
+/* Coordinates whose low bit is in a sketch, with so many slots on a page; 0: no sketches. */
+static uint32
+sketch_lows(uint32 pdim, uint32 scan_bits, int bits, uint32 slots)
+{
+	uint32		bytes = RECORD_SPACE / slots / 4 * 4;
+	uint32		others = sizeof(IvfSketchData) + (pdim - scan_bits) / 8;
+	uint32		lows;
+
+	if (pdim < LEAST_SKETCHED || bits < 8 || bytes <= others)
+		return 0;
+	lows = Min(pdim, (bytes - others) * 8 / QV_DIM_ALIGN * QV_DIM_ALIGN);
+	return lows < LEAST_SKETCH_SHARE * pdim ? 0 : lows;
+}
+
+static uint32
+common_divisor(uint32 a, uint32 b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
+}
+
+uint32
+IvfExtentUnit(uint32 slots, uint32 per_page)
+{
+	return per_page == 0 ? 1 : per_page / common_divisor(slots, per_page);
+}
+
 /* Coordinates in the codes of so many slots on a page. */
 static uint32
-scan_bits_that_fit(uint32 slots, uint32 per_page)
+scan_bits_that_fit(const IvfMetaData *meta, uint32 slots)
 {
-	int			room = QV_PAGE_SPACE - list_head_size(slots, per_page);
+	int			room = QV_PAGE_SPACE - list_head_size(slots, meta->records_per_page, slots);
 
 	room = room / (int) (slots / QV_BLOCK) - (int) BlockSize(0);
 	return room <= 0 ? 0 : room / (QvBlockBytes(QV_DIM_ALIGN)) * QV_DIM_ALIGN;
@@ -73,18 +111,20 @@ choose_coded(IvfMetaData *meta)
 
 	/* all coordinates; of very wide vectors what one block a page can hold */
 	slots = QV_BLOCK;
-	meta->scan_bits = Min(meta->pdim, scan_bits_that_fit(slots, meta->records_per_page));
-	while (scan_bits_that_fit(slots + QV_BLOCK, meta->records_per_page) >= meta->scan_bits)
+	meta->scan_bits = Min(meta->pdim, scan_bits_that_fit(meta, slots));
+	while (scan_bits_that_fit(meta, slots + QV_BLOCK) >= meta->scan_bits)
 		slots += QV_BLOCK;
 
 	/* or somewhat fewer, when that makes much more of a page */
 	if (slots / QV_BLOCK <= MOST_BLOCKS_TO_SQUEEZE &&
-		scan_bits_that_fit(slots + QV_BLOCK, meta->records_per_page) >= LEAST_SCAN_SHARE * meta->pdim)
+		scan_bits_that_fit(meta, slots + QV_BLOCK) >= LEAST_SCAN_SHARE * meta->pdim)
 	{
 		slots += QV_BLOCK;
-		meta->scan_bits = scan_bits_that_fit(slots, meta->records_per_page);
+		meta->scan_bits = scan_bits_that_fit(meta, slots);
 	}
 	meta->blocks_per_page = slots / QV_BLOCK;
+	if (sketch_lows(meta->pdim, meta->scan_bits, meta->bits, slots) > 0)
+		meta->sketches_per_page = slots;
 }
 
 static void
@@ -96,6 +136,7 @@ choose_plain(IvfMetaData *meta)
 	meta->record_size = 0;
 	meta->records_per_page = 0;
 	meta->blocks_per_page = 0;
+	meta->sketches_per_page = 0;
 }
 
 void
@@ -105,6 +146,20 @@ IvfChooseLayout(IvfMetaData *meta)
 		choose_coded(meta);
 	else
 		choose_plain(meta);
+}
+
+/* Their links follow those of the kinds before. */
+static void
+set_side(IvfLayout *layout, IvfSideKind which, QvPageKind kind, uint32 size, uint32 per_page)
+{
+	IvfSide    *side = &layout->sides[which];
+
+	side->kind = kind;
+	side->size = size;
+	side->per_page = per_page;
+	side->max_pages = side_pages(layout->slots, per_page);
+	side->first_link = layout->links;
+	layout->links += side->max_pages;
 }
 
 bool
@@ -137,7 +192,7 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 	{
 		layout->centroid_bytes = meta->value_size;
 		layout->row_size = MAXALIGN(sizeof(IvfPlainRowData) + meta->value_size);
-		layout->block_start = MAXALIGN(offsetof(IvfListPageData, records));
+		layout->block_start = MAXALIGN(offsetof(IvfListPageData, side));
 		if (meta->value_size == 0 || meta->value_size > BLCKSZ ||
 			sizeof(IvfEntryData) + meta->value_size > meta->entry_size ||
 			layout->block_start + layout->row_size > QV_PAGE_SPACE)
@@ -163,13 +218,23 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 	layout->blocks = meta->blocks_per_page;
 	layout->slots = layout->blocks * QV_BLOCK;
 	layout->block_size = BlockSize(layout->scan_bits);
-	layout->record_size = meta->record_size;
-	layout->records_per_page = meta->records_per_page;
-	layout->max_records = record_pages(layout->slots, layout->records_per_page);
-	layout->block_start = list_head_size(layout->slots, layout->records_per_page);
+	set_side(layout, IVF_RECORDS, QV_PAGE_RECORDS, meta->record_size, meta->records_per_page);
+	if (meta->sketches_per_page > 0)
+	{
+		layout->sketch_lows = sketch_lows(meta->pdim, meta->scan_bits, meta->bits, layout->slots);
+		if (layout->sketch_lows == 0 || meta->sketches_per_page != layout->slots)
+			return false;
+		layout->sketch_bytes = TYPEALIGN(4, sizeof(IvfSketchData) +
+										 (meta->pdim - meta->scan_bits + layout->sketch_lows) / 8);
+		set_side(layout, IVF_SKETCHES, QV_PAGE_SKETCHES, layout->sketch_bytes,
+				 meta->sketches_per_page);
+	}
+	layout->block_start = list_head_size(layout->slots, meta->records_per_page,
+										 meta->sketches_per_page);
 	return sizeof(IvfEntryData) + layout->centroid_bytes <= layout->entry_size &&
-		sizeof(IvfRecordData) + layout->code_bytes <= layout->record_size &&
-		(Size) layout->records_per_page * layout->record_size <= RECORD_SPACE &&
+		sizeof(IvfRecordData) + layout->code_bytes <= meta->record_size &&
+		(Size) meta->records_per_page * meta->record_size <= RECORD_SPACE &&
+		(Size) meta->sketches_per_page * layout->sketch_bytes <= RECORD_SPACE &&
 		layout->block_start + (Size) layout->blocks * layout->block_size <= QV_PAGE_SPACE;
 }
 

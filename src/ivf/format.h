@@ -57,7 +57,7 @@ typedef struct IvfMetaData
 	uint16		blocks_per_page;	/* FastScan blocks on a page of codes */
 	uint16		records_per_page;
 	uint16		entries_per_page;	/* lists on a page of the directory */
-	uint16		unused;
+	uint16		sketches_per_page;	/* as many as slots on a page of codes, or 0 */
 	uint32		record_size;
 	uint32		entry_size;
 	uint32		value_size;		/* plain: of a row's value */
@@ -112,8 +112,9 @@ typedef IvfDirectoryData *IvfDirectory;
  * A page of a list: its header, then blocks_per_page blocks (IvfLayout), or,
  * in a plain index, rows.  Position p of a list is slot p % slots_per_page of
  * page number p / slots_per_page, and record p % records_per_page of page of
- * records p / records_per_page; pages of records that hold a page's records
- * are named in records[], the one with that of slot 0 first.
+ * records p / records_per_page; likewise of sketches.  The pages that hold a
+ * page's records are named in side[], the one with that of slot 0 first, then
+ * those of its sketches.
  */
 typedef struct IvfListPageData
 {
@@ -124,25 +125,25 @@ typedef struct IvfListPageData
 	uint16		dead;
 	float		a_scale;		/* of the a factors */
 	float		b_scale;
-	BlockNumber records[FLEXIBLE_ARRAY_MEMBER];
+	BlockNumber side[FLEXIBLE_ARRAY_MEMBER];
 } IvfListPageData;
 
 typedef IvfListPageData *IvfListPage;
 
-StaticAssertDecl(offsetof(IvfListPageData, records) == 24, "on-disk ivf page of codes changed");
+StaticAssertDecl(offsetof(IvfListPageData, side) == 24, "on-disk ivf page of codes changed");
 
-/* A page of records starts with this. */
-typedef struct IvfRecordPageData
+/* A page of records, or of sketches, starts with this. */
+typedef struct IvfSidePageData
 {
 	uint32		list;
 	uint32		generation;
-	uint32		number;			/* of the page among the list's pages of records */
+	uint32		number;			/* of the page among the list's pages of that kind */
 	uint32		unused;
-} IvfRecordPageData;
+} IvfSidePageData;
 
-typedef IvfRecordPageData *IvfRecordPage;
+typedef IvfSidePageData *IvfSidePage;
 
-StaticAssertDecl(sizeof(IvfRecordPageData) == 16, "on-disk ivf page of records changed");
+StaticAssertDecl(sizeof(IvfSidePageData) == 16, "on-disk ivf page of records changed");
 
 /* A row, followed by its packed code. */
 typedef struct IvfRecordData
@@ -158,6 +159,22 @@ typedef IvfRecordData *IvfRecord;
 
 StaticAssertDecl(sizeof(IvfRecordData) == 20, "on-disk ivf record changed");
 
+/*
+ * What a code of up to two bits a coordinate says of a row beyond its one-bit
+ * code, followed by its bits: the low one of the first coordinates (as many as
+ * there is room for), then the high one of those that have no one-bit code.
+ */
+typedef struct IvfSketchData
+{
+	float		a;				/* factors, as those of one-bit codes */
+	float		b;
+	uint16		spread;			/* float16: of an inner product with the code, for a
+								 * query of length 1 */
+	ItemPointerData tid;
+} IvfSketchData;
+
+StaticAssertDecl(sizeof(IvfSketchData) == 16, "on-disk ivf sketch changed");
+
 /* A row of a plain index, followed by its value. */
 typedef struct IvfPlainRowData
 {
@@ -168,6 +185,24 @@ typedef struct IvfPlainRowData
 typedef IvfPlainRowData *IvfPlainRow;
 
 StaticAssertDecl(sizeof(IvfPlainRowData) == 8, "on-disk ivf row changed");
+
+/* What lies beside a list's pages of codes. */
+typedef enum IvfSideKind
+{
+	IVF_RECORDS,
+	IVF_SKETCHES
+} IvfSideKind;
+
+#define IVF_SIDES 2
+
+typedef struct IvfSide
+{
+	QvPageKind	kind;			/* of its pages */
+	uint32		size;			/* of an item; 0: there are none */
+	uint32		per_page;
+	uint32		max_pages;		/* that hold the items of one page */
+	uint32		first_link;		/* where side[] names them */
+} IvfSide;
 
 /* Where the parts are; derived from the metapage, never stored. */
 typedef struct IvfLayout
@@ -183,13 +218,14 @@ typedef struct IvfLayout
 	uint32		blocks;			/* FastScan blocks on it */
 	uint32		block_size;		/* codes and factors of 32 rows */
 	uint32		block_start;	/* offset of the first in the page's data */
-	uint32		max_records;	/* pages of records named on a page */
-	uint32		record_size;
-	uint32		records_per_page;
+	IvfSide		sides[IVF_SIDES];	/* by IvfSideKind */
+	uint32		links;			/* pages named on a page */
 	uint32		entry_size;
 	uint32		entries_per_page;
 	uint32		centroid_bytes; /* packed code of a centroid, or value */
 	uint32		code_bytes;		/* packed code of a record */
+	uint32		sketch_bytes;	/* with its factors; 0: none */
+	uint32		sketch_lows;	/* coordinates whose low bit it has */
 	uint32		value_size;
 	uint32		row_size;		/* plain: of a row on its page */
 } IvfLayout;
@@ -202,6 +238,12 @@ extern void IvfChooseLayout(IvfMetaData *meta);
 
 /* Derive the layout; false when the numbers cannot be (a damaged metapage). */
 extern bool IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta);
+
+/*
+ * Pages of codes whose slots fill whole pages of so many items a page: lists
+ * are written in multiples of it.
+ */
+extern uint32 IvfExtentUnit(uint32 slots, uint32 per_page);
 
 /*
  * How many lists n rows should have: as many as fill a page each, but between
@@ -227,6 +269,14 @@ IvfPageEntry(const IvfLayout *layout, Page page, uint32 i)
 
 #define IvfEntryCode(entry) ((uint8 *) (entry) + sizeof(IvfEntryData))
 
+/* Does the page belong to a list? */
+static inline bool
+IvfIsListPage(Page page)
+{
+	return QvPageIs(page, QV_PAGE_CODES) || QvPageIs(page, QV_PAGE_RECORDS) ||
+		QvPageIs(page, QV_PAGE_SKETCHES);
+}
+
 #define IvfPageList(page) ((IvfListPage) QvPageGetData(page))
 
 /* A block: 32 a factors, 32 b factors (float16), FastScan codes. */
@@ -241,13 +291,13 @@ IvfPageBlock(const IvfLayout *layout, Page page, uint32 block)
 #define IvfBlockB(block) ((block) + QV_BLOCK)
 #define IvfBlockCodes(block) ((uint8 *) ((block) + 2 * QV_BLOCK))
 
-#define IvfPageRecords(page) ((IvfRecordPage) QvPageGetData(page))
+#define IvfPageSide(page) ((IvfSidePage) QvPageGetData(page))
 
-static inline IvfRecord
-IvfPageRecord(const IvfLayout *layout, Page page, uint32 i)
+/* Item number i of a page of records or sketches. */
+static inline void *
+IvfPageItem(const IvfSide *side, Page page, uint32 i)
 {
-	return (IvfRecord) (QvPageGetData(page) + sizeof(IvfRecordPageData) +
-						(Size) i * layout->record_size);
+	return QvPageGetData(page) + sizeof(IvfSidePageData) + (Size) i * side->size;
 }
 
 #define IvfRecordCode(record) ((uint8 *) (record) + sizeof(IvfRecordData))
@@ -261,13 +311,34 @@ IvfPagePlainRow(const IvfLayout *layout, Page page, uint32 slot)
 
 #define IvfPlainValue(row) ((void *) ((char *) (row) + sizeof(IvfPlainRowData)))
 
-/* The page of records of a slot: its number in the list, and in records[]. */
-#define IvfRecordPageNumber(layout, number, slot) \
-	(((number) * (layout)->slots + (slot)) / (layout)->records_per_page)
-#define IvfRecordPageIndex(layout, number, slot) \
-	(IvfRecordPageNumber(layout, number, slot) - IvfRecordPageNumber(layout, number, 0))
-#define IvfRecordSlot(layout, number, slot) \
-	(((number) * (layout)->slots + (slot)) % (layout)->records_per_page)
+/* The page of a slot's item: its number in the list, and its link in side[]. */
+static inline uint32
+IvfSideNumber(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+{
+	return (number * layout->slots + slot) / side->per_page;
+}
+
+static inline uint32
+IvfSideIndex(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+{
+	return IvfSideNumber(layout, side, number, slot) - IvfSideNumber(layout, side, number, 0);
+}
+
+/* Its place on that page. */
+static inline uint32
+IvfSideSlot(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+{
+	return (number * layout->slots + slot) % side->per_page;
+}
+
+/* The page of a slot's item; invalid when there is none, or the page of codes is damaged. */
+static inline BlockNumber
+IvfSideBlock(const IvfLayout *layout, const IvfSide *side, const IvfListPageData *head, uint32 slot)
+{
+	uint32		index = IvfSideIndex(layout, side, head->number, slot);
+
+	return index < side->max_pages ? head->side[side->first_link + index] : InvalidBlockNumber;
+}
 
 /* float16 infinity: the a factor of a slot that is empty or dead */
 #define IVF_EMPTY_A 0x7C00

@@ -18,8 +18,7 @@ typedef struct Insertion
 	IvfQuery	query;
 	uint32		list;
 	IvfRow		row;
-	uint8	   *code;
-	uint8	   *scan;
+	uint8	   *data;			/* its codes */
 	float	   *scratch;
 } Insertion;
 
@@ -31,7 +30,7 @@ choose_home(Insertion *in)
 	if (in->handle->layout.form == IVF_PLAIN)
 		in->row.code = in->query.value;
 	else
-		IvfEncode(in->handle, in->list, in->query.q.x, in->code, in->scan, in->scratch, &in->row);
+		IvfEncode(in->handle, in->list, in->query.q.x, in->data, in->scratch, &in->row);
 }
 
 /*
@@ -76,83 +75,103 @@ lock_tail(Insertion *in, bool *moved)
 	return InvalidBuffer;
 }
 
-/* Write the record of the row for a slot into its page, registered in w. */
-static void
-put_record(Insertion *in, Page records, uint32 number, uint32 slot, bool new_page)
+/* Where the record, or the sketch, of the row goes. */
+typedef struct SidePlace
 {
-	const IvfLayout *layout = &in->handle->layout;
+	Buffer		buf;			/* pinned and exclusively locked; invalid: no such kind */
+	bool		new_page;
+	uint32		link;			/* in side[] */
+} SidePlace;
 
-	if (new_page)
+/* Find the page for a slot of a page of codes that is locked. */
+static SidePlace
+lock_side(Insertion *in, Buffer codes, IvfSideKind which, uint32 slot)
+{
+	IvfHandle  *handle = in->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfSide *side = &layout->sides[which];
+	IvfListPage head = IvfPageList(BufferGetPage(codes));
+	SidePlace	place = {.buf = InvalidBuffer};
+	uint32		index;
+	BlockNumber block;
+
+	if (side->per_page == 0)
+		return place;
+	index = IvfSideIndex(layout, side, head->number, slot);
+	if (index >= side->max_pages)
+		QvReportCorruption(handle->index, BufferGetBlockNumber(codes),
+						   "Row %u would be in page of records %u.", slot, index);
+	place.link = side->first_link + index;
+	block = head->side[place.link];
+	place.new_page = !BlockNumberIsValid(block);
+	if (place.new_page)
 	{
-		IvfRecordPage head = IvfPageRecords(records);
-
-		head->list = in->list;
-		head->generation = in->handle->lists->refs[in->list].generation;
-		head->number = IvfRecordPageNumber(layout, number, slot);
+		place.buf = IvfAllocPage(handle, false);
+		return place;
 	}
-	IvfPutRecord(layout, records, IvfRecordSlot(layout, number, slot), &in->row);
+	/* a page that is locked here already would be waited for for ever */
+	for (uint32 i = 0; i < layout->links; i++)
+		if (i != place.link && head->side[i] == block)
+			QvReportCorruption(handle->index, block, "The page is named twice by its page of codes.");
+	if (block == BufferGetBlockNumber(codes))
+		QvReportCorruption(handle->index, block,
+						   "The page is named as page of records of its own rows.");
+	place.buf = IvfReadSidePage(handle, which, block, in->list, head->generation,
+								IvfSideNumber(layout, side, head->number, slot),
+								BUFFER_LOCK_EXCLUSIVE);
+	if (!BufferIsValid(place.buf))
+		QvReportCorruption(handle->index, block,
+						   "The page of records does not belong to list %u.", in->list);
+	return place;
 }
 
 /*
- * Add the row to a page that has room.  WAL record: the page, and the page of
- * its record.
+ * Add the row to a page that has room.  WAL record: the page, and those of its
+ * record and its sketch.
  */
 static void
 add_to_page(Insertion *in, Buffer buf)
 {
 	IvfHandle  *handle = in->handle;
 	const IvfLayout *layout = &handle->layout;
-	IvfListPage head = IvfPageList(BufferGetPage(buf));
-	uint32		slot = head->count;
-	uint32		index = 0;
-	bool		new_page = false;
-	Buffer		record_buf = InvalidBuffer;
+	uint32		slot = IvfPageList(BufferGetPage(buf))->count;
+	SidePlace	places[IVF_SIDES];
+	IvfListPage head;
 	QvWrite		w;
 	Page		page;
 
-	if (layout->form == IVF_CODED)
-	{
-		index = IvfRecordPageIndex(layout, head->number, slot);
-		/* the page itself would be locked twice */
-		if (index >= layout->max_records || head->records[index] == BufferGetBlockNumber(buf))
-			QvReportCorruption(handle->index, BufferGetBlockNumber(buf),
-							   "Row %u would be in page of records %u.", slot, index);
-		new_page = !BlockNumberIsValid(head->records[index]);
-		if (new_page)
-			record_buf = IvfAllocPage(handle, false);
-		else
-		{
-			/* which would wait for itself */
-			if (head->records[index] == BufferGetBlockNumber(buf))
-				QvReportCorruption(handle->index, head->records[index],
-								   "The page is named as page of records of its own rows.");
-			record_buf = IvfReadRecordPage(handle, head->records[index], in->list, head->generation,
-										   IvfRecordPageNumber(layout, head->number, slot),
-										   BUFFER_LOCK_EXCLUSIVE);
-			if (!BufferIsValid(record_buf))
-				QvReportCorruption(handle->index, head->records[index],
-								   "The page of records does not belong to list %u.", in->list);
-		}
-	}
+	for (int which = 0; which < IVF_SIDES; which++)
+		places[which] = lock_side(in, buf, which, slot);
 	QvWriteBegin(&w, handle->index, false);
 	page = QvWriteRegister(&w, buf);
 	head = IvfPageList(page);
-	if (layout->form == IVF_CODED)
+	for (int which = 0; which < IVF_SIDES; which++)
 	{
-		Page		records = new_page ?
-			QvWriteRegisterNew(&w, record_buf, QV_PAGE_RECORDS) :
-			QvWriteRegister(&w, record_buf);
+		const IvfSide *side = &layout->sides[which];
+		SidePlace  *place = &places[which];
+		Page		items;
 
-		put_record(in, records, head->number, slot, new_page);
-		head->records[index] = BufferGetBlockNumber(record_buf);
+		if (!BufferIsValid(place->buf))
+			continue;
+		if (place->new_page)
+		{
+			items = QvWriteRegisterNew(&w, place->buf, side->kind);
+			IvfInitSidePage(items, in->list, head->generation,
+							IvfSideNumber(layout, side, head->number, slot));
+			head->side[place->link] = BufferGetBlockNumber(place->buf);
+		}
+		else
+			items = QvWriteRegister(&w, place->buf);
+		IvfPutItem(layout, which, items, IvfSideSlot(layout, side, head->number, slot), &in->row);
 	}
 	if (slot == 0)
 		IvfSetScales(head, &in->row, 1);
 	IvfPutSlot(layout, page, slot, &in->row);
 	head->count = slot + 1;
 	QvWriteCommit(&w);
-	if (BufferIsValid(record_buf))
-		UnlockReleaseBuffer(record_buf);
+	for (int which = IVF_SIDES - 1; which >= 0; which--)
+		if (BufferIsValid(places[which].buf))
+			UnlockReleaseBuffer(places[which].buf);
 }
 
 /* Make buf an empty page of the list. */
@@ -166,8 +185,8 @@ init_page(Insertion *in, QvWrite *w, Buffer buf)
 	head->list = in->list;
 	head->generation = in->handle->lists->refs[in->list].generation;
 	head->a_scale = head->b_scale = 1;
-	for (uint32 i = 0; i < layout->max_records; i++)
-		head->records[i] = InvalidBlockNumber;
+	for (uint32 i = 0; i < layout->links; i++)
+		head->side[i] = InvalidBlockNumber;
 	IvfClearSlots(layout, page);
 	return page;
 }
@@ -192,9 +211,16 @@ add_page(Insertion *in, Buffer *tail)
 	before = QvWriteRegister(&w, *tail);
 	last = IvfPageList(before);
 	head->number = last->number + 1;
-	/* the page of records may be shared with the page before */
-	if (layout->form == IVF_CODED && IvfRecordSlot(layout, head->number, 0) != 0)
-		head->records[0] = last->records[IvfRecordPageIndex(layout, last->number, layout->slots - 1)];
+	/* pages of records and of sketches may be shared with the page before */
+	for (int which = 0; which < IVF_SIDES; which++)
+	{
+		const IvfSide *side = &layout->sides[which];
+
+		if (side->per_page > 0 && IvfSideSlot(layout, side, head->number, 0) != 0)
+			head->side[side->first_link] =
+				last->side[side->first_link +
+						   IvfSideIndex(layout, side, last->number, layout->slots - 1)];
+	}
 	QvPageGetHeader(before)->next = BufferGetBlockNumber(buf);
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(*tail);
@@ -321,8 +347,7 @@ prepare(Insertion *in, const void *value)
 	handle->opclass.type->to_float(value, x);
 	(void) IvfRotate(handle, x, rotated);
 	IvfQueryInit(handle, &in->query, rotated, false);
-	in->code = palloc(layout->code_bytes);
-	in->scan = palloc(layout->scan_bits / 8);
+	in->data = palloc(IvfRowBytes(layout));
 	in->scratch = palloc(3 * layout->pdim * sizeof(float));
 	return true;
 }

@@ -77,6 +77,10 @@ extern bool IvfScanMore(IvfScan *scan);
  */
 extern int	IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max);
 
+/* See KnnScanRules.together, and what it is learned from. */
+extern uint32 IvfScanTogether(const IvfScan *scan);
+extern void IvfScanReturned(IvfScan *scan, int64 rows);
+
 /* Distance in search units to distance in the units of VectorTypeOps. */
 extern double IvfScanDistance(const IvfScan *scan, double distance);
 

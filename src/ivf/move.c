@@ -63,8 +63,8 @@ typedef struct Walk
 	BlockNumber block;			/* of the page in image, or of the next to read */
 	uint32		number;			/* of that page in the list */
 	char	   *image;			/* of the page of the list */
-	char	   *records;		/* of the page of records read last */
-	BlockNumber records_block;
+	char	   *sides[IVF_SIDES];	/* of the pages of records and sketches read last */
+	BlockNumber side_blocks[IVF_SIDES];
 	uint32		slot;			/* the next on the page */
 	bool		loaded;
 	uint8	   *scan;			/* one-bit code */
@@ -78,9 +78,12 @@ walk_start(Walk *walk, IvfHandle *handle, uint32 list)
 	walk->list = list;
 	walk->generation = handle->lists->refs[list].generation;
 	walk->block = handle->lists->refs[list].head;
-	walk->records_block = InvalidBlockNumber;
 	walk->image = palloc(BLCKSZ);
-	walk->records = palloc(BLCKSZ);
+	for (int which = 0; which < IVF_SIDES; which++)
+	{
+		walk->sides[which] = palloc(BLCKSZ);
+		walk->side_blocks[which] = InvalidBlockNumber;
+	}
 	walk->scan = palloc(Max(8, handle->layout.scan_bits / 8));
 }
 
@@ -88,7 +91,8 @@ static void
 walk_end(Walk *walk)
 {
 	pfree(walk->image);
-	pfree(walk->records);
+	for (int which = 0; which < IVF_SIDES; which++)
+		pfree(walk->sides[which]);
 	pfree(walk->scan);
 }
 
@@ -111,23 +115,31 @@ load_page(Walk *walk)
 	walk->slot = 0;
 }
 
-static void
-load_records(Walk *walk, BlockNumber block, uint32 number)
+/* The record, or the sketch, of a slot of the page in hand. */
+static void *
+load_item(Walk *walk, IvfSideKind which, uint32 slot)
 {
-	Buffer		buf;
+	const IvfLayout *layout = &walk->handle->layout;
+	const IvfSide *side = &layout->sides[which];
+	IvfListPage head = IvfPageList((Page) walk->image);
+	BlockNumber block = IvfSideBlock(layout, side, head, slot);
 
-	if (walk->records_block == block)
-		return;
 	if (!BlockNumberIsValid(block))
 		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of records.");
-	buf = IvfReadRecordPage(walk->handle, block, walk->list, walk->generation, number,
-							BUFFER_LOCK_SHARE);
-	if (!BufferIsValid(buf))
-		QvReportCorruption(walk->handle->index, block,
-						   "The page of records does not belong to list %u.", walk->list);
-	memcpy(walk->records, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	walk->records_block = block;
+	if (walk->side_blocks[which] != block)
+	{
+		Buffer		buf = IvfReadSidePage(walk->handle, which, block, walk->list, walk->generation,
+										  IvfSideNumber(layout, side, head->number, slot),
+										  BUFFER_LOCK_SHARE);
+
+		if (!BufferIsValid(buf))
+			QvReportCorruption(walk->handle->index, block,
+							   "The page of records does not belong to list %u.", walk->list);
+		memcpy(walk->sides[which], BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
+		walk->side_blocks[which] = block;
+	}
+	return IvfPageItem(side, (Page) walk->sides[which], IvfSideSlot(layout, side, head->number, slot));
 }
 
 /* A float16 factor times its scale. */
@@ -182,12 +194,8 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 		else
 		{
 			uint16	   *block = IvfPageBlock(layout, page, slot / QV_BLOCK);
-			uint32		index = IvfRecordPageIndex(layout, head->number, slot);
 
-			load_records(walk, index < layout->max_records ? head->records[index] : InvalidBlockNumber,
-						 IvfRecordPageNumber(layout, head->number, slot));
-			*record = IvfPageRecord(layout, (Page) walk->records,
-									IvfRecordSlot(layout, head->number, slot));
+			*record = load_item(walk, IVF_RECORDS, slot);
 			if (!ItemPointerIsValid(&(*record)->tid))
 				continue;
 			row->tid = (*record)->tid;
@@ -199,6 +207,7 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 			row->b = factor(IvfBlockB(block) + slot % QV_BLOCK, head->b_scale);
 			QvUnpackSlot(IvfBlockCodes(block), layout->scan_bits, slot % QV_BLOCK, walk->scan);
 			row->scan = walk->scan;
+			row->sketch = layout->sketch_bytes > 0 ? load_item(walk, IVF_SKETCHES, slot) : NULL;
 			return true;
 		}
 	}
@@ -450,8 +459,7 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 	const IvfLayout *layout = &s->handle->layout;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver split row",
 												  ALLOCSET_DEFAULT_SIZES);
-	uint8	   *code = palloc(Max(8, layout->code_bytes));
-	uint8	   *scan = palloc(Max(8, layout->scan_bits / 8));
+	uint8	   *data = palloc(Max(8, IvfRowBytes(layout)));
 	float	   *scratch = palloc(3 * s->width * sizeof(float));
 	Walk		walk;
 	IvfRow		row;
@@ -478,7 +486,7 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 			qv_kernels.add_f32(s->x, s->handle->mean, layout->pdim);
 			IvfQueryInit(halves, &query, s->x, false);
 			side = IvfHome(halves, &query);
-			IvfEncode(halves, side, query.q.x, code, scan, scratch, &row);
+			IvfEncode(halves, side, query.q.x, data, scratch, &row);
 			row.tid = tid;
 			/* of what was decoded, which was off itself */
 			row.error += error;

@@ -177,14 +177,13 @@ IvfFreePage(IvfHandle *handle, Buffer buf)
 static Buffer read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list,
 							uint32 generation, int lockmode);
 
-/* Free a block if it is a page of records of that list. */
+/* Free a block if it is a page of records or sketches of that list. */
 static void
-free_records(IvfHandle *handle, BlockNumber block, uint32 list, uint32 generation)
+free_side(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list, uint32 generation)
 {
-	Buffer		buf = read_own_page(handle, block, QV_PAGE_RECORDS, list, generation,
-									BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buf = read_own_page(handle, block, kind, list, generation, BUFFER_LOCK_EXCLUSIVE);
 
-	/* pages of records between two pages come twice */
+	/* those between two pages come twice */
 	if (BufferIsValid(buf))
 	{
 		IvfFreePage(handle, buf);
@@ -196,7 +195,7 @@ void
 IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 {
 	const IvfLayout *layout = &handle->layout;
-	BlockNumber *records = palloc(Max(1, layout->max_records) * sizeof(BlockNumber));
+	BlockNumber *links = palloc(Max(1, layout->links) * sizeof(BlockNumber));
 
 	while (BlockNumberIsValid(head))
 	{
@@ -208,16 +207,20 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 		if (!BufferIsValid(buf))
 			break;
 		next = QvPageGetHeader(BufferGetPage(buf))->next;
-		memcpy(records, IvfPageList(BufferGetPage(buf))->records,
-			   layout->max_records * sizeof(BlockNumber));
+		memcpy(links, IvfPageList(BufferGetPage(buf))->side, layout->links * sizeof(BlockNumber));
 		IvfFreePage(handle, buf);
 		UnlockReleaseBuffer(buf);
-		for (uint32 i = 0; i < layout->max_records; i++)
-			if (BlockNumberIsValid(records[i]))
-				free_records(handle, records[i], list, generation);
+		for (int which = 0; which < IVF_SIDES; which++)
+		{
+			const IvfSide *side = &layout->sides[which];
+
+			for (uint32 i = side->first_link; i < side->first_link + side->max_pages; i++)
+				if (BlockNumberIsValid(links[i]))
+					free_side(handle, links[i], side->kind, list, generation);
+		}
 		head = next;
 	}
-	pfree(records);
+	pfree(links);
 	IndexFreeSpaceMapVacuum(handle->index);
 }
 
@@ -232,7 +235,7 @@ read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list
 									lockmode);
 	Page		page = BufferGetPage(buf);
 
-	/* list and generation are the first words of both kinds */
+	/* list and generation are the first words of all kinds */
 	if (QvPageIs(page, kind) && IvfPageList(page)->list == list &&
 		IvfPageList(page)->generation == generation)
 		return buf;
@@ -255,7 +258,7 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 	head = IvfPageList(BufferGetPage(buf));
 	if (head->count > handle->layout.slots)
 		QvReportCorruption(handle->index, block, "The page claims %u rows.", head->count);
-	/* the position of its last slot is a uint32: IvfRecordPageIndex() must not wrap */
+	/* the position of its last slot is a uint32: IvfSideIndex() must not wrap */
 	if (head->number >= PG_UINT32_MAX / handle->layout.slots)
 		QvReportCorruption(handle->index, block, "The page claims to be number %u of its list.",
 						   head->number);
@@ -263,14 +266,15 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 }
 
 Buffer
-IvfReadRecordPage(IvfHandle *handle, BlockNumber block, uint32 list,
-				  uint32 generation, uint32 number, int lockmode)
+IvfReadSidePage(IvfHandle *handle, IvfSideKind which, BlockNumber block, uint32 list,
+				uint32 generation, uint32 number, int lockmode)
 {
-	Buffer		buf = read_own_page(handle, block, QV_PAGE_RECORDS, list, generation, lockmode);
+	Buffer		buf = read_own_page(handle, block, handle->layout.sides[which].kind, list,
+									generation, lockmode);
 
-	if (BufferIsValid(buf) && IvfPageRecords(BufferGetPage(buf))->number != number)
+	if (BufferIsValid(buf) && IvfPageSide(BufferGetPage(buf))->number != number)
 		QvReportCorruption(handle->index, block, "The page of records is number %u of list %u, not %u.",
-						   IvfPageRecords(BufferGetPage(buf))->number, list, number);
+						   IvfPageSide(BufferGetPage(buf))->number, list, number);
 	return buf;
 }
 

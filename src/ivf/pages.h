@@ -47,12 +47,12 @@ extern void IvfFreePage(IvfHandle *handle, Buffer buf);
 /*
  * Read a page of a list and look whether it is one of that generation.
  * Returns it pinned and locked, or InvalidBuffer when the list has moved.  A
- * page of records must be the one of that number.
+ * page of records or sketches must be the one of that number.
  */
 extern Buffer IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 							  uint32 generation, int lockmode);
-extern Buffer IvfReadRecordPage(IvfHandle *handle, BlockNumber block, uint32 list,
-								uint32 generation, uint32 number, int lockmode);
+extern Buffer IvfReadSidePage(IvfHandle *handle, IvfSideKind which, BlockNumber block,
+							  uint32 list, uint32 generation, uint32 number, int lockmode);
 
 /* The entry of a list, for reading or changing: pinned, locked as asked. */
 extern Buffer IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry);

@@ -23,34 +23,118 @@ IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out)
 						 handle->layout.pdim);
 }
 
+/* <bits - 1/2, centroid> of the one-bit code of a residual, over n coordinates. */
+static float
+sign_ip(const float *residual, const float *centroid, uint32 n)
+{
+	float		sum = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		sum += residual[i] >= 0 ? centroid[i] : -centroid[i];
+	return 0.5f * sum;
+}
+
+/* Append bits number "which" (0 or 1) of codes from .. end - 1. */
+static uint8 *
+append_bits(uint8 *to, const uint8 *codes, uint32 from, uint32 end, int which)
+{
+	for (uint32 i = from; i < end; i += 8)
+	{
+		uint8		byte = 0;
+
+		for (int j = 0; j < 8; j++)
+			byte |= ((codes[i + j] >> which) & 1) << j;
+		*to++ = byte;
+	}
+	return to;
+}
+
+/*
+ * The sketch of a residual: a two-bit code, whose values are -3/2, -1/2, 1/2
+ * and 3/2; past sketch_lows only its high bit is kept, and the values are -1
+ * and 1.  bytes has room for pdim codes, values for as many floats.
+ */
+static void
+make_sketch(const IvfLayout *layout, const float *residual, const float *centroid,
+			uint8 *bytes, float *values, uint8 *out)
+{
+	uint32		pdim = layout->pdim;
+	IvfSketchData sketch = {0};
+	QvCodeFactors factors;
+	float		yr,
+				yy,
+				f = 0,
+				spread = 0;
+	uint8	   *end = out + sizeof(sketch);
+
+	QvEncode(residual, pdim, 2, bytes, &factors);
+	qv_kernels.decode_u8(bytes, 1, QvCodeOffset(2), values, layout->sketch_lows);
+	for (uint32 i = layout->sketch_lows; i < pdim; i++)
+		values[i] = bytes[i] >= 2 ? 1 : -1;
+	yr = qv_kernels.ip_f32(values, residual, pdim);
+	yy = qv_kernels.norm2_f32(values, pdim);
+	/* as for one-bit codes: see src/ivf/README.md, "Factors" and "Bound" */
+	if (yr > 0 && isfinite(factors.norm2 / yr))
+	{
+		f = factors.norm2 / yr;
+		spread = sqrtf(Max(0, yy - yr / factors.norm2 * yr) / pdim);
+	}
+	if (layout->space == IVF_SPACE_L2)
+	{
+		sketch.a = factors.norm2 + 2 * f * qv_kernels.ip_f32(values, centroid, pdim);
+		sketch.b = -2 * f;
+	}
+	else
+		sketch.b = -f;
+	qv_kernels.f32_to_f16(&spread, &sketch.spread, 1);
+	ItemPointerSetInvalid(&sketch.tid);
+	memcpy(out, &sketch, sizeof(sketch));
+	end = append_bits(end, bytes, 0, layout->sketch_lows, 0);
+	end = append_bits(end, bytes, layout->scan_bits, pdim, 1);
+	memset(end, 0, out + layout->sketch_bytes - end);
+}
+
+void
+IvfSetRowData(const IvfLayout *layout, IvfRow *row, const uint8 *data)
+{
+	row->code = data;
+	row->scan = data + layout->code_bytes;
+	row->sketch = layout->sketch_bytes > 0 ? row->scan + layout->scan_bits / 8 : NULL;
+}
+
 void
 IvfEncode(const IvfHandle *handle, uint32 list, const float *x,
-		  uint8 *code, uint8 *scan, float *scratch, IvfRow *row)
+		  uint8 *data, float *scratch, IvfRow *row)
 {
 	const IvfLayout *layout = &handle->layout;
 	uint32		pdim = layout->pdim;
 	float	   *centroid = scratch;
 	float	   *residual = scratch + pdim;
-	uint8	   *bytes = layout->bits == 8 ? code : (uint8 *) (scratch + 2 * pdim);
+	float	   *third = scratch + 2 * pdim;
+	uint8	   *scan = data + layout->code_bytes;
+	uint8	   *bytes = data;
 	QvCodeFactors factors;
-	float		f,
-				yc = 0;
+	float		f;
 
+	IvfSetRowData(layout, row, data);
 	IvfDecodeCentroid(handle, list, centroid);
 	for (uint32 i = 0; i < pdim; i++)
 		residual[i] = x[i] - centroid[i];
-	QvEncode(residual, pdim, layout->bits, bytes, &factors);
+
+	/* bytes not packed yet need more room than the code */
+	if (layout->sketch_bytes > 0)
+		make_sketch(layout, residual, centroid, data, third, (uint8 *) row->sketch);
+	else if (layout->bits < 8)
+		bytes = (uint8 *) third;
 	f = QvEncodeBits(residual, pdim, layout->scan_bits, scan);
+	QvEncode(residual, pdim, layout->bits, bytes, &factors);
 	row->scale = factors.scale;
 	row->error = factors.residual;
 	if (layout->space == IVF_SPACE_L2)
 	{
-		/* <bits - 1/2, centroid>, and the same with the decoded residual */
 		float	   *decoded = residual;
+		float		yc = sign_ip(residual, centroid, layout->scan_bits);
 
-		for (uint32 i = 0; i < layout->scan_bits; i++)
-			yc += residual[i] >= 0 ? centroid[i] : -centroid[i];
-		yc *= 0.5f;
 		qv_kernels.decode_u8(bytes, factors.scale, QvCodeOffset(layout->bits), decoded, pdim);
 		row->a = factors.norm2 + 2 * f * yc;
 		row->b = -2 * f;
@@ -62,10 +146,8 @@ IvfEncode(const IvfHandle *handle, uint32 list, const float *x,
 		row->b = -f;
 		row->add = 0;
 	}
-	if (bytes != code)
-		QvPackCode(bytes, pdim, layout->bits, code);
-	row->code = code;
-	row->scan = scan;
+	if (bytes != data)
+		QvPackCode(bytes, pdim, layout->bits, data);
 }
 
 void
@@ -124,16 +206,34 @@ IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
 }
 
 void
-IvfPutRecord(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
+IvfPutItem(const IvfLayout *layout, IvfSideKind which, Page page, uint32 place,
+		   const IvfRow *row)
 {
-	IvfRecord	record = IvfPageRecord(layout, page, slot);
+	void	   *item = IvfPageItem(&layout->sides[which], page, place);
+	IvfRecord	record = item;
 
+	if (which == IVF_SKETCHES)
+	{
+		memcpy(item, row->sketch, layout->sketch_bytes);
+		memcpy((char *) item + offsetof(IvfSketchData, tid), &row->tid, sizeof(row->tid));
+		return;
+	}
 	record->scale = row->scale;
 	record->add = row->add;
 	record->error = row->error;
 	record->tid = row->tid;
 	record->unused = 0;
 	memcpy(IvfRecordCode(record), row->code, layout->code_bytes);
+}
+
+void
+IvfInitSidePage(Page page, uint32 list, uint32 generation, uint32 number)
+{
+	IvfSidePage head = IvfPageSide(page);
+
+	head->list = list;
+	head->generation = generation;
+	head->number = number;
 }
 
 void
@@ -185,10 +285,9 @@ struct IvfWriter
 	bool		building;
 	uint32		list;
 	uint32		generation;
-	uint32		extent_pages;	/* whole pages of records belong to so many */
-	uint32		extent_records;
+	uint32		extent_pages;	/* whole pages of records and sketches belong to so many */
 	char	   *pages;			/* images of pages of the list */
-	char	   *records;		/* and of its records */
+	char	   *sides[IVF_SIDES];	/* and of its records, its sketches */
 	BlockNumber *blocks;		/* where they go */
 	uint32		npages;			/* of the list, in the extent */
 	uint32		slots_used;		/* on the last of them */
@@ -198,10 +297,11 @@ struct IvfWriter
 	BlockNumber tail;
 };
 
+/* Pages of records or sketches that so many slots take. */
 static uint32
-common_divisor(uint32 a, uint32 b)
+side_pages(const IvfSide *side, uint32 nslots)
 {
-	return b == 0 ? a : common_divisor(b, a % b);
+	return side->per_page == 0 ? 0 : (nslots + side->per_page - 1) / side->per_page;
 }
 
 IvfWriter *
@@ -209,20 +309,33 @@ IvfWriterBegin(IvfHandle *handle, bool building)
 {
 	const IvfLayout *layout = &handle->layout;
 	IvfWriter  *writer = palloc0(sizeof(IvfWriter));
-	uint32		unit = 1;
+	uint32		step = 1;
+	uint32		total;
 
 	writer->handle = handle;
 	writer->building = building;
-	if (layout->form == IVF_CODED)
-		unit = layout->records_per_page / common_divisor(layout->slots, layout->records_per_page);
-	writer->extent_pages = (EXTENT_PAGES + unit - 1) / unit * unit;
-	if (layout->form == IVF_CODED)
-		writer->extent_records = writer->extent_pages * layout->slots / layout->records_per_page;
+	for (int i = 0; i < IVF_SIDES; i++)
+	{
+		uint32		unit = IvfExtentUnit(layout->slots, layout->sides[i].per_page);
+		uint32		both = step;
+
+		/* the least common multiple */
+		while (both % unit != 0)
+			both += step;
+		step = both;
+	}
+	writer->extent_pages = total = (EXTENT_PAGES + step - 1) / step * step;
 	writer->pages = MemoryContextAllocHuge(CurrentMemoryContext,
 										   (Size) writer->extent_pages * BLCKSZ);
-	writer->records = MemoryContextAllocHuge(CurrentMemoryContext,
-											 (Size) Max(1, writer->extent_records) * BLCKSZ);
-	writer->blocks = palloc((writer->extent_pages + writer->extent_records) * sizeof(BlockNumber));
+	for (int i = 0; i < IVF_SIDES; i++)
+	{
+		uint32		npages = side_pages(&layout->sides[i], writer->extent_pages * layout->slots);
+
+		total += npages;
+		if (npages > 0)
+			writer->sides[i] = MemoryContextAllocHuge(CurrentMemoryContext, (Size) npages * BLCKSZ);
+	}
+	writer->blocks = palloc(total * sizeof(BlockNumber));
 	return writer;
 }
 
@@ -280,25 +393,52 @@ claim_page(IvfWriter *writer, Buffer buf)
 	QvWriteBegin(&w, writer->handle->index, writer->building);
 	page = QvWriteRegister(&w, buf);
 	QvPageGetHeader(page)->kind = QV_PAGE_RECORDS;
-	IvfPageRecords(page)->list = writer->list;
-	IvfPageRecords(page)->generation = writer->generation;
+	IvfInitSidePage(page, writer->list, writer->generation, 0);
 	QvWriteCommit(&w);
 }
 
 #define PageImage(images, i) ((Page) ((images) + (Size) (i) * BLCKSZ))
+
+/* Name the pages of records and sketches of a page of the extent. */
+static void
+link_sides(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
+{
+	const IvfLayout *layout = &writer->handle->layout;
+	IvfListPage head = IvfPageList(PageImage(writer->pages, i));
+	uint32		first = i * layout->slots;
+
+	for (int which = 0; which < IVF_SIDES; which++)
+	{
+		const IvfSide *side = &layout->sides[which];
+
+		for (uint32 j = 0; j < side->max_pages; j++)
+		{
+			/* an extent begins with a page of its own */
+			uint32		number = first / side->per_page + j;
+
+			head->side[side->first_link + j] =
+				number * side->per_page < first + head->count ? blocks[which][number] :
+				InvalidBlockNumber;
+		}
+	}
+}
 
 static void
 flush_extent(IvfWriter *writer)
 {
 	const IvfLayout *layout = &writer->handle->layout;
 	uint32		nslots = (writer->npages - 1) * layout->slots + writer->slots_used;
-	uint32		nrecords = layout->form == IVF_CODED ?
-		(nslots + layout->records_per_page - 1) / layout->records_per_page : 0;
-	BlockNumber *record_blocks = writer->blocks + writer->npages;
+	BlockNumber *side_blocks[IVF_SIDES];
+	uint32		total = writer->npages;
 
 	if (writer->npages == 0)
 		return;
-	for (uint32 i = 0; i < writer->npages + nrecords; i++)
+	for (int which = 0; which < IVF_SIDES; which++)
+	{
+		side_blocks[which] = writer->blocks + total;
+		total += side_pages(&layout->sides[which], nslots);
+	}
+	for (uint32 i = 0; i < total; i++)
 	{
 		Buffer		buf;
 
@@ -308,24 +448,17 @@ flush_extent(IvfWriter *writer)
 		claim_page(writer, buf);
 		UnlockReleaseBuffer(buf);
 	}
-	for (uint32 i = 0; i < nrecords; i++)
-		write_image(writer, record_blocks[i], PageImage(writer->records, i),
-					QV_PAGE_RECORDS, InvalidBlockNumber);
+	for (int which = 0; which < IVF_SIDES; which++)
+		for (uint32 i = 0; i < side_pages(&layout->sides[which], nslots); i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			write_image(writer, side_blocks[which][i], PageImage(writer->sides[which], i),
+						layout->sides[which].kind, InvalidBlockNumber);
+		}
 	for (uint32 i = 0; i < writer->npages; i++)
 	{
-		IvfListPage head = IvfPageList(PageImage(writer->pages, i));
-		uint32		first = i * layout->slots;
-
 		CHECK_FOR_INTERRUPTS();
-		if (layout->form == IVF_CODED)
-			for (uint32 j = 0; j < layout->max_records; j++)
-			{
-				/* an extent begins with a page of records of its own */
-				uint32		record = first / layout->records_per_page + j;
-
-				head->records[j] = record * layout->records_per_page < first + head->count ?
-					record_blocks[record] : InvalidBlockNumber;
-			}
+		link_sides(writer, i, side_blocks);
 		write_image(writer, writer->blocks[i], PageImage(writer->pages, i), QV_PAGE_CODES,
 					i + 1 < writer->npages ? writer->blocks[i + 1] : InvalidBlockNumber);
 	}
@@ -373,21 +506,22 @@ IvfWriterAdd(IvfWriter *writer, const IvfRow *row)
 	IvfPutSlot(layout, page, writer->slots_used, row);
 	IvfPageList(page)->count = ++writer->slots_used;
 	writer->rows++;
-	if (layout->form == IVF_CODED)
+	for (int which = 0; which < IVF_SIDES; which++)
 	{
-		uint32		number = position / layout->records_per_page;
-		Page		records = PageImage(writer->records, number);
+		const IvfSide *side = &layout->sides[which];
+		Page		image;
 
-		if (position % layout->records_per_page == 0)
+		if (side->per_page == 0)
+			continue;
+		image = PageImage(writer->sides[which], position / side->per_page);
+		if (position % side->per_page == 0)
 		{
-			IvfRecordPage head = IvfPageRecords(records);
-
-			memset(records, 0, BLCKSZ);
-			head->list = writer->list;
-			head->generation = writer->generation;
-			head->number = IvfRecordPageNumber(layout, writer->total_pages, 0) + number;
+			memset(image, 0, BLCKSZ);
+			IvfInitSidePage(image, writer->list, writer->generation,
+							IvfSideNumber(layout, side, writer->total_pages, 0) +
+							position / side->per_page);
 		}
-		IvfPutRecord(layout, records, position % layout->records_per_page, row);
+		IvfPutItem(layout, which, image, position % side->per_page, row);
 	}
 }
 
@@ -404,7 +538,9 @@ void
 IvfWriterEnd(IvfWriter *writer)
 {
 	pfree(writer->pages);
-	pfree(writer->records);
+	for (int which = 0; which < IVF_SIDES; which++)
+		if (writer->sides[which])
+			pfree(writer->sides[which]);
 	pfree(writer->blocks);
 	pfree(writer);
 }

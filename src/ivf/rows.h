@@ -19,15 +19,23 @@ typedef struct IvfRow
 	float		error;
 	const uint8 *code;			/* coded: packed; plain: the value */
 	const uint8 *scan;			/* coded: one-bit code of scan_bits */
+	const uint8 *sketch;		/* IvfSketchData but for the row pointer, or NULL */
 } IvfRow;
 
 /*
  * Code a vector for a list: fills in all but the row pointer.  x is rotated
- * (and, in L2 space, centred); code_bytes and scan_bits / 8 bytes are written
- * to code and scan, which the row then refers to; scratch has 3 * pdim floats.
+ * (and, in L2 space, centred); what the row refers to is written to data, of
+ * IvfRowBytes(); scratch has 3 * pdim floats.
  */
 extern void IvfEncode(const IvfHandle *handle, uint32 list, const float *x,
-					  uint8 *code, uint8 *scan, float *scratch, IvfRow *row);
+					  uint8 *data, float *scratch, IvfRow *row);
+
+/* The code, the one-bit code and the sketch of a row, one after the other. */
+#define IvfRowBytes(layout) \
+	((layout)->code_bytes + (layout)->scan_bits / 8 + (layout)->sketch_bytes)
+
+/* Let a row refer to them. */
+extern void IvfSetRowData(const IvfLayout *layout, IvfRow *row, const uint8 *data);
 
 /* The centroid of a list, decoded into out[pdim]. */
 extern void IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out);
@@ -36,9 +44,15 @@ extern void IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out);
 extern void IvfDecodeRecord(const IvfHandle *handle, const float *centroid,
 							const IvfRecordData *record, uint8 *scratch, float *out);
 
-/* Put a row into a slot of a page of a list, and its record into its page. */
+/* Put a row into a slot of a page of a list. */
 extern void IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
-extern void IvfPutRecord(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
+
+/* Put its record, or its sketch, into a place on its page. */
+extern void IvfPutItem(const IvfLayout *layout, IvfSideKind which, Page page, uint32 place,
+					   const IvfRow *row);
+
+/* Fill in the head of a page of records or sketches of a list. */
+extern void IvfInitSidePage(Page page, uint32 list, uint32 generation, uint32 number);
 
 /* Set the scales of the factors of a page, from rows that will be on it. */
 extern void IvfSetScales(IvfListPage head, const IvfRow *rows, int nrows);

@@ -7,6 +7,10 @@
  * best have their finer code read, which gives a distance for the access
  * method to judge by the row itself.
  *
+ * When pages have to be read from disk, a scan by sketches leaves the finer
+ * codes alone: the two-bit codes, an eighth as large, give a closer bound of
+ * the distance, and what they leave is judged by the row itself at once.
+ *
  * How many rows will be wanted is not known.  The best so many are collected
  * in a "window"; when they are used up the lists are read again for the rows
  * after them, four times as many.  Rows proposed before are told by their row
@@ -82,6 +86,12 @@
 /* Blocks asked for ahead of those being read. */
 #define READ_AHEAD 32
 
+/* Rows that a scan by sketches is expected to return when nothing is known. */
+#define FIRST_TOGETHER 10
+
+/* Rows asked for ahead of the one being judged, when more than usual are taken. */
+#define FEW_AHEAD 4
+
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
@@ -101,8 +111,9 @@ typedef struct Gathered
 {
 	float		bound;			/* its distance is hardly less */
 	float		base;			/* distance of its centroid */
+	float		ip;				/* by sketches: of its one-bit code and the query */
 	uint32		list;
-	BlockNumber block;			/* of its record */
+	BlockNumber block;			/* of its record or sketch */
 	uint32		number;			/* of that page in the list */
 	uint16		slot;
 	uint16		rank;			/* of its list */
@@ -120,6 +131,8 @@ struct IvfScan
 	const void *value;			/* NULL: any order */
 	float		bound_factor;	/* of the query's distance from the centroid */
 	float		lut_bias;		/* of the one-bit codes */
+	bool		by_sketch;		/* finer codes are left alone */
+	float		sketch_bias;	/* of an inner product with a sketch's bits */
 
 	/* lists */
 	IvfNear    *near;			/* room for all */
@@ -256,8 +269,8 @@ read_record(IvfScan *scan, const Gathered *g)
 	IvfHandle  *handle = scan->handle;
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[g->list];
-	Buffer		buf = IvfReadRecordPage(handle, g->block, g->list, ref->generation,
-											   g->number, BUFFER_LOCK_SHARE);
+	Buffer		buf = IvfReadSidePage(handle, IVF_RECORDS, g->block, g->list, ref->generation,
+									  g->number, BUFFER_LOCK_SHARE);
 	IvfRecord	record;
 	const uint8 *code;
 	WindowRow	row;
@@ -265,7 +278,7 @@ read_record(IvfScan *scan, const Gathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	record = IvfPageRecord(layout, BufferGetPage(buf), g->slot);
+	record = IvfPageItem(&layout->sides[IVF_RECORDS], BufferGetPage(buf), g->slot);
 	row.tid = record->tid;
 	row.rank = g->rank;
 	if (!ItemPointerIsValid(&row.tid))
@@ -297,6 +310,57 @@ read_record(IvfScan *scan, const Gathered *g)
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
 	offer(scan, &row);
+	return true;
+}
+
+/* How far the query is from the rows of a list, for the deviation of estimates. */
+static float
+distance_away(const IvfScan *scan, float base)
+{
+	float		away = scan->handle->layout.space == IVF_SPACE_L2 ? sqrtf(Max(0, base)) :
+		scan->query.norm;
+
+	return scan->nproposed > 0 ? away * LATER_BOUND : away;
+}
+
+/* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
+static bool
+read_sketch(IvfScan *scan, const Gathered *g)
+{
+	IvfHandle  *handle = scan->handle;
+	const IvfLayout *layout = &handle->layout;
+	const float *x = scan->query.q.x;
+	uint32		lows = layout->sketch_lows;
+	uint32		rest = layout->pdim - layout->scan_bits;
+	Buffer		buf = IvfReadSidePage(handle, IVF_SKETCHES, g->block, g->list,
+									  handle->lists->refs[g->list].generation, g->number,
+									  BUFFER_LOCK_SHARE);
+	IvfSketchData sketch;
+	const uint8 *bits;
+	WindowRow	row;
+	float		ip,
+				spread;
+
+	if (!BufferIsValid(buf))
+		return false;
+	bits = IvfPageItem(&layout->sides[IVF_SKETCHES], BufferGetPage(buf), g->slot);
+	memcpy(&sketch, bits, sizeof(sketch));
+	bits += sizeof(sketch);
+	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
+		2 * qv_kernels.ip_bits_f32(bits + lows / 8, x + layout->scan_bits, rest);
+	UnlockReleaseBuffer(buf);
+	ip += 2 * g->ip - scan->sketch_bias;
+	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
+	row.distance = g->base + sketch.a + sketch.b * ip -
+		(float) BOUND_SIGMAS * fabsf(sketch.b) * spread * distance_away(scan, g->base);
+	row.error = 0;
+	row.tid = sketch.tid;
+	row.rank = g->rank;
+	/* the one-bit code says nothing, or factors are damaged: the row will tell */
+	if (!isfinite(row.distance))
+		row.distance = -INFINITY;
+	if (ItemPointerIsValid(&row.tid))
+		offer(scan, &row);
 	return true;
 }
 
@@ -342,7 +406,7 @@ read_gathered(IvfScan *scan)
 		next = MinHeapPop(&scan->order);
 		if (next.key >= threshold(scan))
 			break;
-		if (!read_record(scan, &scan->gathered[next.value]))
+		if (!(scan->by_sketch ? read_sketch : read_record) (scan, &scan->gathered[next.value]))
 			return false;
 	}
 	scan->ngathered = 0;
@@ -355,8 +419,21 @@ typedef struct ListScan
 	uint32		list;
 	uint16		rank;
 	float		base;			/* distance of its centroid */
+	float		shift;			/* what makes estimates bounds */
 	QvEstimateParams estimate;
 } ListScan;
+
+/* The inner product that a bound was made of; not finite when there is none in it. */
+static float
+ip_of_bound(const ListScan *ls, const uint16 *a16, const uint16 *b16, float bound)
+{
+	float		a,
+				b;
+
+	qv_kernels.f16_to_f32(a16, &a, 1);
+	qv_kernels.f16_to_f32(b16, &b, 1);
+	return (bound - ls->base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
+}
 
 /* Gather the rows of a page of codes that may matter. */
 static void
@@ -364,6 +441,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &scan->handle->layout;
 	IvfListPage head = IvfPageList(page);
+	const IvfSide *side = &layout->sides[scan->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	float		limit = threshold(scan);
 	uint32		nblocks = (head->count + QV_BLOCK - 1) / QV_BLOCK;
 
@@ -384,20 +462,20 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 			int			j = pg_rightmost_one_pos32(mask);
 			uint32		slot = i * QV_BLOCK + j;
 			Gathered   *g = &scan->gathered[scan->ngathered];
-			uint32		record;
 
 			mask &= mask - 1;
 			if (slot >= head->count)
 				break;
-			record = IvfRecordPageIndex(layout, head->number, slot);
 			g->bound = bounds[j];
 			g->base = ls->base;
+			if (scan->by_sketch)
+				g->ip = ip_of_bound(ls, ls->estimate.a + j, ls->estimate.b + j, bounds[j]);
 			g->list = ls->list;
 			g->rank = ls->rank;
 			g->asked = false;
-			g->block = record < layout->max_records ? head->records[record] : InvalidBlockNumber;
-			g->number = IvfRecordPageNumber(layout, head->number, slot);
-			g->slot = IvfRecordSlot(layout, head->number, slot);
+			g->block = IvfSideBlock(layout, side, head, slot);
+			g->number = IvfSideNumber(layout, side, head->number, slot);
+			g->slot = IvfSideSlot(layout, side, head->number, slot);
 			if (!BlockNumberIsValid(g->block))
 				QvReportCorruption(scan->index, block, "Row %u has no page of records.", slot);
 			scan->ngathered++;
@@ -447,14 +525,10 @@ read_list(IvfScan *scan, const IvfNear *near)
 	ls.base = near->distance;
 	if (layout->form == IVF_CODED)
 	{
-		float		away = layout->space == IVF_SPACE_L2 ? sqrtf(Max(0, near->distance)) :
-			scan->query.norm;
-
+		ls.shift = scan->bound_factor * distance_away(scan, near->distance);
 		ls.estimate.base = near->distance;
 		ls.estimate.lut_scale = scan->query.q.lut_scale;
-		if (scan->nproposed > 0)
-			away *= LATER_BOUND;
-		ls.estimate.lut_bias = scan->lut_bias + scan->bound_factor * away;
+		ls.estimate.lut_bias = scan->lut_bias + ls.shift;
 	}
 	while (BlockNumberIsValid(block))
 	{
@@ -712,19 +786,32 @@ IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
 	return scan;
 }
 
+/* What is known of the rows that scans like this one take. */
+static uint32 *
+rows_of_habit(const IvfScan *scan)
+{
+	IvfHabits  *habits = scan->handle->habits;
+
+	return scan->by_sketch ? &habits->sketched : &habits->rows;
+}
+
 /* Let the next scan know how many rows this one took. */
 static void
 learn(IvfScan *scan)
 {
+	uint32	   *rows;
 	IvfHabits  *habits;
 
 	if (scan->handle == NULL)
 		return;
 	habits = scan->handle->habits;
-	if (scan->nproposed >= habits->rows)
-		habits->rows = scan->nproposed;
+	if (scan->by_sketch)
+		habits->typical += (scan->nproposed - habits->typical) / 16;
+	rows = rows_of_habit(scan);
+	if (scan->nproposed >= *rows)
+		*rows = scan->nproposed;
 	else
-		habits->rows -= (habits->rows - scan->nproposed + 7) / 8;
+		*rows -= (*rows - scan->nproposed + 7) / 8;
 	if (habits->cold > 0)
 		habits->cold--;
 }
@@ -754,6 +841,17 @@ prepare_coded(IvfScan *scan, const float *rotated)
 	 */
 	scan->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
 	scan->lut_bias = QvQueryLutBias(&scan->query.q, layout->scan_bits);
+	if (scan->by_sketch)
+	{
+		double		sum = 0;
+
+		/* a low bit is -1/2 or 1/2, a high one of the last coordinates -1 or 1 */
+		for (uint32 i = 0; i < layout->sketch_lows; i++)
+			sum += 0.5 * scan->query.q.x[i];
+		for (uint32 i = layout->scan_bits; i < layout->pdim; i++)
+			sum += scan->query.q.x[i];
+		scan->sketch_bias = sum;
+	}
 	scan->gathered = palloc(MAX_GATHERED * sizeof(Gathered));
 	scan->order.items = palloc(MAX_GATHERED * sizeof(MinHeapItem));
 	scan->scratch = palloc(layout->pdim);
@@ -822,6 +920,7 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	 * Of an index larger than shared buffers, pages of records are read through
 	 * a few of them: the pages of codes, which are read much more often, stay.
 	 */
+	handle->hints->scarce = handle->habits->cold > 0;
 	if (handle->habits->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -830,9 +929,10 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	scan->handle = handle;
 	scan->params = *params;
 	scan->value = value;
+	scan->by_sketch = handle->habits->cold > 0 && handle->layout.sketch_bytes > 0;
 	prepare_query(scan);
 
-	rows = handle->habits->rows;
+	rows = *rows_of_habit(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(WindowRow)));
 	start_search(scan, choose_probes(scan), rows);
@@ -966,11 +1066,20 @@ int
 IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 {
 	int			n = 0;
+	uint32		end = scan->count;
 
 	/* in runs, so that the reads overlap */
 	if (scan->handle->habits->cold == 0 || scan->told > scan->position + max / 2)
 		return 0;
-	for (uint32 i = Max(scan->told, scan->position); i < scan->count && n < max; i++)
+
+	/* what scans mostly take, then a few more at a time: none should be read in vain */
+	if (scan->by_sketch)
+	{
+		if (scan->told >= scan->position + FEW_AHEAD / 2)
+			return 0;
+		end = Min(end, Max(0.8 * scan->handle->habits->typical, scan->position + FEW_AHEAD));
+	}
+	for (uint32 i = Max(scan->told, scan->position); i < end && n < max; i++)
 		tids[n++] = scan->rows[i].tid;
 	scan->told = Max(scan->told, scan->position) + n;
 	return n;
@@ -988,6 +1097,26 @@ int
 IvfScanDims(const IvfScan *scan)
 {
 	return scan->handle->meta.dims;
+}
+
+uint32
+IvfScanTogether(const IvfScan *scan)
+{
+	uint32		returned = scan->handle->habits->returned;
+
+	return !scan->by_sketch ? 0 : returned > 0 ? returned : FIRST_TOGETHER;
+}
+
+void
+IvfScanReturned(IvfScan *scan, int64 rows)
+{
+	uint32	   *returned = &scan->handle->habits->returned;
+	uint32		now = Max(1, Min(rows, PG_INT32_MAX));
+
+	if (now >= *returned)
+		*returned = now;
+	else
+		*returned -= (*returned - now + 7) / 8;
 }
 
 void

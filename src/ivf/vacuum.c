@@ -55,6 +55,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
+	const IvfSide *side = &layout->sides[IVF_RECORDS];
 	IvfListPage head = IvfPageList(BufferGetPage(buf));
 	Buffer		record_buf = InvalidBuffer;
 	Page		page,
@@ -63,11 +64,11 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 
 	if (layout->form == IVF_CODED)
 	{
-		BlockNumber block = head->records[IvfRecordPageIndex(layout, head->number, first)];
+		BlockNumber block = IvfSideBlock(layout, side, head, first);
 
-		record_buf = IvfReadRecordPage(handle, block, head->list, head->generation,
-									   IvfRecordPageNumber(layout, head->number, first),
-									   BUFFER_LOCK_EXCLUSIVE);
+		record_buf = IvfReadSidePage(handle, IVF_RECORDS, block, head->list, head->generation,
+									 IvfSideNumber(layout, side, head->number, first),
+									 BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(record_buf))
 			QvReportCorruption(handle->index, block,
 							   "The page of records does not belong to list %u.", head->list);
@@ -86,8 +87,9 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 		else
 		{
 			IvfBlockA(IvfPageBlock(layout, page, slot / QV_BLOCK))[slot % QV_BLOCK] = IVF_EMPTY_A;
-			ItemPointerSetInvalid(&IvfPageRecord(layout, records,
-												 IvfRecordSlot(layout, head->number, slot))->tid);
+			ItemPointerSetInvalid(&((IvfRecord)
+									IvfPageItem(side, records,
+												IvfSideSlot(layout, side, head->number, slot)))->tid);
 		}
 		head->dead++;
 		v->stats->tuples_removed++;
@@ -103,13 +105,14 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
+	const IvfSide *side = &layout->sides[IVF_RECORDS];
 	IvfListPage head = IvfPageList(page);
 	Buffer		buf = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
 
 	for (uint32 slot = 0; slot < head->count; slot++)
 	{
-		uint32		index;
+		BlockNumber at_slot;
 
 		ItemPointerSetInvalid(&tids[slot]);
 		if (layout->form == IVF_PLAIN)
@@ -117,25 +120,28 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 			tids[slot] = IvfPagePlainRow(layout, page, slot)->tid;
 			continue;
 		}
-		index = IvfRecordPageIndex(layout, head->number, slot);
-		if (index >= layout->max_records || !BlockNumberIsValid(head->records[index]))
+		at_slot = IvfSideBlock(layout, side, head, slot);
+		if (!BlockNumberIsValid(at_slot))
 			QvReportCorruption(handle->index, at, "Row %u has no page of records.", slot);
-		if (head->records[index] != block)
+		if (at_slot != block)
 		{
 			if (BufferIsValid(buf))
 				UnlockReleaseBuffer(buf);
-			block = head->records[index];
-			set_used(v, block);
-			buf = IvfReadRecordPage(handle, block, head->list, head->generation,
-									IvfRecordPageNumber(layout, head->number, slot),
-									BUFFER_LOCK_SHARE);
+			block = at_slot;
+			buf = IvfReadSidePage(handle, IVF_RECORDS, block, head->list, head->generation,
+								  IvfSideNumber(layout, side, head->number, slot),
+								  BUFFER_LOCK_SHARE);
 			if (!BufferIsValid(buf))
 				QvReportCorruption(handle->index, block,
 								   "The page of records does not belong to list %u.", head->list);
 		}
 		if (IvfSlotLive(layout, page, slot))
-			tids[slot] = IvfPageRecord(layout, BufferGetPage(buf),
-									   IvfRecordSlot(layout, head->number, slot))->tid;
+		{
+			IvfRecord	record = IvfPageItem(side, BufferGetPage(buf),
+											 IvfSideSlot(layout, side, head->number, slot));
+
+			tids[slot] = record->tid;
+		}
 	}
 	if (BufferIsValid(buf))
 		UnlockReleaseBuffer(buf);
@@ -151,6 +157,7 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
+	const IvfSide *side = &layout->sides[IVF_RECORDS];
 	Buffer		buf;
 	IvfListPage head;
 	uint32		ndead = 0;
@@ -164,6 +171,9 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 	UnlockReleaseBuffer(buf);
 	set_used(v, block);
 	head = IvfPageList((Page) image);
+	for (uint32 i = 0; i < layout->links; i++)
+		if (BlockNumberIsValid(head->side[i]))
+			set_used(v, head->side[i]);
 	if (head->number != number)
 		QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
 						   head->number, list, number);
@@ -191,8 +201,8 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 		last = first;
 		while (last + 1 < head->count &&
 			   (layout->form == IVF_PLAIN ||
-				IvfRecordPageIndex(layout, head->number, last + 1) ==
-				IvfRecordPageIndex(layout, head->number, first)))
+				IvfSideIndex(layout, side, head->number, last + 1) ==
+				IvfSideIndex(layout, side, head->number, first)))
 			any |= dead[++last];
 		if (any)
 			mark_dead(v, buf, first, last, dead);
@@ -233,7 +243,7 @@ is_left_behind(IvfVacuum *v, Page page)
 	/* nobody but who moves rows leaves a page so without its lock */
 	if (PageIsNew(page))
 		return true;
-	if (!QvPageIs(page, QV_PAGE_CODES) && !QvPageIs(page, QV_PAGE_RECORDS))
+	if (!IvfIsListPage(page))
 		return false;
 	/* one of a list's generation may have been added since */
 	list = IvfPageList(page)->list;

@@ -678,6 +678,22 @@ qv_sign_bits_f32_avx2(const float *x, size_t n, uint8_t *bits)
 	return sum_f32(sum);
 }
 
+AVX2 static float
+qv_ip_bits_f32_avx2(const uint8_t *bits, const float *x, size_t n)
+{
+	const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+	__m256		sum = _mm256_setzero_ps();
+
+	for (size_t i = 0; i < n; i += 8)
+	{
+		__m256i		set = _mm256_and_si256(_mm256_set1_epi32(bits[i / 8]), each);
+		__m256i		mask = _mm256_cmpeq_epi32(set, each);
+
+		sum = _mm256_add_ps(sum, _mm256_and_ps(load_f32(x + i), _mm256_castsi256_ps(mask)));
+	}
+	return sum_f32(sum);
+}
+
 AVX2 static void
 qv_split_s16_avx2(const float *x, size_t n, float inv, float scale,
 				  int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -1181,6 +1197,7 @@ QvFillAvx2(QvKernels *table)
 	table->flip_signs_f32 = qv_flip_signs_f32_avx2;
 	table->ip_f32_block = qv_ip_f32_block_avx2;
 	table->sign_bits_f32 = qv_sign_bits_f32_avx2;
+	table->ip_bits_f32 = qv_ip_bits_f32_avx2;
 	table->split_s16 = qv_split_s16_avx2;
 	table->lut_f32 = qv_lut_f32_avx2;
 	table->mix_f32 = qv_mix_f32_avx2;

@@ -604,6 +604,26 @@ qv_sign_bits_f32_avx512(const float *x, size_t n, uint8_t *bits)
 	return _mm512_reduce_add_ps(sum);
 }
 
+AVX512 static float
+qv_ip_bits_f32_avx512(const uint8_t *bits, const float *x, size_t n)
+{
+	__m512		sum0 = _mm512_setzero_ps();
+	__m512		sum1 = _mm512_setzero_ps();
+	size_t		i = 0;
+
+	for (; i + 32 <= n; i += 32)
+	{
+		sum0 = _mm512_mask_add_ps(sum0, qv_load_u16(bits, i / 16), sum0,
+								  _mm512_loadu_ps(x + i));
+		sum1 = _mm512_mask_add_ps(sum1, qv_load_u16(bits, i / 16 + 1), sum1,
+								  _mm512_loadu_ps(x + i + 16));
+	}
+	if (i < n)
+		sum0 = _mm512_mask_add_ps(sum0, qv_load_u16(bits, i / 16), sum0,
+								  _mm512_loadu_ps(x + i));
+	return _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
+}
+
 AVX512 static void
 qv_split_s16_avx512(const float *x, size_t n, float inv, float scale,
 					int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -1218,6 +1238,7 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	table->flip_signs_f32 = qv_flip_signs_f32_avx512;
 	table->ip_f32_block = qv_ip_f32_block_avx512;
 	table->sign_bits_f32 = qv_sign_bits_f32_avx512;
+	table->ip_bits_f32 = qv_ip_bits_f32_avx512;
 	table->split_s16 = qv_split_s16_avx512;
 	table->lut_f32 = qv_lut_f32_avx512;
 	table->mix_f32 = qv_mix_f32_avx512;

@@ -380,6 +380,17 @@ qv_sign_bits_f32_scalar(const float *x, size_t n, uint8_t *bits)
 	return sum_lanes(lanes);
 }
 
+static float
+qv_ip_bits_f32_scalar(const uint8_t *bits, const float *x, size_t n)
+{
+	float		lanes[LANES] = {0};
+
+	for (size_t i = 0; i < n; i += LANES)
+		for (size_t j = 0; j < LANES; j++)
+			lanes[j] += bits[i / 8] >> j & 1 ? ld(x, i + j) : 0;
+	return sum_lanes(lanes);
+}
+
 static void
 qv_split_s16_scalar(const float *x, size_t n, float inv, float scale,
 					int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -562,6 +573,7 @@ qv_ip_sparse_scalar(const QvSparse *a, const QvSparse *b)
 	.flip_signs_f32 = qv_flip_signs_f32_scalar, \
 	.ip_f32_block = qv_ip_f32_block_scalar, \
 	.sign_bits_f32 = qv_sign_bits_f32_scalar, \
+	.ip_bits_f32 = qv_ip_bits_f32_scalar, \
 	.split_s16 = qv_split_s16_scalar, \
 	.lut_f32 = qv_lut_f32_scalar, \
 	.mix_f32 = qv_mix_f32_scalar, \

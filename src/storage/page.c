@@ -62,6 +62,7 @@ QvPageCheck(Relation index, BlockNumber block, Page page, QvPageKind kind)
 		[QV_PAGE_CODES] = "posting list",
 		[QV_PAGE_RECORDS] = "record",
 		[QV_PAGE_FREE] = "free",
+		[QV_PAGE_SKETCHES] = "sketch",
 	};
 
 	if (likely(QvPageIs(page, kind)))

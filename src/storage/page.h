@@ -30,6 +30,7 @@ typedef enum QvPageKind
 	QV_PAGE_CODES = 7,			/* rows of a posting list, as they are scanned */
 	QV_PAGE_RECORDS = 8,		/* finer codes and row pointers of a posting list */
 	QV_PAGE_FREE = 9,			/* nothing, to be used again */
+	QV_PAGE_SKETCHES = 10,		/* between the last two: two-bit codes */
 	QV_PAGE_KINDS
 } QvPageKind;
 

@@ -13,7 +13,8 @@
 /*
  * ReadRecentBuffer() does not raise a buffer's usage count, so a page read
  * only through hints would look unused to the clock sweep.  Every so often a
- * read takes the long way, which does raise it.
+ * read takes the long way, which does raise it; when buffers are scarce, all do,
+ * or pages read once would stay longer.
  */
 #define FULL_LOOKUP_EVERY 16
 
@@ -67,23 +68,45 @@ name_damage(void *arg)
 	errhint("Please REINDEX it.");
 }
 
-Buffer
-QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
+/*
+ * Is the block there?  Block numbers come from pages,
+ * too: InvalidBlockNumber would add a page.  Asking how many there are is a system
+ * call, so what hints (or NULL) know of it comes first.
+ */
+static bool
+has_block(Relation index, QvBufferHints *hints, BlockNumber block)
+{
+	BlockNumber nblocks;
+
+	if (hints && block < hints->nblocks)
+		return true;
+	nblocks = RelationGetNumberOfBlocks(index);
+	if (hints)
+		hints->nblocks = nblocks;
+	return block < nblocks;
+}
+
+/* Read a block that is there. */
+static Buffer
+read_block(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 {
 	ReadPosition at = {index, block};
 	ErrorContextCallback context = {error_context_stack, name_damage, &at};
 	Buffer		buf;
 
-	/*
-	 * Block numbers come from pages, too: InvalidBlockNumber would add a page.
-	 * The metapage's does not, and is read most often.
-	 */
-	if (block > 0 && block >= RelationGetNumberOfBlocks(index))
-		QvReportCorruption(index, block, "The index has no such block.");
 	error_context_stack = &context;
 	buf = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	error_context_stack = context.previous;
 	return buf;
+}
+
+Buffer
+QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
+{
+	/* the metapage's number is from no page, and is read most often */
+	if (block > 0 && !has_block(index, NULL, block))
+		QvReportCorruption(index, block, "The index has no such block.");
+	return read_block(index, block, strategy);
 }
 
 static Buffer
@@ -94,7 +117,7 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
 
 	if (hints == NULL)
 		return QvReadBuffer(index, block, strategy);
-	if (block < hints->size && hints->buffers[block] != InvalidBuffer &&
+	if (block < hints->size && hints->buffers[block] != InvalidBuffer && !hints->scarce &&
 		++hints->reads % FULL_LOOKUP_EVERY != 0)
 	{
 		buf = hints->buffers[block];
@@ -106,7 +129,9 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
 			return buf;
 		}
 	}
-	buf = QvReadBuffer(index, block, strategy);
+	if (block > 0 && !has_block(index, hints, block))
+		QvReportCorruption(index, block, "The index has no such block.");
+	buf = read_block(index, block, strategy);
 	remember(hints, block, buf);
 	return buf;
 }
@@ -122,7 +147,7 @@ QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block,
 }
 
 bool
-QvPrefetchBlock(Relation index, const QvBufferHints *hints, BlockNumber block)
+QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 {
 	/* a look at the buffer's tag without its lock: it may be wrong, at no harm */
 	if (block < hints->size && hints->buffers[block] > 0)
@@ -134,7 +159,7 @@ QvPrefetchBlock(Relation index, const QvBufferHints *hints, BlockNumber block)
 			return false;
 	}
 	/* the block may come from a damaged page: reading it says so, with the index's name */
-	if (block >= RelationGetNumberOfBlocks(index))
+	if (!has_block(index, hints, block))
 		return false;
 	return PrefetchBuffer(index, MAIN_FORKNUM, block).initiated_io;
 }

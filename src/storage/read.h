@@ -19,6 +19,8 @@ typedef struct QvBufferHints
 	Buffer	   *buffers;		/* by block; InvalidBuffer = unknown */
 	BlockNumber size;			/* entries in buffers */
 	uint32		reads;			/* since the last full look-up */
+	BlockNumber nblocks;		/* that the index had when it was last asked: it only grows */
+	bool		scarce;			/* buffers are: let the clock sweep see every read */
 } QvBufferHints;
 
 /*
@@ -48,8 +50,7 @@ extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
  * Have a block read into shared buffers in the background, unless it is likely
  * to be there.  Returns whether that was asked for.
  */
-extern bool QvPrefetchBlock(Relation index, const QvBufferHints *hints,
-							BlockNumber block);
+extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block);
 
 /* Read n floats that lie on consecutive QV_PAGE_FLOATS pages from block on. */
 extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,

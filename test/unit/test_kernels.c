@@ -847,6 +847,35 @@ test_sign_bits_f32(void)
 }
 
 static void
+test_ip_bits_f32(void)
+{
+	FOR_LENGTHS_OF_16(n) FOR_PLACEMENTS(place)
+	{
+		float	   *x = place_at(&buf_a, place, n * 4);
+		uint8_t    *bits = place_at(&buf_b, place, n / 8);
+		double		sum = 0,
+					size = 0;
+
+		fill_kind(x, n, NORMAL);
+		UnitFillBytes(bits, n / 8);
+		for (size_t i = 0; i < n; i++)
+			if (bits[i / 8] >> i % 8 & 1)
+			{
+				sum += at_f32(x, i);
+				size += fabs(at_f32(x, i));
+			}
+		check_sum("sum", K.ip_bits_f32(bits, x, n), sum, size, n);
+		if (n > 0)
+		{
+			/* what is not counted does not matter */
+			put_f32(x, n - 3, INFINITY);
+			bits[n / 8 - 1] &= (uint8_t) ~(1 << 5);
+			CHECK(isfinite(K.ip_bits_f32(bits, x, n)), "counts a bit that is not set");
+		}
+	}
+}
+
+static void
 test_split_s16(void)
 {
 	FOR_LENGTHS(n) FOR_PLACEMENTS(place)
@@ -1321,6 +1350,7 @@ SuiteKernels(void)
 		UnitRun("quantize_u8", *l, test_quantize_u8);
 		UnitRun("maxabs_f32", *l, test_maxabs_f32);
 		UnitRun("sign_bits_f32", *l, test_sign_bits_f32);
+		UnitRun("ip_bits_f32", *l, test_ip_bits_f32);
 		UnitRun("split_s16", *l, test_split_s16);
 		UnitRun("lut_f32", *l, test_lut_f32);
 		UnitRun("fht_f32", *l, test_fht_f32);
