@@ -14,7 +14,11 @@ from quickstart import database, datasets, measure, packages, report, truth
 from quickstart.console import Step, done_before, say
 from quickstart.errors import QuickstartError
 
-EF_SEARCH = (10, 40, 160)
+# What is measured of each index: a setting of quiver.* and its values.
+WAYS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "quiver_graph": ("ef_search", (10, 40, 160)),
+    "quiver_ivf": ("recall", (0.9, 0.95, 0.99)),
+}
 
 
 def choose_data(top: Path, home: Path) -> datasets.Dataset:
@@ -57,24 +61,27 @@ def run(arguments: argparse.Namespace) -> None:
     with Step("exact scan: recall and speed"):
         results = [measure.measure(server, ways[0], dataset, kth)]
 
-    seconds = database.index_ready(db)
-    if seconds is None:
-        with Step("build the index (one process)") as step:
-            seconds = database.build_index(db, server, dataset.metric, step)
-    else:
-        done_before("index", f"built in {seconds:.1f} s by an earlier run")
+    seconds: dict[str, float] = {}
+    sizes: dict[str, int] = {}
+    for method, (setting, values) in WAYS.items():
+        built = database.index_ready(db, method)
+        if built is None:
+            with Step(f"build the index, {method}") as step:
+                built = database.build_index(db, server, method, dataset.metric, step)
+        else:
+            done_before(f"index, {method}", f"built in {built:.1f} s by an earlier run")
+        seconds[method] = built
+        sizes[method] = database.relation_bytes(db, database.index_name(method))
+        for value in values:
+            way = measure.index_way(method, setting, value)
+            with Step(f"{way.title}: recall and speed"):
+                results.append(measure.measure(server, way, dataset, kth))
 
-    for ef_search in EF_SEARCH:
-        way = measure.index_way(ef_search)
-        with Step(f"{way.title}: recall and speed"):
-            results.append(measure.measure(server, way, dataset, kth))
-
-    size = database.relation_bytes(db, database.INDEX)
     rows_size = database.relation_bytes(db, "items")
     say()
     say(f"{dataset.name}: {len(dataset.train):,} rows ({rows_size / 2**20:.0f} MB), one client")
     say()
-    say(report.table(results, seconds, size))
+    say(report.table(results, seconds, sizes))
     for words in dataset.searches:
         say()
         say(f'  "{words}"')

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quickstart.database import INDEX, OPERATORS, Connection, Server
+from quickstart.database import OPERATORS, TABLES, Connection, Server, index_name
 from quickstart.datasets import Dataset
 from quickstart.errors import MeasureError
 from quickstart.truth import Doubles, recall
@@ -24,10 +24,15 @@ class Way:
     """A way to search: the settings it runs under, and what its plan must show."""
 
     title: str
+    method: str | None
     settings: dict[str, str]
     plan: str
     queries: int
     seconds: int
+
+    @property
+    def table(self) -> str:
+        return TABLES[self.method] if self.method else "items"
 
 
 @dataclass(frozen=True)
@@ -42,18 +47,18 @@ class Result:
 
 
 def exact_way() -> Way:
-    return Way("exact scan", {"enable_indexscan": "off"}, "Seq Scan on items", 100, 5)
+    return Way("exact scan", None, {"enable_indexscan": "off"}, "Seq Scan on items", 100, 5)
 
 
-def index_way(ef_search: int) -> Way:
-    title = f"quiver_graph, ef_search = {ef_search}"
-    return Way(title, {"quiver.ef_search": str(ef_search)}, INDEX, 1000, 4)
+def index_way(method: str, setting: str, value: float) -> Way:
+    title = f"{method}, {setting} = {value}"
+    return Way(title, method, {f"quiver.{setting}": str(value)}, index_name(method), 1000, 4)
 
 
-def _search(metric: str, query: str) -> str:
+def _search(way: Way, metric: str, query: str) -> str:
     operator = OPERATORS[metric][0]
     return (
-        f"SELECT id FROM items ORDER BY embedding {operator}"
+        f"SELECT id FROM {way.table} ORDER BY embedding {operator}"
         f" (SELECT embedding FROM queries WHERE id = {query}) LIMIT {K}"
     )
 
@@ -63,7 +68,7 @@ def _answers(server: Server, way: Way, dataset: Dataset) -> list[list[int]]:
 
     In a session of its own: a prepared plan outlives a change of settings.
     """
-    statement = _search(dataset.metric, "%s").encode()
+    statement = _search(way, dataset.metric, "%s").encode()
     with server.connect() as db:
         for name, value in way.settings.items():
             db.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -81,7 +86,8 @@ def _pgbench(server: Server, way: Way, dataset: Dataset) -> tuple[float, float, 
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "search.sql"
         script.write_text(
-            f"\\set i random(0, {len(dataset.queries) - 1})\n{_search(dataset.metric, ':i')};\n"
+            f"\\set i random(0, {len(dataset.queries) - 1})\n"
+            f"{_search(way, dataset.metric, ':i')};\n"
         )
         environment = dict(
             os.environ,

@@ -31,12 +31,12 @@
 #include <float.h>
 #include <math.h>
 
-#include "common/hashfn.h"
 #include "port/pg_bitutils.h"
 #include "executor/instrument.h"
 #include "ivf/calibrate.h"
 #include "ivf/ivf.h"
 #include "ivf/pages.h"
+#include "ivf/window.h"
 #include "lib/minheap.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -95,17 +95,6 @@
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
-/* A row in the window. */
-typedef struct WindowRow
-{
-	float		distance;
-	float		error;
-	ItemPointerData tid;
-	uint16		rank;			/* of its list among those nearest to the query */
-} WindowRow;
-
-StaticAssertDecl(IVF_MAX_LISTS <= PG_UINT16_MAX + 1, "rank of a list is too narrow");
-
 /* A row whose record may be worth reading. */
 typedef struct Gathered
 {
@@ -141,22 +130,17 @@ struct IvfScan
 	uint32		probed;			/* in all batches */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
 
-	/* the window: a heap with the farthest row on top, then sorted */
-	WindowRow  *rows;
-	uint32		window;			/* rows it takes */
+	IvfWindow	window;
 	uint32		wanted;			/* rows it would take if enough were read */
-	uint32		allocated;
-	uint32		count;
 	uint32		position;		/* next to propose */
 	uint32		told;			/* rows that IvfScanAhead() has told */
 	bool		complete;		/* no rows after the window */
 	bool		announced;		/* its end has been */
 
-	/* rows proposed so far; from the second window on, they are in the table */
+	/* rows proposed so far; from the second window on, the window knows them */
 	ItemPointerData *proposed;
 	uint32		nproposed;
 	uint32		max_proposed;
-	struct Proposed_hash *seen;
 
 	Gathered   *gathered;
 	uint32		ngathered;
@@ -165,100 +149,8 @@ struct IvfScan
 	ItemPointerData tid;		/* of the candidate */
 };
 
-typedef struct ProposedEntry
-{
-	ItemPointerData tid;
-	char		status;
-} ProposedEntry;
-
-static inline uint32
-hash_tid(ItemPointerData tid)
-{
-	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
-		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
-}
-
-#define SH_PREFIX Proposed
-#define SH_ELEMENT_TYPE ProposedEntry
-#define SH_KEY_TYPE ItemPointerData
-#define SH_KEY tid
-#define SH_HASH_KEY(tb, key) hash_tid(key)
-#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 #define BitmapHas(bitmap, i) (((bitmap)[(i) / 8] & (1 << ((i) % 8))) != 0)
 #define BitmapSet(bitmap, i) ((bitmap)[(i) / 8] |= 1 << ((i) % 8))
-
-/* ---- the window ---- */
-
-static inline bool
-row_before(const WindowRow *a, const WindowRow *b)
-{
-	if (a->distance != b->distance)
-		return a->distance < b->distance;
-	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
-}
-
-static int
-compare_rows(const void *a, const void *b)
-{
-	return row_before(a, b) ? -1 : row_before(b, a) ? 1 : 0;
-}
-
-/* Distances at or above this cannot enter the window. */
-static inline float
-threshold(const IvfScan *scan)
-{
-	/* a row of the same distance may come before by its row pointer */
-	return scan->count < scan->window ? INFINITY :
-		nextafterf(scan->rows[0].distance, INFINITY);
-}
-
-static void
-offer(IvfScan *scan, const WindowRow *row)
-{
-	WindowRow  *heap;
-	uint32		at;
-
-	if (scan->count == scan->window && !row_before(row, &scan->rows[0]))
-		return;
-	if (scan->seen && Proposed_lookup(scan->seen, row->tid) != NULL)
-		return;
-	if (scan->count < scan->window)
-	{
-		if (scan->count == scan->allocated)
-		{
-			scan->allocated = Min(scan->window, scan->allocated * 2);
-			scan->rows = repalloc_huge(scan->rows, scan->allocated * sizeof(WindowRow));
-		}
-		/* sift up */
-		heap = scan->rows;
-		for (at = scan->count++; at > 0 && row_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
-			heap[at] = heap[(at - 1) / 2];
-		heap[at] = *row;
-		return;
-	}
-	/* replace the farthest, sift down */
-	heap = scan->rows;
-	at = 0;
-	for (;;)
-	{
-		uint32		child = 2 * at + 1;
-
-		if (child >= scan->count)
-			break;
-		if (child + 1 < scan->count && row_before(&heap[child], &heap[child + 1]))
-			child++;
-		if (!row_before(row, &heap[child]))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = *row;
-}
 
 /* ---- reading lists ---- */
 
@@ -273,7 +165,7 @@ read_record(IvfScan *scan, const Gathered *g)
 									  g->number, BUFFER_LOCK_SHARE);
 	IvfRecord	record;
 	const uint8 *code;
-	WindowRow	row;
+	IvfWindowRow	row;
 	float		ip;
 
 	if (!BufferIsValid(buf))
@@ -309,7 +201,7 @@ read_record(IvfScan *scan, const Gathered *g)
 	if (isnan(row.error))
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
-	offer(scan, &row);
+	IvfWindowOffer(&scan->window, &row);
 	return true;
 }
 
@@ -337,7 +229,7 @@ read_sketch(IvfScan *scan, const Gathered *g)
 									  BUFFER_LOCK_SHARE);
 	IvfSketchData sketch;
 	const uint8 *bits;
-	WindowRow	row;
+	IvfWindowRow	row;
 	float		ip,
 				spread;
 
@@ -360,7 +252,7 @@ read_sketch(IvfScan *scan, const Gathered *g)
 	if (!isfinite(row.distance))
 		row.distance = -INFINITY;
 	if (ItemPointerIsValid(&row.tid))
-		offer(scan, &row);
+		IvfWindowOffer(&scan->window, &row);
 	return true;
 }
 
@@ -378,7 +270,7 @@ ask_ahead(IvfScan *scan)
 	{
 		Gathered   *g = &scan->gathered[scan->order.items[i].value];
 
-		if (!g->asked && g->bound < threshold(scan) && g->block < nblocks)
+		if (!g->asked && g->bound < IvfWindowThreshold(&scan->window) && g->block < nblocks)
 		{
 			(void) QvPrefetchBlock(scan->index, scan->handle->hints, g->block);
 			g->asked = true;
@@ -394,7 +286,7 @@ read_gathered(IvfScan *scan)
 
 	scan->order.count = 0;
 	for (uint32 i = 0; i < scan->ngathered; i++)
-		if (scan->gathered[i].bound < threshold(scan))
+		if (scan->gathered[i].bound < IvfWindowThreshold(&scan->window))
 			MinHeapPush(&scan->order, scan->gathered[i].bound, i);
 	for (uint32 taken = 0; scan->order.count > 0; taken++)
 	{
@@ -404,7 +296,7 @@ read_gathered(IvfScan *scan)
 		if (ahead && taken % (READ_AHEAD / 2) == 0)
 			ask_ahead(scan);
 		next = MinHeapPop(&scan->order);
-		if (next.key >= threshold(scan))
+		if (next.key >= IvfWindowThreshold(&scan->window))
 			break;
 		if (!(scan->by_sketch ? read_sketch : read_record) (scan, &scan->gathered[next.value]))
 			return false;
@@ -442,7 +334,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 	const IvfLayout *layout = &scan->handle->layout;
 	IvfListPage head = IvfPageList(page);
 	const IvfSide *side = &layout->sides[scan->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
-	float		limit = threshold(scan);
+	float		limit = IvfWindowThreshold(&scan->window);
 	uint32		nblocks = (head->count + QV_BLOCK - 1) / QV_BLOCK;
 
 	ls->estimate.a_scale = head->a_scale;
@@ -493,7 +385,7 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
 		IvfPlainRow at = IvfPagePlainRow(layout, page, slot);
-		WindowRow	row = {0};
+		IvfWindowRow	row = {0};
 
 		if (!ItemPointerIsValid(&at->tid))
 			continue;
@@ -505,7 +397,7 @@ offer_values(IvfScan *scan, const IvfNear *near, BlockNumber block, Page page)
 		row.rank = near - scan->near;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
-		offer(scan, &row);
+		IvfWindowOffer(&scan->window, &row);
 	}
 }
 
@@ -608,23 +500,12 @@ read_ahead(IvfScan *scan, ReadAhead *ahead, uint32 reading)
 	}
 }
 
-/* Know the rows proposed so far by a hash table. */
+/* Have the window take no row that was proposed. */
 static void
-remember_proposed(IvfScan *scan)
+exclude_proposed(IvfScan *scan)
 {
-	MemoryContext old;
-
-	if (scan->seen)
-		return;
-	old = MemoryContextSwitchTo(scan->context);
-	scan->seen = Proposed_create(scan->context, Max(256, scan->nproposed), NULL);
-	for (uint32 i = 0; i < scan->nproposed; i++)
-	{
-		bool		found;
-
-		(void) Proposed_insert(scan->seen, scan->proposed[i], &found);
-	}
-	MemoryContextSwitchTo(old);
+	if (scan->window.seen == NULL)
+		IvfWindowExclude(&scan->window, scan->proposed, scan->nproposed, scan->context);
 }
 
 static uint32
@@ -651,7 +532,7 @@ restart_batch(IvfScan *scan)
 	if (!IvfRefresh(handle))
 		QvReportCorruption(scan->index, IVF_META_BLOCK,
 						   "A page of a list does not belong to it, and nothing has changed.");
-	remember_proposed(scan);
+	exclude_proposed(scan);
 	/* there may be more lists than there were */
 	wanted = all ? handle->lists->count : Max(scan->probed, (uint32) scan->params.probes);
 	scan->probed = wanted = Min(wanted, most_lists(scan));
@@ -696,11 +577,11 @@ fit_window(IvfScan *scan)
 	uint64		rows,
 				want;
 
-	scan->window = scan->wanted;
+	scan->window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
-	want = (uint64) scan->window *
-		(scan->window <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
+	want = (uint64) scan->window.size *
+		(scan->window.size <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
 	rows = rows_read(scan);
 	while (rows < want && (scan->params.probes == 0 || scan->nproposed > 0))
 	{
@@ -712,7 +593,7 @@ fit_window(IvfScan *scan)
 	{
 		Size		most = Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
 
-		scan->window = Min(scan->wanted, Max(LEAST_WINDOW, most));
+		scan->window.size = Min(scan->wanted, Max(LEAST_WINDOW, most));
 	}
 }
 
@@ -726,7 +607,7 @@ fill_window(IvfScan *scan)
 	ReadAhead	ahead = {0};
 
 	fit_window(scan);
-	scan->count = 0;
+	scan->window.count = 0;
 	scan->position = scan->told = 0;
 	scan->announced = false;
 	scan->ngathered = 0;
@@ -744,11 +625,11 @@ fill_window(IvfScan *scan)
 		 */
 		if (!read_list(scan, &scan->near[i]) ||
 			((i + 1 == scan->nnear ||
-			  (scan->count < scan->window ? scan->ngathered >= FILL_FROM : !cold)) &&
+			  (scan->window.count < scan->window.size ? scan->ngathered >= FILL_FROM : !cold)) &&
 			 !read_gathered(scan)))
 		{
 			restart_batch(scan);
-			scan->count = scan->ngathered = 0;
+			scan->window.count = scan->ngathered = 0;
 			fit_window(scan);
 			memset(&ahead, 0, sizeof(ahead));
 			i = 0;
@@ -758,15 +639,15 @@ fill_window(IvfScan *scan)
 		if (pgBufferUsage.shared_blks_read != misses)
 			handle->habits->cold = COLD_SCANS;
 	}
-	scan->complete = scan->count < scan->window;
-	qsort(scan->rows, scan->count, sizeof(WindowRow), compare_rows);
+	scan->complete = scan->window.count < scan->window.size;
+	IvfWindowSort(&scan->window);
 }
 
 /* As many rows as memory allows, else four times as many as before. */
 static void
 grow_window(IvfScan *scan)
 {
-	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(WindowRow));
+	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(IvfWindowRow));
 
 	most = Min(most, PG_INT32_MAX);
 	scan->wanted = Min(most, (Size) scan->wanted * WINDOW_GROWTH);
@@ -895,9 +776,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->query,
 											Min(probes, most_lists(scan)), scan->near);
 	scan->wanted = window;
-	scan->allocated = Min(window, 1024);
-	scan->rows = palloc(scan->allocated * sizeof(WindowRow));
-	scan->seen = NULL;
+	IvfWindowInit(&scan->window, window);
 	scan->proposed = NULL;
 	scan->nproposed = scan->max_proposed = 0;
 	fill_window(scan);
@@ -934,7 +813,7 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 
 	rows = *rows_of_habit(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
-	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(WindowRow)));
+	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
 }
@@ -954,11 +833,11 @@ IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
 	else
 		prepare_coded(scan, x);
 	start_search(scan, lists, RANKED_ROWS * k + 1);
-	if (handle->layout.space == IVF_SPACE_L2 && scan->count > 0)
-		least = EQUAL_SHARE * scan->rows[scan->count - 1].distance;
-	for (uint32 i = 0; i < scan->count && n < k; i++)
-		if (!ItemPointerEquals(&scan->rows[i].tid, self) && scan->rows[i].distance > least)
-			ranks[n++] = scan->rows[i].rank;
+	if (handle->layout.space == IVF_SPACE_L2 && scan->window.count > 0)
+		least = EQUAL_SHARE * scan->window.rows[scan->window.count - 1].distance;
+	for (uint32 i = 0; i < scan->window.count && n < k; i++)
+		if (!ItemPointerEquals(&scan->window.rows[i].tid, self) && scan->window.rows[i].distance > least)
+			ranks[n++] = scan->window.rows[i].rank;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
@@ -978,12 +857,8 @@ add_proposed(IvfScan *scan, ItemPointer tid)
 		scan->max_proposed = size;
 	}
 	scan->proposed[scan->nproposed++] = *tid;
-	if (scan->seen)
-	{
-		bool		found;
-
-		(void) Proposed_insert(scan->seen, *tid, &found);
-	}
+	if (scan->window.seen)
+		IvfWindowExclude(&scan->window, tid, 1, scan->context);
 }
 
 bool
@@ -993,9 +868,9 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 
 	for (;;)
 	{
-		if (scan->position < scan->count)
+		if (scan->position < scan->window.count)
 		{
-			const WindowRow *row = &scan->rows[scan->position++];
+			const IvfWindowRow *row = &scan->window.rows[scan->position++];
 
 			candidate->distance = row->distance;
 			candidate->error = row->error;
@@ -1011,15 +886,15 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 		if (!scan->announced)
 		{
 			scan->announced = true;
-			candidate->distance = scan->rows[scan->count - 1].distance;
-			candidate->error = scan->rows[scan->count - 1].error;
+			candidate->distance = scan->window.rows[scan->window.count - 1].distance;
+			candidate->error = scan->window.rows[scan->window.count - 1].error;
 			candidate->same_node = false;
 			candidate->ntids = 0;
 			candidate->tids = NULL;
 			return true;
 		}
 		old = MemoryContextSwitchTo(scan->context);
-		remember_proposed(scan);
+		exclude_proposed(scan);
 		grow_window(scan);
 		if (scan->params.widen)
 			(void) widen(scan);
@@ -1036,7 +911,7 @@ IvfScanMore(IvfScan *scan)
 
 	if (scan->params.widen)
 	{
-		remember_proposed(scan);
+		exclude_proposed(scan);
 		grow_window(scan);
 		more = widen(scan);
 	}
@@ -1066,7 +941,7 @@ int
 IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 {
 	int			n = 0;
-	uint32		end = scan->count;
+	uint32		end = scan->window.count;
 
 	/* in runs, so that the reads overlap */
 	if (scan->handle->habits->cold == 0 || scan->told > scan->position + max / 2)
@@ -1080,7 +955,7 @@ IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 		end = Min(end, Max(0.8 * scan->handle->habits->typical, scan->position + FEW_AHEAD));
 	}
 	for (uint32 i = Max(scan->told, scan->position); i < end && n < max; i++)
-		tids[n++] = scan->rows[i].tid;
+		tids[n++] = scan->window.rows[i].tid;
 	scan->told = Max(scan->told, scan->position) + n;
 	return n;
 }

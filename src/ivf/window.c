@@ -1,0 +1,122 @@
+/*
+ * window.c
+ *		The nearest rows of a scan; see window.h.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "ivf/window.h"
+#include "utils/memutils.h"
+
+typedef struct ProposedEntry
+{
+	ItemPointerData tid;
+	char		status;
+} ProposedEntry;
+
+static inline uint32
+hash_tid(ItemPointerData tid)
+{
+	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
+		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
+}
+
+#define SH_PREFIX Proposed
+#define SH_ELEMENT_TYPE ProposedEntry
+#define SH_KEY_TYPE ItemPointerData
+#define SH_KEY tid
+#define SH_HASH_KEY(tb, key) hash_tid(key)
+#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+
+/* Rows that memory is got for at first. */
+#define FIRST_ROWS 1024
+
+void
+IvfWindowInit(IvfWindow *window, uint32 size)
+{
+	window->size = size;
+	window->allocated = Min(size, FIRST_ROWS);
+	window->rows = palloc(window->allocated * sizeof(IvfWindowRow));
+	window->count = 0;
+	window->seen = NULL;
+}
+
+static inline bool
+row_before(const IvfWindowRow *a, const IvfWindowRow *b)
+{
+	if (a->distance != b->distance)
+		return a->distance < b->distance;
+	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	return row_before(a, b) ? -1 : row_before(b, a) ? 1 : 0;
+}
+
+void
+IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
+{
+	IvfWindowRow  *heap;
+	uint32		at;
+
+	if (window->count == window->size && !row_before(row, &window->rows[0]))
+		return;
+	if (window->seen && Proposed_lookup(window->seen, row->tid) != NULL)
+		return;
+	if (window->count < window->size)
+	{
+		if (window->count == window->allocated)
+		{
+			window->allocated = Min(window->size, window->allocated * 2);
+			window->rows = repalloc_huge(window->rows, window->allocated * sizeof(IvfWindowRow));
+		}
+		/* sift up */
+		heap = window->rows;
+		for (at = window->count++; at > 0 && row_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
+			heap[at] = heap[(at - 1) / 2];
+		heap[at] = *row;
+		return;
+	}
+	/* replace the farthest, sift down */
+	heap = window->rows;
+	at = 0;
+	for (;;)
+	{
+		uint32		child = 2 * at + 1;
+
+		if (child >= window->count)
+			break;
+		if (child + 1 < window->count && row_before(&heap[child], &heap[child + 1]))
+			child++;
+		if (!row_before(row, &heap[child]))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = *row;
+}
+
+void
+IvfWindowSort(IvfWindow *window)
+{
+	qsort(window->rows, window->count, sizeof(IvfWindowRow), compare_rows);
+}
+
+void
+IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
+				 MemoryContext context)
+{
+	bool		found;
+
+	if (window->seen == NULL)
+		window->seen = Proposed_create(context, Max(256, n), NULL);
+	for (uint32 i = 0; i < n; i++)
+		(void) Proposed_insert(window->seen, tids[i], &found);
+}

@@ -1,0 +1,54 @@
+/*
+ * window.h
+ *		The nearest so many rows that a scan has met, without those that it has
+ *		proposed before.
+ */
+#ifndef QV_IVF_WINDOW_H
+#define QV_IVF_WINDOW_H
+
+#include <math.h>
+
+#include "ivf/format.h"
+
+typedef struct IvfWindowRow
+{
+	float		distance;
+	float		error;
+	ItemPointerData tid;
+	uint16		rank;			/* of its list among those nearest to the query */
+} IvfWindowRow;
+
+StaticAssertDecl(IVF_MAX_LISTS <= PG_UINT16_MAX + 1, "rank of a list is too narrow");
+
+/* A heap with the farthest row on top; in order after IvfWindowSort(). */
+typedef struct IvfWindow
+{
+	IvfWindowRow *rows;
+	uint32		size;			/* rows it takes; may change while it is empty */
+	uint32		allocated;
+	uint32		count;
+	struct Proposed_hash *seen; /* rows it does not take, or NULL */
+} IvfWindow;
+
+/* An empty window of size rows, in CurrentMemoryContext. */
+extern void IvfWindowInit(IvfWindow *window, uint32 size);
+
+/* Distances at or above this cannot enter. */
+static inline float
+IvfWindowThreshold(const IvfWindow *window)
+{
+	/* a row of the same distance may come before by its row pointer */
+	return window->count < window->size ? INFINITY :
+		nextafterf(window->rows[0].distance, INFINITY);
+}
+
+extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);
+
+/* Nearest first; rows of the same distance by their row pointers. */
+extern void IvfWindowSort(IvfWindow *window);
+
+/* From now on, take none of these rows; context is where they are kept. */
+extern void IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
+							 MemoryContext context);
+
+#endif							/* QV_IVF_WINDOW_H */
