@@ -38,7 +38,8 @@ typedef struct KnnScan
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* row pointers seen */
 	int64		returned;		/* rows returned */
-	double	   *nearest;		/* distances of the rules.together nearest rows, ascending */
+	int64		target;			/* rows that are returned when so many are found */
+	double	   *nearest;		/* ascending distances of those not returned, up to it */
 	int			nnearest;
 	bool		resumed;		/* the first batch is over */
 } KnnScan;
@@ -81,8 +82,11 @@ KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		memmove(scan->orderByData, orderbys, scan->numberOfOrderBys * sizeof(ScanKeyData));
 }
 
-/* Rows that can be looked for together. */
+/* Rows that are looked for together at most. */
 #define MAX_TOGETHER 1000
+
+/* The next rows found together, of what were before. */
+#define TOGETHER_GROWTH 4
 
 static void
 start(IndexScanDesc scan)
@@ -112,7 +116,7 @@ start(IndexScanDesc scan)
 	MemoryContextSwitchTo(so->context);
 	memset(&so->rules, 0, sizeof(so->rules));
 	so->ops->start(so->engine, query, so->settings, &so->rules);
-	so->rules.together = Min(so->rules.together, MAX_TOGETHER);
+	so->target = Min(so->rules.together, MAX_TOGETHER);
 	so->nnearest = 0;
 	if (so->rules.together > 0 && so->nearest == NULL)
 		so->nearest = palloc(MAX_TOGETHER * sizeof(double));
@@ -214,15 +218,15 @@ ask_ahead(IndexScanDesc scan)
 	}
 }
 
-/* Keep the distances of the nearest rows found. */
+/* Keep the distance of a row found if it is among those to be returned together. */
 static void
 note_nearest(KnnScan *so, double distance)
 {
 	int			at = so->nnearest;
 
-	if (so->returned > 0 || so->rules.together == 0)
+	if (so->rules.together == 0 || distance == INFINITY)
 		return;
-	if (at == so->rules.together)
+	if (at == so->target - so->returned)
 	{
 		if (distance >= so->nearest[at - 1])
 			return;
@@ -238,17 +242,45 @@ note_nearest(KnnScan *so, double distance)
 	so->nearest[at] = distance;
 }
 
+/* All that were found together have been returned: find the next, more of them. */
+static void
+next_together(KnnScan *so)
+{
+	so->target = so->returned + Min(MAX_TOGETHER, so->returned * (TOGETHER_GROWTH - 1));
+	so->nnearest = 0;
+	for (uint32 i = 0; i < RerankCount(so->reranker); i++)
+		note_nearest(so, RerankDistance(so->reranker, i));
+}
+
+/* The nearest row waiting is no more. */
+static void
+forget_nearest(KnnScan *so, double distance)
+{
+	if (so->nnearest > 0 && so->nearest[0] <= distance)
+		memmove(so->nearest, so->nearest + 1, --so->nnearest * sizeof(double));
+}
+
+/*
+ * Are rows left out that turn out nearer than one returned?  Without the order
+ * of a strict scan they would be out of place.  One that does not search on has
+ * no other order to offer; only rows found together come too late there.
+ */
+static bool
+in_order(const KnnScan *so)
+{
+	return so->rules.strict || (so->rules.together > 0 && !so->rules.iterative);
+}
+
 /* May the candidate at hand be nearer than what is to be returned next? */
 static bool
 candidate_matters(const KnnScan *so)
 {
 	if (RerankEmpty(so->reranker))
 		return true;
-	/* the first rows are returned when all of them have been found */
-	if (so->returned == 0 && so->rules.together > 0)
-		return so->nnearest < so->rules.together ||
-			so->candidate_bound < so->nearest[so->nnearest - 1];
-	return so->candidate_bound < RerankNearest(so->reranker);
+	if (so->rules.together == 0)
+		return so->candidate_bound < RerankNearest(so->reranker);
+	return so->nnearest < so->target - so->returned ||
+		so->candidate_bound < so->nearest[so->nnearest - 1];
 }
 
 /* Fetch the rows of the candidate at hand. */
@@ -261,8 +293,7 @@ take_candidate(KnnScan *so)
 
 		CHECK_FOR_INTERRUPTS();
 		distance = RerankAdd(so->reranker, &so->candidate.tids[i]);
-		if (distance < INFINITY)
-			note_nearest(so, distance);
+		note_nearest(so, distance);
 		so->node_nearest = Min(so->node_nearest, distance);
 	}
 	so->tuples += so->candidate.ntids;
@@ -292,11 +323,14 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 		}
 		if (!RerankPop(so->reranker, &scan->xs_heaptid, &distance))
 			return false;
+		forget_nearest(so, distance);
 		/* a later round may find nearer rows than were returned: too late */
-		if (so->rules.strict && distance < so->last_distance)
+		if (in_order(so) && distance < so->last_distance)
 			continue;
 		so->last_distance = distance;
 		so->returned++;
+		if (so->rules.together > 0 && so->returned == so->target)
+			next_together(so);
 		scan->xs_recheck = false;
 		scan->xs_recheckorderby = false;
 		return true;

@@ -30,8 +30,9 @@ typedef struct KnnScanRules
 
 	/*
 	 * So many rows, likely all that are wanted, are found before the first is
-	 * returned; 0: none waits.  For an engine whose candidates may be nearer
-	 * than it says: in strict order such a row would come too late.
+	 * returned, then four times as many together, and so on; 0: none waits.
+	 * For an engine whose candidates may be nearer than it says: such a row
+	 * would come too late.
 	 */
 	int64		together;
 } KnnScanRules;

@@ -159,6 +159,18 @@ RerankNearest(const Reranker *r)
 	return r->heap.count > 0 ? r->heap.items[0].key : INFINITY;
 }
 
+uint32
+RerankCount(const Reranker *r)
+{
+	return r->heap.count;
+}
+
+double
+RerankDistance(const Reranker *r, uint32 i)
+{
+	return r->heap.items[i].key;
+}
+
 bool
 RerankPop(Reranker *r, ItemPointer tid, double *distance)
 {

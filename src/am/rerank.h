@@ -34,6 +34,10 @@ extern bool RerankEmpty(const Reranker *r);
 /* Distance of the nearest row waiting; infinity when none waits. */
 extern double RerankNearest(const Reranker *r);
 
+/* The distances of the rows waiting, in no order: i below RerankCount(). */
+extern uint32 RerankCount(const Reranker *r);
+extern double RerankDistance(const Reranker *r, uint32 i);
+
 /* Take the nearest row waiting; false when there is none. */
 extern bool RerankPop(Reranker *r, ItemPointer tid, double *distance);
 

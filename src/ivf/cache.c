@@ -42,7 +42,7 @@ IvfPageMeta(Relation index, Page page)
 	meta = (IvfMetaData *) QvPageGetData(page);
 	if (meta->magic != IVF_META_MAGIC)
 		QvReportCorruption(index, IVF_META_BLOCK, "The metapage is not that of an index of posting lists.");
-	if (meta->version != IVF_META_VERSION)
+	if (meta->version != IVF_META_VERSION && meta->version != IVF_META_WITHOUT_SKETCHES)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" has format version %u, which this version of Quiver does not read",

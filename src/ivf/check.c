@@ -290,8 +290,8 @@ load_side(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfSideKind which, ui
 	{
 		if (block != walk->last[which])
 			QvReportCorruption(c->index, walk->block,
-							   "Page %u of list %u does not share the page of records before it.",
-							   walk->number, walk->list);
+							   "Page %u of list %u does not share the page of %s before it.",
+							   walk->number, walk->list, side->what);
 		if (c->side_blocks[which] == block)
 			return;
 		(void) read_block(c, block, c->sides[which]);
@@ -301,8 +301,8 @@ load_side(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfSideKind which, ui
 	c->side_blocks[which] = walk->last[which] = block;
 	page = IvfPageSide((Page) c->sides[which]);
 	if (page->list != walk->list || page->generation != walk->generation || page->number != number)
-		QvReportCorruption(c->index, block, "Page %u of the records of list %u says that it is page %u of list %u.",
-						   number, walk->list, page->number, page->list);
+		QvReportCorruption(c->index, block, "Page %u of the %s of list %u says that it is page %u of list %u.",
+						   number, side->what, walk->list, page->number, page->list);
 }
 
 /* Pages of records and sketches are named for the slots in use, and for no others. */
@@ -319,16 +319,16 @@ check_side_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfSideK
 	else if (walk->number > 0 && IvfSideSlot(layout, side, walk->number, 0) != 0)
 		wanted = 1;
 	if (wanted > side->max_pages)
-		QvReportCorruption(c->index, walk->block, "%u rows have more pages of records than the page names.",
-						   head->count);
+		QvReportCorruption(c->index, walk->block, "%u rows have more pages of %s than the page names.",
+						   head->count, side->what);
 	for (uint32 i = 0; i < side->max_pages; i++)
 		if (BlockNumberIsValid(links[i]) != (i < wanted))
-			QvReportCorruption(c->index, walk->block, "Page of records %u is %s.", i,
+			QvReportCorruption(c->index, walk->block, "Page of %s %u is %s.", side->what, i,
 							   i < wanted ? "missing" : "named, but has no rows");
 	if (head->count == 0 && wanted > 0 && links[0] != walk->last[which])
 		QvReportCorruption(c->index, walk->block,
-						   "Page %u of list %u does not share the page of records before it.",
-						   walk->number, walk->list);
+						   "Page %u of list %u does not share the page of %s before it.",
+						   walk->number, walk->list, side->what);
 }
 
 static uint32

@@ -23,21 +23,20 @@
 #define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfSidePageData))
 #define ENTRY_SPACE (QV_PAGE_SPACE - sizeof(IvfDirectoryData))
 
-/* Pages of records, or of sketches, that the slots of one page can be spread over. */
+/* Pages of records that the slots of one page can be spread over. */
 static uint32
-side_pages(uint32 slots, uint32 per_page)
+record_pages(uint32 slots, uint32 per_page)
 {
-	if (per_page == 0)
-		return 0;
-	/* the first may begin anywhere in its page, unless they come out even */
-	return slots % per_page == 0 ? slots / per_page : (slots + per_page - 2) / per_page + 1;
+	/* the first may begin anywhere in its page of records */
+	return (slots + per_page - 2) / per_page + 1;
 }
 
+/* The head names its page of sketches, too, if there are any. */
 static uint32
-list_head_size(uint32 slots, uint32 records, uint32 sketches)
+list_head_size(uint32 slots, uint32 per_page, bool sketches)
 {
 	return MAXALIGN(offsetof(IvfListPageData, side) +
-					(side_pages(slots, records) + side_pages(slots, sketches)) * sizeof(BlockNumber));
+					(record_pages(slots, per_page) + sketches) * sizeof(BlockNumber));
 }
 
 static int
@@ -88,7 +87,7 @@ IvfExtentUnit(uint32 slots, uint32 per_page)
 static uint32
 scan_bits_that_fit(const IvfMetaData *meta, uint32 slots)
 {
-	int			room = QV_PAGE_SPACE - list_head_size(slots, meta->records_per_page, slots);
+	int			room = QV_PAGE_SPACE - list_head_size(slots, meta->records_per_page, true);
 
 	room = room / (int) (slots / QV_BLOCK) - (int) BlockSize(0);
 	return room <= 0 ? 0 : room / (QvBlockBytes(QV_DIM_ALIGN)) * QV_DIM_ALIGN;
@@ -150,14 +149,16 @@ IvfChooseLayout(IvfMetaData *meta)
 
 /* Their links follow those of the kinds before. */
 static void
-set_side(IvfLayout *layout, IvfSideKind which, QvPageKind kind, uint32 size, uint32 per_page)
+set_side(IvfLayout *layout, IvfSideKind which, QvPageKind kind, const char *what, uint32 size,
+		 uint32 per_page, uint32 max_pages)
 {
 	IvfSide    *side = &layout->sides[which];
 
 	side->kind = kind;
+	side->what = what;
 	side->size = size;
 	side->per_page = per_page;
-	side->max_pages = side_pages(layout->slots, per_page);
+	side->max_pages = max_pages;
 	side->first_link = layout->links;
 	layout->links += side->max_pages;
 }
@@ -218,7 +219,8 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 	layout->blocks = meta->blocks_per_page;
 	layout->slots = layout->blocks * QV_BLOCK;
 	layout->block_size = BlockSize(layout->scan_bits);
-	set_side(layout, IVF_RECORDS, QV_PAGE_RECORDS, meta->record_size, meta->records_per_page);
+	set_side(layout, IVF_RECORDS, QV_PAGE_RECORDS, "records", meta->record_size,
+			 meta->records_per_page, record_pages(layout->slots, meta->records_per_page));
 	if (meta->sketches_per_page > 0)
 	{
 		layout->sketch_lows = sketch_lows(meta->pdim, meta->scan_bits, meta->bits, layout->slots);
@@ -226,11 +228,11 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 			return false;
 		layout->sketch_bytes = TYPEALIGN(4, sizeof(IvfSketchData) +
 										 (meta->pdim - meta->scan_bits + layout->sketch_lows) / 8);
-		set_side(layout, IVF_SKETCHES, QV_PAGE_SKETCHES, layout->sketch_bytes,
-				 meta->sketches_per_page);
+		set_side(layout, IVF_SKETCHES, QV_PAGE_SKETCHES, "sketches", layout->sketch_bytes,
+				 meta->sketches_per_page, 1);
 	}
 	layout->block_start = list_head_size(layout->slots, meta->records_per_page,
-										 meta->sketches_per_page);
+										 meta->sketches_per_page > 0);
 	return sizeof(IvfEntryData) + layout->centroid_bytes <= layout->entry_size &&
 		sizeof(IvfRecordData) + layout->code_bytes <= meta->record_size &&
 		(Size) meta->records_per_page * meta->record_size <= RECORD_SPACE &&

@@ -16,7 +16,8 @@
 #include "storage/page.h"
 
 #define IVF_META_MAGIC 0x51764976	/* "QvIv" */
-#define IVF_META_VERSION 1
+#define IVF_META_VERSION 2		/* with sketches */
+#define IVF_META_WITHOUT_SKETCHES 1
 #define IVF_META_BLOCK 0
 
 /* stock pgvector's ivfflat metapage starts with this, where ours has its header */
@@ -198,6 +199,7 @@ typedef enum IvfSideKind
 typedef struct IvfSide
 {
 	QvPageKind	kind;			/* of its pages */
+	const char *what;			/* its name, for messages */
 	uint32		size;			/* of an item; 0: there are none */
 	uint32		per_page;
 	uint32		max_pages;		/* that hold the items of one page */

@@ -83,7 +83,10 @@ typedef struct SidePlace
 	uint32		link;			/* in side[] */
 } SidePlace;
 
-/* Find the page for a slot of a page of codes that is locked. */
+/*
+ * Find the page for a slot of a page of codes that is locked, and lock it when
+ * there is one.
+ */
 static SidePlace
 lock_side(Insertion *in, Buffer codes, IvfSideKind which, uint32 slot)
 {
@@ -100,28 +103,25 @@ lock_side(Insertion *in, Buffer codes, IvfSideKind which, uint32 slot)
 	index = IvfSideIndex(layout, side, head->number, slot);
 	if (index >= side->max_pages)
 		QvReportCorruption(handle->index, BufferGetBlockNumber(codes),
-						   "Row %u would be in page of records %u.", slot, index);
+						   "Row %u would be in page of %s %u.", slot, side->what, index);
 	place.link = side->first_link + index;
 	block = head->side[place.link];
 	place.new_page = !BlockNumberIsValid(block);
 	if (place.new_page)
-	{
-		place.buf = IvfAllocPage(handle, false);
 		return place;
-	}
 	/* a page that is locked here already would be waited for for ever */
 	for (uint32 i = 0; i < layout->links; i++)
 		if (i != place.link && head->side[i] == block)
 			QvReportCorruption(handle->index, block, "The page is named twice by its page of codes.");
 	if (block == BufferGetBlockNumber(codes))
 		QvReportCorruption(handle->index, block,
-						   "The page is named as page of records of its own rows.");
+						   "The page is named as page of %s of its own rows.", side->what);
 	place.buf = IvfReadSidePage(handle, which, block, in->list, head->generation,
 								IvfSideNumber(layout, side, head->number, slot),
 								BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(place.buf))
 		QvReportCorruption(handle->index, block,
-						   "The page of records does not belong to list %u.", in->list);
+						   "The page of %s does not belong to list %u.", side->what, in->list);
 	return place;
 }
 
@@ -142,6 +142,10 @@ add_to_page(Insertion *in, Buffer buf)
 
 	for (int which = 0; which < IVF_SIDES; which++)
 		places[which] = lock_side(in, buf, which, slot);
+	/* new ones only then: a damaged link may name a page that we are given */
+	for (int which = 0; which < IVF_SIDES; which++)
+		if (places[which].new_page)
+			places[which].buf = IvfAllocPage(handle, false);
 	QvWriteBegin(&w, handle->index, false);
 	page = QvWriteRegister(&w, buf);
 	head = IvfPageList(page);

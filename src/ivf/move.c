@@ -125,7 +125,7 @@ load_item(Walk *walk, IvfSideKind which, uint32 slot)
 	BlockNumber block = IvfSideBlock(layout, side, head, slot);
 
 	if (!BlockNumberIsValid(block))
-		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of records.");
+		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of %s.", side->what);
 	if (walk->side_blocks[which] != block)
 	{
 		Buffer		buf = IvfReadSidePage(walk->handle, which, block, walk->list, walk->generation,
@@ -134,7 +134,7 @@ load_item(Walk *walk, IvfSideKind which, uint32 slot)
 
 		if (!BufferIsValid(buf))
 			QvReportCorruption(walk->handle->index, block,
-							   "The page of records does not belong to list %u.", walk->list);
+							   "The page of %s does not belong to list %u.", side->what, walk->list);
 		memcpy(walk->sides[which], BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
 		walk->side_blocks[which] = block;

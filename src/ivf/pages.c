@@ -18,7 +18,6 @@ IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
 {
 	memset(meta, 0, sizeof(*meta));
 	meta->magic = IVF_META_MAGIC;
-	meta->version = IVF_META_VERSION;
 	meta->dims = dims;
 	meta->form = opclass->type->dense_float ? IVF_CODED : IVF_PLAIN;
 	meta->metric = opclass->metric;
@@ -37,6 +36,7 @@ IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
 	else
 		meta->value_size = opclass->type->fixed_size(dims);
 	IvfChooseLayout(meta);
+	meta->version = meta->sketches_per_page > 0 ? IVF_META_VERSION : IVF_META_WITHOUT_SKETCHES;
 }
 
 /* Add a page of that kind in a build: pinned and locked in *buf. */
@@ -273,8 +273,8 @@ IvfReadSidePage(IvfHandle *handle, IvfSideKind which, BlockNumber block, uint32 
 									generation, lockmode);
 
 	if (BufferIsValid(buf) && IvfPageSide(BufferGetPage(buf))->number != number)
-		QvReportCorruption(handle->index, block, "The page of records is number %u of list %u, not %u.",
-						   IvfPageSide(BufferGetPage(buf))->number, list, number);
+		QvReportCorruption(handle->index, block, "The page of %s is number %u of list %u, not %u.",
+						   handle->layout.sides[which].what, IvfPageSide(BufferGetPage(buf))->number, list, number);
 	return buf;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "ivf/pages.h"
@@ -74,12 +75,15 @@ make_sketch(const IvfLayout *layout, const float *residual, const float *centroi
 	yr = qv_kernels.ip_f32(values, residual, pdim);
 	yy = qv_kernels.norm2_f32(values, pdim);
 	/* as for one-bit codes: see src/ivf/README.md, "Factors" and "Bound" */
-	if (yr > 0 && isfinite(factors.norm2 / yr))
+	if (yr > 0 && factors.norm2 > 0 && isfinite(factors.norm2 / yr))
 	{
 		f = factors.norm2 / yr;
 		spread = sqrtf(Max(0, yy - yr / factors.norm2 * yr) / pdim);
 	}
-	if (layout->space == IVF_SPACE_L2)
+	/* squares outside float32 say nothing: the row is always judged by itself */
+	if (f == 0 && qv_kernels.maxabs_f32(residual, pdim) > 0)
+		sketch.a = -FLT_MAX;
+	else if (layout->space == IVF_SPACE_L2)
 	{
 		sketch.a = factors.norm2 + 2 * f * qv_kernels.ip_f32(values, centroid, pdim);
 		sketch.b = -2 * f;

@@ -89,6 +89,9 @@
 /* Rows that a scan by sketches is expected to return when nothing is known. */
 #define FIRST_TOGETHER 10
 
+/* One that returned more does not tell of the next. */
+#define MOST_TOGETHER 100
+
 /* Rows asked for ahead of the one being judged, when more than usual are taken. */
 #define FEW_AHEAD 4
 
@@ -369,7 +372,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 			g->number = IvfSideNumber(layout, side, head->number, slot);
 			g->slot = IvfSideSlot(layout, side, head->number, slot);
 			if (!BlockNumberIsValid(g->block))
-				QvReportCorruption(scan->index, block, "Row %u has no page of records.", slot);
+				QvReportCorruption(scan->index, block, "Row %u has no page of %s.", slot, side->what);
 			scan->ngathered++;
 		}
 	}
@@ -813,6 +816,9 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 
 	rows = *rows_of_habit(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
+	/* in which those found together should be */
+	if (scan->by_sketch)
+		rows = Max(rows, 2 * IvfScanTogether(scan));
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
@@ -986,12 +992,12 @@ void
 IvfScanReturned(IvfScan *scan, int64 rows)
 {
 	uint32	   *returned = &scan->handle->habits->returned;
-	uint32		now = Max(1, Min(rows, PG_INT32_MAX));
+	uint32		now = Max(1, Min(rows, MOST_TOGETHER));
 
 	if (now >= *returned)
 		*returned = now;
 	else
-		*returned -= (*returned - now + 7) / 8;
+		*returned -= (*returned - now + 1) / 2;
 }
 
 void

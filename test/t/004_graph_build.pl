@@ -39,12 +39,12 @@ unlike($err, qr/no longer fits/, 'no notice with memory enough');
 
 # cancelled, by timeout and from outside; the table stays usable
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT * FROM t, generate_series(1, 3)');
-fails_like($node, "SET statement_timeout = 300; CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops)",
+fails_like($node, "SET statement_timeout = 120; CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops)",
 	'57014', 'canceling statement due to statement timeout', 'a build is cancelled by statement_timeout');
 is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'"), 0, 'nothing is left of it');
 
 # CONCURRENTLY: an invalid index is left, which nobody uses and inserts keep up
-fails_like($node, "SET statement_timeout = 400; CREATE INDEX CONCURRENTLY many_idx ON many USING hnsw (v vector_l2_ops)",
+fails_like($node, "SET statement_timeout = 120; CREATE INDEX CONCURRENTLY many_idx ON many USING hnsw (v vector_l2_ops)",
 	'57014', 'canceling statement', 'a concurrent build is cancelled');
 SKIP:
 {

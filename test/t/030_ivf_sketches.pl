@@ -69,6 +69,9 @@ SELECT string_agg(relblocknumber::text, ' ') FROM (
 	my $strict = scan_of(%common, query => 2, limit => 500, set => "SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
 	is("$strict->{count} $strict->{distinct} $strict->{inversions}", '500 500 0', "$m->{name}: 500 rows in strict order");
 	cool();
+	my $more = scan_of(%common, query => 2, limit => 150, set => "SET quiver.iterative_scan = off; SET quiver.probes = 60; SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
+	is("$more->{count} $more->{distinct} $more->{inversions}", '150 150 0', "$m->{name}: more rows than scans took before, in order");
+	cool();
 	my $relaxed = scan_of(%common, query => 2, set => "$all SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
 	is("$relaxed->{count} $relaxed->{distinct}", "$rows $rows", "$m->{name}: every row once");
 
@@ -88,6 +91,16 @@ cool();
 recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx');
 $node->safe_psql('postgres', "CREATE INDEX four ON t USING quiver_ivf (v) WITH (bits = 4); CREATE INDEX narrow ON t USING quiver_ivf ((subvector(v, 1, 240)::vector(240))); CHECKPOINT");
 ok(!blocks_by_kind($_)->{$sketches}, "$_: no sketches") foreach qw(four narrow);
+
+# lists that a scan does not go on from
+$node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT * FROM source; CREATE INDEX flat_idx ON flat USING ivfflat (v vector_l2_ops) WITH (lists = 40); CHECKPOINT');
+$node->restart;
+my $flat = scan_of(node => $node, op => '<->', table => 'flat', query => 2,
+	set => "SET ivfflat.probes = 10; SELECT id FROM flat ORDER BY v <-> (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
+cmp_ok($flat->{count}, '>', 200, "ivfflat: $flat->{count} rows of ten lists");
+is($flat->{inversions}, 0, 'ivfflat: in order');
+$node->restart;
+recall_ok(0.85, 'ivfflat, by sketches', node => $node, op => '<->', queries => 'queries', table => 'flat', index => 'flat_idx', set => 'SET ivfflat.probes = 10;');
 
 # damage
 my $blocks = blocks_by_kind('t_idx');
