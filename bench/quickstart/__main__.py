@@ -104,6 +104,8 @@ def say_how_to_go_on(server: database.Server, dataset: datasets.Dataset) -> None
     )
     psql = [f"{server.bin}/psql", "-h", server.socket, "-p", str(server.port)]
     psql += ["-U", "postgres", "-d", database.DATABASE]
+    tables = ", ".join(f"{table} has {method}" for method, table in database.TABLES.items())
+    say(f"The same rows are in a table for each index: {tables}.")
     say("Try it by hand (./quickstart psql is short for the first part):")
     say()
     say(f"  {shlex.join(psql)} \\")

@@ -46,6 +46,9 @@
 #define LEAST_WINDOW 12
 #define WINDOW_GROWTH 4
 
+/* Rows that a scan is expected to take at most, whatever earlier ones took. */
+#define MOST_EXPECTED 1000
+
 /*
  * With "widen", the lists read have so many rows for each of the window: what
  * is nearer than a row of the window is then hardly in another list.  Scanning
@@ -679,23 +682,35 @@ rows_of_habit(const IvfScan *scan)
 	return scan->by_sketch ? &habits->sketched : &habits->rows;
 }
 
-/* Let the next scan know how many rows this one took. */
+/*
+ * Let the next scans expect what this one took: more at once, less by and by,
+ * since the rows that a LIMIT takes under a filter vary; but a scan that took
+ * much more than the others soon counts no longer.
+ */
+static void
+learn_rows(uint32 *habit, int64 taken)
+{
+	uint32		rows = Max(1, Min(taken, MOST_EXPECTED));
+
+	if (rows >= *habit)
+		*habit = rows;
+	else if (rows < *habit / 4)
+		*habit -= (*habit - rows) / 2;
+	else
+		*habit -= (*habit - rows + 7) / 8;
+}
+
 static void
 learn(IvfScan *scan)
 {
-	uint32	   *rows;
 	IvfHabits  *habits;
 
 	if (scan->handle == NULL)
 		return;
 	habits = scan->handle->habits;
 	if (scan->by_sketch)
-		habits->typical += (scan->nproposed - habits->typical) / 16;
-	rows = rows_of_habit(scan);
-	if (scan->nproposed >= *rows)
-		*rows = scan->nproposed;
-	else
-		*rows -= (*rows - scan->nproposed + 7) / 8;
+		habits->typical += (Min(scan->nproposed, MOST_EXPECTED) - habits->typical) / 16;
+	learn_rows(rows_of_habit(scan), scan->nproposed);
 	if (habits->cold > 0)
 		habits->cold--;
 }
@@ -991,13 +1006,7 @@ IvfScanTogether(const IvfScan *scan)
 void
 IvfScanReturned(IvfScan *scan, int64 rows)
 {
-	uint32	   *returned = &scan->handle->habits->returned;
-	uint32		now = Max(1, Min(rows, MOST_TOGETHER));
-
-	if (now >= *returned)
-		*returned = now;
-	else
-		*returned -= (*returned - now + 1) / 2;
+	learn_rows(&scan->handle->habits->returned, Min(rows, MOST_TOGETHER));
 }
 
 void
