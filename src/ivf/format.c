@@ -71,18 +71,6 @@ sketch_lows(uint32 pdim, uint32 scan_bits, int bits, uint32 slots)
 	return lows < LEAST_SKETCH_SHARE * pdim ? 0 : lows;
 }
 
-static uint32
-common_divisor(uint32 a, uint32 b)
-{
-	return b == 0 ? a : common_divisor(b, a % b);
-}
-
-uint32
-IvfExtentUnit(uint32 slots, uint32 per_page)
-{
-	return per_page == 0 ? 1 : per_page / common_divisor(slots, per_page);
-}
-
 /* Coordinates in the codes of so many slots on a page. */
 static uint32
 scan_bits_that_fit(const IvfMetaData *meta, uint32 slots)

@@ -242,12 +242,6 @@ extern void IvfChooseLayout(IvfMetaData *meta);
 extern bool IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta);
 
 /*
- * Pages of codes whose slots fill whole pages of so many items a page: lists
- * are written in multiples of it.
- */
-extern uint32 IvfExtentUnit(uint32 slots, uint32 per_page);
-
-/*
  * How many lists n rows should have: as many as fill a page each, but between
  * once and IVF_LISTS_PER_ROOT times the square root of n.  And how many rows a
  * list should have when there are so many lists, which is the same law.

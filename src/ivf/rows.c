@@ -35,19 +35,18 @@ sign_ip(const float *residual, const float *centroid, uint32 n)
 	return 0.5f * sum;
 }
 
-/* Append bits number "which" (0 or 1) of codes from .. end - 1. */
-static uint8 *
-append_bits(uint8 *to, const uint8 *codes, uint32 from, uint32 end, int which)
+/* Pack the low bits of n codes, a multiple of 8. */
+static void
+pack_low_bits(const uint8 *codes, uint32 n, uint8 *bits)
 {
-	for (uint32 i = from; i < end; i += 8)
+	for (uint32 i = 0; i < n; i += 8)
 	{
 		uint8		byte = 0;
 
 		for (int j = 0; j < 8; j++)
-			byte |= ((codes[i + j] >> which) & 1) << j;
-		*to++ = byte;
+			byte |= (codes[i + j] & 1) << j;
+		bits[i / 8] = byte;
 	}
-	return to;
 }
 
 /*
@@ -66,7 +65,9 @@ make_sketch(const IvfLayout *layout, const float *residual, const float *centroi
 				yy,
 				f = 0,
 				spread = 0;
-	uint8	   *end = out + sizeof(sketch);
+	uint8	   *lows = out + sizeof(sketch);
+	uint8	   *highs = lows + layout->sketch_lows / 8;
+	uint8	   *end = highs + (pdim - layout->scan_bits) / 8;
 
 	QvEncode(residual, pdim, 2, bytes, &factors);
 	qv_kernels.decode_u8(bytes, 1, QvCodeOffset(2), values, layout->sketch_lows);
@@ -93,8 +94,9 @@ make_sketch(const IvfLayout *layout, const float *residual, const float *centroi
 	qv_kernels.f32_to_f16(&spread, &sketch.spread, 1);
 	ItemPointerSetInvalid(&sketch.tid);
 	memcpy(out, &sketch, sizeof(sketch));
-	end = append_bits(end, bytes, 0, layout->sketch_lows, 0);
-	end = append_bits(end, bytes, layout->scan_bits, pdim, 1);
+	pack_low_bits(bytes, layout->sketch_lows, lows);
+	/* a code's high bit is the sign, as in one-bit codes */
+	(void) qv_kernels.sign_bits_f32(residual + layout->scan_bits, pdim - layout->scan_bits, highs);
 	memset(end, 0, out + layout->sketch_bytes - end);
 }
 
@@ -301,6 +303,12 @@ struct IvfWriter
 	BlockNumber tail;
 };
 
+static uint32
+common_divisor(uint32 a, uint32 b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
+}
+
 /* Pages of records or sketches that so many slots take. */
 static uint32
 side_pages(const IvfSide *side, uint32 nslots)
@@ -313,22 +321,16 @@ IvfWriterBegin(IvfHandle *handle, bool building)
 {
 	const IvfLayout *layout = &handle->layout;
 	IvfWriter  *writer = palloc0(sizeof(IvfWriter));
-	uint32		step = 1;
+	uint32		per_page = layout->sides[IVF_RECORDS].per_page;
+	uint32		unit = 1;
 	uint32		total;
 
 	writer->handle = handle;
 	writer->building = building;
-	for (int i = 0; i < IVF_SIDES; i++)
-	{
-		uint32		unit = IvfExtentUnit(layout->slots, layout->sides[i].per_page);
-		uint32		both = step;
-
-		/* the least common multiple */
-		while (both % unit != 0)
-			both += step;
-		step = both;
-	}
-	writer->extent_pages = total = (EXTENT_PAGES + step - 1) / step * step;
+	/* pages of sketches come out even with those of codes */
+	if (per_page > 0)
+		unit = per_page / common_divisor(layout->slots, per_page);
+	writer->extent_pages = total = (EXTENT_PAGES + unit - 1) / unit * unit;
 	writer->pages = MemoryContextAllocHuge(CurrentMemoryContext,
 										   (Size) writer->extent_pages * BLCKSZ);
 	for (int i = 0; i < IVF_SIDES; i++)

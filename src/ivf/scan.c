@@ -98,6 +98,9 @@
 /* Rows asked for ahead of the one being judged, when more than usual are taken. */
 #define FEW_AHEAD 4
 
+/* Share of what scans by sketches take on average that is asked for at once. */
+#define SURE_SHARE 0.8
+
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
@@ -270,13 +273,12 @@ static void
 ask_ahead(IvfScan *scan)
 {
 	uint32		n = Min(READ_AHEAD, scan->order.count);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(scan->index);
 
 	for (uint32 i = 0; i < n; i++)
 	{
 		Gathered   *g = &scan->gathered[scan->order.items[i].value];
 
-		if (!g->asked && g->bound < IvfWindowThreshold(&scan->window) && g->block < nblocks)
+		if (!g->asked && g->bound < IvfWindowThreshold(&scan->window))
 		{
 			(void) QvPrefetchBlock(scan->index, scan->handle->hints, g->block);
 			g->asked = true;
@@ -478,7 +480,6 @@ static void
 read_ahead(IvfScan *scan, ReadAhead *ahead, uint32 reading)
 {
 	const IvfLayout *layout = &scan->handle->layout;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(scan->index);
 
 	if (ahead->near < reading)
 	{
@@ -499,8 +500,7 @@ read_ahead(IvfScan *scan, ReadAhead *ahead, uint32 reading)
 			ahead->page = 0;
 			continue;
 		}
-		if (ref->head + ahead->page < nblocks)
-			(void) QvPrefetchBlock(scan->index, scan->handle->hints, ref->head + ahead->page);
+		(void) QvPrefetchBlock(scan->index, scan->handle->hints, ref->head + ahead->page);
 		ahead->page++;
 		asked++;
 	}
@@ -973,7 +973,7 @@ IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 	{
 		if (scan->told >= scan->position + FEW_AHEAD / 2)
 			return 0;
-		end = Min(end, Max(0.8 * scan->handle->habits->typical, scan->position + FEW_AHEAD));
+		end = Min(end, Max(SURE_SHARE * scan->handle->habits->typical, scan->position + FEW_AHEAD));
 	}
 	for (uint32 i = Max(scan->told, scan->position); i < end && n < max; i++)
 		tids[n++] = scan->window.rows[i].tid;

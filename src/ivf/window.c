@@ -32,7 +32,6 @@ hash_tid(ItemPointerData tid)
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-
 /* Rows that memory is got for at first. */
 #define FIRST_ROWS 1024
 
@@ -63,7 +62,7 @@ compare_rows(const void *a, const void *b)
 void
 IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 {
-	IvfWindowRow  *heap;
+	IvfWindowRow *heap;
 	uint32		at;
 
 	if (window->count == window->size && !row_before(row, &window->rows[0]))

@@ -69,9 +69,9 @@ name_damage(void *arg)
 }
 
 /*
- * Is the block there?  Block numbers come from pages,
- * too: InvalidBlockNumber would add a page.  Asking how many there are is a system
- * call, so what hints (or NULL) know of it comes first.
+ * Is the block there?  Block numbers come from pages, too: InvalidBlockNumber
+ * would add a page.  Asking how many there are is a system call, so what hints
+ * (or NULL) know of it comes first.
  */
 static bool
 has_block(Relation index, QvBufferHints *hints, BlockNumber block)
