@@ -10,7 +10,7 @@
 #include "am/rerank.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
-#include "lib/minheap.h"
+#include "containers/minheap.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 

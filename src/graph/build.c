@@ -19,7 +19,7 @@
 #include "graph/pages.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/write.h"
+#include "pages/write.h"
 #include "utils/memutils.h"
 
 /* Nearest nodes looked at for one with the same value. */

@@ -21,7 +21,7 @@
 #include "graph/query.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/sample.h"
+#include "pages/sample.h"
 
 /* Rows sampled for each centroid: enough for entry points, not for codebooks. */
 #define ROWS_PER_LIST 20

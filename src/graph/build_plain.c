@@ -11,7 +11,7 @@
 #include "graph/node.h"
 #include "graph/plain.h"
 #include "graph/rows.h"
-#include "storage/write.h"
+#include "pages/write.h"
 #include "utils/memutils.h"
 
 typedef struct PlainBuild

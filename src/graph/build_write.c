@@ -9,7 +9,7 @@
 #include "graph/pages.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/write.h"
+#include "pages/write.h"
 #include "utils/memutils.h"
 
 GraphRoutes *

@@ -2,7 +2,7 @@
  * cache.c
  *		Per-backend cache of graph indexes; see cache.h.
  *
- * Keeping is done by storage/keep.c.  The entry table is replaced (never
+ * Keeping is done by pages/keep.c.  The entry table is replaced (never
  * changed) when the metapage says so, and an old one lives until its last
  * handle is released.
  */
@@ -10,7 +10,7 @@
 
 #include "graph/cache.h"
 #include "graph/form.h"
-#include "storage/keep.h"
+#include "pages/keep.h"
 #include "utils/memutils.h"
 
 /* What is kept of one index. */

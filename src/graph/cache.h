@@ -8,7 +8,7 @@
 #define QV_GRAPH_CACHE_H
 
 #include "graph/format.h"
-#include "storage/read.h"
+#include "pages/read.h"
 #include "types/type_ops.h"
 
 /* The value of a plain graph's entry. */

@@ -11,10 +11,10 @@
 #include "postgres.h"
 
 #include "kernels/kernels.h"
-#include "lib/pool.h"
+#include "containers/pool.h"
 #include "quant/quant.h"
 #include "storage/itemptr.h"
-#include "storage/page.h"
+#include "pages/page.h"
 
 #define GRAPH_META_MAGIC 0x51764772 /* "QvGr" */
 #define GRAPH_META_VERSION 1

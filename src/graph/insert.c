@@ -19,7 +19,7 @@
 #include "graph/rows.h"
 #include "graph/select.h"
 #include "storage/lmgr.h"
-#include "storage/write.h"
+#include "pages/write.h"
 #include "utils/memutils.h"
 
 /* Entry table entries that a search for neighbours starts from. */

@@ -17,7 +17,7 @@
 #include "graph/link.h"
 #include "graph/rows.h"
 #include "graph/select.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 /* The neighbours of a full node and a newcomer, as GraphSelectNeighbors() wants them. */
 typedef struct Rivals

@@ -8,7 +8,7 @@
 #include "graph/form.h"
 #include "graph/pages.h"
 #include "miscadmin.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 /* Frozen in each index; the same for all, so that builds repeat exactly. */
 #define ROTATION_SEED UINT64CONST(0x5175697665720001)

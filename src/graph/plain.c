@@ -12,7 +12,7 @@
 #include "graph/node.h"
 #include "graph/plain.h"
 #include "graph/rows.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 /* Times that a neighbour that changes under our hands is judged again. */
 #define LINK_ATTEMPTS 3

@@ -5,10 +5,10 @@
 #include "postgres.h"
 
 #include "graph/rows.h"
-#include "lib/pool.h"
+#include "containers/pool.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 Buffer
 GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)

@@ -10,9 +10,9 @@
 #include <math.h>
 
 #include "graph/format.h"
-#include "lib/idset.h"
-#include "lib/minheap.h"
-#include "lib/pool.h"
+#include "containers/idset.h"
+#include "containers/minheap.h"
+#include "containers/pool.h"
 
 /* A node that was expanded: what the store knows of it for good. */
 typedef struct GraphResult

@@ -7,7 +7,7 @@
 #define QV_GRAPH_SELECT_H
 
 #include "graph/format.h"
-#include "lib/pool.h"
+#include "containers/pool.h"
 
 /* Distance of candidates a and b (their ids). */
 typedef float (*GraphPairDistance) (void *arg, uint32_t a, uint32_t b);

@@ -24,7 +24,7 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
-#include "storage/write.h"
+#include "pages/write.h"
 #include "utils/memutils.h"
 
 /*

@@ -11,7 +11,7 @@
 
 #include "common/pg_prng.h"
 #include "graph/values.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 #define PIECE_HEADER offsetof(GraphPieceData, data)
 

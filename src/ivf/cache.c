@@ -11,7 +11,7 @@
 #include "ivf/cache.h"
 #include "ivf/route.h"
 #include "miscadmin.h"
-#include "storage/keep.h"
+#include "pages/keep.h"
 #include "utils/memutils.h"
 
 typedef struct IvfKept

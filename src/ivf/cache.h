@@ -8,7 +8,7 @@
 #define QV_IVF_CACHE_H
 
 #include "ivf/format.h"
-#include "storage/read.h"
+#include "pages/read.h"
 #include "types/type_ops.h"
 
 /* Where a list is. */

@@ -12,7 +12,7 @@
 #include "commands/progress.h"
 #include "ivf/build.h"
 #include "miscadmin.h"
-#include "storage/sample.h"
+#include "pages/sample.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 

@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 #include "quant/quant.h"
 #include "storage/itemptr.h"
-#include "storage/page.h"
+#include "pages/page.h"
 
 #define IVF_META_MAGIC 0x51764976	/* "QvIv" */
 #define IVF_META_VERSION 2		/* with sketches */

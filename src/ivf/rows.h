@@ -6,7 +6,7 @@
 #define QV_IVF_ROWS_H
 
 #include "ivf/route.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 /* A row as it is put into a list. */
 typedef struct IvfRow

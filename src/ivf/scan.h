@@ -9,7 +9,7 @@
 #include "ivf/ivf.h"
 #include "ivf/route.h"
 #include "ivf/window.h"
-#include "lib/minheap.h"
+#include "containers/minheap.h"
 
 /* A row whose record may be worth reading. */
 typedef struct IvfGathered

@@ -14,11 +14,11 @@
  * leaves a registered page half changed: with generic WAL pages are private
  * copies until Commit; in a build an error drops the whole index.
  */
-#ifndef QV_STORAGE_WRITE_H
-#define QV_STORAGE_WRITE_H
+#ifndef QV_PAGES_WRITE_H
+#define QV_PAGES_WRITE_H
 
 #include "access/generic_xlog.h"
-#include "storage/page.h"
+#include "pages/page.h"
 
 typedef struct QvWrite
 {
@@ -39,4 +39,4 @@ extern Buffer QvNewPage(Relation index, ForkNumber fork);
 /* After a build: log every page of the fork when the index needs WAL. */
 extern void QvWriteLogAll(Relation index, ForkNumber fork);
 
-#endif							/* QV_STORAGE_WRITE_H */
+#endif							/* QV_PAGES_WRITE_H */

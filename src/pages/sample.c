@@ -9,7 +9,7 @@
 #include "access/tableam.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "storage/sample.h"
+#include "pages/sample.h"
 #include "utils/memutils.h"
 #include "utils/sampling.h"
 

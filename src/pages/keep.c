@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "storage/keep.h"
+#include "pages/keep.h"
 #include "utils/memutils.h"
 
 /* Indexes remembered at once. */

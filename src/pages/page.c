@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "storage/page.h"
+#include "pages/page.h"
 
 void
 QvPageInit(Page page, QvPageKind kind)

@@ -8,7 +8,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "storage/write.h"
+#include "pages/write.h"
 
 void
 QvWriteBegin(QvWrite *w, Relation index, bool building)

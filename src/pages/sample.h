@@ -2,8 +2,8 @@
  * sample.h
  *		A sample of the rows that an index build will see.
  */
-#ifndef QV_STORAGE_SAMPLE_H
-#define QV_STORAGE_SAMPLE_H
+#ifndef QV_PAGES_SAMPLE_H
+#define QV_PAGES_SAMPLE_H
 
 #include "postgres.h"
 
@@ -39,4 +39,4 @@ extern double QvEstimateRows(Relation heap);
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 
-#endif							/* QV_STORAGE_SAMPLE_H */
+#endif							/* QV_PAGES_SAMPLE_H */

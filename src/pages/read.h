@@ -3,15 +3,15 @@
  *		Reading index pages through remembered buffer numbers.
  *
  * A search visits tens of pages at random; looking each up in the shared
- * buffer table costs more than reading it (src/storage/README.md, "Cost of a
+ * buffer table costs more than reading it (src/pages/README.md, "Cost of a
  * page").  QvBufferHints remembers, in this backend, the buffer each block was
  * last found in; ReadRecentBuffer() verifies the tag, so a stale hint is slow
  * but never wrong.
  */
-#ifndef QV_STORAGE_READ_H
-#define QV_STORAGE_READ_H
+#ifndef QV_PAGES_READ_H
+#define QV_PAGES_READ_H
 
-#include "storage/page.h"
+#include "pages/page.h"
 
 typedef struct QvBufferHints
 {
@@ -70,4 +70,4 @@ QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 	}
 }
 
-#endif							/* QV_STORAGE_READ_H */
+#endif							/* QV_PAGES_READ_H */

@@ -7,8 +7,8 @@
  * area, so that checking a page touches the cache line that reading it
  * touches anyway.
  */
-#ifndef QV_STORAGE_PAGE_H
-#define QV_STORAGE_PAGE_H
+#ifndef QV_PAGES_PAGE_H
+#define QV_PAGES_PAGE_H
 
 #include "compat.h"
 
@@ -72,4 +72,4 @@ extern void QvPageCheck(Relation index, BlockNumber block, Page page,
 pg_noreturn extern void QvReportCorruption(Relation index, BlockNumber block,
 										   const char *detail,...) pg_attribute_printf(3, 4);
 
-#endif							/* QV_STORAGE_PAGE_H */
+#endif							/* QV_PAGES_PAGE_H */

@@ -8,8 +8,8 @@
  * At most 64 are kept for all engines together; the least recently used one
  * without users goes first.
  */
-#ifndef QV_STORAGE_KEEP_H
-#define QV_STORAGE_KEEP_H
+#ifndef QV_PAGES_KEEP_H
+#define QV_PAGES_KEEP_H
 
 #include "compat.h"
 #include "lib/ilist.h"
@@ -45,4 +45,4 @@ extern void QvKeepAdd(QvKept *kept, Relation index, uint64 build_id);
 extern void QvKeepUse(QvKept *kept);
 extern void QvKeepRelease(QvKept *kept);
 
-#endif							/* QV_STORAGE_KEEP_H */
+#endif							/* QV_PAGES_KEEP_H */

@@ -7,7 +7,7 @@
 #include "compat.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
-#include "storage/read.h"
+#include "pages/read.h"
 #include "utils/memutils.h"
 
 /*
