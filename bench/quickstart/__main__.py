@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     dataset = choose_data(arguments.top, arguments.home).first(arguments.rows)
     db = prepare(server, arguments.build_id, dataset)
 
-    with Step(f"exact neighbours of {len(dataset.queries):,} queries (numpy)"):
+    with Step(f"exact neighbors of {len(dataset.queries):,} queries (numpy)"):
         exact = truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric)
         kth = exact[:, -1]
 

@@ -1,4 +1,4 @@
-"""Exact neighbours, and recall measured against them. Pure functions on arrays."""
+"""Exact neighbors, and recall measured against them. Pure functions on arrays."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /*
  * graph_am.c
- *		The index access method over the quantised graph; see graph_am.h.
+ *		The index access method over the quantized graph; see graph_am.h.
  */
 #include "postgres.h"
 

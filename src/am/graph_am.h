@@ -1,6 +1,6 @@
 /*
  * graph_am.h
- *		The index access method over the quantised graph, which hnsw and
+ *		The index access method over the quantized graph, which hnsw and
  *		quiver_graph share.
  */
 #ifndef QV_AM_GRAPH_AM_H

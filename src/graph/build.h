@@ -92,7 +92,7 @@ extern bool GraphBuildConnect(GraphBuildState *bs, uint32 id,
 /* An in-memory entry table with room for n entries. */
 extern GraphRoutes *GraphNewRoutes(const GraphMetaData *meta, uint32 n);
 
-/* Append an entry with the code of the centred vector x, NULL for none. */
+/* Append an entry with the code of the centered vector x, NULL for none. */
 extern void GraphAppendRoute(const GraphMetaData *meta, GraphRoutes *routes,
 							 uint32 id, const float *x);
 

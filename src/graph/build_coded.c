@@ -3,10 +3,10 @@
  *		The coded graph's part of a build: sample, centroids, codes.
  *
  *	1. a sample of the table gives the mean and about 2 sqrt(n) centroids;
- *	2. every row is encoded, and the search for its neighbours enters at the
+ *	2. every row is encoded, and the search for its neighbors enters at the
  *	   representatives of its nearest centroids;
  *	3. the nodes are written in the order of their centroids, with their
- *	   neighbours' codes beside them.
+ *	   neighbors' codes beside them.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@ typedef struct CodedBuild
 
 	float	   *value;			/* dims; also a node's edges' bits */
 	float	   *rotated;		/* pdim */
-	float	   *centred;		/* pdim */
+	float	   *centered;		/* pdim */
 	uint8	   *bytes;			/* pdim */
 
 	/* sample */
@@ -63,10 +63,10 @@ take_value(CodedBuild *bs, const void *value)
 }
 
 static void
-center(CodedBuild *bs, const float *rotated, float *centred)
+center(CodedBuild *bs, const float *rotated, float *centered)
 {
 	for (uint32 i = 0; i < bs->base.meta.pdim; i++)
-		centred[i] = rotated[i] - bs->base.handle.mean[i];
+		centered[i] = rotated[i] - bs->base.handle.mean[i];
 }
 
 /* ---- sample, mean, centroids ---- */
@@ -228,7 +228,7 @@ prepare(GraphBuildState *base)
 
 	bs->value = palloc(Max(meta->pdim * sizeof(float), bits));
 	bs->rotated = palloc(meta->pdim * sizeof(float));
-	bs->centred = palloc(meta->pdim * sizeof(float));
+	bs->centered = palloc(meta->pdim * sizeof(float));
 	bs->bytes = palloc(meta->pdim);
 
 	rows = QvEstimateRows(base->heap);
@@ -242,7 +242,7 @@ prepare(GraphBuildState *base)
 /* ---- rows ---- */
 
 /*
- * The list of row "centred", and where to enter the graph for it: fills
+ * The list of row "centered", and where to enter the graph for it: fills
  * entries with at most BUILD_ENTRIES node numbers, returns how many.
  */
 static int
@@ -257,7 +257,7 @@ route_row(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 	*list = 0;
 	for (int i = 0; i < nnear; i++)
 	{
-		float		d = qv_kernels.l2sq_f32(bs->centred,
+		float		d = qv_kernels.l2sq_f32(bs->centered,
 											bs->centroids + (Size) near[i].id * bs->base.meta.pdim,
 											bs->base.meta.pdim);
 
@@ -285,7 +285,7 @@ route_row(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 
 			if (bs->medoid[i] == GRAPH_NONE)
 				continue;
-			d = qv_kernels.l2sq_f32(bs->centred, bs->centroids + (Size) i * bs->base.meta.pdim,
+			d = qv_kernels.l2sq_f32(bs->centered, bs->centroids + (Size) i * bs->base.meta.pdim,
 									bs->base.meta.pdim);
 			if (d < nearest)
 			{
@@ -311,8 +311,8 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
 	float		d;
 
 	take_value(bs, value);
-	center(bs, bs->rotated, bs->centred);
-	GraphEncode(&base->handle.layout, bs->centred, base->handle.mean, &code, bs->bytes);
+	center(bs, bs->rotated, bs->centered);
+	GraphEncode(&base->handle.layout, bs->centered, base->handle.mean, &code, bs->bytes);
 	GraphQueryInit(&base->handle, &query, bs->rotated);
 	nentries = route_row(bs, &query, &list, entries);
 
@@ -321,7 +321,7 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
 	GraphMemGet(mem, id)->list = list;
 	if (!GraphBuildConnect(base, id, entries, nentries) || bs->nlists == 0)
 		return;
-	d = qv_kernels.l2sq_f32(bs->centred, bs->centroids + (Size) list * base->meta.pdim,
+	d = qv_kernels.l2sq_f32(bs->centered, bs->centroids + (Size) list * base->meta.pdim,
 							base->meta.pdim);
 	if (d < bs->medoid_distance[list])
 	{
@@ -356,8 +356,8 @@ make_routes(GraphBuildState *base, const uint32 *position)
 
 		GraphMemGetCode(&base->mem, GraphMemGet(&base->mem, 0), &code);
 		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
-							 bs->centred, layout->pdim);
-		GraphAppendRoute(&base->meta, routes, position[0], bs->centred);
+							 bs->centered, layout->pdim);
+		GraphAppendRoute(&base->meta, routes, position[0], bs->centered);
 	}
 	return routes;
 }
@@ -376,14 +376,14 @@ write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 	GraphMemShrink(&bs->base.mem, from, bs->base.scratch);
 	GraphMemGetCode(&bs->base.mem, from, &code);
 	qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
-						 bs->centred, layout->pdim);
+						 bs->centered, layout->pdim);
 	for (int i = 0; i < from->degree; i++)
 	{
 		uint32		id = from->edges[i].id;
 		GraphCode	other;
 
 		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
-		GraphEncodeEdge(layout, bs->base.meta.space, &code, bs->centred, &other,
+		GraphEncodeEdge(layout, bs->base.meta.space, &code, bs->centered, &other,
 						first + position[id], &edges[i], bits + i * stride);
 	}
 	GraphNodeInit(layout, to);

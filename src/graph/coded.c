@@ -2,9 +2,9 @@
  * coded.c
  *		Coded graphs: what GraphFormOps asks for (form.h).
  *
- * A vector is searched for by its rotated, centred form and look-up table; a
- * node is its own code and, beside the edges, the codes of its neighbours.  A
- * full neighbour decides about a newcomer by the codes it holds, without
+ * A vector is searched for by its rotated, centered form and look-up table; a
+ * node is its own code and, beside the edges, the codes of its neighbors.  A
+ * full neighbor decides about a newcomer by the codes it holds, without
  * reading other pages.
  */
 #include "postgres.h"
@@ -40,7 +40,7 @@ typedef struct CodedNeighborhood
  * hnsw.ef_search promises at least pgvector's recall.  The pool here is
  * ordered by estimates, so it is larger than pgvector's exact one.  These sizes
  * are measured (src/graph/README.md, "ef").  Estimates from few bits are worse,
- * and those of inner products worst, since the query is not centred.
+ * and those of inner products worst, since the query is not centered.
  */
 static uint32
 pool_size(const GraphHandle *handle, int ef)
@@ -82,12 +82,12 @@ encode(GraphHandle *handle, GraphPoint *base)
 {
 	CodedPoint *point = (CodedPoint *) base;
 	const GraphLayout *layout = &handle->layout;
-	float	   *centred = palloc(layout->pdim * sizeof(float));
+	float	   *centered = palloc(layout->pdim * sizeof(float));
 
 	for (uint32 i = 0; i < layout->pdim; i++)
-		centred[i] = point->rotated[i] - handle->mean[i];
-	GraphEncode(layout, centred, handle->mean, &point->code, palloc(layout->pdim));
-	base->route = centred;
+		centered[i] = point->rotated[i] - handle->mean[i];
+	GraphEncode(layout, centered, handle->mean, &point->code, palloc(layout->pdim));
+	base->route = centered;
 }
 
 static GraphPoint *
@@ -120,7 +120,7 @@ node_point(GraphHandle *handle, uint32 id)
 	return &point->base;
 }
 
-/* ---- neighbourhoods ---- */
+/* ---- neighborhoods ---- */
 
 static GraphNeighborhood *
 neighborhood(GraphHandle *handle, uint32 capacity)

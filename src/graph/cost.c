@@ -39,7 +39,7 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	}
 	else
 	{
-		/* a third of its neighbours are new, each on a page, or two */
+		/* a third of its neighbors are new, each on a page, or two */
 		double		measured = Min(nodes, expanded * meta.slots / 3.0);
 
 		cost->pages = expanded + measured * (meta.value_size > 0 ? 1 : 2) + 1;

@@ -27,7 +27,7 @@ typedef struct GraphPoint
 } GraphPoint;
 
 /*
- * Nodes that a search for a point found and that may become its neighbours,
+ * Nodes that a search for a point found and that may become its neighbors,
  * with copies of what comparing them takes.  Each form extends it.
  */
 typedef struct GraphNeighborhood
@@ -40,7 +40,7 @@ typedef struct GraphNeighborhood
 	uint32		exclude;		/* a node never to be found, or GRAPH_NONE */
 } GraphNeighborhood;
 
-/* The node number of a neighbourhood's candidate number i. */
+/* The node number of a neighborhood's candidate number i. */
 #define GraphNeighborId(nb, i) ((nb)->ids[(nb)->candidates[i].id])
 
 static inline void
@@ -81,7 +81,7 @@ typedef struct GraphFormOps
 	/* Candidates that a scan with the user's ef holds. */
 	uint32		(*pool_size) (const GraphHandle *handle, int ef);
 
-	/* Those of a search for neighbours, in multiples of ef_construction. */
+	/* Those of a search for neighbors, in multiples of ef_construction. */
 	int			insert_pool;
 
 	/*
@@ -112,11 +112,11 @@ typedef struct GraphFormOps
 	 */
 	void		(*read_entries) (GraphHandle *handle, GraphRoutes *routes);
 
-	/* ---- neighbourhoods ---- */
+	/* ---- neighborhoods ---- */
 
 	GraphNeighborhood *(*neighborhood) (GraphHandle *handle, uint32 capacity);
 
-	/* Search distance (with offset) of two copies; arg is the neighbourhood. */
+	/* Search distance (with offset) of two copies; arg is the neighborhood. */
 	GraphPairDistance pair;
 
 	/* Is copy number at the same value as point? */
@@ -148,7 +148,7 @@ typedef struct GraphFormOps
 							 int slot);
 
 	/*
-	 * Offer node id, which is point, to node "to" as a neighbour.  A node that
+	 * Offer node id, which is point, to node "to" as a neighbor.  A node that
 	 * is full need not take it, unless forced.  Returns whether it did.
 	 */
 	bool		(*link_back) (GraphHandle *handle, const GraphPoint *point,
@@ -156,7 +156,7 @@ typedef struct GraphFormOps
 } GraphFormOps;
 
 /*
- * Values of so few dimensions are no larger than the codes of the neighbours
+ * Values of so few dimensions are no larger than the codes of the neighbors
  * beside them, and measured exactly in less time (src/graph/README.md, "Few
  * dimensions").
  */

@@ -6,7 +6,7 @@
 
 #include "graph/format.h"
 
-/* Everything of a coded node but the own code and the neighbours' codes. */
+/* Everything of a coded node but the own code and the neighbors' codes. */
 #define CodedFixed(slots) (sizeof(GraphNodeData) + (Size) (slots) * (4 + 2 + 2))
 
 static uint32

@@ -38,7 +38,7 @@
 /* How nodes tell how far they are. */
 typedef enum GraphForm
 {
-	GRAPH_CODED = 1,			/* neighbours' 1-bit codes, own multi-bit code */
+	GRAPH_CODED = 1,			/* neighbors' 1-bit codes, own multi-bit code */
 	GRAPH_PLAIN = 2				/* the whole value in the node */
 } GraphForm;
 
@@ -61,8 +61,8 @@ typedef struct GraphMetaData
 	uint8		own_bits;		/* 8, 4 or 2 bits a coordinate */
 	uint16		m;
 	uint16		ef_construction;
-	uint16		slots;			/* neighbours a node has room for */
-	uint16		code_bits;		/* B: coordinates in the neighbours' codes */
+	uint16		slots;			/* neighbors a node has room for */
+	uint16		code_bits;		/* B: coordinates in the neighbors' codes */
 	uint16		route_bits;		/* coordinates in the entry table's codes */
 	uint16		nodes_per_page;
 	uint32		node_size;
@@ -89,7 +89,7 @@ StaticAssertDecl(sizeof(GraphMetaData) == 104, "on-disk graph metapage changed")
 #define GRAPH_SLOT_TIDS 3		/* holds row pointers of another node */
 
 /*
- * A node slot.  Followed, at the offsets of GraphLayout, by the neighbours'
+ * A node slot.  Followed, at the offsets of GraphLayout, by the neighbors'
  * numbers, their factors and codes, and the own code or value.
  */
 typedef struct GraphNodeData
@@ -98,11 +98,11 @@ typedef struct GraphNodeData
 	uint8		ntids;			/* row pointers used in tids[] */
 	uint16		unused;
 	uint32		overflow;		/* first slot with more row pointers */
-	float		norm2;			/* |x|^2 of the centred vector */
+	float		norm2;			/* |x|^2 of the centered vector */
 	float		scale;			/* own code: x ~ scale * (code - offset) */
 	float		residual;		/* |x - its own code|, at most */
 	float		aux;			/* <x, mean>: inner product graphs */
-	float		a_scale;		/* of the neighbours' a factors */
+	float		a_scale;		/* of the neighbors' a factors */
 	float		b_scale;
 	ItemPointerData tids[GRAPH_INLINE_TIDS];
 } GraphNodeData;
@@ -249,7 +249,7 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
 	 (Size) (block) * QvBlockBytes((layout)->code_bits))
 
-/* float16 infinity: the a factor of an empty neighbour slot */
+/* float16 infinity: the a factor of an empty neighbor slot */
 #define GRAPH_EMPTY_A 0x7C00
 
 #endif							/* QV_GRAPH_FORMAT_H */

@@ -1,6 +1,6 @@
 /*
  * graph.h
- *		The quantised graph as access methods see it.
+ *		The quantized graph as access methods see it.
  *
  * Design, page layout, locks and WAL: src/graph/README.md.
  */

@@ -2,9 +2,9 @@
  * insert.c
  *		Inserting a row into a graph on its pages.
  *
- * One search finds the neighbours and copies what comparing them takes; the
- * node is written with its edges; then each neighbour is offered the node in
- * return, which changes that neighbour's page alone.
+ * One search finds the neighbors and copies what comparing them takes; the
+ * node is written with its edges; then each neighbor is offered the node in
+ * return, which changes that neighbor's page alone.
  *
  * Locks: the update lock, shared, for the whole insert; then one page at a
  * time (two when the entry table or the index grows: metapage first).  See
@@ -22,7 +22,7 @@
 #include "pages/write.h"
 #include "utils/memutils.h"
 
-/* Entry table entries that a search for neighbours starts from. */
+/* Entry table entries that a search for neighbors starts from. */
 #define INSERT_ENTRIES 8
 
 /* Times that a repair goes on when most of what it met was deleted. */
@@ -178,7 +178,7 @@ GraphInsertValue(Relation index, const QvOpclassInfo *opclass,
 	id = write_node(nb, point, n, tid, building);
 	GraphLinkAllBack(nb, point, n, id, building);
 
-	/* a node without neighbours is the start of a graph */
+	/* a node without neighbors is the start of a graph */
 	if (n == 0 || wants_entry(handle))
 		GraphAddRoute(index, id, point->route, building);
 }

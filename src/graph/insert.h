@@ -36,12 +36,12 @@ extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle,
 												uint32 around);
 
 /*
- * Choose the point's neighbours: returns how many, which are then the first
+ * Choose the point's neighbors: returns how many, which are then the first
  * candidates, with their edges made.
  */
 extern int	GraphChooseNeighbors(GraphNeighborhood *nb, const GraphPoint *point);
 
-/* Offer node id, which is point, as a neighbour to the n chosen ones. */
+/* Offer node id, which is point, as a neighbor to the n chosen ones. */
 extern void GraphLinkAllBack(GraphNeighborhood *nb, const GraphPoint *point,
 							 int n, uint32 id, bool building);
 

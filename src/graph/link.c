@@ -1,13 +1,13 @@
 /*
  * link.c
- *		Edges back in a coded graph: offering a new node to a neighbour it chose.
+ *		Edges back in a coded graph: offering a new node to a neighbor it chose.
  *
- * A neighbour with a free place takes the newcomer.  A full one chooses again
- * among its neighbours and the newcomer, as in a build, but from what is in
+ * A neighbor with a free place takes the newcomer.  A full one chooses again
+ * among its neighbors and the newcomer, as in a build, but from what is in
  * its own slot: no other page is read (HNSW as pgvector has it reads them all).
- *	- from the node to its neighbours: its own vector against their codes;
+ *	- from the node to its neighbors: its own vector against their codes;
  *	- from the newcomer: its vector against their codes;
- *	- between two neighbours: the angle between their offsets from the node,
+ *	- between two neighbors: the angle between their offsets from the node,
  *	  by the share of differing code bits (random hyperplanes: Charikar 2002).
  */
 #include "postgres.h"
@@ -19,16 +19,16 @@
 #include "graph/select.h"
 #include "pages/write.h"
 
-/* The neighbours of a full node and a newcomer, as GraphSelectNeighbors() wants them. */
+/* The neighbors of a full node and a newcomer, as GraphSelectNeighbors() wants them. */
 typedef struct Rivals
 {
 	bool		l2;
-	int			n;				/* neighbours; number n is the newcomer */
+	int			n;				/* neighbors; number n is the newcomer */
 	int			slots[GRAPH_MAX_SLOTS];
 	float		from_self[GRAPH_MAX_SLOTS + 1];
 	float		from_new[GRAPH_MAX_SLOTS];
-	float		offset[GRAPH_MAX_SLOTS];	/* length of neighbour - node */
-	float		self_norm2;		/* |node|^2, not centred: inner product */
+	float		offset[GRAPH_MAX_SLOTS];	/* length of neighbor - node */
+	float		self_norm2;		/* |node|^2, not centered: inner product */
 	uint32		code_bits;
 	const uint8 *bits;			/* code_bits / 8 apart */
 } Rivals;
@@ -55,7 +55,7 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
 	return r->from_self[a] + r->from_self[b] + r->self_norm2 - ip;
 }
 
-/* Distances from a vector to all neighbours of a node, by their codes. */
+/* Distances from a vector to all neighbors of a node, by their codes. */
 static void
 estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 				   float base, float a_factor, float *out)
@@ -78,7 +78,7 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 }
 
 /*
- * Which place of a full node the newcomer gets: that of the neighbour left out
+ * Which place of a full node the newcomer gets: that of the neighbor left out
  * when the node chooses again.  -1: the newcomer is left out.  own and decoded
  * are the node's code and vector; to_new and ip_new the newcomer's distance
  * from and inner product with it.

@@ -1,6 +1,6 @@
 /*
  * link.h
- *		Edges back in a coded graph: offering a new node to a neighbour it chose.
+ *		Edges back in a coded graph: offering a new node to a neighbor it chose.
  */
 #ifndef QV_GRAPH_LINK_H
 #define QV_GRAPH_LINK_H
@@ -10,7 +10,7 @@
 
 /*
  * Offer node id, with the code and prepared query of its vector, to node "to"
- * as a neighbour.  A full one need not take it, unless forced.  Returns
+ * as a neighbor.  A full one need not take it, unless forced.  Returns
  * whether it did, or had it already.
  */
 extern bool GraphLinkBack(GraphHandle *handle, const GraphQuery *query,

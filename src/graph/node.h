@@ -1,6 +1,6 @@
 /*
  * node.h
- *		Filling node slots: own code, neighbours, factors.
+ *		Filling node slots: own code, neighbors, factors.
  */
 #ifndef QV_GRAPH_NODE_H
 #define QV_GRAPH_NODE_H
@@ -26,7 +26,7 @@ typedef struct GraphEdge
 	float		b;
 } GraphEdge;
 
-/* Encode a centred, rotated vector; bytes[pdim] is the caller's memory. */
+/* Encode a centered, rotated vector; bytes[pdim] is the caller's memory. */
 extern void GraphEncode(const GraphLayout *layout, const float *x,
 						const float *mean, GraphCode *code, uint8 *bytes);
 
@@ -36,7 +36,7 @@ extern float GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
 							   const GraphCode *b);
 
 /*
- * The code of neighbour o relative to the node p, whose decoded vector is
+ * The code of neighbor o relative to the node p, whose decoded vector is
  * p_decoded[pdim]: bits gets code_bits / 8 bytes.
  */
 extern void GraphEncodeEdge(const GraphLayout *layout, GraphSpace space,
@@ -44,7 +44,7 @@ extern void GraphEncodeEdge(const GraphLayout *layout, GraphSpace space,
 							const GraphCode *o, uint32 id,
 							GraphEdge *edge, uint8 *bits);
 
-/* Make a slot of any form a live node without rows and neighbours. */
+/* Make a slot of any form a live node without rows and neighbors. */
 extern void GraphNodeInit(const GraphLayout *layout, GraphNode node);
 
 /* Give a new coded node its own code. */
@@ -67,7 +67,7 @@ extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
 							 int slot, const GraphEdge *edge, const uint8 *bits);
 
 /*
- * About |o - p| of a neighbour in an inner product graph, from its factor (in
+ * About |o - p| of a neighbor in an inner product graph, from its factor (in
  * L2 graphs the estimate from p itself is exact).
  */
 extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot);

@@ -25,7 +25,7 @@ extern void GraphCreatePages(Relation index, ForkNumber fork,
 extern void GraphRewriteMeta(Relation index, const GraphMetaData *meta);
 
 /*
- * Append node id to the entry table, with the code of the centred vector x
+ * Append node id to the entry table, with the code of the centered vector x
  * (NULL in a plain graph).
  */
 extern void GraphAddRoute(Relation index, uint32 id, const float *x, bool building);

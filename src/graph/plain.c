@@ -2,8 +2,8 @@
  * plain.c
  *		Plain graphs: what GraphFormOps asks for (form.h).
  *
- * A full neighbour chooses again exactly, as pgvector does, which reads the
- * values of all its neighbours: without holding its lock, so it looks again
+ * A full neighbor chooses again exactly, as pgvector does, which reads the
+ * values of all its neighbors: without holding its lock, so it looks again
  * before it changes anything.
  */
 #include "postgres.h"
@@ -14,7 +14,7 @@
 #include "graph/rows.h"
 #include "pages/write.h"
 
-/* Times that a neighbour that changes under our hands is judged again. */
+/* Times that a neighbor that changes under our hands is judged again. */
 #define LINK_ATTEMPTS 3
 
 typedef struct PlainPoint
@@ -75,7 +75,7 @@ node_point(GraphHandle *handle, uint32 id)
 	return value ? prepare(handle, value) : NULL;
 }
 
-/* ---- neighbourhoods ---- */
+/* ---- neighborhoods ---- */
 
 static GraphNeighborhood *
 neighborhood(GraphHandle *handle, uint32 capacity)
@@ -133,7 +133,7 @@ same(const GraphNeighborhood *base, uint32 at, const GraphPoint *point)
 		memcmp(other, p->value, p->size) == 0;
 }
 
-/* An edge is the neighbour's number, which the neighbourhood holds. */
+/* An edge is the neighbor's number, which the neighborhood holds. */
 static void
 make_edges(GraphNeighborhood *nb, const GraphPoint *point, int n)
 {
@@ -191,7 +191,7 @@ set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int slot)
 
 /* ---- edges back ---- */
 
-/* The neighbours of a full node and a newcomer, which is the last. */
+/* The neighbors of a full node and a newcomer, which is the last. */
 typedef struct Rivals
 {
 	const QvOpclassInfo *opclass;
@@ -207,7 +207,7 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
 }
 
 /*
- * Which place of the full node "to", with those neighbours, the newcomer gets;
+ * Which place of the full node "to", with those neighbors, the newcomer gets;
  * -1: none.
  */
 static int

@@ -1,7 +1,7 @@
 /*
  * plain.h
  *		Graphs of whole values, compared by their type's exact distance: types
- *		and metrics that are not quantised.
+ *		and metrics that are not quantized.
  */
 #ifndef QV_GRAPH_PLAIN_H
 #define QV_GRAPH_PLAIN_H

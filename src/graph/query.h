@@ -1,7 +1,7 @@
 /*
  * query.h
- *		A vector made ready for a coded graph: normalised when the metric asks
- *		for it, rotated, centred, with its look-up table.
+ *		A vector made ready for a coded graph: normalized when the metric asks
+ *		for it, rotated, centered, with its look-up table.
  */
 #ifndef QV_GRAPH_QUERY_H
 #define QV_GRAPH_QUERY_H

@@ -122,7 +122,7 @@ grow_waiting(GraphScan *scan, uint32 size)
  * farther than the nearest candidate that is left.  Taking the usual error of
  * the estimates off finds hardly more, for two to ten times the nodes (measured:
  * src/am/README.md).  In relaxed order it is the nearest quarter of the pool, so
- * that near misses come together with their neighbours.
+ * that near misses come together with their neighbors.
  */
 static float
 later_frontier(GraphScan *scan)

@@ -14,7 +14,7 @@
 /* Discarded candidates are looked through for stale ones from so many on. */
 #define MIN_COMPACT 16384
 
-/* An expansion discards at most all neighbours and as many that they replace. */
+/* An expansion discards at most all neighbors and as many that they replace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_SLOTS)
 
 void

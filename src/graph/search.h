@@ -35,7 +35,7 @@ struct GraphStore
 	/*
 	 * Score node id (offered: the distance it was last offered under, which is
 	 * final in exact stores), record it by GraphSearchResult() if it is to be
-	 * kept, and offer its neighbours by GraphSearchOffer().
+	 * kept, and offer its neighbors by GraphSearchOffer().
 	 */
 	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
 						   float offered);
@@ -53,7 +53,7 @@ struct GraphSearch
 	 * Nodes offered.  The value says where a node is: its distance while it
 	 * waits in the pool, -infinity once it is expanded, infinity when it did
 	 * not fit.  Exact stores offer each node once.  Estimates differ from one
-	 * neighbour to another, so there a node may be offered again, and its best
+	 * neighbor to another, so there a node may be offered again, and its best
 	 * estimate counts.
 	 */
 	IdSet		seen;

@@ -1,6 +1,6 @@
 /*
  * select.c
- *		Choosing neighbours; see select.h.
+ *		Choosing neighbors; see select.h.
  */
 #include "postgres.h"
 
@@ -36,18 +36,18 @@ GraphSelectNeighbors(Candidate *candidates, int n, int max,
 }
 
 /* Candidates in ascending order, and what the rule says of each so far. */
-typedef struct Judgement
+typedef struct Judgment
 {
 	Candidate	order[GRAPH_MAX_SLOTS + 1];
 	bool		judged[GRAPH_MAX_SLOTS + 1];
 	bool		kept[GRAPH_MAX_SLOTS + 1];
 	GraphPairDistance pair;
 	void	   *arg;
-} Judgement;
+} Judgment;
 
 /* Is candidate i nearer to the base than to every nearer one that is kept? */
 static bool
-is_kept(Judgement *g, int i)
+is_kept(Judgment *g, int i)
 {
 	Candidate	c = g->order[i];
 
@@ -75,7 +75,7 @@ int
 GraphChoosePlace(const float *from_self, int n, GraphPairDistance pair,
 				 void *arg, bool force)
 {
-	Judgement	g = {.pair = pair, .arg = arg};
+	Judgment	g = {.pair = pair, .arg = arg};
 	int			out;
 
 	for (int i = 0; i <= n; i++)

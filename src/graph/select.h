@@ -1,6 +1,6 @@
 /*
  * select.h
- *		Choosing neighbours: the relative-neighbourhood rule of HNSW
+ *		Choosing neighbors: the relative-neighborhood rule of HNSW
  *		(arXiv 1603.09320, algorithm 4), filled up with what it rejected.
  */
 #ifndef QV_GRAPH_SELECT_H
@@ -23,9 +23,9 @@ extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
 								 Candidate *scratch);
 
 /*
- * A full node with n neighbours (at most GRAPH_MAX_SLOTS) chooses again among
+ * A full node with n neighbors (at most GRAPH_MAX_SLOTS) chooses again among
  * them and a newcomer, which is number n.  from_self[n + 1] are the distances
- * from the node, pair those between the others.  Returns which neighbour gives
+ * from the node, pair those between the others.  Returns which neighbor gives
  * its place to the newcomer; -1: none (unless forced: then there is one).
  */
 extern int	GraphChoosePlace(const float *from_self, int n,

@@ -12,7 +12,7 @@
 #include "graph/select.h"
 
 /*
- * Neighbour lists have room to spare, so that a full one is pruned once per
+ * Neighbor lists have room to spare, so that a full one is pruned once per
  * that many arrivals instead of at every one (half the build time: DESIGN
  * measurements in src/graph/README.md, "Build").
  */
@@ -129,7 +129,7 @@ extern void GraphMemConnect(GraphMem *mem, uint32 id, const Candidate *edges,
 							int n, Candidate *scratch);
 
 /*
- * The body of a store's expand(): offer the neighbours of node id that were
+ * The body of a store's expand(): offer the neighbors of node id that were
  * not seen.  distance and prefetch are constants, to be inlined.
  */
 static pg_attribute_always_inline void

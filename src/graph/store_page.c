@@ -3,7 +3,7 @@
  *		Expanding nodes of a coded graph on their pages.
  *
  * One page access scores a node by its own code and estimates all its
- * neighbours from the codes beside it (arXiv 2411.12229, section 3).
+ * neighbors from the codes beside it (arXiv 2411.12229, section 3).
  */
 #include "postgres.h"
 

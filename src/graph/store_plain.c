@@ -2,7 +2,7 @@
  * store_plain.c
  *		Expanding nodes of a plain graph on their pages.
  *
- * Each neighbour that was not seen yet is measured in its own page: a plain
+ * Each neighbor that was not seen yet is measured in its own page: a plain
  * graph costs about a page for each distance, as pgvector's does.
  */
 #include "postgres.h"
@@ -11,7 +11,7 @@
 #include "graph/rows.h"
 #include "utils/memutils.h"
 
-/* Neighbours whose values are asked for ahead, and bytes of each. */
+/* Neighbors whose values are asked for ahead, and bytes of each. */
 #define PREFETCH_AHEAD 3
 #define PREFETCH_BYTES 512
 

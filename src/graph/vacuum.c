@@ -29,7 +29,7 @@
 
 /*
  * A node that has fewer than this share of its slots in use after losing a
- * neighbour looks for new ones.
+ * neighbor looks for new ones.
  */
 #define REPAIR_BELOW 0.75
 
@@ -112,7 +112,7 @@ lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 	buf = QvReadBuffer(v->index, block, v->info->strategy);
 	LockBuffer(buf, lockmode);
 	page = BufferGetPage(buf);
-	/* a page added just before a crash was never initialised */
+	/* a page added just before a crash was never initialized */
 	if (PageIsNew(page) || (QvPageGetHeader(page)->magic == QV_PAGE_MAGIC &&
 							QvPageGetHeader(page)->kind != QV_PAGE_NODES))
 	{
@@ -452,7 +452,7 @@ fill_places(GraphVacuum *v, const GraphNeighborhood *nb, uint32 id, int n)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Fill a node's empty places with neighbours found by a search. */
+/* Fill a node's empty places with neighbors found by a search. */
 static void
 repair(GraphVacuum *v, uint32 id)
 {
@@ -592,7 +592,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	clean_chains(&v);
 	if (v.ndeleted > 0)
 	{
-		/* inserts that began before their neighbours were deleted */
+		/* inserts that began before their neighbors were deleted */
 		LockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 
 		/*

@@ -117,7 +117,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 		*tid = record->tid;
 		UnlockReleaseBuffer(buf);
 		found = ItemPointerIsValid(tid);
-		/* back to where rows are before they are centred */
+		/* back to where rows are before they are centered */
 		if (found)
 			qv_kernels.add_f32(x, handle->mean, layout->pdim);
 	}

@@ -366,7 +366,7 @@ typedef struct Split
 	float	   *halves;			/* two centroids */
 } Split;
 
-/* The coordinates of a row, centred as centroids are. */
+/* The coordinates of a row, centered as centroids are. */
 static void
 row_coordinates(Split *s, const IvfRow *row, IvfRecord record, float *x)
 {

@@ -10,7 +10,7 @@
 
 typedef struct IvfQuery
 {
-	QvQuery		q;				/* rotated; centred in L2 space */
+	QvQuery		q;				/* rotated; centered in L2 space */
 	float		norm;			/* its length */
 	const void *value;			/* plain: the value itself */
 } IvfQuery;

@@ -24,7 +24,7 @@ typedef struct IvfRow
 
 /*
  * Code a vector for a list: fills in all but the row pointer.  x is rotated
- * (and, in L2 space, centred); what the row refers to is written to data, of
+ * (and, in L2 space, centered); what the row refers to is written to data, of
  * IvfRowBytes(); scratch has 3 * pdim floats.
  */
 extern void IvfEncode(const IvfHandle *handle, uint32 list, const float *x,

@@ -1,6 +1,6 @@
 /*
  * page.c
- *		Initialising and checking index pages.
+ *		Initializing and checking index pages.
  */
 #include "postgres.h"
 

@@ -3,7 +3,7 @@
  *		Random rotation, RaBitQ codes and the query side of both.
  *
  * Spaces.  A vector of dim coordinates is padded with zeros to "pdim" (the
- * next multiple of QV_DIM_ALIGN), optionally centred, and rotated; codes are
+ * next multiple of QV_DIM_ALIGN), optionally centered, and rotated; codes are
  * taken of the rotated vector.  Symbols are tabled in src/quant/README.
  *
  * Nothing here allocates or raises: callers pass memory of the sizes that the

@@ -340,7 +340,7 @@ Computed(const DenseType *type, const float *x, int dim)
 	PG_RETURN_POINTER(value);
 }
 
-/* The zero vector is its own normalisation. */
+/* The zero vector is its own normalization. */
 Datum
 QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type)
 {

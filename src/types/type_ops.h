@@ -3,7 +3,7 @@
  *		What the index layers see of an SQL type: one table a type.
  *
  * An index never switches on a type's name: it converts a value to float32
- * once (to_float) and works on that, or, for metrics that are not quantised,
+ * once (to_float) and works on that, or, for metrics that are not quantized,
  * asks for the exact distance of two stored values.
  */
 #ifndef QV_TYPE_OPS_H
@@ -28,7 +28,7 @@ typedef struct VectorTypeOps
 {
 	const char *name;			/* SQL name */
 	int			max_dims;		/* that an index of this type takes */
-	bool		dense_float;	/* to_float is there: can be quantised */
+	bool		dense_float;	/* to_float is there: can be quantized */
 
 	/* Dimensions of a detoasted value. */
 	int			(*dims) (const void *value);
@@ -41,7 +41,7 @@ typedef struct VectorTypeOps
 
 	/*
 	 * The value nearest to coordinates, palloc'd.  NULL unless to_float is there
-	 * and dense_float is not: for centroids of types that are not quantised.
+	 * and dense_float is not: for centroids of types that are not quantized.
 	 */
 	void	   *(*from_float) (const float *x, int dims);
 

@@ -24,15 +24,15 @@ LISTS = 10
 IVFFLAT_ORDER = 1e-3
 
 EF_SEARCH = 100
-# Least share of the true neighbours, over all queries of a case. With ef_search at
+# Least share of the true neighbors, over all queries of a case. With ef_search at
 # 100 of 600 rows, a graph in order finds nearly all.
 RECALL = 0.95
 
 Found = Sequence[tuple[int, float]]
 
 
-def _dense(rng: np.random.Generator, n: int, centres: np.ndarray) -> np.ndarray:
-    picked = centres[rng.integers(len(centres), size=n)]
+def _dense(rng: np.random.Generator, n: int, centers: np.ndarray) -> np.ndarray:
+    picked = centers[rng.integers(len(centers), size=n)]
     return (picked + 0.7 * rng.standard_normal((n, DIMS))).astype(np.float32)
 
 
@@ -111,7 +111,7 @@ class Case:
         order: float = 1e-5,
     ) -> None:
         """found has for each query the ids and distances that the client read. In order,
-        but for rounding: pgvector's ivfflat of normalised halves goes by the halves.
+        but for rounding: pgvector's ivfflat of normalized halves goes by the halves.
         """
         assert len(found) == QUERIES
         passing = np.array([category is None or c == category for c in categories])

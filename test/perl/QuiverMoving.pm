@@ -170,7 +170,7 @@ SELECT 'extremes', md5(v::text), md5(h::text), md5(s::text), md5(b::text) FROM p
 SELECT 'wide', id, md5(v::text), many, h, half FROM public.wide ORDER BY id;
 SELECT 'units', * FROM public.units ORDER BY u;
 SELECT 'counts', * FROM public.counts ORDER BY v;
-SELECT 'centre', * FROM public.centre;
+SELECT 'center', * FROM public.center;
 SELECT 'near', id, round(distance::numeric, 3) FROM public.near;
 SELECT 'function', round(public.distance_to(i, public.array_to_vector(ARRAY[1,2,3,4,5,6,7,8,9,10,11,12], 12, true))::numeric, 3)
 FROM public.items i WHERE id < 5 ORDER BY id;

@@ -48,7 +48,7 @@ our @METRICS = (
 );
 
 # Data comes from a hash of the row and coordinate numbers, so it is the same
-# on every version and machine.  A vector is a cluster's centre plus noise.
+# on every version and machine.  A vector is a cluster's center plus noise.
 my $functions = q{
 CREATE FUNCTION qt_uniform(k bigint, seed bigint) RETURNS float8
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE AS

@@ -35,5 +35,5 @@ INSERT INTO units VALUES ('[1,0]'), ('[0,-1]');
 CREATE VIEW near AS SELECT id, v <-> array_fill(7, ARRAY[12])::vector AS distance, l2_normalize(v) AS unit
 	FROM items WHERE v <> array_fill(0, ARRAY[12])::vector ORDER BY 2 LIMIT 5;
 CREATE VIEW counts AS SELECT v, count(*) FROM items GROUP BY v;
-CREATE MATERIALIZED VIEW centre AS SELECT avg(v) AS v, sum(h) AS h FROM items WHERE id < 1000;
+CREATE MATERIALIZED VIEW center AS SELECT avg(v) AS v, sum(h) AS h FROM items WHERE id < 1000;
 CREATE FUNCTION distance_to(items, vector) RETURNS float8 LANGUAGE sql RETURN $1.v <=> $2;

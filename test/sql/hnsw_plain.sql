@@ -1,4 +1,4 @@
--- graphs of whole values: types and metrics that are not quantised
+-- graphs of whole values: types and metrics that are not quantized
 
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS vector;

@@ -1,4 +1,4 @@
-# Builds: beyond maintenance_work_mem, cancelled, on a full disk, and while
+# Builds: beyond maintenance_work_mem, canceled, on a full disk, and while
 # others insert.
 
 use strict;
@@ -37,18 +37,18 @@ check_ok($node, 't_idx', $rows, 'build and crash');
 my ($rc, $out, $err) = $node->psql('postgres', "SET maintenance_work_mem = '256MB'; REINDEX INDEX t_idx");
 unlike($err, qr/no longer fits/, 'no notice with memory enough');
 
-# cancelled, by timeout and from outside; the table stays usable
+# canceled, by timeout and from outside; the table stays usable
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT * FROM t, generate_series(1, 3)');
 fails_like($node, "SET statement_timeout = 120; CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops)",
-	'57014', 'canceling statement due to statement timeout', 'a build is cancelled by statement_timeout');
+	'57014', 'canceling statement due to statement timeout', 'a build is canceled by statement_timeout');
 is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'"), 0, 'nothing is left of it');
 
 # CONCURRENTLY: an invalid index is left, which nobody uses and inserts keep up
 fails_like($node, "SET statement_timeout = 120; CREATE INDEX CONCURRENTLY many_idx ON many USING hnsw (v vector_l2_ops)",
-	'57014', 'canceling statement', 'a concurrent build is cancelled');
+	'57014', 'canceling statement', 'a concurrent build is canceled');
 SKIP:
 {
-	skip 'cancelled before there was an index', 4
+	skip 'canceled before there was an index', 4
 	  if sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'") eq '0';
 	fails_like($node, "SELECT quiver_check('many_idx')", '55000', 'index "many_idx" is not valid', 'it is not valid');
 	is($node->psql('postgres', "INSERT INTO many SELECT * FROM t LIMIT 10; VACUUM many"), 0,

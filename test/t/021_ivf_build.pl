@@ -1,4 +1,4 @@
-# Builds of posting lists: with workers, cancelled, with errors in workers, with
+# Builds of posting lists: with workers, canceled, with errors in workers, with
 # little memory, and while others insert.
 
 use strict;
@@ -108,9 +108,9 @@ my $slow = 'CREATE INDEX slow_idx ON few USING quiver_ivf ((slow(v, false)::vect
 (my $failing = $slow) =~ s/false/true/;
 fails_like($node, $failing, '22000', 'no vectors here', 'an error in a worker');
 
-# cancelled: in the leader, and by the end of a worker
+# canceled: in the leader, and by the end of a worker
 fails_like($node, "SET statement_timeout = '1s'; $slow", '57014', 'canceling statement due to statement timeout',
-	'cancelled');
+	'canceled');
 my $session = new_session($node);
 $session->{in} .= "\\set VERBOSITY verbose\n$slow;\n\\echo end-of-build\n";
 $session->{handle}->pump_nb;

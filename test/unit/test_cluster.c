@@ -93,23 +93,23 @@ inertia(const Problem *x)
 	return sum;
 }
 
-/* Rows around "clusters" centres, a tenth as far from them as they are apart. */
+/* Rows around "clusters" centers, a tenth as far from them as they are apart. */
 static void
 fill_mixture(Problem *x, size_t clusters)
 {
 	size_t		dim = x->p.dim;
-	float	   *centres = alloc(clusters * dim * 4);
+	float	   *centers = alloc(clusters * dim * 4);
 
-	UnitFillNormal(centres, clusters * dim);
+	UnitFillNormal(centers, clusters * dim);
 	UnitFillNormal(x->rows, x->p.n * dim);
 	for (size_t i = 0; i < x->p.n; i++)
 	{
 		size_t		c = UnitRandom() % clusters;
 
 		for (size_t j = 0; j < dim; j++)
-			x->rows[i * dim + j] = centres[c * dim + j] + 0.1f * x->rows[i * dim + j];
+			x->rows[i * dim + j] = centers[c * dim + j] + 0.1f * x->rows[i * dim + j];
 	}
-	free(centres);
+	free(centers);
 }
 
 /* What every result must satisfy. */

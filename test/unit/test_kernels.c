@@ -299,7 +299,7 @@ test_f32_to_f16(void)
 	float	   *values = place_at(&buf_a, 1, 0);
 	size_t		n = 0;
 
-	/* every half, every tie between two, and both neighbours of each */
+	/* every half, every tie between two, and both neighbors of each */
 	for (uint32_t h = 0; h < 0x7c00; h++)
 	{
 		double		low = UnitHalfValue((uint16_t) h);
@@ -1282,7 +1282,7 @@ test_levels(void)
 	const char *best = levels[0];
 	int			n = 0;
 
-	CHECK(strcmp(qv_kernels.level, "scalar") == 0, "scalar before initialisation");
+	CHECK(strcmp(qv_kernels.level, "scalar") == 0, "scalar before initialization");
 	for (size_t i = 0; i < sizeof(QvKernels) / sizeof(void *); i++)
 		CHECK(((void *const *) &qv_kernels)[i] != NULL, "entry %zu is missing", i);
 	QvKernelsInit();
