@@ -220,7 +220,7 @@ check_ivf(Relation index, const QvOpclassInfo *opclass)
 
 /*
  * quiver_check(regclass): verify an index; raises ERRCODE_INDEX_CORRUPTED, or
- * returns the number of row pointers found.  Keeps VACUUM out meanwhile, and
+ * returns the number of heap TIDs found.  Keeps VACUUM out meanwhile, and
  * inserts into what is being read (on a standby replay waits for nothing: check
  * one that is idle).
  */

@@ -104,7 +104,7 @@ start_scan(void *scan, const void *query, const void *live, KnnScanRules *rules)
 	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
 	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
 	rules->max_tuples = settings->max_scan_tuples;
-	rules->at_once = settings->ef_search;
+	rules->first_rows = settings->ef_search;
 	params.ef = settings->ef_search;
 	params.iterative = rules->iterative;
 	params.strict = rules->strict;

@@ -119,7 +119,7 @@ start_scan(void *scan, const void *query, const void *access_method, KnnScanRule
 	params.max_probes = rules->iterative ? settings->max_probes : 0;
 	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	IvfScanStart(scan, query, &params);
-	rules->together = IvfScanTogether(scan);
+	rules->round_rows = IvfScanRoundRows(scan);
 }
 
 static bool

@@ -36,7 +36,7 @@ typedef struct KnnScan
 	double		candidate_bound;	/* no row of it is nearer */
 	double		node_nearest;	/* nearest row of the candidate's node so far */
 	double		last_distance;	/* of the row returned last */
-	int64		tuples;			/* row pointers seen */
+	int64		tuples;			/* heap TIDs seen */
 	int64		returned;		/* rows returned */
 	int64		target;			/* rows that are returned when so many are found */
 	double	   *nearest;		/* ascending distances of those not returned, up to it */
@@ -83,10 +83,10 @@ KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 }
 
 /* Rows that are looked for together at most. */
-#define MAX_TOGETHER 1000
+#define MAX_ROUND 1000
 
 /* The next rows found together, of what were before. */
-#define TOGETHER_GROWTH 4
+#define ROUND_GROWTH 4
 
 static void
 start(IndexScanDesc scan)
@@ -116,10 +116,10 @@ start(IndexScanDesc scan)
 	MemoryContextSwitchTo(so->context);
 	memset(&so->rules, 0, sizeof(so->rules));
 	so->ops->start(so->engine, query, so->settings, &so->rules);
-	so->target = Min(so->rules.together, MAX_TOGETHER);
+	so->target = Min(so->rules.round_rows, MAX_ROUND);
 	so->nnearest = 0;
-	if (so->rules.together > 0 && so->nearest == NULL)
-		so->nearest = palloc(MAX_TOGETHER * sizeof(double));
+	if (so->rules.round_rows > 0 && so->nearest == NULL)
+		so->nearest = palloc(MAX_ROUND * sizeof(double));
 	RerankStart(so->reranker, query);
 	so->started = true;
 	so->exhausted = false;
@@ -143,7 +143,7 @@ can_return(const KnnScan *so)
 	if (RerankEmpty(so->reranker))
 		return false;
 	if (!so->rules.strict || so->ops->bound == NULL ||
-		(!so->resumed && so->returned < so->rules.at_once))
+		(!so->resumed && so->returned < so->rules.first_rows))
 		return true;
 	return RerankNearest(so->reranker) <=
 		so->ops->distance(so->engine, so->ops->bound(so->engine));
@@ -224,7 +224,7 @@ note_nearest(KnnScan *so, double distance)
 {
 	int			at = so->nnearest;
 
-	if (so->rules.together == 0 || distance == INFINITY)
+	if (so->rules.round_rows == 0 || distance == INFINITY)
 		return;
 	if (at == so->target - so->returned)
 	{
@@ -244,9 +244,9 @@ note_nearest(KnnScan *so, double distance)
 
 /* All that were found together have been returned: find the next, more of them. */
 static void
-next_together(KnnScan *so)
+next_round(KnnScan *so)
 {
-	so->target = so->returned + Min(MAX_TOGETHER, so->returned * (TOGETHER_GROWTH - 1));
+	so->target = so->returned + Min(MAX_ROUND, so->returned * (ROUND_GROWTH - 1));
 	so->nnearest = 0;
 	for (uint32 i = 0; i < RerankCount(so->reranker); i++)
 		note_nearest(so, RerankDistance(so->reranker, i));
@@ -268,7 +268,7 @@ forget_nearest(KnnScan *so, double distance)
 static bool
 in_order(const KnnScan *so)
 {
-	return so->rules.strict || (so->rules.together > 0 && !so->rules.iterative);
+	return so->rules.strict || (so->rules.round_rows > 0 && !so->rules.iterative);
 }
 
 /* May the candidate at hand be nearer than what is to be returned next? */
@@ -277,7 +277,7 @@ candidate_matters(const KnnScan *so)
 {
 	if (RerankEmpty(so->reranker))
 		return true;
-	if (so->rules.together == 0)
+	if (so->rules.round_rows == 0)
 		return so->candidate_bound < RerankNearest(so->reranker);
 	return so->nnearest < so->target - so->returned ||
 		so->candidate_bound < so->nearest[so->nnearest - 1];
@@ -329,8 +329,8 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 			continue;
 		so->last_distance = distance;
 		so->returned++;
-		if (so->rules.together > 0 && so->returned == so->target)
-			next_together(so);
+		if (so->rules.round_rows > 0 && so->returned == so->target)
+			next_round(so);
 		scan->xs_recheck = false;
 		scan->xs_recheckorderby = false;
 		return true;

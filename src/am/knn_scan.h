@@ -26,7 +26,7 @@ typedef struct KnnScanRules
 	bool		iterative;		/* search on when a batch is used up */
 	bool		strict;			/* leave out what is nearer than a row returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
-	int64		at_once;		/* rows of a strict scan's first batch that wait for nothing */
+	int64		first_rows;		/* rows of a strict scan's first batch that wait for nothing */
 
 	/*
 	 * So many rows, likely all that are wanted, are found before the first is
@@ -34,7 +34,7 @@ typedef struct KnnScanRules
 	 * For an engine whose candidates may be nearer than it says: such a row
 	 * would come too late.
 	 */
-	int64		together;
+	int64		round_rows;
 } KnnScanRules;
 
 /*

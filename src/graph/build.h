@@ -60,8 +60,8 @@ struct GraphBuildOps
 	/* All rows are in memory: give the nodes their final lists. */
 	void		(*assign_lists) (GraphBuildState *bs);
 
-	/* The entry table to write; node i will be at position[i]. */
-	GraphRoutes *(*make_routes) (GraphBuildState *bs, const uint32 *position);
+	/* The table of entry points to write; node i will be at position[i]. */
+	GraphEntryPoints *(*make_entry_points) (GraphBuildState *bs, const uint32 *position);
 
 	/* Write a node with its edges but without rows. */
 	void		(*write_node) (GraphBuildState *bs, GraphMemNode *from,
@@ -89,11 +89,11 @@ extern bool GraphBuildConnect(GraphBuildState *bs, uint32 id,
 
 /* ---- build_write.c ---- */
 
-/* An in-memory entry table with room for n entries. */
-extern GraphRoutes *GraphNewRoutes(const GraphMetaData *meta, uint32 n);
+/* An in-memory entry points with room for n entries. */
+extern GraphEntryPoints *GraphNewEntryPoints(const GraphMetaData *meta, uint32 n);
 
 /* Append an entry with the code of the centered vector x, NULL for none. */
-extern void GraphAppendRoute(const GraphMetaData *meta, GraphRoutes *routes,
+extern void GraphAppendEntryPoint(const GraphMetaData *meta, GraphEntryPoints *entry_points,
 							 uint32 id, const float *x);
 
 /* Write the graph in memory out, all pages of the index. */

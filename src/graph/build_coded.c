@@ -209,12 +209,12 @@ make_lists(CodedBuild *bs, double rows)
 
 	bs->medoid = palloc(Max(1, bs->nlists) * sizeof(uint32));
 	bs->medoid_distance = palloc(Max(1, bs->nlists) * sizeof(float));
-	bs->base.handle.routes = GraphNewRoutes(&bs->base.meta, bs->nlists);
+	bs->base.handle.entry_points = GraphNewEntryPoints(&bs->base.meta, bs->nlists);
 	for (uint32 i = 0; i < bs->nlists; i++)
 	{
 		bs->medoid[i] = GRAPH_NONE;
 		bs->medoid_distance[i] = FLT_MAX;
-		GraphAppendRoute(&bs->base.meta, bs->base.handle.routes, i, bs->centroids + (Size) i * pdim);
+		GraphAppendEntryPoint(&bs->base.meta, bs->base.handle.entry_points, i, bs->centroids + (Size) i * pdim);
 	}
 }
 
@@ -246,11 +246,11 @@ prepare(GraphBuildState *base)
  * entries with at most BUILD_ENTRIES node numbers, returns how many.
  */
 static int
-route_row(CodedBuild *bs, const GraphQuery *query, uint32 *list,
+find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 		  uint32 *entries)
 {
 	Candidate	near[NEAREST_LISTS];
-	int			nnear = GraphRouteQuery(&bs->base.handle, query, near, NEAREST_LISTS);
+	int			nnear = GraphNearestEntryPoints(&bs->base.handle, query, near, NEAREST_LISTS);
 	float		best = FLT_MAX;
 	int			n = 0;
 
@@ -314,7 +314,7 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
 	center(bs, bs->rotated, bs->centered);
 	GraphEncode(&base->handle.layout, bs->centered, base->handle.mean, &code, bs->bytes);
 	GraphQueryInit(&base->handle, &query, bs->rotated);
-	nentries = route_row(bs, &query, &list, entries);
+	nentries = find_entries(bs, &query, &list, entries);
 
 	MemoryContextSwitchTo(base->graph_context);
 	id = GraphMemAdd(mem, &code, tid);
@@ -338,28 +338,28 @@ assign_lists(GraphBuildState *base)
 {
 }
 
-static GraphRoutes *
-make_routes(GraphBuildState *base, const uint32 *position)
+static GraphEntryPoints *
+make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	const GraphLayout *layout = &base->handle.layout;
-	GraphRoutes *routes = GraphNewRoutes(&base->meta, Max(1, bs->nlists));
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->meta, Max(1, bs->nlists));
 
 	/* the lists that have a node */
 	for (uint32 i = 0; i < bs->nlists; i++)
 		if (bs->medoid[i] != GRAPH_NONE)
-			GraphAppendRoute(&base->meta, routes, position[bs->medoid[i]],
+			GraphAppendEntryPoint(&base->meta, entry_points, position[bs->medoid[i]],
 							 bs->centroids + (Size) i * base->meta.pdim);
-	if (routes->count == 0 && base->mem.count > 0)
+	if (entry_points->count == 0 && base->mem.count > 0)
 	{
 		GraphCode	code;
 
 		GraphMemGetCode(&base->mem, GraphMemGet(&base->mem, 0), &code);
 		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
 							 bs->centered, layout->pdim);
-		GraphAppendRoute(&base->meta, routes, position[0], bs->centered);
+		GraphAppendEntryPoint(&base->meta, entry_points, position[0], bs->centered);
 	}
-	return routes;
+	return entry_points;
 }
 
 static void
@@ -396,6 +396,6 @@ const GraphBuildOps graph_coded_build = {
 	.prepare = prepare,
 	.add = add,
 	.assign_lists = assign_lists,
-	.make_routes = make_routes,
+	.make_entry_points = make_entry_points,
 	.write_node = write_node
 };

@@ -120,15 +120,15 @@ assign_lists(GraphBuildState *base)
 	pfree(queue);
 }
 
-static GraphRoutes *
-make_routes(GraphBuildState *base, const uint32 *position)
+static GraphEntryPoints *
+make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	PlainBuild *bs = (PlainBuild *) base;
-	GraphRoutes *routes = GraphNewRoutes(&base->meta, bs->nentries);
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->meta, bs->nentries);
 
 	for (uint32 i = 0; i < bs->nentries; i++)
-		GraphAppendRoute(&base->meta, routes, position[bs->entries[i]], NULL);
-	return routes;
+		GraphAppendEntryPoint(&base->meta, entry_points, position[bs->entries[i]], NULL);
+	return entry_points;
 }
 
 static void
@@ -174,7 +174,7 @@ const GraphBuildOps graph_plain_build = {
 	.prepare = prepare,
 	.add = add,
 	.assign_lists = assign_lists,
-	.make_routes = make_routes,
+	.make_entry_points = make_entry_points,
 	.write_node = write_node,
 	.finish = finish
 };

@@ -12,29 +12,29 @@
 #include "pages/write.h"
 #include "utils/memutils.h"
 
-GraphRoutes *
-GraphNewRoutes(const GraphMetaData *meta, uint32 n)
+GraphEntryPoints *
+GraphNewEntryPoints(const GraphMetaData *meta, uint32 n)
 {
-	GraphRoutes *routes = palloc0(sizeof(GraphRoutes));
+	GraphEntryPoints *entry_points = palloc0(sizeof(GraphEntryPoints));
 
-	routes->nblocks = (n + QV_BLOCK - 1) / QV_BLOCK;
-	routes->block_size = GraphRouteBlockSize(meta->route_bits);
-	routes->blocks = MemoryContextAllocExtended(CurrentMemoryContext,
-												Max(1, routes->nblocks) * routes->block_size,
+	entry_points->nbatches = (n + QV_BATCH - 1) / QV_BATCH;
+	entry_points->batch_size = GraphEntryBatchSize(meta->entry_bits);
+	entry_points->batches = MemoryContextAllocExtended(CurrentMemoryContext,
+												Max(1, entry_points->nbatches) * entry_points->batch_size,
 												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	return routes;
+	return entry_points;
 }
 
 void
-GraphAppendRoute(const GraphMetaData *meta, GraphRoutes *routes, uint32 id,
+GraphAppendEntryPoint(const GraphMetaData *meta, GraphEntryPoints *entry_points, uint32 id,
 				 const float *x)
 {
-	GraphRouteBlock *block = GraphRoutesBlock(routes, routes->count / QV_BLOCK);
+	GraphEntryBatch *block = GraphEntryBatchAt(entry_points, entry_points->count / QV_BATCH);
 
-	GraphRouteSet(block, routes->count % QV_BLOCK, id, x, meta->pdim,
-				  meta->route_bits);
+	GraphSetEntryPoint(block, entry_points->count % QV_BATCH, id, x, meta->pdim,
+				  meta->entry_bits);
 	block->count++;
-	routes->count++;
+	entry_points->count++;
 }
 
 /*
@@ -67,7 +67,7 @@ order_nodes(GraphBuildState *bs, uint32 **nodes_in_order)
 	return position;
 }
 
-/* The slots that hold row pointers beyond a node's own. */
+/* The slots that hold heap TIDs beyond a node's own. */
 typedef struct TidWriter
 {
 	GraphBuildState *bs;
@@ -161,7 +161,7 @@ void
 GraphBuildWrite(GraphBuildState *bs)
 {
 	const GraphLayout *layout = &bs->handle.layout;
-	GraphRoutes *routes;
+	GraphEntryPoints *entry_points;
 	uint32	   *order,
 			   *position;
 	uint32		first,
@@ -174,28 +174,28 @@ GraphBuildWrite(GraphBuildState *bs)
 
 	bs->ops->assign_lists(bs);
 	position = order_nodes(bs, &order);
-	routes = bs->ops->make_routes(bs, position);
-	routes->nblocks = (routes->count + QV_BLOCK - 1) / QV_BLOCK;
+	entry_points = bs->ops->make_entry_points(bs, position);
+	entry_points->nbatches = (entry_points->count + QV_BATCH - 1) / QV_BATCH;
 
 	/* the fixed pages come first: their number says where the nodes start */
 	head = 1 + (bs->meta.pdim + GRAPH_FLOATS_PER_PAGE - 1) / GRAPH_FLOATS_PER_PAGE;
-	head += Max(1, (routes->nblocks + GraphRouteBlocksPerPage(bs->meta.route_bits) - 1) /
-				GraphRouteBlocksPerPage(bs->meta.route_bits));
+	head += Max(1, (entry_points->nbatches + GraphEntryBatchesPerPage(bs->meta.entry_bits) - 1) /
+				GraphEntryBatchesPerPage(bs->meta.entry_bits));
 	if ((uint64) (head + 1) * layout->per_page + n >= POOL_MAX_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index \"%s\" would have too many nodes",
 						RelationGetRelationName(bs->index))));
 	first = GraphNodeNumber(layout, head, 0);
-	for (uint32 i = 0; i < routes->nblocks; i++)
+	for (uint32 i = 0; i < entry_points->nbatches; i++)
 	{
-		GraphRouteBlock *block = GraphRoutesBlock(routes, i);
+		GraphEntryBatch *block = GraphEntryBatchAt(entry_points, i);
 
 		for (uint32 j = 0; j < block->count; j++)
 			block->ids[j] += first;
 	}
 	bs->meta.live_nodes = n;
-	GraphCreatePages(bs->index, MAIN_FORKNUM, &bs->meta, bs->handle.mean, routes);
+	GraphCreatePages(bs->index, MAIN_FORKNUM, &bs->meta, bs->handle.mean, entry_points);
 
 	sw.next = first;
 	tw.first = first + n;

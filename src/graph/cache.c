@@ -2,7 +2,7 @@
  * cache.c
  *		Per-backend cache of graph indexes; see cache.h.
  *
- * Keeping is done by pages/keep.c.  The entry table is replaced (never
+ * Keeping is done by space/relcache.c.  The table of entry points is replaced (never
  * changed) when the metapage says so, and an old one lives until its last
  * handle is released.
  */
@@ -14,15 +14,15 @@
 #include "utils/memutils.h"
 
 /* What is kept of one index. */
-typedef struct GraphCacheEntry
+typedef struct GraphRelCache
 {
-	QvKept		kept;
+	QvRelCacheEntry		kept;
 	QvBufferHints hints;
 	QvRotation	rotation;
 	float	   *mean;
 	float		mean_norm2;
-	GraphRoutes *routes;
-} GraphCacheEntry;
+	GraphEntryPoints *entry_points;
+} GraphRelCache;
 
 GraphMetaData *
 GraphPageMeta(Relation index, Page page)
@@ -61,42 +61,42 @@ GraphReadMeta(Relation index, GraphMetaData *meta)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Read the entry table into *routes, memory from CurrentMemoryContext. */
+/* Read the entry points into *entry_points, memory from CurrentMemoryContext. */
 static void
-read_routes(GraphHandle *handle, GraphRoutes *routes)
+read_entry_points(GraphHandle *handle, GraphEntryPoints *entry_points)
 {
 	Relation	index = handle->index;
 	const GraphMetaData *meta = &handle->meta;
-	BlockNumber block = meta->route_head;
-	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
+	BlockNumber block = meta->entry_head;
+	int			per_page = GraphEntryBatchesPerPage(meta->entry_bits);
 	BlockNumber pages = 0,
 				limit = RelationGetNumberOfBlocks(index);
 
-	routes->version = meta->route_version;
-	routes->block_size = GraphRouteBlockSize(meta->route_bits);
-	routes->nblocks = (meta->route_count + QV_BLOCK - 1) / QV_BLOCK;
-	if (meta->route_count > (uint64) limit * per_page * QV_BLOCK)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The entry table cannot have %u entries.",
-						   meta->route_count);
-	routes->blocks = MemoryContextAllocExtended(CurrentMemoryContext,
-												Max(1, routes->nblocks) * routes->block_size,
+	entry_points->version = meta->entry_version;
+	entry_points->batch_size = GraphEntryBatchSize(meta->entry_bits);
+	entry_points->nbatches = (meta->entry_count + QV_BATCH - 1) / QV_BATCH;
+	if (meta->entry_count > (uint64) limit * per_page * QV_BATCH)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The table of entry points cannot have %u entries.",
+						   meta->entry_count);
+	entry_points->batches = MemoryContextAllocExtended(CurrentMemoryContext,
+												Max(1, entry_points->nbatches) * entry_points->batch_size,
 												MCXT_ALLOC_HUGE);
-	for (uint32 i = 0; i < routes->nblocks;)
+	for (uint32 i = 0; i < entry_points->nbatches;)
 	{
 		Buffer		buf;
 		Page		page;
 
 		if (!BlockNumberIsValid(block) || ++pages > limit)
-			QvReportCorruption(index, GRAPH_META_BLOCK, "The chain of entry table pages is broken.");
-		buf = QvReadPage(index, handle->hints, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
+			QvReportCorruption(index, GRAPH_META_BLOCK, "The chain of entry point pages is broken.");
+		buf = QvReadPage(index, handle->hints, block, QV_PAGE_ENTRIES, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buf);
-		for (int j = 0; j < per_page && i < routes->nblocks; j++, i++)
+		for (int j = 0; j < per_page && i < entry_points->nbatches; j++, i++)
 		{
-			GraphRouteBlock *to = GraphRoutesBlock(routes, i);
+			GraphEntryBatch *to = GraphEntryBatchAt(entry_points, i);
 
-			memcpy(to, QvPageGetData(page) + j * routes->block_size, routes->block_size);
-			if (to->count > QV_BLOCK)
-				QvReportCorruption(index, block, "An entry table block claims %u entries.", to->count);
+			memcpy(to, QvPageGetData(page) + j * entry_points->batch_size, entry_points->batch_size);
+			if (to->count > QV_BATCH)
+				QvReportCorruption(index, block, "A batch of entry points claims %u entries.", to->count);
 		}
 		block = QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
@@ -106,54 +106,54 @@ read_routes(GraphHandle *handle, GraphRoutes *routes)
 	 * An entry appended since the metapage was read may be in the last block;
 	 * remember what the metapage said, so that it is noticed as new.
 	 */
-	routes->count = meta->route_count;
+	entry_points->count = meta->entry_count;
 	if (handle->ops->read_entries)
-		handle->ops->read_entries(handle, routes);
+		handle->ops->read_entries(handle, entry_points);
 }
 
-/* The entry table of an index, to live in its cache entry's context. */
-static GraphRoutes *
-load_routes(GraphHandle *handle, MemoryContext parent)
+/* The table of entry points of an index, to live in its cache entry's context. */
+static GraphEntryPoints *
+load_entry_points(GraphHandle *handle, MemoryContext parent)
 {
 	/* under the caller's context until complete: an error must not leak it */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "quiver entry table",
+												  "quiver entry points",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	GraphRoutes *routes = palloc0(sizeof(GraphRoutes));
+	GraphEntryPoints *entry_points = palloc0(sizeof(GraphEntryPoints));
 
-	routes->context = context;
-	read_routes(handle, routes);
+	entry_points->context = context;
+	read_entry_points(handle, entry_points);
 	MemoryContextSwitchTo(old);
 	MemoryContextSetParent(context, parent);
-	routes->current = true;
-	return routes;
+	entry_points->current = true;
+	return entry_points;
 }
 
 static void
 release_handle(void *arg)
 {
 	GraphHandle *handle = arg;
-	GraphRoutes *routes = handle->routes;
-	GraphCacheEntry *entry = handle->entry;
+	GraphEntryPoints *entry_points = handle->entry_points;
+	GraphRelCache *entry = handle->entry;
 
-	if (--routes->users == 0 && !routes->current)
-		MemoryContextDelete(routes->context);
-	QvKeepRelease(&entry->kept);
+	if (--entry_points->users == 0 && !entry_points->current)
+		MemoryContextDelete(entry_points->context);
+	QvRelCacheUnpin(&entry->kept);
 }
 
 /* Start an entry for the index of a handle, and let the handle use it. */
-static GraphCacheEntry *
+static GraphRelCache *
 make_entry(GraphHandle *handle)
 {
 	const GraphMetaData *meta = &handle->meta;
 	MemoryContext context;
-	GraphCacheEntry *entry;
+	GraphRelCache *entry;
 
 	/* under the caller's context until complete: an error must not leak it */
 	context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph index",
 									ALLOCSET_DEFAULT_SIZES);
-	entry = MemoryContextAllocZero(context, sizeof(GraphCacheEntry));
+	entry = MemoryContextAllocZero(context, sizeof(GraphRelCache));
 	entry->kept.context = context;
 	entry->hints.context = context;
 	handle->hints = &entry->hints;
@@ -166,8 +166,8 @@ make_entry(GraphHandle *handle)
 		QvReadFloats(handle->index, &entry->hints, meta->mean_block, entry->mean, meta->pdim);
 		entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
 	}
-	entry->routes = load_routes(handle, context);
-	QvKeepAdd(&entry->kept, handle->index, meta->build_id);
+	entry->entry_points = load_entry_points(handle, context);
+	QvRelCacheAdd(&entry->kept, handle->index, meta->build_id);
 	return entry;
 }
 
@@ -175,7 +175,7 @@ GraphHandle *
 GraphOpen(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphHandle *handle = palloc0(sizeof(GraphHandle));
-	GraphCacheEntry *entry;
+	GraphRelCache *entry;
 
 	handle->index = index;
 	handle->opclass = *opclass;
@@ -186,16 +186,16 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 		handle->meta.form != GraphChooseForm(opclass, handle->meta.dims))
 		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is for another operator class.");
 	handle->ops = GraphFormOf(&handle->meta);
-	entry = (GraphCacheEntry *) QvKeepFind(index, handle->meta.build_id);
+	entry = (GraphRelCache *) QvRelCacheFind(index, handle->meta.build_id);
 	if (entry == NULL)
 		entry = make_entry(handle);
 	handle->hints = &entry->hints;
-	if (entry->routes->version != handle->meta.route_version ||
-		entry->routes->count != handle->meta.route_count)
+	if (entry->entry_points->version != handle->meta.entry_version ||
+		entry->entry_points->count != handle->meta.entry_count)
 	{
-		GraphRoutes *old = entry->routes;
+		GraphEntryPoints *old = entry->entry_points;
 
-		entry->routes = load_routes(handle, entry->kept.context);
+		entry->entry_points = load_entry_points(handle, entry->kept.context);
 		old->current = false;
 		if (old->users == 0)
 			MemoryContextDelete(old->context);
@@ -204,9 +204,9 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->rotation = entry->rotation;
 	handle->mean = entry->mean;
 	handle->mean_norm2 = entry->mean_norm2;
-	handle->routes = entry->routes;
-	QvKeepUse(&entry->kept);
-	entry->routes->users++;
+	handle->entry_points = entry->entry_points;
+	QvRelCachePin(&entry->kept);
+	entry->entry_points->users++;
 	handle->release.func = release_handle;
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);

@@ -1,7 +1,7 @@
 /*
  * cache.h
  *		What a backend keeps of a graph index between queries: the frozen
- *		parts of the metapage, the mean, the rotation, the entry table and
+ *		parts of the metapage, the mean, the rotation, the entry points and
  *		where its pages were last found in shared buffers.
  */
 #ifndef QV_GRAPH_CACHE_H
@@ -18,20 +18,20 @@ typedef struct GraphEntryValue
 	void	   *value;
 } GraphEntryValue;
 
-/* The entry table as one sweep wants it. */
-typedef struct GraphRoutes
+/* The table of entry points as one sweep wants it. */
+typedef struct GraphEntryPoints
 {
 	MemoryContext context;		/* of all of it */
-	uint32		version;		/* GraphMetaData.route_version and _count, */
+	uint32		version;		/* GraphMetaData.entry_version and _count, */
 	uint32		count;			/* of when it was read */
-	uint32		nblocks;
+	uint32		nbatches;
 	int			users;
 	bool		current;		/* what new handles get */
-	Size		block_size;
-	char	   *blocks;			/* GraphRouteBlocks, block_size apart */
+	Size		batch_size;
+	char	   *batches;			/* GraphEntryBatches, block_size apart */
 	GraphEntryValue *values;	/* plain graphs: those that are kept */
 	uint32		nvalues;
-} GraphRoutes;
+} GraphEntryPoints;
 
 typedef struct GraphHandle
 {
@@ -43,9 +43,9 @@ typedef struct GraphHandle
 	QvRotation	rotation;		/* this and the mean: coded graphs only */
 	const float *mean;			/* rotated, pdim */
 	float		mean_norm2;
-	GraphRoutes *routes;
+	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
-	struct GraphCacheEntry *entry;
+	struct GraphRelCache *entry;
 	MemoryContextCallback release;
 } GraphHandle;
 
@@ -63,7 +63,7 @@ extern void GraphReadMeta(Relation index, GraphMetaData *meta);
 /* Take the metapage of a page in hand, checked: see GraphReadMeta. */
 extern GraphMetaData *GraphPageMeta(Relation index, Page page);
 
-#define GraphRoutesBlock(routes, i) \
-	((GraphRouteBlock *) ((routes)->blocks + (Size) (i) * (routes)->block_size))
+#define GraphEntryBatchAt(entry_points, i) \
+	((GraphEntryBatch *) ((entry_points)->batches + (Size) (i) * (entry_points)->batch_size))
 
 #endif							/* QV_GRAPH_CACHE_H */

@@ -77,7 +77,7 @@ survey(GraphChecker *c)
 			continue;
 		}
 		if (header->magic != QV_PAGE_MAGIC || header->version != QV_PAGE_VERSION ||
-			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ROUTES &&
+			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ENTRIES &&
 			 header->kind != QV_PAGE_NODES && header->kind != QV_PAGE_VALUES))
 			QvReportCorruption(c->index, block, "The page is of no kind that a graph index has.");
 		if (header->kind == QV_PAGE_NODES)
@@ -117,11 +117,11 @@ check_tids(GraphChecker *c, BlockNumber block, uint32 slot, ItemPointer tids,
 		   uint32 n, uint32 max)
 {
 	if (n > max)
-		QvReportCorruption(c->index, block, "Slot %u claims %u row pointers, but holds at most %u.",
+		QvReportCorruption(c->index, block, "Slot %u claims %u heap TIDs, but holds at most %u.",
 						   slot, n, max);
 	for (uint32 i = 0; i < n; i++)
 		if (!ItemPointerIsValid(&tids[i]))
-			QvReportCorruption(c->index, block, "Slot %u holds an invalid row pointer.", slot);
+			QvReportCorruption(c->index, block, "Slot %u holds an invalid heap TID.", slot);
 }
 
 /* What a coded node has besides its edges and rows. */
@@ -164,7 +164,7 @@ check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 		QvReportCorruption(c->index, block, "The deleted node in slot %u has rows.", slot);
 	if (node->overflow != GRAPH_NONE &&
 		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
-		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no row pointers.",
+		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no heap TIDs.",
 						   slot, node->overflow);
 	if (layout->form == GRAPH_CODED)
 		check_factors(c, block, slot, node);
@@ -202,7 +202,7 @@ check_chain(GraphChecker *c, uint32 owner, uint32 next)
 		if (state_of(c, next) != GRAPH_SLOT_TIDS ||
 			++steps > (Size) c->nblocks * layout->per_page)
 			QvReportCorruption(c->index, GraphNodeBlock(layout, owner),
-							   "The chain of row pointers of node %u is broken.", owner);
+							   "The chain of heap TIDs of node %u is broken.", owner);
 		buf = lock_block(c, block);
 		tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, next));
 		if (tids->owner != owner)
@@ -303,12 +303,12 @@ check_nodes(GraphChecker *c)
 }
 
 static void
-check_routes(GraphChecker *c)
+check_entry_points(GraphChecker *c)
 {
 	const GraphMetaData *meta = &c->handle->meta;
-	Size		block_size = GraphRouteBlockSize(meta->route_bits);
-	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
-	BlockNumber block = meta->route_head,
+	Size		block_size = GraphEntryBatchSize(meta->entry_bits);
+	int			per_page = GraphEntryBatchesPerPage(meta->entry_bits);
+	BlockNumber block = meta->entry_head,
 				last = InvalidBlockNumber,
 				steps = 0;
 	uint32		count = 0;
@@ -319,16 +319,16 @@ check_routes(GraphChecker *c)
 		Page		page;
 
 		if (block >= c->nblocks || ++steps > c->nblocks)
-			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The chain of entry table pages is broken.");
+			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The chain of entry point pages is broken.");
 		buf = lock_block(c, block);
 		page = BufferGetPage(buf);
-		QvPageCheck(c->index, block, page, QV_PAGE_ROUTES);
+		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
 		for (int i = 0; i < per_page; i++)
 		{
-			GraphRouteBlock *rb = (GraphRouteBlock *) (QvPageGetData(page) + i * block_size);
+			GraphEntryBatch *rb = (GraphEntryBatch *) (QvPageGetData(page) + i * block_size);
 
-			if (rb->count > QV_BLOCK)
-				QvReportCorruption(c->index, block, "An entry table block claims %u entries.", rb->count);
+			if (rb->count > QV_BATCH)
+				QvReportCorruption(c->index, block, "A batch of entry points claims %u entries.", rb->count);
 			for (uint32 j = 0; j < rb->count; j++)
 			{
 				if (!is_node(c, rb->ids[j]))
@@ -340,15 +340,15 @@ check_routes(GraphChecker *c)
 		}
 		last = block;
 		/* pages after the tail are left from before vacuum emptied the table */
-		block = block == meta->route_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
+		block = block == meta->entry_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
 	}
-	if (last != meta->route_tail)
-		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The last page of the entry table is %u, not %u.",
-						   last, meta->route_tail);
-	if (count != meta->route_count)
-		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The entry table has %u entries, not %u.",
-						   count, meta->route_count);
+	if (last != meta->entry_tail)
+		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The last page of entry points is %u, not %u.",
+						   last, meta->entry_tail);
+	if (count != meta->entry_count)
+		QvReportCorruption(c->index, GRAPH_META_BLOCK, "There are %u entry points, not %u.",
+						   count, meta->entry_count);
 	if (count == 0 && c->info.nodes > 0)
 		QvReportCorruption(c->index, GRAPH_META_BLOCK, "There are nodes, but no entry leads to any.");
 }
@@ -377,7 +377,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 			check_values(&c);
 			check_value_list(&c);
 		}
-		check_routes(&c);
+		check_entry_points(&c);
 	}
 	meta = &c.handle->meta;
 	c.info.dims = meta->dims;
@@ -387,7 +387,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	c.info.code_bits = meta->code_bits;
 	c.info.own_bits = meta->own_bits;
 	c.info.nodes_per_page = meta->nodes_per_page;
-	c.info.entries = meta->route_count;
+	c.info.entries = meta->entry_count;
 	if (info)
 		*info = c.info;
 	MemoryContextSwitchTo(old);

@@ -87,7 +87,7 @@ encode(GraphHandle *handle, GraphPoint *base)
 	for (uint32 i = 0; i < layout->pdim; i++)
 		centered[i] = point->rotated[i] - handle->mean[i];
 	GraphEncode(layout, centered, handle->mean, &point->code, palloc(layout->pdim));
-	base->route = centered;
+	base->centered = centered;
 }
 
 static GraphPoint *

@@ -21,13 +21,13 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 				expanded;
 
 	GraphReadMeta(index, &meta);
-	/* rows inserted since the last build or vacuum: by the entry table's law */
-	entries = meta.route_count / GraphFormOf(&meta)->entry_factor;
+	/* rows inserted since the last build or vacuum: by the entry points' law */
+	entries = meta.entry_count / GraphFormOf(&meta)->entry_factor;
 	nodes = Max(1, Max(meta.live_nodes, entries * entries));
 
 	/*
 	 * A search expands its ef candidates, one page each, and some on the way
-	 * there: with the entry table about a quarter more (measured at 0.95-0.99
+	 * there: with the entry points about a quarter more (measured at 0.95-0.99
 	 * recall, src/graph/README.md), and never more than there are.
 	 */
 	cost->tuples = Min(nodes, ef);
@@ -35,7 +35,7 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	if (meta.form == GRAPH_CODED)
 	{
 		cost->pages = expanded + 1;
-		cost->evaluations = cost->pages * Max(1, meta.slots) + meta.route_count;
+		cost->evaluations = cost->pages * Max(1, meta.slots) + meta.entry_count;
 	}
 	else
 	{
@@ -43,6 +43,6 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 		double		measured = Min(nodes, expanded * meta.slots / 3.0);
 
 		cost->pages = expanded + measured * (meta.value_size > 0 ? 1 : 2) + 1;
-		cost->evaluations = (measured + meta.route_count) * ESTIMATES_PER_DISTANCE;
+		cost->evaluations = (measured + meta.entry_count) * ESTIMATES_PER_DISTANCE;
 	}
 }

@@ -23,7 +23,7 @@ typedef struct GraphPoint
 	/* metric distance = scale * (search distance + offset) */
 	double		scale;
 	double		offset;
-	const float *route;			/* for the entry table; NULL: nothing to keep */
+	const float *centered;			/* for the entry points; NULL: nothing to keep */
 } GraphPoint;
 
 /*
@@ -75,7 +75,7 @@ typedef struct GraphFormOps
 	/* offers are exact distances (GraphSearch.offer_once) */
 	bool		exact;
 
-	/* the entry table has about entry_factor * sqrt(nodes) entries */
+	/* there are about entry_factor * sqrt(nodes) entry points */
 	double		entry_factor;
 
 	/* Candidates that a scan with the user's ef holds. */
@@ -103,14 +103,14 @@ typedef struct GraphFormOps
 	GraphStore *(*open) (GraphHandle *handle, const GraphPoint *point,
 						 GraphNeighborhood *nb);
 
-	/* Offer the n nearest entries of the entry table. */
+	/* Offer the n nearest entry points. */
 	void		(*enter) (GraphStore *store, GraphSearch *search, int n);
 
 	/*
-	 * Add to an entry table just read what a sweep of it needs besides the
+	 * Add to an entry points just read what a sweep of it needs besides the
 	 * pages.  NULL: nothing.
 	 */
-	void		(*read_entries) (GraphHandle *handle, GraphRoutes *routes);
+	void		(*read_entries) (GraphHandle *handle, GraphEntryPoints *entry_points);
 
 	/* ---- neighborhoods ---- */
 

@@ -45,9 +45,9 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 {
 	static const int own_choices[] = {8, 4, 2};
 
-	/* whole FastScan blocks: the slots past 2m are used as well */
-	meta->slots = (2 * meta->m + QV_BLOCK - 1) / QV_BLOCK * QV_BLOCK;
-	meta->route_bits = Min(meta->pdim, GRAPH_MAX_ROUTE_BITS);
+	/* whole FastScan batchs: the slots past 2m are used as well */
+	meta->slots = (2 * meta->m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
+	meta->entry_bits = Min(meta->pdim, GRAPH_MAX_ENTRY_BITS);
 
 	for (int i = 0; i < lengthof(own_choices); i++)
 	{
@@ -91,7 +91,7 @@ GraphChoosePlainLayout(GraphMetaData *meta)
 	meta->slots = 2 * meta->m;
 	meta->own_bits = 0;
 	meta->code_bits = 0;
-	meta->route_bits = 0;
+	meta->entry_bits = 0;
 	fixed = sizeof(GraphNodeData) + (Size) meta->slots * 4;
 	if (fixed + meta->value_size > QV_PAGE_SPACE)
 		meta->value_size = 0;
@@ -125,12 +125,12 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	end = layout->ids + (Size) meta->slots * 4;
 	if (meta->form == GRAPH_CODED)
 	{
-		if (meta->slots % QV_BLOCK != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
+		if (meta->slots % QV_BATCH != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
 			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
 			(meta->space != GRAPH_SPACE_L2 && meta->space != GRAPH_SPACE_IP) ||
-			meta->route_bits == 0 || meta->route_bits % QV_DIM_ALIGN != 0 ||
-			meta->route_bits > Min(meta->pdim, GRAPH_MAX_ROUTE_BITS) ||
+			meta->entry_bits == 0 || meta->entry_bits % QV_DIM_ALIGN != 0 ||
+			meta->entry_bits > Min(meta->pdim, GRAPH_MAX_ENTRY_BITS) ||
 			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))
 			return false;
 		layout->a = end;

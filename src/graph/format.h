@@ -63,17 +63,17 @@ typedef struct GraphMetaData
 	uint16		ef_construction;
 	uint16		slots;			/* neighbors a node has room for */
 	uint16		code_bits;		/* B: coordinates in the neighbors' codes */
-	uint16		route_bits;		/* coordinates in the entry table's codes */
+	uint16		entry_bits;		/* coordinates in the entry points' codes */
 	uint16		nodes_per_page;
 	uint32		node_size;
 	uint32		value_size;		/* inline value of a plain node; 0 = chained */
 	uint64		seed;			/* of the rotation and of the build */
 	uint64		build_id;		/* random: tells rebuilt indexes apart */
 	BlockNumber mean_block;		/* first of consecutive float array pages */
-	BlockNumber route_head;		/* entry table: a chain of pages */
-	BlockNumber route_tail;
-	uint32		route_count;	/* entries */
-	uint32		route_version;	/* changes when an entry is replaced */
+	BlockNumber entry_head;		/* entry points: a chain of pages */
+	BlockNumber entry_tail;
+	uint32		entry_count;	/* entries */
+	uint32		entry_version;	/* changes when an entry is replaced */
 	BlockNumber insert_block;	/* page that may have a free slot */
 	BlockNumber value_block;	/* plain: page that may have room for values */
 	double		live_nodes;		/* as of the last build or vacuum */
@@ -86,7 +86,7 @@ StaticAssertDecl(sizeof(GraphMetaData) == 104, "on-disk graph metapage changed")
 #define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */
 #define GRAPH_SLOT_LIVE 1
 #define GRAPH_SLOT_DELETED 2	/* a way-point until vacuum unlinks it */
-#define GRAPH_SLOT_TIDS 3		/* holds row pointers of another node */
+#define GRAPH_SLOT_TIDS 3		/* holds heap TIDs of another node */
 
 /*
  * A node slot.  Followed, at the offsets of GraphLayout, by the neighbors'
@@ -95,9 +95,9 @@ StaticAssertDecl(sizeof(GraphMetaData) == 104, "on-disk graph metapage changed")
 typedef struct GraphNodeData
 {
 	uint8		state;
-	uint8		ntids;			/* row pointers used in tids[] */
+	uint8		ntids;			/* heap TIDs used in tids[] */
 	uint16		unused;
-	uint32		overflow;		/* first slot with more row pointers */
+	uint32		overflow;		/* first slot with more heap TIDs */
 	float		norm2;			/* |x|^2 of the centered vector */
 	float		scale;			/* own code: x ~ scale * (code - offset) */
 	float		residual;		/* |x - its own code|, at most */
@@ -195,31 +195,31 @@ typedef struct GraphLayout
 	uint32		b;				/* float16[slots] */
 	uint32		own;			/* packed own code, value or GraphValueRef */
 	uint32		own_bytes;
-	uint32		codes;			/* slots / 32 FastScan blocks */
+	uint32		codes;			/* slots / 32 FastScan batchs */
 } GraphLayout;
 
-/* Entries of the entry table: blocks of 32 on GRAPH_ROUTES pages. */
-typedef struct GraphRouteBlock
+/* Entry points: batches of 32 on QV_PAGE_ENTRIES pages. */
+typedef struct GraphEntryBatch
 {
 	uint32		count;			/* entries used */
 	uint32		unused;
-	uint32		ids[QV_BLOCK];	/* node numbers */
-	float		a[QV_BLOCK];	/* L2: |x|^2 */
-	float		b[QV_BLOCK];	/* factor of the code's inner product */
-	uint8		codes[FLEXIBLE_ARRAY_MEMBER];	/* QvBlockBytes(route_bits) */
-} GraphRouteBlock;
+	uint32		ids[QV_BATCH];	/* node numbers */
+	float		a[QV_BATCH];	/* L2: |x|^2 */
+	float		b[QV_BATCH];	/* factor of the code's inner product */
+	uint8		codes[FLEXIBLE_ARRAY_MEMBER];	/* QvBatchBytes(entry_bits) */
+} GraphEntryBatch;
 
-#define GRAPH_MAX_ROUTE_BITS 1024
-#define GraphRouteBlockSize(route_bits) \
-	MAXALIGN(offsetof(GraphRouteBlock, codes) + QvBlockBytes(route_bits))
-#define GraphRouteBlocksPerPage(route_bits) \
-	(QV_PAGE_SPACE / GraphRouteBlockSize(route_bits))
+#define GRAPH_MAX_ENTRY_BITS 1024
+#define GraphEntryBatchSize(entry_bits) \
+	MAXALIGN(offsetof(GraphEntryBatch, codes) + QvBatchBytes(entry_bits))
+#define GraphEntryBatchesPerPage(entry_bits) \
+	(QV_PAGE_SPACE / GraphEntryBatchSize(entry_bits))
 
 #define GRAPH_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
 
 /*
  * Choose the sizes of a coded graph's nodes for pdim and m, filling in
- * own_bits, slots, code_bits, route_bits, node_size and nodes_per_page.
+ * own_bits, slots, code_bits, entry_bits, node_size and nodes_per_page.
  */
 extern void GraphChooseCodedLayout(GraphMetaData *meta);
 
@@ -247,7 +247,7 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 #define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))
 #define GraphNodeCodes(layout, node, block) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
-	 (Size) (block) * QvBlockBytes((layout)->code_bits))
+	 (Size) (block) * QvBatchBytes((layout)->code_bits))
 
 /* float16 infinity: the a factor of an empty neighbor slot */
 #define GRAPH_EMPTY_A 0x7C00

@@ -95,7 +95,7 @@ extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
 /* check.c */
 typedef struct GraphInfo
 {
-	int64		tuples;			/* row pointers */
+	int64		tuples;			/* heap TIDs */
 	int64		nodes;
 	int64		deleted;
 	int64		free_slots;

@@ -7,7 +7,7 @@
  * return, which changes that neighbor's page alone.
  *
  * Locks: the update lock, shared, for the whole insert; then one page at a
- * time (two when the entry table or the index grows: metapage first).  See
+ * time (two when the entry points or the index grows: metapage first).  See
  * src/graph/README.md, "Locks".
  */
 #include "postgres.h"
@@ -22,7 +22,7 @@
 #include "pages/write.h"
 #include "utils/memutils.h"
 
-/* Entry table entries that a search for neighbors starts from. */
+/* Entry points entries that a search for neighbors starts from. */
 #define INSERT_ENTRIES 8
 
 /* Times that a repair goes on when most of what it met was deleted. */
@@ -140,7 +140,7 @@ write_node(GraphNeighborhood *nb, GraphPoint *point, int n, ItemPointer tid,
 }
 
 /*
- * Keep the entry table at about c sqrt(nodes) entries, c = entry_factor:
+ * Keep the entry points at about c sqrt(nodes) entries, c = entry_factor:
  * adding with probability c^2 / (2 entries) makes it so (the derivative of
  * c sqrt(n) is c / (2 sqrt(n)) = c^2 / (2 c sqrt(n))).
  */
@@ -148,7 +148,7 @@ static bool
 wants_entry(const GraphHandle *handle)
 {
 	double		c = handle->ops->entry_factor;
-	uint32		entries = handle->meta.route_count;
+	uint32		entries = handle->meta.entry_count;
 
 	return entries == 0 ||
 		pg_prng_double(&pg_global_prng_state) < c * c / (2.0 * entries);
@@ -180,7 +180,7 @@ GraphInsertValue(Relation index, const QvOpclassInfo *opclass,
 
 	/* a node without neighbors is the start of a graph */
 	if (n == 0 || wants_entry(handle))
-		GraphAddRoute(index, id, point->route, building);
+		GraphAddEntryPoint(index, id, point->centered, building);
 }
 
 void

@@ -28,7 +28,7 @@ GraphIsIndexed(const QvOpclassInfo *opclass, const void *value)
 }
 
 /*
- * Search for a point, entering at the entry table and, unless that is
+ * Search for a point, entering at the entry points and, unless that is
  * GRAPH_NONE, at the node "around", which is not among the found.
  */
 extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle,

@@ -67,11 +67,11 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 	p.b_scale = node->b_scale;
 	p.lut_scale = q->lut_scale;
 	p.lut_bias = QvQueryLutBias(q, layout->code_bits);
-	for (uint32 first = 0; first < layout->slots; first += QV_BLOCK)
+	for (uint32 first = 0; first < layout->slots; first += QV_BATCH)
 	{
 		p.a = GraphNodeA(layout, node) + first;
 		p.b = GraphNodeB(layout, node) + first;
-		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
+		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BATCH),
 									 q->lut, layout->code_bits / 4, &p, INFINITY,
 									 out + first);
 	}
@@ -126,8 +126,8 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 
 		if (!GraphNodeHasEdge(layout, node, slot))
 			continue;
-		QvUnpackSlot(GraphNodeCodes(layout, node, slot / QV_BLOCK), layout->code_bits,
-					 slot % QV_BLOCK, bits + i * stride);
+		QvUnpackSlot(GraphNodeCodes(layout, node, slot / QV_BATCH), layout->code_bits,
+					 slot % QV_BATCH, bits + i * stride);
 		r->slots[i] = slot;
 		r->from_self[i] = from_self[slot] + self_offset;
 		r->from_new[i] = from_new[slot] + (float) query->offset;

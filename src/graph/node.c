@@ -191,10 +191,10 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 			put_edge(layout, node, i, &edges[i]);
 		else
 			GraphNodeClearEdge(layout, node, i);
-	for (int first = 0; first < layout->slots; first += QV_BLOCK)
-		QvPackBlock(GraphNodeCodes(layout, node, first / QV_BLOCK),
+	for (int first = 0; first < layout->slots; first += QV_BATCH)
+		QvPackBatch(GraphNodeCodes(layout, node, first / QV_BATCH),
 					layout->code_bits, bits + first * stride, stride,
-					Max(0, Min(n - first, QV_BLOCK)));
+					Max(0, Min(n - first, QV_BATCH)));
 }
 
 /*
@@ -235,6 +235,6 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int slot,
 		node->b_scale = fabsf(edge->b);
 	}
 	put_edge(layout, node, slot, edge);
-	QvPackSlot(GraphNodeCodes(layout, node, slot / QV_BLOCK), layout->code_bits,
-			   slot % QV_BLOCK, bits);
+	QvPackSlot(GraphNodeCodes(layout, node, slot / QV_BATCH), layout->code_bits,
+			   slot % QV_BATCH, bits);
 }

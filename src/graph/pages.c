@@ -1,6 +1,6 @@
 /*
  * pages.c
- *		Metapage, mean and entry table; see pages.h.
+ *		Metapage, mean and entry points; see pages.h.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	meta->seed = ROTATION_SEED;
 	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
 	meta->mean_block = InvalidBlockNumber;
-	meta->route_head = meta->route_tail = InvalidBlockNumber;
+	meta->entry_head = meta->entry_tail = InvalidBlockNumber;
 	meta->insert_block = InvalidBlockNumber;
 	meta->value_block = InvalidBlockNumber;
 	if (meta->form == GRAPH_CODED)
@@ -59,13 +59,13 @@ new_build_page(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
 
 void
 GraphCreatePages(Relation index, ForkNumber fork, GraphMetaData *meta,
-				 const float *mean, const GraphRoutes *routes)
+				 const float *mean, const GraphEntryPoints *entry_points)
 {
 	Buffer		buf;
 	Page		page;
 	uint32		done = 0;
-	uint32		nblocks = routes ? routes->nblocks : 0;
-	int			per_page = GraphRouteBlocksPerPage(meta->route_bits);
+	uint32		nblocks = entry_points ? entry_points->nbatches : 0;
+	int			per_page = GraphEntryBatchesPerPage(meta->entry_bits);
 
 	/* the metapage is filled in last, when the others are known */
 	new_build_page(index, fork, QV_PAGE_META, &buf);
@@ -86,22 +86,22 @@ GraphCreatePages(Relation index, ForkNumber fork, GraphMetaData *meta,
 	}
 
 	/* always one page, so that appending finds a tail */
-	meta->route_count = 0;
+	meta->entry_count = 0;
 	for (uint32 i = 0; i == 0 || i < nblocks; i += per_page)
 	{
-		page = new_build_page(index, fork, QV_PAGE_ROUTES, &buf);
-		meta->route_tail = BufferGetBlockNumber(buf);
+		page = new_build_page(index, fork, QV_PAGE_ENTRIES, &buf);
+		meta->entry_tail = BufferGetBlockNumber(buf);
 		if (i == 0)
-			meta->route_head = meta->route_tail;
+			meta->entry_head = meta->entry_tail;
 		for (uint32 j = i; j < Min(i + per_page, nblocks); j++)
 		{
-			memcpy(QvPageGetData(page) + (Size) (j - i) * routes->block_size,
-				   GraphRoutesBlock(routes, j), routes->block_size);
-			meta->route_count += GraphRoutesBlock(routes, j)->count;
+			memcpy(QvPageGetData(page) + (Size) (j - i) * entry_points->batch_size,
+				   GraphEntryBatchAt(entry_points, j), entry_points->batch_size);
+			meta->entry_count += GraphEntryBatchAt(entry_points, j)->count;
 		}
 		/* the pages of the table follow one another */
 		if (i + per_page < nblocks)
-			QvPageGetHeader(page)->next = meta->route_tail + 1;
+			QvPageGetHeader(page)->next = meta->entry_tail + 1;
 		UnlockReleaseBuffer(buf);
 	}
 
@@ -124,17 +124,17 @@ GraphRewriteMeta(Relation index, const GraphMetaData *meta)
 }
 
 void
-GraphRouteSet(GraphRouteBlock *block, int slot, uint32 id, const float *x,
-			  uint32 pdim, int route_bits)
+GraphSetEntryPoint(GraphEntryBatch *block, int slot, uint32 id, const float *x,
+			  uint32 pdim, int entry_bits)
 {
-	uint8		bits[GRAPH_MAX_ROUTE_BITS / 8];
+	uint8		bits[GRAPH_MAX_ENTRY_BITS / 8];
 
 	block->ids[slot] = id;
 	if (x == NULL)
 		return;
 	block->a[slot] = qv_kernels.norm2_f32(x, pdim);
-	block->b[slot] = QvEncodeBits(x, pdim, route_bits, bits);
-	QvPackSlot(block->codes, route_bits, slot, bits);
+	block->b[slot] = QvEncodeBits(x, pdim, entry_bits, bits);
+	QvPackSlot(block->codes, entry_bits, slot, bits);
 }
 
 /*
@@ -142,7 +142,7 @@ GraphRouteSet(GraphRouteBlock *block, int slot, uint32 id, const float *x,
  * locks the metapage while holding another page.
  */
 void
-GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
+GraphAddEntryPoint(Relation index, uint32 id, const float *x, bool building)
 {
 	Buffer		meta_buf,
 				tail_buf,
@@ -157,16 +157,16 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 	meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
 						  BUFFER_LOCK_EXCLUSIVE);
 	meta = GraphPageMeta(index, BufferGetPage(meta_buf));
-	per_page = GraphRouteBlocksPerPage(meta->route_bits);
-	block_size = GraphRouteBlockSize(meta->route_bits);
+	per_page = GraphEntryBatchesPerPage(meta->entry_bits);
+	block_size = GraphEntryBatchSize(meta->entry_bits);
 	/* a page locked twice would wait for itself, and not even for Ctrl-C */
-	if (meta->route_tail == GRAPH_META_BLOCK)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no entry table page.");
-	tail_buf = QvReadPage(index, NULL, meta->route_tail, QV_PAGE_ROUTES,
+	if (meta->entry_tail == GRAPH_META_BLOCK)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no page of entry points.");
+	tail_buf = QvReadPage(index, NULL, meta->entry_tail, QV_PAGE_ENTRIES,
 						  BUFFER_LOCK_EXCLUSIVE);
-	last = meta->route_count % (per_page * QV_BLOCK);
+	last = meta->entry_count % (per_page * QV_BATCH);
 
-	if (last == 0 && meta->route_count > 0)
+	if (last == 0 && meta->entry_count > 0)
 	{
 		BlockNumber next = QvPageGetHeader(BufferGetPage(tail_buf))->next;
 		BlockNumber after = InvalidBlockNumber;
@@ -174,9 +174,9 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 		/* the tail is full; a page is left when the table was emptied */
 		if (BlockNumberIsValid(next))
 		{
-			if (next == meta->route_tail || next == GRAPH_META_BLOCK)
-				QvReportCorruption(index, meta->route_tail, "The chain of entry table pages is broken.");
-			new_buf = QvReadPage(index, NULL, next, QV_PAGE_ROUTES, BUFFER_LOCK_EXCLUSIVE);
+			if (next == meta->entry_tail || next == GRAPH_META_BLOCK)
+				QvReportCorruption(index, meta->entry_tail, "The chain of entry point pages is broken.");
+			new_buf = QvReadPage(index, NULL, next, QV_PAGE_ENTRIES, BUFFER_LOCK_EXCLUSIVE);
 			after = QvPageGetHeader(BufferGetPage(new_buf))->next;
 		}
 		else
@@ -185,10 +185,10 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
 		tail = QvWriteRegister(&w, tail_buf);
 		QvPageGetHeader(tail)->next = BufferGetBlockNumber(new_buf);
-		tail = QvWriteRegisterNew(&w, new_buf, QV_PAGE_ROUTES);
+		tail = QvWriteRegisterNew(&w, new_buf, QV_PAGE_ENTRIES);
 		memset(QvPageGetData(tail), 0, QV_PAGE_SPACE);
 		QvPageGetHeader(tail)->next = after;
-		meta->route_tail = BufferGetBlockNumber(new_buf);
+		meta->entry_tail = BufferGetBlockNumber(new_buf);
 	}
 	else
 	{
@@ -197,13 +197,13 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 		tail = QvWriteRegister(&w, tail_buf);
 	}
 	{
-		GraphRouteBlock *block = (GraphRouteBlock *)
-			(QvPageGetData(tail) + last / QV_BLOCK * block_size);
+		GraphEntryBatch *block = (GraphEntryBatch *)
+			(QvPageGetData(tail) + last / QV_BATCH * block_size);
 
-		GraphRouteSet(block, last % QV_BLOCK, id, x, meta->pdim, meta->route_bits);
-		block->count = last % QV_BLOCK + 1;
+		GraphSetEntryPoint(block, last % QV_BATCH, id, x, meta->pdim, meta->entry_bits);
+		block->count = last % QV_BATCH + 1;
 	}
-	meta->route_count++;
+	meta->entry_count++;
 	QvWriteCommit(&w);
 	if (BufferIsValid(new_buf))
 		UnlockReleaseBuffer(new_buf);
@@ -213,10 +213,10 @@ GraphAddRoute(Relation index, uint32 id, const float *x, bool building)
 
 /*
  * The chain of pages stays: a backend that read the metapage before may be
- * reading it.  GraphAddRoute() takes the pages again.
+ * reading it.  GraphAddEntryPoint() takes the pages again.
  */
 void
-GraphClearRoutes(Relation index)
+GraphClearEntryPoints(Relation index)
 {
 	Buffer		meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
 									  BUFFER_LOCK_EXCLUSIVE);
@@ -224,15 +224,15 @@ GraphClearRoutes(Relation index)
 	Buffer		head_buf;
 	QvWrite		w;
 
-	if (meta->route_head == GRAPH_META_BLOCK)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no entry table page.");
-	head_buf = QvReadPage(index, NULL, meta->route_head, QV_PAGE_ROUTES,
+	if (meta->entry_head == GRAPH_META_BLOCK)
+		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no page of entry points.");
+	head_buf = QvReadPage(index, NULL, meta->entry_head, QV_PAGE_ENTRIES,
 						  BUFFER_LOCK_EXCLUSIVE);
 	QvWriteBegin(&w, index, false);
 	meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
-	meta->route_count = 0;
-	meta->route_tail = meta->route_head;
-	meta->route_version++;
+	meta->entry_count = 0;
+	meta->entry_tail = meta->entry_head;
+	meta->entry_version++;
 	memset(QvPageGetData(QvWriteRegister(&w, head_buf)), 0, QV_PAGE_SPACE);
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(head_buf);
@@ -240,7 +240,7 @@ GraphClearRoutes(Relation index)
 }
 
 void
-GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
+GraphReplaceEntryPoints(Relation index, uint32 (*replace) (void *arg, uint32 id),
 				   void *arg)
 {
 	GraphMetaData meta;
@@ -252,28 +252,28 @@ GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
 	Buffer		buf;
 
 	GraphReadMeta(index, &meta);
-	per_page = GraphRouteBlocksPerPage(meta.route_bits);
-	block_size = GraphRouteBlockSize(meta.route_bits);
-	for (block = meta.route_head; BlockNumberIsValid(block);)
+	per_page = GraphEntryBatchesPerPage(meta.entry_bits);
+	block_size = GraphEntryBatchSize(meta.entry_bits);
+	for (block = meta.entry_head; BlockNumberIsValid(block);)
 	{
 		BlockNumber next;
-		uint32	   *old_ids = palloc(per_page * QV_BLOCK * sizeof(uint32));
-		uint32	   *new_ids = palloc(per_page * QV_BLOCK * sizeof(uint32));
+		uint32	   *old_ids = palloc(per_page * QV_BATCH * sizeof(uint32));
+		uint32	   *new_ids = palloc(per_page * QV_BATCH * sizeof(uint32));
 		int			n = 0,
 					at = 0;
 		bool		page_changed = false;
 
 		CHECK_FOR_INTERRUPTS();
-		buf = QvReadPage(index, NULL, block, QV_PAGE_ROUTES, BUFFER_LOCK_SHARE);
+		buf = QvReadPage(index, NULL, block, QV_PAGE_ENTRIES, BUFFER_LOCK_SHARE);
 		for (int i = 0; i < per_page; i++)
 		{
-			GraphRouteBlock *rb = (GraphRouteBlock *)
+			GraphEntryBatch *rb = (GraphEntryBatch *)
 				(QvPageGetData(BufferGetPage(buf)) + i * block_size);
 
-			for (uint32 j = 0; j < Min(rb->count, QV_BLOCK); j++)
+			for (uint32 j = 0; j < Min(rb->count, QV_BATCH); j++)
 				old_ids[n++] = rb->ids[j];
 		}
-		next = block == meta.route_tail ? InvalidBlockNumber :
+		next = block == meta.entry_tail ? InvalidBlockNumber :
 			QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 
@@ -284,18 +284,18 @@ GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
 		}
 		if (page_changed)
 		{
-			buf = QvReadPage(index, NULL, block, QV_PAGE_ROUTES, BUFFER_LOCK_EXCLUSIVE);
+			buf = QvReadPage(index, NULL, block, QV_PAGE_ENTRIES, BUFFER_LOCK_EXCLUSIVE);
 			QvWriteBegin(&w, index, false);
 			{
 				Page		page = QvWriteRegister(&w, buf);
 
 				for (int i = 0; i < per_page; i++)
 				{
-					GraphRouteBlock *rb = (GraphRouteBlock *)
+					GraphEntryBatch *rb = (GraphEntryBatch *)
 						(QvPageGetData(page) + i * block_size);
 
 					/* entries are only ever appended: the first n are the same */
-					for (uint32 j = 0; j < Min(rb->count, QV_BLOCK) && at < n; j++)
+					for (uint32 j = 0; j < Min(rb->count, QV_BATCH) && at < n; j++)
 						rb->ids[j] = new_ids[at++];
 				}
 			}
@@ -312,7 +312,7 @@ GraphReplaceRoutes(Relation index, uint32 (*replace) (void *arg, uint32 id),
 		buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
 						 BUFFER_LOCK_EXCLUSIVE);
 		QvWriteBegin(&w, index, false);
-		((GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->route_version++;
+		((GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->entry_version++;
 		QvWriteCommit(&w);
 		UnlockReleaseBuffer(buf);
 	}

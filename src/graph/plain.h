@@ -66,10 +66,10 @@ typedef struct GraphPlainStore
 extern void GraphPlainStoreInit(GraphPlainStore *store, GraphHandle *handle,
 								const void *query);
 
-/* Offer the n nearest entries of the entry table. */
+/* Offer the n nearest entry points. */
 extern void GraphPlainStoreEnter(GraphStore *store, GraphSearch *search, int n);
 
-/* Read the values of the entry table, or of an even share of it. */
-extern void GraphPlainReadEntries(GraphHandle *handle, GraphRoutes *routes);
+/* Read the values of the entry points, or of an even share of them. */
+extern void GraphPlainReadEntries(GraphHandle *handle, GraphEntryPoints *entry_points);
 
 #endif							/* QV_GRAPH_PLAIN_H */

@@ -1,6 +1,6 @@
 /*
  * query.c
- *		Preparing vectors for a coded graph, and its entry table; see query.h.
+ *		Preparing vectors for a coded graph, and its entry points; see query.h.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ void
 GraphQueryInit(const GraphHandle *handle, GraphQuery *query, const float *rotated)
 {
 	uint32		pdim = handle->meta.pdim;
-	uint32		nbits = Max(handle->meta.code_bits, handle->meta.route_bits);
+	uint32		nbits = Max(handle->meta.code_bits, handle->meta.entry_bits);
 	Size		size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
 	char	   *mem = palloc(size + 64 + pdim * sizeof(float));
 	float	   *x = (float *) (TYPEALIGN(64, mem) + size);
@@ -41,35 +41,35 @@ GraphQueryInit(const GraphHandle *handle, GraphQuery *query, const float *rotate
 	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
 	query->norm = sqrtf(query->q.norm2);
 	query->node_bias = QvQueryLutBias(&query->q, handle->meta.code_bits);
-	query->route_bias = QvQueryLutBias(&query->q, handle->meta.route_bits);
+	query->entry_bias = QvQueryLutBias(&query->q, handle->meta.entry_bits);
 }
 
 int
-GraphRouteQuery(const GraphHandle *handle, const GraphQuery *query,
+GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 				Candidate *out, int n)
 {
-	GraphRoutes *routes = handle->routes;
+	GraphEntryPoints *entry_points = handle->entry_points;
 	Pool		pool;
 	Candidate  *items = palloc((n + 1) * sizeof(Candidate));
 	int			found;
 
 	PoolReset(&pool, items, n);
-	for (uint32 i = 0; i < routes->nblocks; i++)
+	for (uint32 i = 0; i < entry_points->nbatches; i++)
 	{
-		const GraphRouteBlock *block = GraphRoutesBlock(routes, i);
-		uint32		sums[QV_BLOCK];
-		float		est[QV_BLOCK];
+		const GraphEntryBatch *block = GraphEntryBatchAt(entry_points, i);
+		uint32		sums[QV_BATCH];
+		float		est[QV_BATCH];
 
 		qv_kernels.fastscan(block->codes, query->q.lut,
-							handle->meta.route_bits / 4, sums);
+							handle->meta.entry_bits / 4, sums);
 		if (query->space == GRAPH_SPACE_L2)
-			for (int j = 0; j < QV_BLOCK; j++)
+			for (int j = 0; j < QV_BATCH; j++)
 				est[j] = block->a[j] + query->q.norm2 - 2 * block->b[j] *
-					(query->q.lut_scale * sums[j] + query->route_bias);
+					(query->q.lut_scale * sums[j] + query->entry_bias);
 		else
-			for (int j = 0; j < QV_BLOCK; j++)
+			for (int j = 0; j < QV_BATCH; j++)
 				est[j] = -block->b[j] *
-					(query->q.lut_scale * sums[j] + query->route_bias);
+					(query->q.lut_scale * sums[j] + query->entry_bias);
 		for (uint32 j = 0; j < block->count; j++)
 			PoolInsert(&pool, est[j], block->ids[j], NULL);
 	}

@@ -14,7 +14,7 @@ typedef struct GraphQuery
 	QvQuery		q;
 	float		norm;			/* |x| of what q holds */
 	float		node_bias;		/* LUT bias over the nodes' code_bits */
-	float		route_bias;		/* and over route_bits */
+	float		entry_bias;		/* and over entry_bits */
 	double		offset;			/* metric distance = search distance + offset */
 } GraphQuery;
 
@@ -32,10 +32,10 @@ extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,
 						   const float *rotated);
 
 /*
- * The n nearest entries of the entry table by estimate, ascending.  Returns
+ * The n nearest entry points by estimate, ascending.  Returns
  * how many there are.
  */
-extern int	GraphRouteQuery(const GraphHandle *handle, const GraphQuery *query,
+extern int	GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 							Candidate *out, int n);
 
 /* Distance to a decoded code whose inner product with the query is ip. */

@@ -1,6 +1,6 @@
 /*
  * rows.c
- *		Node slots and the row pointers of nodes; see rows.h.
+ *		Node slots and the heap TIDs of nodes; see rows.h.
  */
 #include "postgres.h"
 
@@ -173,7 +173,7 @@ GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid, bool building)
 		UnlockReleaseBuffer(buf);
 		if (next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot)
 			QvReportCorruption(index, GraphNodeBlock(layout, id),
-							   "The chain of row pointers of node %u is broken.", id);
+							   "The chain of heap TIDs of node %u is broken.", id);
 	}
 
 	/* a new one, linked in afterwards: until then nobody sees it */

@@ -1,6 +1,6 @@
 /*
  * rows.h
- *		Node slots and the row pointers of nodes, alike in all graphs.
+ *		Node slots and the heap TIDs of nodes, alike in all graphs.
  */
 #ifndef QV_GRAPH_ROWS_H
 #define QV_GRAPH_ROWS_H

@@ -16,10 +16,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Entry table entries that a search starts from. */
+/* Entry points entries that a search starts from. */
 #define SCAN_ENTRIES 8
 
-/* How often a chain of row pointers may change while it is read. */
+/* How often a chain of heap TIDs may change while it is read. */
 #define MAX_CHAIN_RESTARTS 100
 
 /* Results beyond ef that exact distances may bring forward. */
@@ -185,7 +185,7 @@ enter_all(GraphScan *scan)
 		return false;
 	scan->entered_all = true;
 	scan->handle->ops->enter(scan->store, &scan->search,
-							 Max(1, scan->handle->meta.route_count));
+							 Max(1, scan->handle->meta.entry_count));
 	return PoolHasNext(&scan->search.pool);
 }
 
@@ -254,7 +254,7 @@ remember_slot(GraphScan *scan, uint32 slot)
 		if (scan->chain_length > (uint64) RelationGetNumberOfBlocks(scan->index) *
 			scan->handle->layout.per_page)
 			QvReportCorruption(scan->index, GraphNodeBlock(&scan->handle->layout, scan->owner),
-							   "The chain of row pointers of node %u is broken.", scan->owner);
+							   "The chain of heap TIDs of node %u is broken.", scan->owner);
 	}
 	scan->chain[scan->chain_length++] = slot;
 }
@@ -272,7 +272,7 @@ chain_head(GraphScan *scan)
 }
 
 /*
- * The next slot of the current node's chain of row pointers.  When vacuum has
+ * The next slot of the current node's chain of heap TIDs.  When vacuum has
  * unlinked the slot meanwhile, start over at the node and leave out what was
  * returned: rows that this scan sees stay in their slots.
  */
@@ -311,7 +311,7 @@ read_overflow(GraphScan *scan, QvRowCandidate *candidate)
 		/* a chain that is always broken is not being changed, but damaged */
 		if (++scan->chain_restarts > MAX_CHAIN_RESTARTS)
 			QvReportCorruption(scan->index, GraphNodeBlock(layout, scan->owner),
-							   "The chain of row pointers of node %u is broken.", scan->owner);
+							   "The chain of heap TIDs of node %u is broken.", scan->owner);
 		scan->overflow = chain_head(scan);
 	}
 }

@@ -20,7 +20,7 @@ typedef struct GraphResult
 	float		distance;		/* by its own code, or exact */
 	float		error;			/* the true distance differs at most by this */
 	uint32		id;
-	uint32		overflow;		/* slot with more row pointers, or GRAPH_NONE */
+	uint32		overflow;		/* slot with more heap TIDs, or GRAPH_NONE */
 	uint8		ntids;
 	bool		live;			/* false: a way-point, not a result */
 	ItemPointerData tids[GRAPH_INLINE_TIDS];

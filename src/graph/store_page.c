@@ -26,7 +26,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 	const GraphQuery *query = store->query;
 	const uint32 *ids = GraphNodeIds(layout, node);
 	QvEstimateParams params;
-	float		est[QV_BLOCK];
+	float		est[QV_BATCH];
 
 	params.base = distance;
 	params.a_scale = node->a_scale;
@@ -42,17 +42,17 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 	if (query->space == GRAPH_SPACE_IP)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
 
-	for (uint32 first = 0; first < layout->slots; first += QV_BLOCK)
+	for (uint32 first = 0; first < layout->slots; first += QV_BATCH)
 	{
 		uint32		mask;
 
 		params.a = GraphNodeA(layout, node) + first;
 		params.b = GraphNodeB(layout, node) + first;
-		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BLOCK),
+		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BATCH),
 											query->q.lut, layout->code_bits / 4,
 											&params, PoolThreshold(&search->pool), est);
 		if (search->keep_discarded)
-			for (int j = 0; j < QV_BLOCK; j++)
+			for (int j = 0; j < QV_BATCH; j++)
 				if (!(mask & (UINT32_C(1) << j)) && ids[first + j] <= POOL_MAX_ID)
 					GraphSearchDiscard(search, est[j], ids[first + j]);
 		while (mask)
@@ -139,7 +139,7 @@ GraphPageStoreEnter(GraphStore *base, GraphSearch *search, int n)
 {
 	GraphPageStore *store = (GraphPageStore *) base;
 	Candidate  *entries = palloc(n * sizeof(Candidate));
-	int			found = GraphRouteQuery(store->handle, store->query, entries, n);
+	int			found = GraphNearestEntryPoints(store->handle, store->query, entries, n);
 
 	for (int i = 0; i < found; i++)
 		GraphSearchOffer(search, entries[i].distance, entries[i].id);

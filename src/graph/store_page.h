@@ -27,7 +27,7 @@ typedef struct GraphPageStore
 extern void GraphPageStoreInit(GraphPageStore *store, GraphHandle *handle,
 							   const GraphQuery *query);
 
-/* Offer the n nearest entries of the entry table. */
+/* Offer the n nearest entry points. */
 extern void GraphPageStoreEnter(GraphStore *store, GraphSearch *search, int n);
 
 #endif							/* QV_GRAPH_STORE_PAGE_H */

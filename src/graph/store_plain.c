@@ -15,7 +15,7 @@
 #define PREFETCH_AHEAD 3
 #define PREFETCH_BYTES 512
 
-/* Most memory for the values of one index's entry table, in each backend. */
+/* Most memory for the values of one index's entry points, in each backend. */
 #define MAX_ENTRY_MEMORY (4 * 1024 * 1024)
 
 const void *
@@ -177,22 +177,22 @@ GraphPlainStoreInit(GraphPlainStore *store, GraphHandle *handle, const void *que
 	store->query = query;
 }
 
-/* ---- entry table ---- */
+/* ---- entry points ---- */
 
 void
 GraphPlainStoreEnter(GraphStore *base, GraphSearch *search, int n)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
-	const GraphRoutes *routes = store->handle->routes;
+	const GraphEntryPoints *entry_points = store->handle->entry_points;
 	Candidate  *items = palloc((n + 1) * sizeof(Candidate));
 	Pool		pool;
 
 	PoolReset(&pool, items, n);
-	for (uint32 i = 0; i < routes->nvalues; i++)
+	for (uint32 i = 0; i < entry_points->nvalues; i++)
 		PoolInsert(&pool, store->query == NULL ? 0 :
 				   GraphExactDistance(&store->handle->opclass, store->query,
-									  routes->values[i].value),
-				   routes->values[i].id, NULL);
+									  entry_points->values[i].value),
+				   entry_points->values[i].id, NULL);
 	for (uint32 i = 0; i < pool.count; i++)
 		GraphSearchOffer(search, items[i].distance, items[i].id);
 	pfree(items);
@@ -200,22 +200,22 @@ GraphPlainStoreEnter(GraphStore *base, GraphSearch *search, int n)
 
 /* Give up every other value that was read. */
 static Size
-thin_out(const VectorTypeOps *type, GraphRoutes *routes)
+thin_out(const VectorTypeOps *type, GraphEntryPoints *entry_points)
 {
 	Size		memory = 0;
 	uint32		kept = 0;
 
-	for (uint32 i = 0; i < routes->nvalues; i++)
+	for (uint32 i = 0; i < entry_points->nvalues; i++)
 	{
 		if (i % 2 != 0)
 		{
-			pfree(routes->values[i].value);
+			pfree(entry_points->values[i].value);
 			continue;
 		}
-		memory += type->value_size(routes->values[i].value);
-		routes->values[kept++] = routes->values[i];
+		memory += type->value_size(entry_points->values[i].value);
+		entry_points->values[kept++] = entry_points->values[i];
 	}
-	routes->nvalues = kept;
+	entry_points->nvalues = kept;
 	return memory;
 }
 
@@ -225,7 +225,7 @@ thin_out(const VectorTypeOps *type, GraphRoutes *routes)
  * of the entries to come only every second as many are read.
  */
 void
-GraphPlainReadEntries(GraphHandle *handle, GraphRoutes *routes)
+GraphPlainReadEntries(GraphHandle *handle, GraphEntryPoints *entry_points)
 {
 	const VectorTypeOps *type = handle->opclass.type;
 	GraphScratch scratch = {NULL, 0};
@@ -233,25 +233,25 @@ GraphPlainReadEntries(GraphHandle *handle, GraphRoutes *routes)
 				number = 0;
 	Size		memory = 0;
 
-	routes->values = MemoryContextAllocHuge(CurrentMemoryContext,
-											Max(1, (Size) routes->nblocks * QV_BLOCK) *
+	entry_points->values = MemoryContextAllocHuge(CurrentMemoryContext,
+											Max(1, (Size) entry_points->nbatches * QV_BATCH) *
 											sizeof(GraphEntryValue));
-	for (uint32 i = 0; i < routes->nblocks; i++)
-		for (uint32 j = 0; j < GraphRoutesBlock(routes, i)->count; j++)
+	for (uint32 i = 0; i < entry_points->nbatches; i++)
+		for (uint32 j = 0; j < GraphEntryBatchAt(entry_points, i)->count; j++)
 		{
-			GraphEntryValue *entry = &routes->values[routes->nvalues];
+			GraphEntryValue *entry = &entry_points->values[entry_points->nvalues];
 
 			if (number++ % stride != 0)
 				continue;
-			entry->id = GraphRoutesBlock(routes, i)->ids[j];
+			entry->id = GraphEntryBatchAt(entry_points, i)->ids[j];
 			entry->value = GraphCopyValue(handle, entry->id, &scratch);
 			if (entry->value == NULL)
 				continue;
-			routes->nvalues++;
+			entry_points->nvalues++;
 			memory += type->value_size(entry->value);
-			if (memory > MAX_ENTRY_MEMORY && routes->nvalues > 1)
+			if (memory > MAX_ENTRY_MEMORY && entry_points->nvalues > 1)
 			{
-				memory = thin_out(type, routes);
+				memory = thin_out(type, entry_points);
 				stride *= 2;
 			}
 		}

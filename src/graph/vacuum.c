@@ -2,12 +2,12 @@
  * vacuum.c
  *		Removing dead rows from a graph.
  *
- *	1. Read every page: drop dead row pointers; a node without rows becomes
+ *	1. Read every page: drop dead heap TIDs; a node without rows becomes
  *	   DELETED (still a way-point).
  *	2. If there are deleted nodes: wait for the inserts that may have chosen
  *	   one, then read every page again, removing edges to them; nodes that
  *	   lost much are repaired by a search of their own.
- *	3. Entries of the entry table move to live nodes, the slots become FREE
+ *	3. Entry points move to live nodes, the slots become FREE
  *	   and their pages go to the free space map.
  *
  * Locks and the reasons why scans need none against this: src/graph/README.md.
@@ -230,7 +230,7 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Slots of row pointers, looked at or changed alone. */
+/* Slots of heap TIDs, looked at or changed alone. */
 static GraphTids
 lock_tids(GraphVacuum *v, uint32 number, int lockmode, Buffer *buf)
 {
@@ -275,7 +275,7 @@ clean_chain(GraphVacuum *v, uint32 owner)
 		CHECK_FOR_INTERRUPTS();
 		if (++steps > v->nblocks * layout->per_page)
 			QvReportCorruption(v->index, GraphNodeBlock(layout, owner),
-							   "The chain of row pointers of node %u is broken.", owner);
+							   "The chain of heap TIDs of node %u is broken.", owner);
 		if (empty)
 		{
 			uint32		at = previous == GRAPH_NONE ? owner : previous;
@@ -514,7 +514,7 @@ live_beside(GraphVacuum *v, uint32 id)
 	return v->some_live;
 }
 
-/* A live node near a deleted one that the entry table leads to. */
+/* A live node near a deleted one that an entry point leads to. */
 static uint32
 replace_entry(void *arg, uint32 id)
 {
@@ -600,7 +600,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		 * would start a graph that they do not lead to.
 		 */
 		if (v.live_nodes == 0 && (v.some_live = first_live(&v)) == GRAPH_NONE)
-			GraphClearRoutes(v.index);
+			GraphClearEntryPoints(v.index);
 		UnlockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 
 		/* pages added since have no edges to deleted nodes */
@@ -609,7 +609,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			remove_edges(&v, block);
 		for (uint32 i = 0; i < v.repairs.count; i++)
 			repair(&v, v.repairs.items[i]);
-		GraphReplaceRoutes(v.index, replace_entry, &v);
+		GraphReplaceEntryPoints(v.index, replace_entry, &v);
 		free_deleted(&v);
 	}
 

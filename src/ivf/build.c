@@ -196,12 +196,12 @@ code_row(IvfLoad *load, const void *value)
 	{
 		memcpy(sorted->data, value, layout->value_size);
 		query.value = sorted->data;
-		return IvfHome(handle, &query);
+		return IvfNearestList(handle, &query);
 	}
 	handle->opclass.type->to_float(value, load->value);
 	IvfRotate(handle, load->value, load->rotated);
 	IvfQueryInit(handle, &query, load->rotated, false);
-	list = IvfHome(handle, &query);
+	list = IvfNearestList(handle, &query);
 	IvfEncode(handle, list, query.q.x, sorted->data, load->scratch, &row);
 	sorted->a = row.a;
 	sorted->b = row.b;

@@ -14,15 +14,15 @@
 #include "pages/keep.h"
 #include "utils/memutils.h"
 
-typedef struct IvfKept
+typedef struct IvfRelCache
 {
-	QvKept		kept;
+	QvRelCacheEntry		kept;
 	QvBufferHints hints;
 	QvRotation	rotation;
 	float	   *mean;
-	IvfHabits	habits;
+	IvfScanStats	stats;
 	IvfLists   *lists;
-} IvfKept;
+} IvfRelCache;
 
 IvfMetaData *
 IvfPageMeta(Relation index, Page page)
@@ -230,18 +230,18 @@ release_handle(void *arg)
 	IvfHandle  *handle = arg;
 
 	release_lists(handle->lists);
-	QvKeepRelease(&handle->kept->kept);
+	QvRelCacheUnpin(&handle->kept->kept);
 }
 
 /* Start to keep the index of a handle. */
-static IvfKept *
-make_kept(IvfHandle *handle)
+static IvfRelCache *
+make_entry(IvfHandle *handle)
 {
 	const IvfMetaData *meta = &handle->meta;
 	/* under the caller's context until complete */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf index",
 												  ALLOCSET_DEFAULT_SIZES);
-	IvfKept    *kept = MemoryContextAllocZero(context, sizeof(IvfKept));
+	IvfRelCache    *kept = MemoryContextAllocZero(context, sizeof(IvfRelCache));
 
 	kept->kept.context = context;
 	kept->hints.context = context;
@@ -256,7 +256,7 @@ make_kept(IvfHandle *handle)
 		handle->mean = kept->mean;
 	}
 	kept->lists = load_lists(handle, context);
-	QvKeepAdd(&kept->kept, handle->index, meta->build_id);
+	QvRelCacheAdd(&kept->kept, handle->index, meta->build_id);
 	return kept;
 }
 
@@ -265,7 +265,7 @@ make_kept(IvfHandle *handle)
  * itself may use it already.
  */
 static void
-renew_lists(IvfHandle *handle, IvfKept *kept)
+renew_lists(IvfHandle *handle, IvfRelCache *kept)
 {
 	IvfLists   *old = kept->lists;
 
@@ -287,23 +287,23 @@ IvfHandle *
 IvfOpen(Relation index, const QvOpclassInfo *opclass)
 {
 	IvfHandle  *handle = palloc0(sizeof(IvfHandle));
-	IvfKept    *kept;
+	IvfRelCache    *kept;
 
 	handle->index = index;
 	handle->opclass = *opclass;
 	read_meta(handle);
-	kept = (IvfKept *) QvKeepFind(index, handle->meta.build_id);
+	kept = (IvfRelCache *) QvRelCacheFind(index, handle->meta.build_id);
 	if (kept == NULL)
-		kept = make_kept(handle);
+		kept = make_entry(handle);
 	handle->hints = &kept->hints;
 	handle->rotation = kept->rotation;
 	handle->mean = kept->mean;
 	renew_lists(handle, kept);
 	handle->kept = kept;
-	handle->habits = &kept->habits;
+	handle->stats = &kept->stats;
 	handle->lists = kept->lists;
 	handle->lists->users++;
-	QvKeepUse(&kept->kept);
+	QvRelCachePin(&kept->kept);
 	handle->release.func = release_handle;
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);

@@ -48,24 +48,24 @@ typedef struct IvfLists
 	uint32		ngroups;
 	uint32	   *group_start;	/* ngroups + 1: first block of each */
 	float	   *group_center;	/* ngroups x pdim; NULL: all are swept */
-	uint32		nblocks;
-	uint32		block_room;		/* blocks that there is room for */
-	uint32	   *block_list;		/* nblocks x 32: list numbers, or IVF_NO_LIST */
-	float	   *block_factor;	/* likewise: of the code's inner product */
-	uint8	   *block_codes;
+	uint32		nbatches;
+	uint32		batch_room;		/* blocks that there is room for */
+	uint32	   *batch_list;		/* nblocks x 32: list numbers, or IVF_NO_LIST */
+	float	   *batch_factor;	/* likewise: of the code's inner product */
+	uint8	   *batch_codes;
 } IvfLists;
 
 #define IVF_NO_LIST UINT32_MAX
 
 /* What scans of this backend learn for the next ones: guesses only. */
-typedef struct IvfHabits
+typedef struct IvfScanStats
 {
 	uint32		rows;			/* that scans took lately; 0: not known */
 	uint32		returned;		/* of these, to the user; 0: not known */
 	uint32		sketched;		/* rows taken by scans by sketches */
 	float		typical;		/* rows that these take on average */
 	uint32		cold;			/* scans to come that should read ahead */
-} IvfHabits;
+} IvfScanStats;
 
 typedef struct IvfHandle
 {
@@ -78,8 +78,8 @@ typedef struct IvfHandle
 	IvfLists   *lists;
 	QvBufferHints *hints;
 	BufferAccessStrategy record_strategy;	/* or NULL */
-	struct IvfHabits *habits;
-	struct IvfKept *kept;
+	struct IvfScanStats *stats;
+	struct IvfRelCache *kept;
 	MemoryContextCallback release;
 } IvfHandle;
 

@@ -57,7 +57,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 		   float *x, ItemPointer tid)
 {
 	const IvfLayout *layout = &handle->layout;
-	const IvfSide *side = &layout->sides[IVF_RECORDS];
+	const IvfItems *items = &layout->items[IVF_RECORDS];
 	uint32		list = random_list(handle, random);
 	const IvfListRef *ref = &handle->lists->refs[list];
 	BlockNumber block = ref->head;
@@ -91,9 +91,9 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 			}
 			else
 			{
-				block = IvfSideBlock(layout, side, head, slot);
-				skip = IvfSideSlot(layout, side, head->number, slot);
-				number = IvfSideNumber(layout, side, head->number, slot);
+				block = IvfItemBlock(layout, items, head, slot);
+				skip = IvfItemPlace(layout, items, head->number, slot);
+				number = IvfItemPageNumber(layout, items, head->number, slot);
 			}
 			UnlockReleaseBuffer(buf);
 			break;
@@ -105,14 +105,14 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 	}
 	if (layout->form == IVF_CODED && BlockNumberIsValid(block))
 	{
-		Buffer		buf = IvfReadSidePage(handle, IVF_RECORDS, block, list, ref->generation, number,
+		Buffer		buf = IvfReadItemPage(handle, IVF_RECORDS, block, list, ref->generation, number,
 										  BUFFER_LOCK_SHARE);
 		IvfRecord	record;
 
 		if (!BufferIsValid(buf))
 			return false;
 		IvfDecodeCentroid(handle, list, centroid);
-		record = IvfPageItem(side, BufferGetPage(buf), skip);
+		record = IvfPageItem(items, BufferGetPage(buf), skip);
 		IvfDecodeRecord(handle, centroid, record, scratch, x);
 		*tid = record->tid;
 		UnlockReleaseBuffer(buf);

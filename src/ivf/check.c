@@ -21,7 +21,7 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/* The recall that probes are told for: the default of quiver.recall. */
+/* The recall that probes are reported for: the default of quiver.recall. */
 #define TOLD_RECALL 0.95
 
 /* |centroid|^2 may have been summed by another kernel. */
@@ -42,8 +42,8 @@ typedef struct IvfChecker
 	BlockNumber *directory;		/* its pages */
 	uint32	   *rows;			/* live, by list */
 	char	   *image;			/* page of the directory, or of a list */
-	char	   *sides[IVF_SIDES];	/* pages of records and sketches read last */
-	BlockNumber side_blocks[IVF_SIDES];
+	char	   *items[IVF_ITEM_KINDS];	/* pages of records and sketches read last */
+	BlockNumber item_blocks[IVF_ITEM_KINDS];
 	IvfInfo    *info;
 } IvfChecker;
 
@@ -206,7 +206,7 @@ typedef struct ListWalk
 	BlockNumber block;			/* being looked at */
 	BlockNumber next;
 	uint32		number;			/* of the block in the list */
-	BlockNumber last[IVF_SIDES];	/* pages of records and sketches of the slots so far */
+	BlockNumber last[IVF_ITEM_KINDS];	/* pages of records and sketches of the slots so far */
 	uint64		slots;			/* used, dead ones too */
 	uint32		live;
 } ListWalk;
@@ -225,19 +225,19 @@ tid_possible(ItemPointer tid)
 }
 
 static void *
-item_of_slot(const IvfChecker *c, const ListWalk *walk, IvfSideKind which, uint32 slot)
+item_of_slot(const IvfChecker *c, const ListWalk *walk, IvfItemKind which, uint32 slot)
 {
-	const IvfSide *side = &c->layout->sides[which];
+	const IvfItems *items = &c->layout->items[which];
 
-	return IvfPageItem(side, (Page) c->sides[which],
-					   IvfSideSlot(c->layout, side, walk->number, slot));
+	return IvfPageItem(items, (Page) c->items[which],
+					   IvfItemPlace(c->layout, items, walk->number, slot));
 }
 
 /* The record of a slot that is in use; returns whether it is live. */
 static bool
 check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
 {
-	BlockNumber block = c->side_blocks[IVF_RECORDS];
+	BlockNumber block = c->item_blocks[IVF_RECORDS];
 	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
 
 	if (ItemPointerIsValid(&record->tid) != live)
@@ -246,7 +246,7 @@ check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
 	if (!live)
 		return false;
 	if (!tid_possible(&record->tid))
-		QvReportCorruption(c->index, block, "The record of row %u of block %u holds an impossible row pointer.",
+		QvReportCorruption(c->index, block, "The record of row %u of block %u holds an impossible heap TID.",
 						   slot, walk->block);
 	if (!isfinite(record->scale) || record->scale < 0 || !isfinite(record->add) ||
 		!isfinite(record->error) || record->error < 0)
@@ -260,7 +260,7 @@ check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
 static void
 check_sketch(IvfChecker *c, const ListWalk *walk, uint32 slot)
 {
-	BlockNumber block = c->side_blocks[IVF_SKETCHES];
+	BlockNumber block = c->item_blocks[IVF_SKETCHES];
 	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
 	IvfSketchData sketch;
 
@@ -278,57 +278,57 @@ check_sketch(IvfChecker *c, const ListWalk *walk, uint32 slot)
 
 /* Have the page of records, or of sketches, of a slot in hand. */
 static void
-load_side(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfSideKind which, uint32 slot)
+load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, uint32 slot)
 {
-	const IvfSide *side = &c->layout->sides[which];
-	uint32		number = IvfSideNumber(c->layout, side, walk->number, slot);
-	BlockNumber block = IvfSideBlock(c->layout, side, head, slot);
-	IvfSidePage page;
+	const IvfItems *items = &c->layout->items[which];
+	uint32		number = IvfItemPageNumber(c->layout, items, walk->number, slot);
+	BlockNumber block = IvfItemBlock(c->layout, items, head, slot);
+	IvfItemPage page;
 
 	/* the first may be the last of the page before */
-	if (slot == 0 && IvfSideSlot(c->layout, side, walk->number, 0) != 0)
+	if (slot == 0 && IvfItemPlace(c->layout, items, walk->number, 0) != 0)
 	{
 		if (block != walk->last[which])
 			QvReportCorruption(c->index, walk->block,
 							   "Page %u of list %u does not share the page of %s before it.",
-							   walk->number, walk->list, side->what);
-		if (c->side_blocks[which] == block)
+							   walk->number, walk->list, items->what);
+		if (c->item_blocks[which] == block)
 			return;
-		(void) read_block(c, block, c->sides[which]);
+		(void) read_block(c, block, c->items[which]);
 	}
 	else
-		(void) read_linked(c, walk->block, block, side->kind, c->sides[which]);
-	c->side_blocks[which] = walk->last[which] = block;
-	page = IvfPageSide((Page) c->sides[which]);
+		(void) read_linked(c, walk->block, block, items->kind, c->items[which]);
+	c->item_blocks[which] = walk->last[which] = block;
+	page = IvfPageItems((Page) c->items[which]);
 	if (page->list != walk->list || page->generation != walk->generation || page->number != number)
 		QvReportCorruption(c->index, block, "Page %u of the %s of list %u says that it is page %u of list %u.",
-						   number, side->what, walk->list, page->number, page->list);
+						   number, items->what, walk->list, page->number, page->list);
 }
 
 /* Pages of records and sketches are named for the slots in use, and for no others. */
 static void
-check_side_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfSideKind which)
+check_item_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfItemKind which)
 {
 	const IvfLayout *layout = c->layout;
-	const IvfSide *side = &layout->sides[which];
-	const BlockNumber *links = head->side + side->first_link;
+	const IvfItems *items = &layout->items[which];
+	const BlockNumber *links = head->item_pages + items->first_link;
 	uint32		wanted = 0;
 
 	if (head->count > 0)
-		wanted = IvfSideIndex(layout, side, walk->number, head->count - 1) + 1;
-	else if (walk->number > 0 && IvfSideSlot(layout, side, walk->number, 0) != 0)
+		wanted = IvfItemLink(layout, items, walk->number, head->count - 1) + 1;
+	else if (walk->number > 0 && IvfItemPlace(layout, items, walk->number, 0) != 0)
 		wanted = 1;
-	if (wanted > side->max_pages)
+	if (wanted > items->max_pages)
 		QvReportCorruption(c->index, walk->block, "%u rows have more pages of %s than the page names.",
-						   head->count, side->what);
-	for (uint32 i = 0; i < side->max_pages; i++)
+						   head->count, items->what);
+	for (uint32 i = 0; i < items->max_pages; i++)
 		if (BlockNumberIsValid(links[i]) != (i < wanted))
-			QvReportCorruption(c->index, walk->block, "Page of %s %u is %s.", side->what, i,
+			QvReportCorruption(c->index, walk->block, "Page of %s %u is %s.", items->what, i,
 							   i < wanted ? "missing" : "named, but has no rows");
 	if (head->count == 0 && wanted > 0 && links[0] != walk->last[which])
 		QvReportCorruption(c->index, walk->block,
 						   "Page %u of list %u does not share the page of %s before it.",
-						   walk->number, walk->list, side->what);
+						   walk->number, walk->list, items->what);
 }
 
 static uint32
@@ -340,13 +340,13 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 
 	if (!isfinite(head->a_scale) || head->a_scale <= 0 || !isfinite(head->b_scale) || head->b_scale <= 0)
 		QvReportCorruption(c->index, walk->block, "The scales of the page's factors are not finite and positive.");
-	for (int which = 0; which < IVF_SIDES; which++)
-		if (layout->sides[which].per_page > 0)
-			check_side_links(c, walk, head, which);
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		if (layout->items[which].per_page > 0)
+			check_item_links(c, walk, head, which);
 	for (uint32 slot = 0; slot < layout->slots; slot++)
 	{
-		uint16	   *block = IvfPageBlock(layout, page, slot / QV_BLOCK);
-		bool		used = IvfBlockA(block)[slot % QV_BLOCK] != IVF_EMPTY_A;
+		uint16	   *block = IvfPageBatch(layout, page, slot / QV_BATCH);
+		bool		used = IvfBatchA(block)[slot % QV_BATCH] != IVF_EMPTY_A;
 
 		if (slot >= head->count)
 		{
@@ -355,16 +355,16 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 								   slot, head->count);
 			continue;
 		}
-		if (used && (!is_finite16(IvfBlockA(block)[slot % QV_BLOCK]) ||
-					 !is_finite16(IvfBlockB(block)[slot % QV_BLOCK])))
+		if (used && (!is_finite16(IvfBatchA(block)[slot % QV_BATCH]) ||
+					 !is_finite16(IvfBatchB(block)[slot % QV_BATCH])))
 			QvReportCorruption(c->index, walk->block, "Row %u has a factor that is not finite.", slot);
-		for (int which = 0; which < IVF_SIDES; which++)
+		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{
-			const IvfSide *side = &layout->sides[which];
+			const IvfItems *items = &layout->items[which];
 
-			if (side->per_page > 0 &&
-				(slot == 0 || IvfSideSlot(layout, side, walk->number, slot) == 0))
-				load_side(c, walk, head, which, slot);
+			if (items->per_page > 0 &&
+				(slot == 0 || IvfItemPlace(layout, items, walk->number, slot) == 0))
+				load_items(c, walk, head, which, slot);
 		}
 		if (!check_record(c, walk, slot, used))
 			continue;
@@ -388,10 +388,10 @@ check_plain_rows(IvfChecker *c, ListWalk *walk, Page page)
 		if (!ItemPointerIsValid(&row->tid))
 			continue;
 		if (slot >= IvfPageList(page)->count)
-			QvReportCorruption(c->index, walk->block, "Row %u has a row pointer, but the page has %u rows.",
+			QvReportCorruption(c->index, walk->block, "Row %u has a heap TID, but the page has %u rows.",
 							   slot, IvfPageList(page)->count);
 		if (!tid_possible(&row->tid))
-			QvReportCorruption(c->index, walk->block, "Row %u holds an impossible row pointer.", slot);
+			QvReportCorruption(c->index, walk->block, "Row %u holds an impossible heap TID.", slot);
 		if (!c->handle->opclass.type->well_formed(IvfPlainValue(row), layout->value_size, layout->dims))
 			QvReportCorruption(c->index, walk->block, "The value of row %u is damaged.", slot);
 		live++;
@@ -452,8 +452,8 @@ check_list(IvfChecker *c, uint32 list)
 	if (BlockNumberIsValid(entry.head) != BlockNumberIsValid(entry.tail))
 		QvReportCorruption(c->index, from, "List %u has only one of its ends.", list);
 	walk.generation = entry.generation;
-	for (int which = 0; which < IVF_SIDES; which++)
-		walk.last[which] = c->side_blocks[which] = InvalidBlockNumber;
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		walk.last[which] = c->item_blocks[which] = InvalidBlockNumber;
 	for (walk.block = entry.head; BlockNumberIsValid(walk.block); walk.block = walk.next)
 	{
 		(void) read_linked(c, from, walk.block, QV_PAGE_CODES, c->image);
@@ -497,8 +497,8 @@ mark_list(IvfChecker *c, uint32 list)
 		if (block < c->nblocks)
 			BitmapSet(c->used, block);
 		for (uint32 i = 0; i < c->layout->links; i++)
-			if (head->side[i] < c->nblocks)
-				BitmapSet(c->used, head->side[i]);
+			if (head->item_pages[i] < c->nblocks)
+				BitmapSet(c->used, head->item_pages[i]);
 		block = QvPageGetHeader(page)->next;
 	}
 	UnlockPage(c->index, IVF_LIST_LOCK(list), ExclusiveLock);
@@ -648,8 +648,8 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 	c.directory = palloc((c.meta->lists / c.layout->entries_per_page + 1) * sizeof(BlockNumber));
 	c.rows = palloc0(c.meta->lists * sizeof(uint32));
 	c.image = palloc(BLCKSZ);
-	for (int which = 0; which < IVF_SIDES; which++)
-		c.sides[which] = palloc(BLCKSZ);
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		c.items[which] = palloc(BLCKSZ);
 	if (verify)
 	{
 		check_meta(&c);

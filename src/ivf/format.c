@@ -9,18 +9,18 @@
 #include "ivf/format.h"
 
 /* Codes and factors of 32 rows. */
-#define BlockSize(scan_bits) (QvBlockBytes(scan_bits) + 2 * QV_BLOCK * sizeof(uint16))
+#define BatchSize(scan_bits) (QvBatchBytes(scan_bits) + 2 * QV_BATCH * sizeof(uint16))
 
 /*
  * With a block more on pages of so few, codes of this share of the coordinates
  * do: searches read a fifth fewer pages or less for estimates that are a quarter
  * less exact at most (src/ivf/README.md, "Bound").
  */
-#define MOST_BLOCKS_TO_SQUEEZE 4
+#define MAX_BATCHES_TO_SQUEEZE 4
 #define LEAST_SCAN_SHARE 0.8
 
 /* The largest record, so that four bits always fit; two do for the widest. */
-#define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfSidePageData))
+#define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfItemPageData))
 #define ENTRY_SPACE (QV_PAGE_SPACE - sizeof(IvfDirectoryData))
 
 /* Pages of records that the slots of one page can be spread over. */
@@ -35,7 +35,7 @@ record_pages(uint32 slots, uint32 per_page)
 static uint32
 list_head_size(uint32 slots, uint32 per_page, bool sketches)
 {
-	return MAXALIGN(offsetof(IvfListPageData, side) +
+	return MAXALIGN(offsetof(IvfListPageData, item_pages) +
 					(record_pages(slots, per_page) + sketches) * sizeof(BlockNumber));
 }
 
@@ -77,8 +77,8 @@ scan_bits_that_fit(const IvfMetaData *meta, uint32 slots)
 {
 	int			room = QV_PAGE_SPACE - list_head_size(slots, meta->records_per_page, true);
 
-	room = room / (int) (slots / QV_BLOCK) - (int) BlockSize(0);
-	return room <= 0 ? 0 : room / (QvBlockBytes(QV_DIM_ALIGN)) * QV_DIM_ALIGN;
+	room = room / (int) (slots / QV_BATCH) - (int) BatchSize(0);
+	return room <= 0 ? 0 : room / (QvBatchBytes(QV_DIM_ALIGN)) * QV_DIM_ALIGN;
 }
 
 static void
@@ -97,19 +97,19 @@ choose_coded(IvfMetaData *meta)
 	meta->entries_per_page = ENTRY_SPACE / meta->entry_size;
 
 	/* all coordinates; of very wide vectors what one block a page can hold */
-	slots = QV_BLOCK;
+	slots = QV_BATCH;
 	meta->scan_bits = Min(meta->pdim, scan_bits_that_fit(meta, slots));
-	while (scan_bits_that_fit(meta, slots + QV_BLOCK) >= meta->scan_bits)
-		slots += QV_BLOCK;
+	while (scan_bits_that_fit(meta, slots + QV_BATCH) >= meta->scan_bits)
+		slots += QV_BATCH;
 
 	/* or somewhat fewer, when that makes much more of a page */
-	if (slots / QV_BLOCK <= MOST_BLOCKS_TO_SQUEEZE &&
-		scan_bits_that_fit(meta, slots + QV_BLOCK) >= LEAST_SCAN_SHARE * meta->pdim)
+	if (slots / QV_BATCH <= MAX_BATCHES_TO_SQUEEZE &&
+		scan_bits_that_fit(meta, slots + QV_BATCH) >= LEAST_SCAN_SHARE * meta->pdim)
 	{
-		slots += QV_BLOCK;
+		slots += QV_BATCH;
 		meta->scan_bits = scan_bits_that_fit(meta, slots);
 	}
-	meta->blocks_per_page = slots / QV_BLOCK;
+	meta->batches_per_page = slots / QV_BATCH;
 	if (sketch_lows(meta->pdim, meta->scan_bits, meta->bits, slots) > 0)
 		meta->sketches_per_page = slots;
 }
@@ -122,7 +122,7 @@ choose_plain(IvfMetaData *meta)
 	meta->entries_per_page = ENTRY_SPACE / meta->entry_size;
 	meta->record_size = 0;
 	meta->records_per_page = 0;
-	meta->blocks_per_page = 0;
+	meta->batches_per_page = 0;
 	meta->sketches_per_page = 0;
 }
 
@@ -137,18 +137,18 @@ IvfChooseLayout(IvfMetaData *meta)
 
 /* Their links follow those of the kinds before. */
 static void
-set_side(IvfLayout *layout, IvfSideKind which, QvPageKind kind, const char *what, uint32 size,
+set_items(IvfLayout *layout, IvfItemKind which, QvPageKind kind, const char *what, uint32 size,
 		 uint32 per_page, uint32 max_pages)
 {
-	IvfSide    *side = &layout->sides[which];
+	IvfItems    *items = &layout->items[which];
 
-	side->kind = kind;
-	side->what = what;
-	side->size = size;
-	side->per_page = per_page;
-	side->max_pages = max_pages;
-	side->first_link = layout->links;
-	layout->links += side->max_pages;
+	items->kind = kind;
+	items->what = what;
+	items->size = size;
+	items->per_page = per_page;
+	items->max_pages = max_pages;
+	items->first_link = layout->links;
+	layout->links += items->max_pages;
 }
 
 bool
@@ -181,12 +181,12 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 	{
 		layout->centroid_bytes = meta->value_size;
 		layout->row_size = MAXALIGN(sizeof(IvfPlainRowData) + meta->value_size);
-		layout->block_start = MAXALIGN(offsetof(IvfListPageData, side));
+		layout->batch_start = MAXALIGN(offsetof(IvfListPageData, item_pages));
 		if (meta->value_size == 0 || meta->value_size > BLCKSZ ||
 			sizeof(IvfEntryData) + meta->value_size > meta->entry_size ||
-			layout->block_start + layout->row_size > QV_PAGE_SPACE)
+			layout->batch_start + layout->row_size > QV_PAGE_SPACE)
 			return false;
-		layout->slots = (QV_PAGE_SPACE - layout->block_start) / layout->row_size;
+		layout->slots = (QV_PAGE_SPACE - layout->batch_start) / layout->row_size;
 		return true;
 	}
 
@@ -197,17 +197,17 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 		meta->pdim != QvPaddedDim(meta->dims) || meta->pdim > QV_MAX_PDIM ||
 		meta->scan_bits == 0 || meta->scan_bits > meta->pdim ||
 		meta->scan_bits % QV_DIM_ALIGN != 0 ||
-		meta->records_per_page == 0 || meta->blocks_per_page == 0)
+		meta->records_per_page == 0 || meta->batches_per_page == 0)
 		return false;
 	layout->bits = meta->bits;
 	layout->centroid_bits = meta->centroid_bits;
 	layout->centroid_bytes = QvCodeBytes(meta->pdim, meta->centroid_bits);
 	layout->code_bytes = QvCodeBytes(meta->pdim, meta->bits);
 	layout->scan_bits = meta->scan_bits;
-	layout->blocks = meta->blocks_per_page;
-	layout->slots = layout->blocks * QV_BLOCK;
-	layout->block_size = BlockSize(layout->scan_bits);
-	set_side(layout, IVF_RECORDS, QV_PAGE_RECORDS, "records", meta->record_size,
+	layout->batches = meta->batches_per_page;
+	layout->slots = layout->batches * QV_BATCH;
+	layout->batch_size = BatchSize(layout->scan_bits);
+	set_items(layout, IVF_RECORDS, QV_PAGE_RECORDS, "records", meta->record_size,
 			 meta->records_per_page, record_pages(layout->slots, meta->records_per_page));
 	if (meta->sketches_per_page > 0)
 	{
@@ -216,16 +216,16 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 			return false;
 		layout->sketch_bytes = TYPEALIGN(4, sizeof(IvfSketchData) +
 										 (meta->pdim - meta->scan_bits + layout->sketch_lows) / 8);
-		set_side(layout, IVF_SKETCHES, QV_PAGE_SKETCHES, "sketches", layout->sketch_bytes,
+		set_items(layout, IVF_SKETCHES, QV_PAGE_SKETCHES, "sketches", layout->sketch_bytes,
 				 meta->sketches_per_page, 1);
 	}
-	layout->block_start = list_head_size(layout->slots, meta->records_per_page,
+	layout->batch_start = list_head_size(layout->slots, meta->records_per_page,
 										 meta->sketches_per_page > 0);
 	return sizeof(IvfEntryData) + layout->centroid_bytes <= layout->entry_size &&
 		sizeof(IvfRecordData) + layout->code_bytes <= meta->record_size &&
 		(Size) meta->records_per_page * meta->record_size <= RECORD_SPACE &&
 		(Size) meta->sketches_per_page * layout->sketch_bytes <= RECORD_SPACE &&
-		layout->block_start + (Size) layout->blocks * layout->block_size <= QV_PAGE_SPACE;
+		layout->batch_start + (Size) layout->batches * layout->batch_size <= QV_PAGE_SPACE;
 }
 
 uint32

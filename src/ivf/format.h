@@ -29,7 +29,7 @@
 typedef enum IvfForm
 {
 	IVF_CODED = 1,				/* 1-bit codes to scan, finer codes beside them */
-	IVF_PLAIN = 2				/* the whole value with its row pointer */
+	IVF_PLAIN = 2				/* the whole value with its heap TID */
 } IvfForm;
 
 /* What distance the codes estimate. */
@@ -55,7 +55,7 @@ typedef struct IvfMetaData
 	uint8		centroid_bits;	/* likewise of a centroid's */
 	uint8		grows;			/* 1: lists are split as rows arrive */
 	uint16		scan_bits;		/* B: coordinates in the 1-bit codes */
-	uint16		blocks_per_page;	/* FastScan blocks on a page of codes */
+	uint16		batches_per_page;	/* FastScan batchs on a page of codes */
 	uint16		records_per_page;
 	uint16		entries_per_page;	/* lists on a page of the directory */
 	uint16		sketches_per_page;	/* as many as slots on a page of codes, or 0 */
@@ -110,11 +110,11 @@ typedef struct IvfDirectoryData
 typedef IvfDirectoryData *IvfDirectory;
 
 /*
- * A page of a list: its header, then blocks_per_page blocks (IvfLayout), or,
+ * A page of a list: its header, then batches_per_page blocks (IvfLayout), or,
  * in a plain index, rows.  Position p of a list is slot p % slots_per_page of
  * page number p / slots_per_page, and record p % records_per_page of page of
  * records p / records_per_page; likewise of sketches.  The pages that hold a
- * page's records are named in side[], the one with that of slot 0 first, then
+ * page's records are named in item_pages[], the one with that of slot 0 first, then
  * those of its sketches.
  */
 typedef struct IvfListPageData
@@ -126,25 +126,25 @@ typedef struct IvfListPageData
 	uint16		dead;
 	float		a_scale;		/* of the a factors */
 	float		b_scale;
-	BlockNumber side[FLEXIBLE_ARRAY_MEMBER];
+	BlockNumber item_pages[FLEXIBLE_ARRAY_MEMBER];
 } IvfListPageData;
 
 typedef IvfListPageData *IvfListPage;
 
-StaticAssertDecl(offsetof(IvfListPageData, side) == 24, "on-disk ivf page of codes changed");
+StaticAssertDecl(offsetof(IvfListPageData, item_pages) == 24, "on-disk ivf page of codes changed");
 
 /* A page of records, or of sketches, starts with this. */
-typedef struct IvfSidePageData
+typedef struct IvfItemPageData
 {
 	uint32		list;
 	uint32		generation;
 	uint32		number;			/* of the page among the list's pages of that kind */
 	uint32		unused;
-} IvfSidePageData;
+} IvfItemPageData;
 
-typedef IvfSidePageData *IvfSidePage;
+typedef IvfItemPageData *IvfItemPage;
 
-StaticAssertDecl(sizeof(IvfSidePageData) == 16, "on-disk ivf page of records changed");
+StaticAssertDecl(sizeof(IvfItemPageData) == 16, "on-disk ivf page of records changed");
 
 /* A row, followed by its packed code. */
 typedef struct IvfRecordData
@@ -188,23 +188,23 @@ typedef IvfPlainRowData *IvfPlainRow;
 StaticAssertDecl(sizeof(IvfPlainRowData) == 8, "on-disk ivf row changed");
 
 /* What lies beside a list's pages of codes. */
-typedef enum IvfSideKind
+typedef enum IvfItemKind
 {
 	IVF_RECORDS,
 	IVF_SKETCHES
-} IvfSideKind;
+} IvfItemKind;
 
-#define IVF_SIDES 2
+#define IVF_ITEM_KINDS 2
 
-typedef struct IvfSide
+typedef struct IvfItems
 {
 	QvPageKind	kind;			/* of its pages */
 	const char *what;			/* its name, for messages */
 	uint32		size;			/* of an item; 0: there are none */
 	uint32		per_page;
 	uint32		max_pages;		/* that hold the items of one page */
-	uint32		first_link;		/* where side[] names them */
-} IvfSide;
+	uint32		first_link;		/* where item_pages[] names them */
+} IvfItems;
 
 /* Where the parts are; derived from the metapage, never stored. */
 typedef struct IvfLayout
@@ -217,10 +217,10 @@ typedef struct IvfLayout
 	int			centroid_bits;
 	uint32		scan_bits;
 	uint32		slots;			/* on a page of a list */
-	uint32		blocks;			/* FastScan blocks on it */
-	uint32		block_size;		/* codes and factors of 32 rows */
-	uint32		block_start;	/* offset of the first in the page's data */
-	IvfSide		sides[IVF_SIDES];	/* by IvfSideKind */
+	uint32		batches;			/* FastScan batchs on it */
+	uint32		batch_size;		/* codes and factors of 32 rows */
+	uint32		batch_start;	/* offset of the first in the page's data */
+	IvfItems		items[IVF_ITEM_KINDS];	/* by IvfItemKind */
 	uint32		links;			/* pages named on a page */
 	uint32		entry_size;
 	uint32		entries_per_page;
@@ -277,23 +277,23 @@ IvfIsListPage(Page page)
 
 /* A block: 32 a factors, 32 b factors (float16), FastScan codes. */
 static inline uint16 *
-IvfPageBlock(const IvfLayout *layout, Page page, uint32 block)
+IvfPageBatch(const IvfLayout *layout, Page page, uint32 block)
 {
-	return (uint16 *) (QvPageGetData(page) + layout->block_start +
-					   (Size) block * layout->block_size);
+	return (uint16 *) (QvPageGetData(page) + layout->batch_start +
+					   (Size) block * layout->batch_size);
 }
 
-#define IvfBlockA(block) (block)
-#define IvfBlockB(block) ((block) + QV_BLOCK)
-#define IvfBlockCodes(block) ((uint8 *) ((block) + 2 * QV_BLOCK))
+#define IvfBatchA(block) (block)
+#define IvfBatchB(block) ((block) + QV_BATCH)
+#define IvfBatchCodes(block) ((uint8 *) ((block) + 2 * QV_BATCH))
 
-#define IvfPageSide(page) ((IvfSidePage) QvPageGetData(page))
+#define IvfPageItems(page) ((IvfItemPage) QvPageGetData(page))
 
 /* Item number i of a page of records or sketches. */
 static inline void *
-IvfPageItem(const IvfSide *side, Page page, uint32 i)
+IvfPageItem(const IvfItems *items, Page page, uint32 i)
 {
-	return QvPageGetData(page) + sizeof(IvfSidePageData) + (Size) i * side->size;
+	return QvPageGetData(page) + sizeof(IvfItemPageData) + (Size) i * items->size;
 }
 
 #define IvfRecordCode(record) ((uint8 *) (record) + sizeof(IvfRecordData))
@@ -301,39 +301,39 @@ IvfPageItem(const IvfSide *side, Page page, uint32 i)
 static inline IvfPlainRow
 IvfPagePlainRow(const IvfLayout *layout, Page page, uint32 slot)
 {
-	return (IvfPlainRow) (QvPageGetData(page) + layout->block_start +
+	return (IvfPlainRow) (QvPageGetData(page) + layout->batch_start +
 						  (Size) slot * layout->row_size);
 }
 
 #define IvfPlainValue(row) ((void *) ((char *) (row) + sizeof(IvfPlainRowData)))
 
-/* The page of a slot's item: its number in the list, and its link in side[]. */
+/* The page of a slot's item: its number in the list, and its link in item_pages[]. */
 static inline uint32
-IvfSideNumber(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+IvfItemPageNumber(const IvfLayout *layout, const IvfItems *items, uint32 number, uint32 slot)
 {
-	return (number * layout->slots + slot) / side->per_page;
+	return (number * layout->slots + slot) / items->per_page;
 }
 
 static inline uint32
-IvfSideIndex(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+IvfItemLink(const IvfLayout *layout, const IvfItems *items, uint32 number, uint32 slot)
 {
-	return IvfSideNumber(layout, side, number, slot) - IvfSideNumber(layout, side, number, 0);
+	return IvfItemPageNumber(layout, items, number, slot) - IvfItemPageNumber(layout, items, number, 0);
 }
 
 /* Its place on that page. */
 static inline uint32
-IvfSideSlot(const IvfLayout *layout, const IvfSide *side, uint32 number, uint32 slot)
+IvfItemPlace(const IvfLayout *layout, const IvfItems *items, uint32 number, uint32 slot)
 {
-	return (number * layout->slots + slot) % side->per_page;
+	return (number * layout->slots + slot) % items->per_page;
 }
 
 /* The page of a slot's item; invalid when there is none, or the page of codes is damaged. */
 static inline BlockNumber
-IvfSideBlock(const IvfLayout *layout, const IvfSide *side, const IvfListPageData *head, uint32 slot)
+IvfItemBlock(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head, uint32 slot)
 {
-	uint32		index = IvfSideIndex(layout, side, head->number, slot);
+	uint32		index = IvfItemLink(layout, items, head->number, slot);
 
-	return index < side->max_pages ? head->side[side->first_link + index] : InvalidBlockNumber;
+	return index < items->max_pages ? head->item_pages[items->first_link + index] : InvalidBlockNumber;
 }
 
 /* float16 infinity: the a factor of a slot that is empty or dead */

@@ -24,9 +24,9 @@ typedef struct Insertion
 
 /* Choose the list, and code the row for it. */
 static void
-choose_home(Insertion *in)
+choose_list(Insertion *in)
 {
-	in->list = IvfHome(in->handle, &in->query);
+	in->list = IvfNearestList(in->handle, &in->query);
 	if (in->handle->layout.form == IVF_PLAIN)
 		in->row.code = in->query.value;
 	else
@@ -76,52 +76,52 @@ lock_tail(Insertion *in, bool *moved)
 }
 
 /* Where the record, or the sketch, of the row goes. */
-typedef struct SidePlace
+typedef struct ItemPlace
 {
 	Buffer		buf;			/* pinned and exclusively locked; invalid: no such kind */
 	bool		new_page;
-	uint32		link;			/* in side[] */
-} SidePlace;
+	uint32		link;			/* in item_pages[] */
+} ItemPlace;
 
 /*
  * Find the page for a slot of a page of codes that is locked, and lock it when
  * there is one.
  */
-static SidePlace
-lock_side(Insertion *in, Buffer codes, IvfSideKind which, uint32 slot)
+static ItemPlace
+lock_items(Insertion *in, Buffer codes, IvfItemKind which, uint32 slot)
 {
 	IvfHandle  *handle = in->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfSide *side = &layout->sides[which];
+	const IvfItems *items = &layout->items[which];
 	IvfListPage head = IvfPageList(BufferGetPage(codes));
-	SidePlace	place = {.buf = InvalidBuffer};
+	ItemPlace	place = {.buf = InvalidBuffer};
 	uint32		index;
 	BlockNumber block;
 
-	if (side->per_page == 0)
+	if (items->per_page == 0)
 		return place;
-	index = IvfSideIndex(layout, side, head->number, slot);
-	if (index >= side->max_pages)
+	index = IvfItemLink(layout, items, head->number, slot);
+	if (index >= items->max_pages)
 		QvReportCorruption(handle->index, BufferGetBlockNumber(codes),
-						   "Row %u would be in page of %s %u.", slot, side->what, index);
-	place.link = side->first_link + index;
-	block = head->side[place.link];
+						   "Row %u would be in page of %s %u.", slot, items->what, index);
+	place.link = items->first_link + index;
+	block = head->item_pages[place.link];
 	place.new_page = !BlockNumberIsValid(block);
 	if (place.new_page)
 		return place;
 	/* a page that is locked here already would be waited for for ever */
 	for (uint32 i = 0; i < layout->links; i++)
-		if (i != place.link && head->side[i] == block)
+		if (i != place.link && head->item_pages[i] == block)
 			QvReportCorruption(handle->index, block, "The page is named twice by its page of codes.");
 	if (block == BufferGetBlockNumber(codes))
 		QvReportCorruption(handle->index, block,
-						   "The page is named as page of %s of its own rows.", side->what);
-	place.buf = IvfReadSidePage(handle, which, block, in->list, head->generation,
-								IvfSideNumber(layout, side, head->number, slot),
+						   "The page is named as page of %s of its own rows.", items->what);
+	place.buf = IvfReadItemPage(handle, which, block, in->list, head->generation,
+								IvfItemPageNumber(layout, items, head->number, slot),
 								BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(place.buf))
 		QvReportCorruption(handle->index, block,
-						   "The page of %s does not belong to list %u.", side->what, in->list);
+						   "The page of %s does not belong to list %u.", items->what, in->list);
 	return place;
 }
 
@@ -135,45 +135,45 @@ add_to_page(Insertion *in, Buffer buf)
 	IvfHandle  *handle = in->handle;
 	const IvfLayout *layout = &handle->layout;
 	uint32		slot = IvfPageList(BufferGetPage(buf))->count;
-	SidePlace	places[IVF_SIDES];
+	ItemPlace	places[IVF_ITEM_KINDS];
 	IvfListPage head;
 	QvWrite		w;
 	Page		page;
 
-	for (int which = 0; which < IVF_SIDES; which++)
-		places[which] = lock_side(in, buf, which, slot);
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		places[which] = lock_items(in, buf, which, slot);
 	/* new ones only then: a damaged link may name a page that we are given */
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		if (places[which].new_page)
 			places[which].buf = IvfAllocPage(handle, false);
 	QvWriteBegin(&w, handle->index, false);
 	page = QvWriteRegister(&w, buf);
 	head = IvfPageList(page);
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		const IvfSide *side = &layout->sides[which];
-		SidePlace  *place = &places[which];
-		Page		items;
+		const IvfItems *items = &layout->items[which];
+		ItemPlace  *place = &places[which];
+		Page		item_page;
 
 		if (!BufferIsValid(place->buf))
 			continue;
 		if (place->new_page)
 		{
-			items = QvWriteRegisterNew(&w, place->buf, side->kind);
-			IvfInitSidePage(items, in->list, head->generation,
-							IvfSideNumber(layout, side, head->number, slot));
-			head->side[place->link] = BufferGetBlockNumber(place->buf);
+			item_page = QvWriteRegisterNew(&w, place->buf, items->kind);
+			IvfInitItemPage(item_page, in->list, head->generation,
+							IvfItemPageNumber(layout, items, head->number, slot));
+			head->item_pages[place->link] = BufferGetBlockNumber(place->buf);
 		}
 		else
-			items = QvWriteRegister(&w, place->buf);
-		IvfPutItem(layout, which, items, IvfSideSlot(layout, side, head->number, slot), &in->row);
+			item_page = QvWriteRegister(&w, place->buf);
+		IvfPutItem(layout, which, item_page, IvfItemPlace(layout, items, head->number, slot), &in->row);
 	}
 	if (slot == 0)
 		IvfSetScales(head, &in->row, 1);
 	IvfPutSlot(layout, page, slot, &in->row);
 	head->count = slot + 1;
 	QvWriteCommit(&w);
-	for (int which = IVF_SIDES - 1; which >= 0; which--)
+	for (int which = IVF_ITEM_KINDS - 1; which >= 0; which--)
 		if (BufferIsValid(places[which].buf))
 			UnlockReleaseBuffer(places[which].buf);
 }
@@ -190,7 +190,7 @@ init_page(Insertion *in, QvWrite *w, Buffer buf)
 	head->generation = in->handle->lists->refs[in->list].generation;
 	head->a_scale = head->b_scale = 1;
 	for (uint32 i = 0; i < layout->links; i++)
-		head->side[i] = InvalidBlockNumber;
+		head->item_pages[i] = InvalidBlockNumber;
 	IvfClearSlots(layout, page);
 	return page;
 }
@@ -216,14 +216,14 @@ add_page(Insertion *in, Buffer *tail)
 	last = IvfPageList(before);
 	head->number = last->number + 1;
 	/* pages of records and of sketches may be shared with the page before */
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		const IvfSide *side = &layout->sides[which];
+		const IvfItems *items = &layout->items[which];
 
-		if (side->per_page > 0 && IvfSideSlot(layout, side, head->number, 0) != 0)
-			head->side[side->first_link] =
-				last->side[side->first_link +
-						   IvfSideIndex(layout, side, last->number, layout->slots - 1)];
+		if (items->per_page > 0 && IvfItemPlace(layout, items, head->number, 0) != 0)
+			head->item_pages[items->first_link] =
+				last->item_pages[items->first_link +
+						   IvfItemLink(layout, items, last->number, layout->slots - 1)];
 	}
 	QvPageGetHeader(before)->next = BufferGetBlockNumber(buf);
 	QvWriteCommit(&w);
@@ -379,7 +379,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	{
 		LOCKMODE	mode;
 
-		choose_home(&in);
+		choose_list(&in);
 		in.row.tid = *tid;
 		/* many add to a list at once, but its first page is for one to make */
 		mode = BlockNumberIsValid(in.handle->lists->refs[in.list].head) ? ShareLock : ExclusiveLock;

@@ -72,13 +72,13 @@ extern bool IvfScanNext(IvfScan *scan, QvRowCandidate *candidate);
 extern bool IvfScanMore(IvfScan *scan);
 
 /*
- * Rows that IvfScanNext() is likely to propose soon and that were not told
+ * Rows that IvfScanNext() is likely to propose soon and that were not prefetched
  * before, when pages are read from disk: at most max.
  */
 extern int	IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max);
 
-/* See KnnScanRules.together, and what it is learned from. */
-extern uint32 IvfScanTogether(const IvfScan *scan);
+/* See KnnScanRules.round_rows, and what it is learned from. */
+extern uint32 IvfScanRoundRows(const IvfScan *scan);
 extern void IvfScanReturned(IvfScan *scan, int64 rows);
 
 /* Distance in search units to distance in the units of VectorTypeOps. */

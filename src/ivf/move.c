@@ -63,8 +63,8 @@ typedef struct Walk
 	BlockNumber block;			/* of the page in image, or of the next to read */
 	uint32		number;			/* of that page in the list */
 	char	   *image;			/* of the page of the list */
-	char	   *sides[IVF_SIDES];	/* of the pages of records and sketches read last */
-	BlockNumber side_blocks[IVF_SIDES];
+	char	   *items[IVF_ITEM_KINDS];	/* of the pages of records and sketches read last */
+	BlockNumber item_blocks[IVF_ITEM_KINDS];
 	uint32		slot;			/* the next on the page */
 	bool		loaded;
 	uint8	   *scan;			/* one-bit code */
@@ -79,10 +79,10 @@ walk_start(Walk *walk, IvfHandle *handle, uint32 list)
 	walk->generation = handle->lists->refs[list].generation;
 	walk->block = handle->lists->refs[list].head;
 	walk->image = palloc(BLCKSZ);
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		walk->sides[which] = palloc(BLCKSZ);
-		walk->side_blocks[which] = InvalidBlockNumber;
+		walk->items[which] = palloc(BLCKSZ);
+		walk->item_blocks[which] = InvalidBlockNumber;
 	}
 	walk->scan = palloc(Max(8, handle->layout.scan_bits / 8));
 }
@@ -91,8 +91,8 @@ static void
 walk_end(Walk *walk)
 {
 	pfree(walk->image);
-	for (int which = 0; which < IVF_SIDES; which++)
-		pfree(walk->sides[which]);
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		pfree(walk->items[which]);
 	pfree(walk->scan);
 }
 
@@ -117,29 +117,29 @@ load_page(Walk *walk)
 
 /* The record, or the sketch, of a slot of the page in hand. */
 static void *
-load_item(Walk *walk, IvfSideKind which, uint32 slot)
+load_item(Walk *walk, IvfItemKind which, uint32 slot)
 {
 	const IvfLayout *layout = &walk->handle->layout;
-	const IvfSide *side = &layout->sides[which];
+	const IvfItems *items = &layout->items[which];
 	IvfListPage head = IvfPageList((Page) walk->image);
-	BlockNumber block = IvfSideBlock(layout, side, head, slot);
+	BlockNumber block = IvfItemBlock(layout, items, head, slot);
 
 	if (!BlockNumberIsValid(block))
-		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of %s.", side->what);
-	if (walk->side_blocks[which] != block)
+		QvReportCorruption(walk->handle->index, walk->block, "A row has no page of %s.", items->what);
+	if (walk->item_blocks[which] != block)
 	{
-		Buffer		buf = IvfReadSidePage(walk->handle, which, block, walk->list, walk->generation,
-										  IvfSideNumber(layout, side, head->number, slot),
+		Buffer		buf = IvfReadItemPage(walk->handle, which, block, walk->list, walk->generation,
+										  IvfItemPageNumber(layout, items, head->number, slot),
 										  BUFFER_LOCK_SHARE);
 
 		if (!BufferIsValid(buf))
 			QvReportCorruption(walk->handle->index, block,
-							   "The page of %s does not belong to list %u.", side->what, walk->list);
-		memcpy(walk->sides[which], BufferGetPage(buf), BLCKSZ);
+							   "The page of %s does not belong to list %u.", items->what, walk->list);
+		memcpy(walk->items[which], BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
-		walk->side_blocks[which] = block;
+		walk->item_blocks[which] = block;
 	}
-	return IvfPageItem(side, (Page) walk->sides[which], IvfSideSlot(layout, side, head->number, slot));
+	return IvfPageItem(items, (Page) walk->items[which], IvfItemPlace(layout, items, head->number, slot));
 }
 
 /* A float16 factor times its scale. */
@@ -193,7 +193,7 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 		}
 		else
 		{
-			uint16	   *block = IvfPageBlock(layout, page, slot / QV_BLOCK);
+			uint16	   *block = IvfPageBatch(layout, page, slot / QV_BATCH);
 
 			*record = load_item(walk, IVF_RECORDS, slot);
 			if (!ItemPointerIsValid(&(*record)->tid))
@@ -203,9 +203,9 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 			row->add = (*record)->add;
 			row->error = (*record)->error;
 			row->code = IvfRecordCode(*record);
-			row->a = factor(IvfBlockA(block) + slot % QV_BLOCK, head->a_scale);
-			row->b = factor(IvfBlockB(block) + slot % QV_BLOCK, head->b_scale);
-			QvUnpackSlot(IvfBlockCodes(block), layout->scan_bits, slot % QV_BLOCK, walk->scan);
+			row->a = factor(IvfBatchA(block) + slot % QV_BATCH, head->a_scale);
+			row->b = factor(IvfBatchB(block) + slot % QV_BATCH, head->b_scale);
+			QvUnpackSlot(IvfBatchCodes(block), layout->scan_bits, slot % QV_BATCH, walk->scan);
 			row->scan = walk->scan;
 			row->sketch = layout->sketch_bytes > 0 ? load_item(walk, IVF_SKETCHES, slot) : NULL;
 			return true;
@@ -470,12 +470,12 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
 		IvfQuery	query;
-		uint32		side;
+		uint32		half;
 
 		if (layout->form == IVF_PLAIN)
 		{
 			query.value = row.code;
-			side = IvfHome(halves, &query);
+			half = IvfNearestList(halves, &query);
 		}
 		else
 		{
@@ -485,14 +485,14 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 			row_coordinates(s, &row, record, s->x);
 			qv_kernels.add_f32(s->x, s->handle->mean, layout->pdim);
 			IvfQueryInit(halves, &query, s->x, false);
-			side = IvfHome(halves, &query);
-			IvfEncode(halves, side, query.q.x, data, scratch, &row);
+			half = IvfNearestList(halves, &query);
+			IvfEncode(halves, half, query.q.x, data, scratch, &row);
 			row.tid = tid;
 			/* of what was decoded, which was off itself */
 			row.error += error;
 		}
 		MemoryContextSwitchTo(old);
-		IvfWriterAdd(writers[side], &row);
+		IvfWriterAdd(writers[half], &row);
 		MemoryContextReset(context);
 	}
 	MemoryContextDelete(context);

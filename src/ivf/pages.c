@@ -179,7 +179,7 @@ static Buffer read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kin
 
 /* Free a block if it is a page of records or sketches of that list. */
 static void
-free_side(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list, uint32 generation)
+free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list, uint32 generation)
 {
 	Buffer		buf = read_own_page(handle, block, kind, list, generation, BUFFER_LOCK_EXCLUSIVE);
 
@@ -207,16 +207,16 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 		if (!BufferIsValid(buf))
 			break;
 		next = QvPageGetHeader(BufferGetPage(buf))->next;
-		memcpy(links, IvfPageList(BufferGetPage(buf))->side, layout->links * sizeof(BlockNumber));
+		memcpy(links, IvfPageList(BufferGetPage(buf))->item_pages, layout->links * sizeof(BlockNumber));
 		IvfFreePage(handle, buf);
 		UnlockReleaseBuffer(buf);
-		for (int which = 0; which < IVF_SIDES; which++)
+		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{
-			const IvfSide *side = &layout->sides[which];
+			const IvfItems *items = &layout->items[which];
 
-			for (uint32 i = side->first_link; i < side->first_link + side->max_pages; i++)
+			for (uint32 i = items->first_link; i < items->first_link + items->max_pages; i++)
 				if (BlockNumberIsValid(links[i]))
-					free_side(handle, links[i], side->kind, list, generation);
+					free_items(handle, links[i], items->kind, list, generation);
 		}
 		head = next;
 	}
@@ -258,7 +258,7 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 	head = IvfPageList(BufferGetPage(buf));
 	if (head->count > handle->layout.slots)
 		QvReportCorruption(handle->index, block, "The page claims %u rows.", head->count);
-	/* the position of its last slot is a uint32: IvfSideIndex() must not wrap */
+	/* the position of its last slot is a uint32: IvfItemLink() must not wrap */
 	if (head->number >= PG_UINT32_MAX / handle->layout.slots)
 		QvReportCorruption(handle->index, block, "The page claims to be number %u of its list.",
 						   head->number);
@@ -266,15 +266,15 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 }
 
 Buffer
-IvfReadSidePage(IvfHandle *handle, IvfSideKind which, BlockNumber block, uint32 list,
+IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block, uint32 list,
 				uint32 generation, uint32 number, int lockmode)
 {
-	Buffer		buf = read_own_page(handle, block, handle->layout.sides[which].kind, list,
+	Buffer		buf = read_own_page(handle, block, handle->layout.items[which].kind, list,
 									generation, lockmode);
 
-	if (BufferIsValid(buf) && IvfPageSide(BufferGetPage(buf))->number != number)
+	if (BufferIsValid(buf) && IvfPageItems(BufferGetPage(buf))->number != number)
 		QvReportCorruption(handle->index, block, "The page of %s is number %u of list %u, not %u.",
-						   handle->layout.sides[which].what, IvfPageSide(BufferGetPage(buf))->number, list, number);
+						   handle->layout.items[which].what, IvfPageItems(BufferGetPage(buf))->number, list, number);
 	return buf;
 }
 

@@ -51,7 +51,7 @@ extern void IvfFreePage(IvfHandle *handle, Buffer buf);
  */
 extern Buffer IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 							  uint32 generation, int lockmode);
-extern Buffer IvfReadSidePage(IvfHandle *handle, IvfSideKind which, BlockNumber block,
+extern Buffer IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block,
 							  uint32 list, uint32 generation, uint32 number, int lockmode);
 
 /* The entry of a list, for reading or changing: pinned, locked as asked. */

@@ -70,7 +70,7 @@ read_record(IvfScan *scan, const IvfGathered *g)
 	IvfHandle  *handle = scan->handle;
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[g->list];
-	Buffer		buf = IvfReadSidePage(handle, IVF_RECORDS, g->block, g->list, ref->generation,
+	Buffer		buf = IvfReadItemPage(handle, IVF_RECORDS, g->block, g->list, ref->generation,
 									  g->number, BUFFER_LOCK_SHARE);
 	IvfRecord	record;
 	const uint8 *code;
@@ -79,7 +79,7 @@ read_record(IvfScan *scan, const IvfGathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	record = IvfPageItem(&layout->sides[IVF_RECORDS], BufferGetPage(buf), g->slot);
+	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->slot);
 	row.tid = record->tid;
 	row.rank = g->rank;
 	if (!ItemPointerIsValid(&row.tid))
@@ -133,7 +133,7 @@ read_sketch(IvfScan *scan, const IvfGathered *g)
 	const float *x = scan->query.q.x;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
-	Buffer		buf = IvfReadSidePage(handle, IVF_SKETCHES, g->block, g->list,
+	Buffer		buf = IvfReadItemPage(handle, IVF_SKETCHES, g->block, g->list,
 									  handle->lists->refs[g->list].generation, g->number,
 									  BUFFER_LOCK_SHARE);
 	IvfSketchData sketch;
@@ -144,7 +144,7 @@ read_sketch(IvfScan *scan, const IvfGathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	bits = IvfPageItem(&layout->sides[IVF_SKETCHES], BufferGetPage(buf), g->slot);
+	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->slot);
 	memcpy(&sketch, bits, sizeof(sketch));
 	bits += sizeof(sketch);
 	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
@@ -190,7 +190,7 @@ ask_ahead(IvfScan *scan)
 bool
 IvfReadGathered(IvfScan *scan)
 {
-	bool		ahead = scan->handle->habits->cold > 0;
+	bool		ahead = scan->handle->stats->cold > 0;
 
 	scan->order.count = 0;
 	for (uint32 i = 0; i < scan->ngathered; i++)
@@ -241,26 +241,26 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &scan->handle->layout;
 	IvfListPage head = IvfPageList(page);
-	const IvfSide *side = &layout->sides[scan->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
+	const IvfItems *items = &layout->items[scan->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	float		limit = IvfWindowThreshold(&scan->window);
-	uint32		nblocks = (head->count + QV_BLOCK - 1) / QV_BLOCK;
+	uint32		nblocks = (head->count + QV_BATCH - 1) / QV_BATCH;
 
 	ls->estimate.a_scale = head->a_scale;
 	ls->estimate.b_scale = head->b_scale;
 	for (uint32 i = 0; i < nblocks; i++)
 	{
-		uint16	   *codes = IvfPageBlock(layout, page, i);
-		float		bounds[QV_BLOCK];
+		uint16	   *codes = IvfPageBatch(layout, page, i);
+		float		bounds[QV_BATCH];
 		uint32		mask;
 
-		ls->estimate.a = IvfBlockA(codes);
-		ls->estimate.b = IvfBlockB(codes);
-		mask = qv_kernels.fastscan_estimate(IvfBlockCodes(codes), scan->query.q.lut,
+		ls->estimate.a = IvfBatchA(codes);
+		ls->estimate.b = IvfBatchB(codes);
+		mask = qv_kernels.fastscan_estimate(IvfBatchCodes(codes), scan->query.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds);
 		while (mask != 0)
 		{
 			int			j = pg_rightmost_one_pos32(mask);
-			uint32		slot = i * QV_BLOCK + j;
+			uint32		slot = i * QV_BATCH + j;
 			IvfGathered   *g = &scan->gathered[scan->ngathered];
 
 			mask &= mask - 1;
@@ -273,11 +273,11 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 			g->list = ls->list;
 			g->rank = ls->rank;
 			g->asked = false;
-			g->block = IvfSideBlock(layout, side, head, slot);
-			g->number = IvfSideNumber(layout, side, head->number, slot);
-			g->slot = IvfSideSlot(layout, side, head->number, slot);
+			g->block = IvfItemBlock(layout, items, head, slot);
+			g->number = IvfItemPageNumber(layout, items, head->number, slot);
+			g->slot = IvfItemPlace(layout, items, head->number, slot);
 			if (!BlockNumberIsValid(g->block))
-				QvReportCorruption(scan->index, block, "Row %u has no page of %s.", slot, side->what);
+				QvReportCorruption(scan->index, block, "Row %u has no page of %s.", slot, items->what);
 			scan->ngathered++;
 		}
 	}

@@ -49,7 +49,7 @@ IvfQueryInit(const IvfHandle *handle, IvfQuery *query, const float *rotated, boo
 
 	if (lut)
 		nbits = handle->layout.scan_bits;
-	if (handle->lists && handle->lists->nblocks > 0)
+	if (handle->lists && handle->lists->nbatches > 0)
 		nbits = Max(nbits, ROUTE_BITS(pdim));
 	size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
 	mem = palloc(size + 64 + pdim * sizeof(float));
@@ -90,7 +90,7 @@ IvfCentroidDistance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
  * or lists of long rows would draw everything.
  */
 static float
-home_distance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
+assign_distance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
 {
 	float		norm2 = handle->lists->norm2[list];
 
@@ -209,13 +209,13 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 
 	for (uint32 block = from; block < to; block++)
 	{
-		const uint32 *list = lists->block_list + block * QV_BLOCK;
-		const float *factor = lists->block_factor + block * QV_BLOCK;
-		uint32		sums[QV_BLOCK];
+		const uint32 *list = lists->batch_list + block * QV_BATCH;
+		const float *factor = lists->batch_factor + block * QV_BATCH;
+		uint32		sums[QV_BATCH];
 
-		qv_kernels.fastscan(lists->block_codes + block * QvBlockBytes(nbits),
+		qv_kernels.fastscan(lists->batch_codes + block * QvBatchBytes(nbits),
 							query->q.lut, nbits / 4, sums);
-		for (int i = 0; i < QV_BLOCK && list[i] != IVF_NO_LIST; i++)
+		for (int i = 0; i < QV_BATCH && list[i] != IVF_NO_LIST; i++)
 		{
 			float		ip = factor[i] * (query->q.lut_scale * sums[i] + bias);
 
@@ -235,7 +235,7 @@ candidates(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *ou
 	uint32		found = 0;
 
 	if (lists->group_center == NULL)
-		found = sweep(handle, query, 0, lists->nblocks, out);
+		found = sweep(handle, query, 0, lists->nbatches, out);
 	else
 	{
 		groups = palloc(lists->ngroups * sizeof(IvfNear));
@@ -276,7 +276,7 @@ nearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out,
 	 * A search that began when there were few lists, and went on with the
 	 * directory read again, may have no look-up table for these codes.
 	 */
-	if (handle->lists->nblocks > 0 && query->q.nbits >= ROUTE_BITS(handle->layout.pdim) &&
+	if (handle->lists->nbatches > 0 && query->q.nbits >= ROUTE_BITS(handle->layout.pdim) &&
 		(uint64) CANDIDATES((uint64) n) < count)
 		count = candidates(handle, query, n, out);
 	else
@@ -301,7 +301,7 @@ IvfNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *ou
 }
 
 uint32
-IvfHome(const IvfHandle *handle, const IvfQuery *query)
+IvfNearestList(const IvfHandle *handle, const IvfQuery *query)
 {
 	IvfNear    *near;
 	uint32		list;
@@ -309,7 +309,7 @@ IvfHome(const IvfHandle *handle, const IvfQuery *query)
 	if (handle->lists->count == 1)
 		return 0;
 	near = palloc(handle->lists->count * sizeof(IvfNear));
-	(void) nearest(handle, query, 1, near, home_distance);
+	(void) nearest(handle, query, 1, near, assign_distance);
 	list = near[0].list;
 	pfree(near);
 	return list;
@@ -337,9 +337,9 @@ put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 block,
 	uint32		pdim = handle->layout.pdim;
 	uint32		nbits = ROUTE_BITS(pdim);
 
-	lists->block_factor[block * QV_BLOCK + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
-	lists->block_list[block * QV_BLOCK + slot] = list;
-	QvPackSlot(lists->block_codes + block * QvBlockBytes(nbits), nbits, slot, bits);
+	lists->batch_factor[block * QV_BATCH + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
+	lists->batch_list[block * QV_BATCH + slot] = list;
+	QvPackSlot(lists->batch_codes + block * QvBatchBytes(nbits), nbits, slot, bits);
 }
 
 static void
@@ -352,16 +352,16 @@ decode_list(const IvfHandle *handle, const IvfLists *lists, uint32 list, float *
 
 /* Begin anew, with room for so many blocks. */
 static void
-make_blocks(const IvfHandle *handle, IvfLists *lists, uint32 room)
+make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 {
 	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
 	MemoryContext old = MemoryContextSwitchTo(lists->context);
 
-	if (lists->block_room > 0)
+	if (lists->batch_room > 0)
 	{
-		pfree(lists->block_list);
-		pfree(lists->block_factor);
-		pfree(lists->block_codes);
+		pfree(lists->batch_list);
+		pfree(lists->batch_factor);
+		pfree(lists->batch_codes);
 	}
 	if (lists->group_center)
 	{
@@ -369,13 +369,13 @@ make_blocks(const IvfHandle *handle, IvfLists *lists, uint32 room)
 		pfree(lists->group_center);
 		lists->group_center = NULL;
 	}
-	lists->block_room = 0;
-	lists->block_list = palloc(room * QV_BLOCK * sizeof(uint32));
-	memset(lists->block_list, 0xFF, room * QV_BLOCK * sizeof(uint32));
-	lists->block_factor = palloc0(room * QV_BLOCK * sizeof(float));
-	lists->block_codes = MemoryContextAllocExtended(CurrentMemoryContext, room * QvBlockBytes(nbits),
+	lists->batch_room = 0;
+	lists->batch_list = palloc(room * QV_BATCH * sizeof(uint32));
+	memset(lists->batch_list, 0xFF, room * QV_BATCH * sizeof(uint32));
+	lists->batch_factor = palloc0(room * QV_BATCH * sizeof(float));
+	lists->batch_codes = MemoryContextAllocExtended(CurrentMemoryContext, room * QvBatchBytes(nbits),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	lists->block_room = room;
+	lists->batch_room = room;
 	MemoryContextSwitchTo(old);
 }
 
@@ -383,13 +383,13 @@ make_blocks(const IvfHandle *handle, IvfLists *lists, uint32 room)
 static void
 flat_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *bits)
 {
-	make_blocks(handle, lists, lists->allocated / QV_BLOCK + 1);
+	make_batches(handle, lists, lists->allocated / QV_BATCH + 1);
 	for (uint32 list = 0; list < lists->count; list++)
 	{
 		decode_list(handle, lists, list, centroid);
-		put_code(handle, lists, list, list / QV_BLOCK, list % QV_BLOCK, centroid, bits);
+		put_code(handle, lists, list, list / QV_BATCH, list % QV_BATCH, centroid, bits);
 	}
-	lists->nblocks = (lists->count + QV_BLOCK - 1) / QV_BLOCK;
+	lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
 }
 
 /* Codes in the order of the groups; a group's last block may be partly empty. */
@@ -404,7 +404,7 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 				block = 0,
 				slot = 0;
 
-	make_blocks(handle, lists, lists->count / QV_BLOCK + 1 + tops);
+	make_batches(handle, lists, lists->count / QV_BATCH + 1 + tops);
 	lists->group_start = MemoryContextAllocZero(lists->context, (tops + 1) * sizeof(uint32));
 	lists->group_center = MemoryContextAllocExtended(lists->context, (Size) tops * pdim * sizeof(float),
 													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
@@ -420,7 +420,7 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 		put_code(handle, lists, list, block, slot, centroid, bits);
 		qv_kernels.add_f32(center, centroid, pdim);
 		members++;
-		if (++slot == QV_BLOCK)
+		if (++slot == QV_BATCH)
 		{
 			slot = 0;
 			block++;
@@ -435,7 +435,7 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 			lists->group_start[++group] = block;
 		}
 	}
-	lists->nblocks = block;
+	lists->nbatches = block;
 	lists->ngroups = group;
 	pfree(order);
 }
@@ -447,12 +447,12 @@ IvfRouteUpdate(const IvfHandle *handle, IvfLists *lists, uint32 list)
 	uint8	   *bits;
 
 	/* else all are made at the end */
-	if (lists->group_center || list / QV_BLOCK >= lists->block_room)
+	if (lists->group_center || list / QV_BATCH >= lists->batch_room)
 		return;
 	centroid = palloc(handle->layout.pdim * sizeof(float));
 	bits = palloc(ROUTE_BITS(handle->layout.pdim) / 8);
 	decode_list(handle, lists, list, centroid);
-	put_code(handle, lists, list, list / QV_BLOCK, list % QV_BLOCK, centroid, bits);
+	put_code(handle, lists, list, list / QV_BATCH, list % QV_BATCH, centroid, bits);
 	pfree(centroid);
 	pfree(bits);
 }
@@ -469,10 +469,10 @@ IvfRouteFinish(const IvfHandle *handle, IvfLists *lists)
 	bits = palloc(ROUTE_BITS(handle->layout.pdim) / 8);
 	if (lists->count > FLAT_LISTS && handle->meta.tops > 1)
 		grouped_codes(handle, lists, centroid, bits);
-	else if ((Size) lists->block_room * QV_BLOCK < lists->count || lists->group_center)
+	else if ((Size) lists->batch_room * QV_BATCH < lists->count || lists->group_center)
 		flat_codes(handle, lists, centroid, bits);
 	else
-		lists->nblocks = (lists->count + QV_BLOCK - 1) / QV_BLOCK;
+		lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
 	pfree(centroid);
 	pfree(bits);
 }

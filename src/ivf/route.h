@@ -47,7 +47,7 @@ extern uint32 IvfNearest(const IvfHandle *handle, const IvfQuery *query,
 						 uint32 n, IvfNear *out);
 
 /* The list that a row belongs to. */
-extern uint32 IvfHome(const IvfHandle *handle, const IvfQuery *query);
+extern uint32 IvfNearestList(const IvfHandle *handle, const IvfQuery *query);
 
 /*
  * Have what IvfNearest() wants: Update for a list whose centroid was read

@@ -198,7 +198,7 @@ IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
 		memcpy(IvfPlainValue(at), row->code, layout->value_size);
 		return;
 	}
-	block = IvfPageBlock(layout, page, slot / QV_BLOCK);
+	block = IvfPageBatch(layout, page, slot / QV_BATCH);
 	factors[0] = row->a / head->a_scale;
 	factors[1] = row->b / head->b_scale;
 	if (!(fabsf(factors[0]) < MAX_F16) || !(fabsf(factors[1]) < MAX_F16))
@@ -206,16 +206,16 @@ IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
 		factors[0] = -MAX_F16;
 		factors[1] = 0;
 	}
-	qv_kernels.f32_to_f16(factors, IvfBlockA(block) + slot % QV_BLOCK, 1);
-	qv_kernels.f32_to_f16(factors + 1, IvfBlockB(block) + slot % QV_BLOCK, 1);
-	QvPackSlot(IvfBlockCodes(block), layout->scan_bits, slot % QV_BLOCK, row->scan);
+	qv_kernels.f32_to_f16(factors, IvfBatchA(block) + slot % QV_BATCH, 1);
+	qv_kernels.f32_to_f16(factors + 1, IvfBatchB(block) + slot % QV_BATCH, 1);
+	QvPackSlot(IvfBatchCodes(block), layout->scan_bits, slot % QV_BATCH, row->scan);
 }
 
 void
-IvfPutItem(const IvfLayout *layout, IvfSideKind which, Page page, uint32 place,
+IvfPutItem(const IvfLayout *layout, IvfItemKind which, Page page, uint32 place,
 		   const IvfRow *row)
 {
-	void	   *item = IvfPageItem(&layout->sides[which], page, place);
+	void	   *item = IvfPageItem(&layout->items[which], page, place);
 	IvfRecord	record = item;
 
 	if (which == IVF_SKETCHES)
@@ -233,9 +233,9 @@ IvfPutItem(const IvfLayout *layout, IvfSideKind which, Page page, uint32 place,
 }
 
 void
-IvfInitSidePage(Page page, uint32 list, uint32 generation, uint32 number)
+IvfInitItemPage(Page page, uint32 list, uint32 generation, uint32 number)
 {
-	IvfSidePage head = IvfPageSide(page);
+	IvfItemPage head = IvfPageItems(page);
 
 	head->list = list;
 	head->generation = generation;
@@ -267,9 +267,9 @@ IvfClearSlots(const IvfLayout *layout, Page page)
 			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
 		return;
 	}
-	for (uint32 block = 0; block < layout->blocks; block++)
-		for (int i = 0; i < QV_BLOCK; i++)
-			IvfBlockA(IvfPageBlock(layout, page, block))[i] = IVF_EMPTY_A;
+	for (uint32 block = 0; block < layout->batches; block++)
+		for (int i = 0; i < QV_BATCH; i++)
+			IvfBatchA(IvfPageBatch(layout, page, block))[i] = IVF_EMPTY_A;
 }
 
 bool
@@ -277,7 +277,7 @@ IvfSlotLive(const IvfLayout *layout, Page page, uint32 slot)
 {
 	if (layout->form == IVF_PLAIN)
 		return ItemPointerIsValid(&IvfPagePlainRow(layout, page, slot)->tid);
-	return IvfBlockA(IvfPageBlock(layout, page, slot / QV_BLOCK))[slot % QV_BLOCK] != IVF_EMPTY_A;
+	return IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] != IVF_EMPTY_A;
 }
 
 /* ---- writing a whole list ---- */
@@ -293,7 +293,7 @@ struct IvfWriter
 	uint32		generation;
 	uint32		extent_pages;	/* whole pages of records and sketches belong to so many */
 	char	   *pages;			/* images of pages of the list */
-	char	   *sides[IVF_SIDES];	/* and of its records, its sketches */
+	char	   *items[IVF_ITEM_KINDS];	/* and of its records, its sketches */
 	BlockNumber *blocks;		/* where they go */
 	uint32		npages;			/* of the list, in the extent */
 	uint32		slots_used;		/* on the last of them */
@@ -311,9 +311,9 @@ common_divisor(uint32 a, uint32 b)
 
 /* Pages of records or sketches that so many slots take. */
 static uint32
-side_pages(const IvfSide *side, uint32 nslots)
+item_pages_for(const IvfItems *items, uint32 nslots)
 {
-	return side->per_page == 0 ? 0 : (nslots + side->per_page - 1) / side->per_page;
+	return items->per_page == 0 ? 0 : (nslots + items->per_page - 1) / items->per_page;
 }
 
 IvfWriter *
@@ -321,7 +321,7 @@ IvfWriterBegin(IvfHandle *handle, bool building)
 {
 	const IvfLayout *layout = &handle->layout;
 	IvfWriter  *writer = palloc0(sizeof(IvfWriter));
-	uint32		per_page = layout->sides[IVF_RECORDS].per_page;
+	uint32		per_page = layout->items[IVF_RECORDS].per_page;
 	uint32		unit = 1;
 	uint32		total;
 
@@ -333,13 +333,13 @@ IvfWriterBegin(IvfHandle *handle, bool building)
 	writer->extent_pages = total = (EXTENT_PAGES + unit - 1) / unit * unit;
 	writer->pages = MemoryContextAllocHuge(CurrentMemoryContext,
 										   (Size) writer->extent_pages * BLCKSZ);
-	for (int i = 0; i < IVF_SIDES; i++)
+	for (int i = 0; i < IVF_ITEM_KINDS; i++)
 	{
-		uint32		npages = side_pages(&layout->sides[i], writer->extent_pages * layout->slots);
+		uint32		npages = item_pages_for(&layout->items[i], writer->extent_pages * layout->slots);
 
 		total += npages;
 		if (npages > 0)
-			writer->sides[i] = MemoryContextAllocHuge(CurrentMemoryContext, (Size) npages * BLCKSZ);
+			writer->items[i] = MemoryContextAllocHuge(CurrentMemoryContext, (Size) npages * BLCKSZ);
 	}
 	writer->blocks = palloc(total * sizeof(BlockNumber));
 	return writer;
@@ -399,7 +399,7 @@ claim_page(IvfWriter *writer, Buffer buf)
 	QvWriteBegin(&w, writer->handle->index, writer->building);
 	page = QvWriteRegister(&w, buf);
 	QvPageGetHeader(page)->kind = QV_PAGE_RECORDS;
-	IvfInitSidePage(page, writer->list, writer->generation, 0);
+	IvfInitItemPage(page, writer->list, writer->generation, 0);
 	QvWriteCommit(&w);
 }
 
@@ -407,23 +407,23 @@ claim_page(IvfWriter *writer, Buffer buf)
 
 /* Name the pages of records and sketches of a page of the extent. */
 static void
-link_sides(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
+link_items(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
 {
 	const IvfLayout *layout = &writer->handle->layout;
 	IvfListPage head = IvfPageList(PageImage(writer->pages, i));
 	uint32		first = i * layout->slots;
 
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		const IvfSide *side = &layout->sides[which];
+		const IvfItems *items = &layout->items[which];
 
-		for (uint32 j = 0; j < side->max_pages; j++)
+		for (uint32 j = 0; j < items->max_pages; j++)
 		{
 			/* an extent begins with a page of its own */
-			uint32		number = first / side->per_page + j;
+			uint32		number = first / items->per_page + j;
 
-			head->side[side->first_link + j] =
-				number * side->per_page < first + head->count ? blocks[which][number] :
+			head->item_pages[items->first_link + j] =
+				number * items->per_page < first + head->count ? blocks[which][number] :
 				InvalidBlockNumber;
 		}
 	}
@@ -434,15 +434,15 @@ flush_extent(IvfWriter *writer)
 {
 	const IvfLayout *layout = &writer->handle->layout;
 	uint32		nslots = (writer->npages - 1) * layout->slots + writer->slots_used;
-	BlockNumber *side_blocks[IVF_SIDES];
+	BlockNumber *item_blocks[IVF_ITEM_KINDS];
 	uint32		total = writer->npages;
 
 	if (writer->npages == 0)
 		return;
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		side_blocks[which] = writer->blocks + total;
-		total += side_pages(&layout->sides[which], nslots);
+		item_blocks[which] = writer->blocks + total;
+		total += item_pages_for(&layout->items[which], nslots);
 	}
 	for (uint32 i = 0; i < total; i++)
 	{
@@ -454,17 +454,17 @@ flush_extent(IvfWriter *writer)
 		claim_page(writer, buf);
 		UnlockReleaseBuffer(buf);
 	}
-	for (int which = 0; which < IVF_SIDES; which++)
-		for (uint32 i = 0; i < side_pages(&layout->sides[which], nslots); i++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		for (uint32 i = 0; i < item_pages_for(&layout->items[which], nslots); i++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			write_image(writer, side_blocks[which][i], PageImage(writer->sides[which], i),
-						layout->sides[which].kind, InvalidBlockNumber);
+			write_image(writer, item_blocks[which][i], PageImage(writer->items[which], i),
+						layout->items[which].kind, InvalidBlockNumber);
 		}
 	for (uint32 i = 0; i < writer->npages; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		link_sides(writer, i, side_blocks);
+		link_items(writer, i, item_blocks);
 		write_image(writer, writer->blocks[i], PageImage(writer->pages, i), QV_PAGE_CODES,
 					i + 1 < writer->npages ? writer->blocks[i + 1] : InvalidBlockNumber);
 	}
@@ -512,22 +512,22 @@ IvfWriterAdd(IvfWriter *writer, const IvfRow *row)
 	IvfPutSlot(layout, page, writer->slots_used, row);
 	IvfPageList(page)->count = ++writer->slots_used;
 	writer->rows++;
-	for (int which = 0; which < IVF_SIDES; which++)
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
-		const IvfSide *side = &layout->sides[which];
+		const IvfItems *items = &layout->items[which];
 		Page		image;
 
-		if (side->per_page == 0)
+		if (items->per_page == 0)
 			continue;
-		image = PageImage(writer->sides[which], position / side->per_page);
-		if (position % side->per_page == 0)
+		image = PageImage(writer->items[which], position / items->per_page);
+		if (position % items->per_page == 0)
 		{
 			memset(image, 0, BLCKSZ);
-			IvfInitSidePage(image, writer->list, writer->generation,
-							IvfSideNumber(layout, side, writer->total_pages, 0) +
-							position / side->per_page);
+			IvfInitItemPage(image, writer->list, writer->generation,
+							IvfItemPageNumber(layout, items, writer->total_pages, 0) +
+							position / items->per_page);
 		}
-		IvfPutItem(layout, which, image, position % side->per_page, row);
+		IvfPutItem(layout, which, image, position % items->per_page, row);
 	}
 }
 
@@ -544,9 +544,9 @@ void
 IvfWriterEnd(IvfWriter *writer)
 {
 	pfree(writer->pages);
-	for (int which = 0; which < IVF_SIDES; which++)
-		if (writer->sides[which])
-			pfree(writer->sides[which]);
+	for (int which = 0; which < IVF_ITEM_KINDS; which++)
+		if (writer->items[which])
+			pfree(writer->items[which]);
 	pfree(writer->blocks);
 	pfree(writer);
 }

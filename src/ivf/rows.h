@@ -19,11 +19,11 @@ typedef struct IvfRow
 	float		error;
 	const uint8 *code;			/* coded: packed; plain: the value */
 	const uint8 *scan;			/* coded: one-bit code of scan_bits */
-	const uint8 *sketch;		/* IvfSketchData but for the row pointer, or NULL */
+	const uint8 *sketch;		/* IvfSketchData but for the heap TID, or NULL */
 } IvfRow;
 
 /*
- * Code a vector for a list: fills in all but the row pointer.  x is rotated
+ * Code a vector for a list: fills in all but the heap TID.  x is rotated
  * (and, in L2 space, centered); what the row refers to is written to data, of
  * IvfRowBytes(); scratch has 3 * pdim floats.
  */
@@ -48,11 +48,11 @@ extern void IvfDecodeRecord(const IvfHandle *handle, const float *centroid,
 extern void IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
 
 /* Put its record, or its sketch, into a place on its page. */
-extern void IvfPutItem(const IvfLayout *layout, IvfSideKind which, Page page, uint32 place,
+extern void IvfPutItem(const IvfLayout *layout, IvfItemKind which, Page page, uint32 place,
 					   const IvfRow *row);
 
 /* Fill in the head of a page of records or sketches of a list. */
-extern void IvfInitSidePage(Page page, uint32 list, uint32 generation, uint32 number);
+extern void IvfInitItemPage(Page page, uint32 list, uint32 generation, uint32 number);
 
 /* Set the scales of the factors of a page, from rows that will be on it. */
 extern void IvfSetScales(IvfListPage head, const IvfRow *rows, int nrows);

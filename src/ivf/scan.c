@@ -13,7 +13,7 @@
  *
  * How many rows will be wanted is not known.  The best so many are collected
  * in a "window"; when they are used up the lists are read again for the rows
- * after them, four times as many.  Rows proposed before are told by their row
+ * after them, four times as many.  Rows proposed before are prefetched by their row
  * pointers: by its place a row that a bound kept out of the window before would
  * be lost.
  *
@@ -66,10 +66,10 @@
 #define FILL_FROM 512
 
 /* Rows that a scan by sketches is expected to return when nothing is known. */
-#define FIRST_TOGETHER 10
+#define FIRST_ROUND 10
 
 /* One that returned more does not tell of the next. */
-#define MOST_TOGETHER 100
+#define MAX_FIRST_ROUND 100
 
 /* Rows asked for ahead of the one being judged, when more than usual are taken. */
 #define FEW_AHEAD 4
@@ -102,7 +102,7 @@ most_lists(const IvfScan *scan)
 /*
  * The lists have moved: have the directory as it is now, and the lists of this
  * batch again.  Lists of earlier batches may have been split: their rows are
- * told by their row pointers.
+ * prefetched by their heap TIDs.
  */
 static void
 restart_batch(IvfScan *scan)
@@ -191,12 +191,12 @@ fill_window(IvfScan *scan)
 
 	fit_window(scan);
 	scan->window.count = 0;
-	scan->position = scan->told = 0;
-	scan->announced = false;
+	scan->position = scan->prefetched = 0;
+	scan->bound_sent = false;
 	scan->ngathered = 0;
 	while (i < scan->nnear)
 	{
-		bool		cold = handle->habits->cold > 0;
+		bool		cold = handle->stats->cold > 0;
 
 		if (cold)
 			IvfAskForLists(scan, &ahead, i);
@@ -220,7 +220,7 @@ fill_window(IvfScan *scan)
 		}
 		i++;
 		if (pgBufferUsage.shared_blks_read != misses)
-			handle->habits->cold = COLD_SCANS;
+			handle->stats->cold = COLD_SCANS;
 	}
 	scan->complete = scan->window.count < scan->window.size;
 	IvfWindowSort(&scan->window);
@@ -252,11 +252,11 @@ IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
 
 /* What is known of the rows that scans like this one take. */
 static uint32 *
-rows_of_habit(const IvfScan *scan)
+rows_taken(const IvfScan *scan)
 {
-	IvfHabits  *habits = scan->handle->habits;
+	IvfScanStats  *stats = scan->handle->stats;
 
-	return scan->by_sketch ? &habits->sketched : &habits->rows;
+	return scan->by_sketch ? &stats->sketched : &stats->rows;
 }
 
 /*
@@ -265,31 +265,31 @@ rows_of_habit(const IvfScan *scan)
  * much more than the others soon counts no longer.
  */
 static void
-learn_rows(uint32 *habit, int64 taken)
+note_rows(uint32 *stat, int64 taken)
 {
 	uint32		rows = Max(1, Min(taken, MOST_EXPECTED));
 
-	if (rows >= *habit)
-		*habit = rows;
-	else if (rows < *habit / 4)
-		*habit -= (*habit - rows) / 2;
+	if (rows >= *stat)
+		*stat = rows;
+	else if (rows < *stat / 4)
+		*stat -= (*stat - rows) / 2;
 	else
-		*habit -= (*habit - rows + 7) / 8;
+		*stat -= (*stat - rows + 7) / 8;
 }
 
 static void
 learn(IvfScan *scan)
 {
-	IvfHabits  *habits;
+	IvfScanStats  *stats;
 
 	if (scan->handle == NULL)
 		return;
-	habits = scan->handle->habits;
+	stats = scan->handle->stats;
 	if (scan->by_sketch)
-		habits->typical += (Min(scan->nproposed, MOST_EXPECTED) - habits->typical) / 16;
-	learn_rows(rows_of_habit(scan), scan->nproposed);
-	if (habits->cold > 0)
-		habits->cold--;
+		stats->typical += (Min(scan->nproposed, MOST_EXPECTED) - stats->typical) / 16;
+	note_rows(rows_taken(scan), scan->nproposed);
+	if (stats->cold > 0)
+		stats->cold--;
 }
 
 static uint32
@@ -363,8 +363,8 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	 * Of an index larger than shared buffers, pages of records are read through
 	 * a few of them: the pages of codes, which are read much more often, stay.
 	 */
-	handle->hints->scarce = handle->habits->cold > 0;
-	if (handle->habits->cold > 0 &&
+	handle->hints->scarce = handle->stats->cold > 0;
+	if (handle->stats->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
@@ -372,14 +372,14 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	scan->handle = handle;
 	scan->params = *params;
 	scan->value = value;
-	scan->by_sketch = handle->habits->cold > 0 && handle->layout.sketch_bytes > 0;
+	scan->by_sketch = handle->stats->cold > 0 && handle->layout.sketch_bytes > 0;
 	prepare_query(scan);
 
-	rows = *rows_of_habit(scan);
+	rows = *rows_taken(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	/* in which those found together should be */
 	if (scan->by_sketch)
-		rows = Max(rows, 2 * IvfScanTogether(scan));
+		rows = Max(rows, 2 * IvfScanRoundRows(scan));
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
@@ -450,9 +450,9 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 		}
 		if (scan->complete)
 			return false;
-		if (!scan->announced)
+		if (!scan->bound_sent)
 		{
-			scan->announced = true;
+			scan->bound_sent = true;
 			candidate->distance = scan->window.rows[scan->window.count - 1].distance;
 			candidate->error = scan->window.rows[scan->window.count - 1].error;
 			candidate->same_node = false;
@@ -511,19 +511,19 @@ IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 	uint32		end = scan->window.count;
 
 	/* in runs, so that the reads overlap */
-	if (scan->handle->habits->cold == 0 || scan->told > scan->position + max / 2)
+	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
 		return 0;
 
 	/* what scans mostly take, then a few more at a time: none should be read in vain */
 	if (scan->by_sketch)
 	{
-		if (scan->told >= scan->position + FEW_AHEAD / 2)
+		if (scan->prefetched >= scan->position + FEW_AHEAD / 2)
 			return 0;
-		end = Min(end, Max(SURE_SHARE * scan->handle->habits->typical, scan->position + FEW_AHEAD));
+		end = Min(end, Max(SURE_SHARE * scan->handle->stats->typical, scan->position + FEW_AHEAD));
 	}
-	for (uint32 i = Max(scan->told, scan->position); i < end && n < max; i++)
+	for (uint32 i = Max(scan->prefetched, scan->position); i < end && n < max; i++)
 		tids[n++] = scan->window.rows[i].tid;
-	scan->told = Max(scan->told, scan->position) + n;
+	scan->prefetched = Max(scan->prefetched, scan->position) + n;
 	return n;
 }
 
@@ -542,17 +542,17 @@ IvfScanDims(const IvfScan *scan)
 }
 
 uint32
-IvfScanTogether(const IvfScan *scan)
+IvfScanRoundRows(const IvfScan *scan)
 {
-	uint32		returned = scan->handle->habits->returned;
+	uint32		returned = scan->handle->stats->returned;
 
-	return !scan->by_sketch ? 0 : returned > 0 ? returned : FIRST_TOGETHER;
+	return !scan->by_sketch ? 0 : returned > 0 ? returned : FIRST_ROUND;
 }
 
 void
 IvfScanReturned(IvfScan *scan, int64 rows)
 {
-	learn_rows(&scan->handle->habits->returned, Min(rows, MOST_TOGETHER));
+	note_rows(&scan->handle->stats->returned, Min(rows, MAX_FIRST_ROUND));
 }
 
 void

@@ -49,9 +49,9 @@ struct IvfScan
 	IvfWindow	window;
 	uint32		wanted;			/* rows it would take if enough were read */
 	uint32		position;		/* next to propose */
-	uint32		told;			/* rows that IvfScanAhead() has told */
+	uint32		prefetched;			/* rows that IvfScanAhead() has prefetched */
 	bool		complete;		/* no rows after the window */
-	bool		announced;		/* its end has been */
+	bool		bound_sent;		/* its end has been */
 
 	/* rows proposed so far; from the second window on, the window knows them */
 	ItemPointerData *proposed;

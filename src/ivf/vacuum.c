@@ -55,7 +55,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfSide *side = &layout->sides[IVF_RECORDS];
+	const IvfItems *items = &layout->items[IVF_RECORDS];
 	IvfListPage head = IvfPageList(BufferGetPage(buf));
 	Buffer		record_buf = InvalidBuffer;
 	Page		page,
@@ -64,10 +64,10 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 
 	if (layout->form == IVF_CODED)
 	{
-		BlockNumber block = IvfSideBlock(layout, side, head, first);
+		BlockNumber block = IvfItemBlock(layout, items, head, first);
 
-		record_buf = IvfReadSidePage(handle, IVF_RECORDS, block, head->list, head->generation,
-									 IvfSideNumber(layout, side, head->number, first),
+		record_buf = IvfReadItemPage(handle, IVF_RECORDS, block, head->list, head->generation,
+									 IvfItemPageNumber(layout, items, head->number, first),
 									 BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(record_buf))
 			QvReportCorruption(handle->index, block,
@@ -86,10 +86,10 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
 		else
 		{
-			IvfBlockA(IvfPageBlock(layout, page, slot / QV_BLOCK))[slot % QV_BLOCK] = IVF_EMPTY_A;
+			IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] = IVF_EMPTY_A;
 			ItemPointerSetInvalid(&((IvfRecord)
-									IvfPageItem(side, records,
-												IvfSideSlot(layout, side, head->number, slot)))->tid);
+									IvfPageItem(items, records,
+												IvfItemPlace(layout, items, head->number, slot)))->tid);
 		}
 		head->dead++;
 		v->stats->tuples_removed++;
@@ -99,13 +99,13 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 		UnlockReleaseBuffer(record_buf);
 }
 
-/* The row pointers of a page, by slot; invalid ones for slots not in use. */
+/* The heap TIDs of a page, by slot; invalid ones for slots not in use. */
 static void
 read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfSide *side = &layout->sides[IVF_RECORDS];
+	const IvfItems *items = &layout->items[IVF_RECORDS];
 	IvfListPage head = IvfPageList(page);
 	Buffer		buf = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
@@ -120,7 +120,7 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 			tids[slot] = IvfPagePlainRow(layout, page, slot)->tid;
 			continue;
 		}
-		at_slot = IvfSideBlock(layout, side, head, slot);
+		at_slot = IvfItemBlock(layout, items, head, slot);
 		if (!BlockNumberIsValid(at_slot))
 			QvReportCorruption(handle->index, at, "Row %u has no page of records.", slot);
 		if (at_slot != block)
@@ -128,8 +128,8 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 			if (BufferIsValid(buf))
 				UnlockReleaseBuffer(buf);
 			block = at_slot;
-			buf = IvfReadSidePage(handle, IVF_RECORDS, block, head->list, head->generation,
-								  IvfSideNumber(layout, side, head->number, slot),
+			buf = IvfReadItemPage(handle, IVF_RECORDS, block, head->list, head->generation,
+								  IvfItemPageNumber(layout, items, head->number, slot),
 								  BUFFER_LOCK_SHARE);
 			if (!BufferIsValid(buf))
 				QvReportCorruption(handle->index, block,
@@ -137,8 +137,8 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 		}
 		if (IvfSlotLive(layout, page, slot))
 		{
-			IvfRecord	record = IvfPageItem(side, BufferGetPage(buf),
-											 IvfSideSlot(layout, side, head->number, slot));
+			IvfRecord	record = IvfPageItem(items, BufferGetPage(buf),
+											 IvfItemPlace(layout, items, head->number, slot));
 
 			tids[slot] = record->tid;
 		}
@@ -157,7 +157,7 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfSide *side = &layout->sides[IVF_RECORDS];
+	const IvfItems *items = &layout->items[IVF_RECORDS];
 	Buffer		buf;
 	IvfListPage head;
 	uint32		ndead = 0;
@@ -172,8 +172,8 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 	set_used(v, block);
 	head = IvfPageList((Page) image);
 	for (uint32 i = 0; i < layout->links; i++)
-		if (BlockNumberIsValid(head->side[i]))
-			set_used(v, head->side[i]);
+		if (BlockNumberIsValid(head->item_pages[i]))
+			set_used(v, head->item_pages[i]);
 	if (head->number != number)
 		QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
 						   head->number, list, number);
@@ -201,8 +201,8 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 		last = first;
 		while (last + 1 < head->count &&
 			   (layout->form == IVF_PLAIN ||
-				IvfSideIndex(layout, side, head->number, last + 1) ==
-				IvfSideIndex(layout, side, head->number, first)))
+				IvfItemLink(layout, items, head->number, last + 1) ==
+				IvfItemLink(layout, items, head->number, first)))
 			any |= dead[++last];
 		if (any)
 			mark_dead(v, buf, first, last, dead);

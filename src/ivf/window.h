@@ -37,14 +37,14 @@ extern void IvfWindowInit(IvfWindow *window, uint32 size);
 static inline float
 IvfWindowThreshold(const IvfWindow *window)
 {
-	/* a row of the same distance may come before by its row pointer */
+	/* a row of the same distance may come before by its heap TID */
 	return window->count < window->size ? INFINITY :
 		nextafterf(window->rows[0].distance, INFINITY);
 }
 
 extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);
 
-/* Nearest first; rows of the same distance by their row pointers. */
+/* Nearest first; rows of the same distance by their heap TIDs. */
 extern void IvfWindowSort(IvfWindow *window);
 
 /* From now on, take none of these rows; context is where they are kept. */

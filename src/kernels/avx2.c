@@ -480,7 +480,7 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 
 AVX2 static void
 qv_fastscan_avx2(const uint8_t *block, const uint8_t *lut, size_t nibbles,
-				 uint32_t out[QV_BLOCK])
+				 uint32_t out[QV_BATCH])
 {
 	__m256i		sums[4];
 
@@ -492,7 +492,7 @@ qv_fastscan_avx2(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 AVX2 static uint32_t
 qv_fastscan_estimate_avx2(const uint8_t *block, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
-						  float threshold, float out[QV_BLOCK])
+						  float threshold, float out[QV_BATCH])
 {
 	const __m256 limit = _mm256_set1_ps(threshold);
 	const __m128i infinity = _mm_set1_epi16(F16_INFINITY);

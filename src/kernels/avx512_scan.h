@@ -84,7 +84,7 @@ SCAN_NAME(scan_block) (const uint8_t *block, const uint8_t *lut,
 
 SCAN_TARGET static void
 SCAN_NAME(qv_fastscan) (const uint8_t *block, const uint8_t *lut,
-						size_t nibbles, uint32_t out[QV_BLOCK])
+						size_t nibbles, uint32_t out[QV_BATCH])
 {
 	__m512i		sums[2];
 
@@ -116,7 +116,7 @@ SCAN_NAME(estimate16) (__m512i sums, const uint16_t *a16, const uint16_t *b16,
 SCAN_TARGET static uint32_t
 SCAN_NAME(qv_fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
 								 size_t nibbles, const QvEstimateParams *p,
-								 float threshold, float out[QV_BLOCK])
+								 float threshold, float out[QV_BATCH])
 {
 	__m512		limit = _mm512_set1_ps(threshold);
 	__m512i		sums[2];

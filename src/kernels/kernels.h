@@ -25,8 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Codes per FastScan block: one byte of LUT output per code and per lane. */
-#define QV_BLOCK 32
+/* Codes per FastScan batch: one byte of LUT output per code and per lane. */
+#define QV_BATCH 32
 
 /*
  * What turns the raw FastScan sums of one block into distance estimates; see
@@ -108,7 +108,7 @@ typedef struct QvKernels
 	 * lut[nibble][value of code i].  Exact.
 	 */
 	void		(*fastscan) (const uint8_t *block, const uint8_t *lut,
-							 size_t nibbles, uint32_t out[QV_BLOCK]);
+							 size_t nibbles, uint32_t out[QV_BATCH]);
 
 	/*
 	 * The same followed by the estimate
@@ -119,7 +119,7 @@ typedef struct QvKernels
 	 */
 	uint32_t	(*fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
 									  size_t nibbles, const QvEstimateParams *p,
-									  float threshold, float out[QV_BLOCK]);
+									  float threshold, float out[QV_BATCH]);
 
 	/*
 	 * One-bit code of the residual r = decode(code) - p over its first n

@@ -367,7 +367,7 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 
 static void
 qv_fastscan_neon(const uint8_t *block, const uint8_t *lut, size_t nibbles,
-				 uint32_t out[QV_BLOCK])
+				 uint32_t out[QV_BATCH])
 {
 	uint32x4_t	sums[8];
 
@@ -380,7 +380,7 @@ qv_fastscan_neon(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 static uint32_t
 qv_fastscan_estimate_neon(const uint8_t *block, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
-						  float threshold, float out[QV_BLOCK])
+						  float threshold, float out[QV_BATCH])
 {
 	static const uint32_t bit_values[4] = {1, 2, 4, 8};
 	const uint32x4_t bit = vld1q_u32(bit_values);

@@ -208,9 +208,9 @@ qv_unpack_bits_scalar(const uint8_t *packed, int bits, uint8_t *out, size_t n)
 
 static void
 qv_fastscan_scalar(const uint8_t *block, const uint8_t *lut, size_t nibbles,
-				   uint32_t out[QV_BLOCK])
+				   uint32_t out[QV_BATCH])
 {
-	memset(out, 0, QV_BLOCK * sizeof(out[0]));
+	memset(out, 0, QV_BATCH * sizeof(out[0]));
 	for (size_t t = 0; t < nibbles; t++, block += 16, lut += 16)
 	{
 		for (size_t v = 0; v < 16; v++)
@@ -224,13 +224,13 @@ qv_fastscan_scalar(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 static uint32_t
 qv_fastscan_estimate_scalar(const uint8_t *block, const uint8_t *lut,
 							size_t nibbles, const QvEstimateParams *p,
-							float threshold, float out[QV_BLOCK])
+							float threshold, float out[QV_BATCH])
 {
-	uint32_t	sums[QV_BLOCK];
+	uint32_t	sums[QV_BATCH];
 	uint32_t	mask = 0;
 
 	qv_fastscan_scalar(block, lut, nibbles, sums);
-	for (size_t i = 0; i < QV_BLOCK; i++)
+	for (size_t i = 0; i < QV_BATCH; i++)
 	{
 		float		a = ld16(p->a, i);
 		float		b = ld16(p->b, i);

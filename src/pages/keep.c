@@ -8,28 +8,28 @@
 #include "utils/memutils.h"
 
 /* Indexes remembered at once. */
-#define MAX_KEPT 64
+#define MAX_ENTRIES 64
 
 static dlist_head all = DLIST_STATIC_INIT(all);
-static int	nkept = 0;
+static int	nentries = 0;
 
 static void
-discard(QvKept *kept)
+discard(QvRelCacheEntry *kept)
 {
 	dlist_delete(&kept->node);
-	nkept--;
+	nentries--;
 	MemoryContextDelete(kept->context);
 }
 
-QvKept *
-QvKeepFind(Relation index, uint64 build_id)
+QvRelCacheEntry *
+QvRelCacheFind(Relation index, uint64 build_id)
 {
 	QvRelLocator locator = QvRelationLocator(index);
 	dlist_mutable_iter iter;
 
 	dlist_foreach_modify(iter, &all)
 	{
-		QvKept	   *kept = dlist_container(QvKept, node, iter.cur);
+		QvRelCacheEntry	   *kept = dlist_container(QvRelCacheEntry, node, iter.cur);
 
 		if (kept->stale || !QvRelLocatorEquals(kept->locator, locator))
 			continue;
@@ -50,12 +50,12 @@ QvKeepFind(Relation index, uint64 build_id)
 static void
 evict(void)
 {
-	QvKept	   *victim = NULL;
+	QvRelCacheEntry	   *victim = NULL;
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &all)
 	{
-		QvKept	   *kept = dlist_container(QvKept, node, iter.cur);
+		QvRelCacheEntry	   *kept = dlist_container(QvRelCacheEntry, node, iter.cur);
 
 		if (kept->users == 0)
 			victim = kept;
@@ -65,9 +65,9 @@ evict(void)
 }
 
 void
-QvKeepAdd(QvKept *kept, Relation index, uint64 build_id)
+QvRelCacheAdd(QvRelCacheEntry *kept, Relation index, uint64 build_id)
 {
-	if (nkept >= MAX_KEPT)
+	if (nentries >= MAX_ENTRIES)
 		evict();
 	kept->locator = QvRelationLocator(index);
 	kept->build_id = build_id;
@@ -75,17 +75,17 @@ QvKeepAdd(QvKept *kept, Relation index, uint64 build_id)
 	kept->stale = false;
 	MemoryContextSetParent(kept->context, CacheMemoryContext);
 	dlist_push_head(&all, &kept->node);
-	nkept++;
+	nentries++;
 }
 
 void
-QvKeepUse(QvKept *kept)
+QvRelCachePin(QvRelCacheEntry *kept)
 {
 	kept->users++;
 }
 
 void
-QvKeepRelease(QvKept *kept)
+QvRelCacheUnpin(QvRelCacheEntry *kept)
 {
 	if (--kept->users == 0 && kept->stale)
 		discard(kept);

@@ -55,7 +55,7 @@ QvPageCheck(Relation index, BlockNumber block, Page page, QvPageKind kind)
 	static const char *const names[QV_PAGE_KINDS] = {
 		[QV_PAGE_META] = "meta",
 		[QV_PAGE_FLOATS] = "float array",
-		[QV_PAGE_ROUTES] = "entry table",
+		[QV_PAGE_ENTRIES] = "entry points",
 		[QV_PAGE_NODES] = "node",
 		[QV_PAGE_VALUES] = "value",
 		[QV_PAGE_LISTS] = "list directory",

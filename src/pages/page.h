@@ -23,12 +23,12 @@ typedef enum QvPageKind
 {
 	QV_PAGE_META = 1,			/* block 0 */
 	QV_PAGE_FLOATS = 2,			/* consecutive float32 values: the mean */
-	QV_PAGE_ROUTES = 3,			/* entry table of a graph */
+	QV_PAGE_ENTRIES = 3,			/* entry points of a graph */
 	QV_PAGE_NODES = 4,			/* fixed-size node slots of a graph */
 	QV_PAGE_VALUES = 5,			/* whole values that do not fit into nodes */
 	QV_PAGE_LISTS = 6,			/* directory of posting lists */
 	QV_PAGE_CODES = 7,			/* rows of a posting list, as they are scanned */
-	QV_PAGE_RECORDS = 8,		/* finer codes and row pointers of a posting list */
+	QV_PAGE_RECORDS = 8,		/* finer codes and heap TIDs of a posting list */
 	QV_PAGE_FREE = 9,			/* nothing, to be used again */
 	QV_PAGE_SKETCHES = 10,		/* between the last two: two-bit codes */
 	QV_PAGE_KINDS

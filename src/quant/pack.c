@@ -1,6 +1,6 @@
 /*
  * pack.c
- *		Packed multi-bit codes, and the FastScan block layout (see
+ *		Packed multi-bit codes, and the FastScan batch layout (see
  *		src/quant/README, "FastScan layout").
  */
 #include "quant/quant.h"
@@ -58,13 +58,13 @@ QvUnpackSlot(const uint8_t *block, size_t nbits, int slot, uint8_t *bits)
 }
 
 void
-QvPackBlock(uint8_t *block, size_t nbits, const uint8_t *bits,
+QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
 			size_t bits_stride, int n)
 {
 	static const uint8_t zero[QV_MAX_PDIM / 8];
-	const uint8_t *codes[QV_BLOCK];
+	const uint8_t *codes[QV_BATCH];
 
-	for (int slot = 0; slot < QV_BLOCK; slot++)
+	for (int slot = 0; slot < QV_BATCH; slot++)
 		codes[slot] = slot < n ? bits + (size_t) slot * bits_stride : zero;
 	for (size_t i = 0; i < nbits / 8; i++, block += 32)
 	{

@@ -91,9 +91,9 @@ extern void QvPackCode(const uint8_t *code, size_t pdim, int bits,
 extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
 						  uint8_t *bits);
 
-/* ---- pack.c: the FastScan block layout ---- */
+/* ---- pack.c: the FastScan batch layout ---- */
 
-#define QvBlockBytes(nbits) ((size_t) (nbits) * 4)	/* 32 codes of nbits */
+#define QvBatchBytes(nbits) ((size_t) (nbits) * 4)	/* 32 codes of nbits */
 
 /* Write code number slot (0..31) of a block; other slots are untouched. */
 extern void QvPackSlot(uint8_t *block, size_t nbits, int slot,
@@ -102,7 +102,7 @@ extern void QvPackSlot(uint8_t *block, size_t nbits, int slot,
 extern void QvUnpackSlot(const uint8_t *block, size_t nbits, int slot,
 						 uint8_t *bits);
 /* Pack n <= 32 codes, bits_stride bytes apart, zeroing the other slots. */
-extern void QvPackBlock(uint8_t *block, size_t nbits, const uint8_t *bits,
+extern void QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
 						size_t bits_stride, int n);
 
 /* ---- query.c: what a query prepares once ---- */

@@ -240,7 +240,7 @@ sub uses_index_ok
 	return like($plan, qr/Index Scan using \Q$index\E on/, $name);
 }
 
-# quiver_check() is content, and finds that many row pointers.
+# quiver_check() is content, and finds that many heap TIDs.
 sub check_ok
 {
 	my ($node, $index, $rows, $name) = @_;
@@ -249,7 +249,7 @@ sub check_ok
 	$name //= 'quiver_check';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return fail("$name: $err") if $rc != 0;
-	return defined $rows ? is($out, $rows, "$name: row pointers of $index") : pass($name);
+	return defined $rows ? is($out, $rows, "$name: heap TIDs of $index") : pass($name);
 }
 
 # A statement fails with that SQLSTATE and message; the connection survives.

@@ -34,7 +34,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- built, changed, filled from nothing: row pointers by quiver_check(), and recall
+-- built, changed, filled from nothing: heap TIDs by quiver_check(), and recall
 CREATE FUNCTION life(am text, type text, dims int, metric text, op text)
     RETURNS TABLE (step text, row_count bigint, recall_at_10 text) LANGUAGE plpgsql AS $$
 DECLARE

@@ -54,7 +54,7 @@ same_answers('inserted into an empty index', 'e_idx', 'e', '<=>');
 $primary->safe_psql('postgres', 'DELETE FROM e; VACUUM e; INSERT INTO e SELECT * FROM t WHERE id % 2 = 0');
 same_answers('emptied and filled', 'e_idx', 'e', '<=>');
 
-# many rows of one vector: chains of row pointers
+# many rows of one vector: chains of heap TIDs
 $primary->safe_psql('postgres', "INSERT INTO e SELECT i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 2000) i;"
 	  . 'DELETE FROM e WHERE id < 1500 AND category = 0; VACUUM e');
 same_answers('duplicates', 'e_idx', 'e', '<=>');

@@ -31,11 +31,11 @@ my $good = read_image($file);
 my $data = 32;
 my $node_size = unpack('V', substr($good, $data + 36, 4));
 my ($mean, $head) = unpack('V2', substr($good, $data + 56, 8));
-my $route_count = unpack('V', substr($good, $data + 68, 4));
+my $entry_count = unpack('V', substr($good, $data + 68, 4));
 is(unpack('V', substr($good, $data, 4)), 0x51764772, 'the metapage is where we think');
 is(unpack('V', substr($good, $data + 8, 4)), $dims, 'its dimensions are where we think');
 is(unpack('C', substr($good, $mean * 8192 + 26, 1)), 2, 'the mean is where we think');
-is(unpack('C', substr($good, $head * 8192 + 26, 1)), 3, 'the entry table is where we think');
+is(unpack('C', substr($good, $head * 8192 + 26, 1)), 3, 'the page of entry points is where we think');
 my $first = $head + 1;
 $first++ while unpack('C', substr($good, $first * 8192 + 26, 1)) != 4;
 is(unpack('C', substr($good, $first * 8192 + $data, 1)), 1, 'the first node is where we think');
@@ -76,7 +76,7 @@ sub use_it
 }
 
 # whole pages: noise, zeros
-my %pages = (metapage => 0, mean => $mean, 'entry table' => $head, 'node page' => $first, 'last node page' => $blocks - 1);
+my %pages = (metapage => 0, mean => $mean, 'entry points' => $head, 'node page' => $first, 'last node page' => $blocks - 1);
 foreach my $page (sort keys %pages)
 {
 	foreach my $kind (qw(noise zeros))
@@ -128,17 +128,17 @@ foreach my $kind (sort keys %numbers)
 
 	$image = $good;
 	put(\$image, $first * 8192 + $data + $_ * $node_size + 4, pack('V', $numbers{$kind})) foreach (0 .. $per_page - 1);
-	use_it("the number of more row pointers, $kind", $image);
+	use_it("the number of more heap TIDs, $kind", $image);
 
 	$image = $good;
 	put(\$image, $head * 8192 + $data + 8, pack('V', $numbers{$kind}) x 32);
 	use_it("entries, $kind", $image);
 }
 
-# single fields: state, count of row pointers, factors
+# single fields: state, count of heap TIDs, factors
 foreach my $case (
 	[ 'state', 0, pack('C', 77) ],
-	[ 'count of row pointers', 1, pack('C', 200) ],
+	[ 'count of heap TIDs', 1, pack('C', 200) ],
 	[ 'norm', 8, pack('f<', 9**9**9) ],
 	[ 'scale', 12, pack('f<', -9**9**9) ],
 	[ 'residual', 16, pack('V', 0x7fc00000) ])
@@ -154,8 +154,8 @@ foreach my $case (
 foreach my $case (
 	[ 'magic', 0, 4 ], [ 'dims', 8, 4 ], [ 'pdim', 12, 4 ], [ 'form', 16, 1 ], [ 'own_bits', 19, 1 ],
 	[ 'm', 20, 2 ], [ 'ef_construction', 22, 2 ], [ 'slots', 24, 2 ], [ 'code_bits', 26, 2 ],
-	[ 'route_bits', 28, 2 ], [ 'nodes_per_page', 30, 2 ], [ 'node_size', 32, 4 ], [ 'mean_block', 56, 4 ],
-	[ 'route_head', 60, 4 ], [ 'route_tail', 64, 4 ], [ 'route_count', 68, 4 ])
+	[ 'entry_bits', 28, 2 ], [ 'nodes_per_page', 30, 2 ], [ 'node_size', 32, 4 ], [ 'mean_block', 56, 4 ],
+	[ 'entry_head', 60, 4 ], [ 'entry_tail', 64, 4 ], [ 'entry_count', 68, 4 ])
 {
 	my ($name, $at, $size) = @$case;
 	foreach my $byte ($name =~ /^(dims|route_|mean)/ ? ("\0", "\xff") : "\xff")
@@ -167,7 +167,7 @@ foreach my $case (
 	}
 }
 
-# a chain of row pointers that bites its tail
+# a chain of heap TIDs that bites its tail
 {
 	my $image = $good;
 	my $found = 0;
@@ -183,8 +183,8 @@ foreach my $case (
 			$found++;
 		}
 	}
-	cmp_ok($found, '>', 0, 'there is a chain of row pointers');
-	use_it('a chain of row pointers that does not end', $image);
+	cmp_ok($found, '>', 0, 'there is a chain of heap TIDs');
+	use_it('a chain of heap TIDs that does not end', $image);
 }
 
 # pgvector's own index

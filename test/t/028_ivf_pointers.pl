@@ -90,7 +90,7 @@ my $damaged = qr/ERROR:  XX002: index "t_idx" is damaged at block \d+/;
 	stop('number of the page');
 }
 
-# row pointers to the block that means "add one"
+# heap TIDs to the block that means "add one"
 {
 	my $image = $good;
 
@@ -105,9 +105,9 @@ my $damaged = qr/ERROR:  XX002: index "t_idx" is damaged at block \d+/;
 	}
 	my ($timed_out, $stdout, $stderr) =
 	  run_on($image, "SELECT pg_relation_size('t') AS size \\gset\n$search;\nSELECT pg_relation_size('t') = :size");
-	is($stdout, "0\nt", 'row pointers to no block, search: no row, and the table as it was');
-	is($stderr, '', 'row pointers to no block, search: no error');
-	stop('row pointers to no block');
+	is($stdout, "0\nt", 'heap TIDs to no block, search: no row, and the table as it was');
+	is($stderr, '', 'heap TIDs to no block, search: no error');
+	stop('heap TIDs to no block');
 }
 
 done_testing();

@@ -93,8 +93,8 @@ bench_level(const size_t *dims)
 	float		z;
 	uint64_t	u;
 	uint64_t	v;
-	uint32_t	sums[QV_BLOCK];
-	float		out[QV_BLOCK];
+	uint32_t	sums[QV_BATCH];
+	float		out[QV_BATCH];
 	int32_t		total;
 	QvEstimateParams p = {ha, hb, 1.0f, 1.0f, 0.5f, 0.01f, -1.0f};
 	QvRotation	rot;
@@ -141,7 +141,7 @@ bench_level(const size_t *dims)
 	ROW("QvEncode 2", QvEncode(fa, PAD(n), 2, bytes, &factors));
 	ROW("QvQueryInit", QvQueryInit(&query, bytes, fa, PAD(n), PAD(n)));
 	ROW("QvCodeIp", (query.pdim = PAD(n), sink = QvCodeIp(&query, ua, 8, 0.1f)));
-	ROW("QvPackBlock", QvPackBlock(bytes, PAD(n), ua, PAD(n) / 8, 32));
+	ROW("QvPackBatch", QvPackBatch(bytes, PAD(n), ua, PAD(n) / 8, 32));
 }
 
 /* n rows of 768 dimensions into k clusters, six rounds */

@@ -476,7 +476,7 @@ static void
 reference_scan(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 			   uint32_t *out)
 {
-	for (size_t code = 0; code < QV_BLOCK; code++)
+	for (size_t code = 0; code < QV_BATCH; code++)
 	{
 		out[code] = 0;
 		for (size_t t = 0; t < nibbles; t++)
@@ -492,12 +492,12 @@ reference_scan(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 static void
 check_scan(const uint8_t *block, const uint8_t *lut, size_t nibbles)
 {
-	uint32_t	want[QV_BLOCK];
-	uint32_t	got[QV_BLOCK];
+	uint32_t	want[QV_BATCH];
+	uint32_t	got[QV_BATCH];
 
 	reference_scan(block, lut, nibbles, want);
 	K.fastscan(block, lut, nibbles, got);
-	for (int i = 0; i < QV_BLOCK; i++)
+	for (int i = 0; i < QV_BATCH; i++)
 		CHECK(got[i] == want[i], "code %d of %zu nibbles: %u, not %u", i,
 			  nibbles, got[i], want[i]);
 }
@@ -537,8 +537,8 @@ test_fastscan(void)
 
 typedef struct EstimateCase
 {
-	uint16_t	a[QV_BLOCK];
-	uint16_t	b[QV_BLOCK];
+	uint16_t	a[QV_BATCH];
+	uint16_t	b[QV_BATCH];
 	QvEstimateParams p;
 } EstimateCase;
 
@@ -547,13 +547,13 @@ check_estimate(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 			   const EstimateCase *c, float threshold)
 {
 	const QvEstimateParams *p = &c->p;
-	uint32_t	sums[QV_BLOCK];
-	float		out[QV_BLOCK];
+	uint32_t	sums[QV_BATCH];
+	float		out[QV_BATCH];
 	uint32_t	mask;
 
 	reference_scan(block, lut, nibbles, sums);
 	mask = K.fastscan_estimate(block, lut, nibbles, p, threshold, out);
-	for (int i = 0; i < QV_BLOCK; i++)
+	for (int i = 0; i < QV_BATCH; i++)
 	{
 		double		a = UnitHalfValue(at_u16(p->a, (size_t) i));
 		double		b = UnitHalfValue(at_u16(p->b, (size_t) i));
@@ -588,7 +588,7 @@ test_fastscan_estimate(void)
 		{
 			EstimateCase c;
 
-			for (int i = 0; i < QV_BLOCK; i++)
+			for (int i = 0; i < QV_BATCH; i++)
 			{
 				c.a[i] = UnitHalfFromDouble(fabs(UnitNormal()));
 				c.b[i] = UnitHalfFromDouble(UnitNormal());
@@ -604,9 +604,9 @@ test_fastscan_estimate(void)
 				check_estimate(block, lut, nibbles, &c, (float) t);
 
 			/* exactly at the threshold is not below it */
-			for (int i = 0; i < QV_BLOCK; i++)
+			for (int i = 0; i < QV_BATCH; i++)
 			{
-				float		out[QV_BLOCK];
+				float		out[QV_BATCH];
 
 				(void) K.fastscan_estimate(block, lut, nibbles, &c.p, 0, out);
 				check_estimate(block, lut, nibbles, &c, out[i]);
@@ -616,7 +616,7 @@ test_fastscan_estimate(void)
 			check_estimate(block, lut, nibbles, &c, NAN);
 
 			/* emptied slots and NaN, at every position in turn */
-			for (int i = 0; i < QV_BLOCK; i++)
+			for (int i = 0; i < QV_BATCH; i++)
 			{
 				uint16_t	special[4] = {0x7c00, 0x7e00, 0x7c00, 0x0000};
 

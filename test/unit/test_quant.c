@@ -476,16 +476,16 @@ test_pack_block(void)
 	{
 		size_t		bytes = nbits / 8;
 		size_t		stride = bytes + 3;
-		uint8_t    *codes = alloc64(QV_BLOCK * stride);
-		uint8_t    *block = alloc64(QvBlockBytes(nbits) + 1);
-		uint8_t    *slots = alloc64(QvBlockBytes(nbits) + 1);
+		uint8_t    *codes = alloc64(QV_BATCH * stride);
+		uint8_t    *block = alloc64(QvBatchBytes(nbits) + 1);
+		uint8_t    *slots = alloc64(QvBatchBytes(nbits) + 1);
 		uint8_t		back[32];
 
-		UnitFillBytes(codes, QV_BLOCK * stride);
+		UnitFillBytes(codes, QV_BATCH * stride);
 
 		/* the layout itself, from its definition */
-		QvPackBlock(block, nbits, codes, stride, QV_BLOCK);
-		for (size_t v = 0; v < QV_BLOCK; v++)
+		QvPackBatch(block, nbits, codes, stride, QV_BATCH);
+		for (size_t v = 0; v < QV_BATCH; v++)
 			for (size_t t = 0; t < nbits / 4; t++)
 			{
 				int			nibble = 0;
@@ -502,25 +502,25 @@ test_pack_block(void)
 			}
 
 		/* slot by slot into garbage, in an order of no pattern */
-		UnitFillBytes(slots, QvBlockBytes(nbits));
-		slots[QvBlockBytes(nbits)] = 0x5a;
-		for (int i = 0; i < QV_BLOCK; i++)
+		UnitFillBytes(slots, QvBatchBytes(nbits));
+		slots[QvBatchBytes(nbits)] = 0x5a;
+		for (int i = 0; i < QV_BATCH; i++)
 		{
-			int			slot = i * 11 % QV_BLOCK;
+			int			slot = i * 11 % QV_BATCH;
 
 			QvPackSlot(slots, nbits, slot, codes + (size_t) slot * stride);
 		}
-		CHECK(memcmp(block, slots, QvBlockBytes(nbits)) == 0, "slots make the block");
-		CHECK(slots[QvBlockBytes(nbits)] == 0x5a, "wrote past the block");
+		CHECK(memcmp(block, slots, QvBatchBytes(nbits)) == 0, "slots make the block");
+		CHECK(slots[QvBatchBytes(nbits)] == 0x5a, "wrote past the block");
 
 		/* replacing one leaves the others alone */
-		for (int slot = 0; slot < QV_BLOCK; slot++)
+		for (int slot = 0; slot < QV_BATCH; slot++)
 		{
 			uint8_t		fresh[32];
 
 			UnitFillBytes(fresh, bytes);
 			QvPackSlot(slots, nbits, slot, fresh);
-			for (int other = 0; other < QV_BLOCK; other++)
+			for (int other = 0; other < QV_BATCH; other++)
 			{
 				QvUnpackSlot(slots, nbits, other, back);
 				CHECK(memcmp(back, other == slot ? fresh : codes + (size_t) other * stride,
@@ -530,13 +530,13 @@ test_pack_block(void)
 		}
 
 		/* fewer than 32 */
-		for (int n = 0; n <= QV_BLOCK; n++)
+		for (int n = 0; n <= QV_BATCH; n++)
 		{
-			memset(block, 0xff, QvBlockBytes(nbits));
-			block[QvBlockBytes(nbits)] = 0x5a;
-			QvPackBlock(block, nbits, codes, stride, n);
-			CHECK(block[QvBlockBytes(nbits)] == 0x5a, "wrote past the block");
-			for (int slot = 0; slot < QV_BLOCK; slot++)
+			memset(block, 0xff, QvBatchBytes(nbits));
+			block[QvBatchBytes(nbits)] = 0x5a;
+			QvPackBatch(block, nbits, codes, stride, n);
+			CHECK(block[QvBatchBytes(nbits)] == 0x5a, "wrote past the block");
+			for (int slot = 0; slot < QV_BATCH; slot++)
 			{
 				QvUnpackSlot(block, nbits, slot, back);
 				for (size_t i = 0; i < bytes; i++)
@@ -612,26 +612,26 @@ test_lut(void)
 	{
 		float	   *x = alloc64(n * 4);
 		void	   *mem = alloc64(QvQuerySize(n, n));
-		uint8_t    *codes = alloc64(QV_BLOCK * n / 8);
-		uint8_t    *block = alloc64(QvBlockBytes(n));
+		uint8_t    *codes = alloc64(QV_BATCH * n / 8);
+		uint8_t    *block = alloc64(QvBatchBytes(n));
 
 		for (int kind = 0; kind < KINDS; kind++)
 		{
 			for (size_t nbits = n; nbits >= 16; nbits = nbits / 32 * 16)
 			{
-				uint32_t	sums[QV_BLOCK];
+				uint32_t	sums[QV_BATCH];
 				float		bias;
 				QvQuery		q;
 
 				/* sums of the largest values leave float32's range */
 				fill(x, n, kind == HUGE_VALUES && n > 32 ? NORMAL : kind);
-				UnitFillBytes(codes, QV_BLOCK * n / 8);
-				QvPackBlock(block, nbits, codes, n / 8, QV_BLOCK);
+				UnitFillBytes(codes, QV_BATCH * n / 8);
+				QvPackBatch(block, nbits, codes, n / 8, QV_BATCH);
 				QvQueryInit(&q, mem, x, n, n);
 				qv_kernels.fastscan(block, q.lut, nbits / 4, sums);
 				bias = nbits == n ? q.lut_bias : QvQueryLutBias(&q, nbits);
 				CHECK(isfinite(bias) && isfinite(q.lut_scale), "kind %d", kind);
-				for (size_t v = 0; v < QV_BLOCK; v++)
+				for (size_t v = 0; v < QV_BATCH; v++)
 				{
 					double		want = 0;
 					double		terms = 0;
@@ -728,7 +728,7 @@ test_one_bit_estimate(void)
 		float	   *rq = alloc64(pdim * 4);
 		uint8_t    *signs = alloc64(QvRotationSignBytes(dim));
 		uint8_t    *bits = alloc64(nbits / 8);
-		uint8_t    *block = alloc64(QvBlockBytes(nbits));
+		uint8_t    *block = alloc64(QvBatchBytes(nbits));
 		void	   *mem = alloc64(QvQuerySize(pdim, nbits));
 		const int	rounds = 3000;
 		double		sum = 0;
@@ -743,11 +743,11 @@ test_one_bit_estimate(void)
 			q[i] = 0.4f * q[i] + 0.3f * o[i];
 		exact = dot(o, q, dim);
 		unit = sqrt(dot(o, o, dim) * dot(q, q, dim) / (double) pdim);
-		memset(block, 0, QvBlockBytes(nbits));
+		memset(block, 0, QvBatchBytes(nbits));
 		for (int round = 0; round < rounds; round++)
 		{
-			int			slot = round % QV_BLOCK;
-			uint32_t	sums[QV_BLOCK];
+			int			slot = round % QV_BATCH;
+			uint32_t	sums[QV_BATCH];
 			QvRotation	rot;
 			QvQuery		query;
 			float		factor;
