@@ -16,7 +16,7 @@
 #include "access/genam.h"
 #include "access/sdir.h"
 #include "access/skey.h"
-#include "pages/candidate.h"
+#include "space/candidate.h"
 #include "types/type_ops.h"
 #include "utils/rel.h"
 

@@ -11,7 +11,6 @@
 
 #include "access/tableam.h"
 #include "catalog/index.h"
-#include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "graph/build.h"
@@ -43,30 +42,6 @@ GraphBuildPhaseName(int64 phase)
 		default:
 			return NULL;
 	}
-}
-
-static int
-column_dims(Relation index, const QvOpclassInfo *opclass)
-{
-	int			dims = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
-
-	/* bit's operator classes take it, but its values differ in length */
-	if (TupleDescAttr(RelationGetDescr(index), 0)->atttypid == VARBITOID)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("type not supported for %s index",
-						get_am_name(index->rd_rel->relam))));
-	if (dims < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("column does not have dimensions")));
-	if (dims > opclass->type->max_dims)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("column cannot have more than %d dimensions for %s index",
-						opclass->type->max_dims,
-						get_am_name(index->rd_rel->relam))));
-	return dims;
 }
 
 static void
@@ -139,8 +114,8 @@ load_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		return;
 	old = MemoryContextSwitchTo(bs->row_context);
 	value = PG_DETOAST_DATUM(values[0]);
-	GraphCheckDims(&bs->meta, bs->opclass, value);
-	if (GraphIsIndexed(bs->opclass, value))
+	QvCheckDims(bs->opclass, bs->meta.dims, value);
+	if (QvIsIndexed(bs->opclass, value))
 	{
 		if (!bs->on_pages &&
 			bs->mem.memory + GraphMemNodeCost(&bs->mem, bs->opclass->type->value_size(value)) > bs->max_memory)
@@ -162,14 +137,13 @@ init_handle(GraphBuildState *bs)
 	GraphHandle *handle = &bs->handle;
 
 	handle->index = bs->index;
-	handle->opclass = *bs->opclass;
+	QvSpaceInit(&handle->space, bs->opclass, bs->meta.dims, bs->meta.pdim);
 	handle->ops = GraphFormOf(&bs->meta);
 	handle->meta = bs->meta;
 	if (!GraphLayoutFromMeta(&handle->layout, &bs->meta))
 		elog(ERROR, "graph node layout does not fit together");
-	if (bs->meta.form == GRAPH_CODED)
-		QvRotationInit(&handle->rotation, bs->meta.dims, bs->meta.seed,
-					   palloc(QvRotationSignBytes(bs->meta.dims)));
+	if (bs->meta.form == QV_FORM_CODED)
+		QvSpaceInitRotation(&handle->space, bs->meta.seed);
 	bs->hints.context = CurrentMemoryContext;
 	handle->hints = &bs->hints;
 }
@@ -178,8 +152,8 @@ static GraphBuildState *
 start_build(Relation heap, Relation index, IndexInfo *info,
 			const QvOpclassInfo *opclass, const GraphOptions *options)
 {
-	int			dims = column_dims(index, opclass);
-	const GraphBuildOps *ops = GraphChooseForm(opclass, dims) == GRAPH_CODED ?
+	int			dims = QvColumnDims(index, opclass);
+	const GraphBuildOps *ops = GraphChooseForm(opclass, dims) == QV_FORM_CODED ?
 		&graph_coded_build : &graph_plain_build;
 	GraphBuildState *bs = palloc0(ops->state_size);
 
@@ -226,7 +200,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 		GraphBuildWrite(bs);
 	GraphReadMeta(index, &meta);
 	meta.tuples = bs->tuples;
-	GraphRewriteMeta(index, &meta);
+	QvMetaWrite(index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	result->index_tuples = bs->tuples;
 	return result;
@@ -239,7 +213,7 @@ GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 	GraphMetaData meta;
 
 	check_options(options);
-	GraphMetaInit(&meta, column_dims(index, opclass), options->m,
+	GraphMetaInit(&meta, QvColumnDims(index, opclass), options->m,
 				  options->ef_construction, opclass);
 	GraphCreatePages(index, INIT_FORKNUM, &meta, NULL, NULL);
 	QvWriteLogAll(index, INIT_FORKNUM);

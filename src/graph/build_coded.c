@@ -21,7 +21,7 @@
 #include "graph/query.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "pages/sample.h"
+#include "space/sample.h"
 
 /* Rows sampled for each centroid: enough for entry points, not for codebooks. */
 #define ROWS_PER_LIST 20
@@ -58,15 +58,7 @@ typedef struct CodedBuild
 static void
 take_value(CodedBuild *bs, const void *value)
 {
-	bs->base.opclass->type->to_float(value, bs->value);
-	GraphRotate(&bs->base.handle, bs->value, bs->rotated);
-}
-
-static void
-center(CodedBuild *bs, const float *rotated, float *centered)
-{
-	for (uint32 i = 0; i < bs->base.meta.pdim; i++)
-		centered[i] = rotated[i] - bs->base.handle.mean[i];
+	(void) QvSpaceRotateValue(&bs->base.handle.space, value, bs->value, bs->rotated);
 }
 
 /* ---- sample, mean, centroids ---- */
@@ -77,8 +69,8 @@ take_sample(void *state, int slot, Datum datum)
 	CodedBuild *bs = state;
 	void	   *value = PG_DETOAST_DATUM(datum);
 
-	GraphCheckDims(&bs->base.meta, bs->base.opclass, value);
-	if (!GraphIsIndexed(bs->base.opclass, value))
+	QvCheckDims(bs->base.opclass, bs->base.meta.dims, value);
+	if (!QvIsIndexed(bs->base.opclass, value))
 		return false;
 	take_value(bs, value);
 	memcpy(bs->sample + (Size) slot * bs->base.meta.pdim, bs->rotated,
@@ -110,23 +102,6 @@ sample_rows(CodedBuild *bs, double rows)
 	bs->sampled = QvSampleRows(&sample, rows);
 }
 
-static int
-compare_floats(const void *a, const void *b)
-{
-	float		x = *(const float *) a,
-				y = *(const float *) b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts the values. */
-static float
-median(float *values, int n)
-{
-	qsort(values, n, sizeof(float), compare_floats);
-	return n > 0 ? values[n / 2] : 0;
-}
-
 /*
  * A few rows of another order of magnitude would carry the mean away from all
  * others, whose codes then say nothing: rows whose squared length is so many
@@ -138,42 +113,15 @@ static void
 compute_mean(CodedBuild *bs, float *mean)
 {
 	uint32		pdim = bs->base.meta.pdim;
-	double	   *sum = palloc0(pdim * sizeof(double));
-	float	   *norms = palloc(Max(1, bs->sampled) * sizeof(float));
-	float		limit;
-	int			used = 0;
 
-	for (int i = 0; i < bs->sampled; i++)
-		norms[i] = qv_kernels.norm2_f32(bs->sample + (Size) i * pdim, pdim);
-	limit = OUTLIER * median(norms, bs->sampled);
-	for (int i = 0; i < bs->sampled; i++)
-	{
-		const float *row = bs->sample + (Size) i * pdim;
-
-		if (qv_kernels.norm2_f32(row, pdim) > limit)
-			continue;
-		used++;
-		for (uint32 j = 0; j < pdim; j++)
-			sum[j] += row[j];
-	}
-	for (uint32 j = 0; j < pdim; j++)
-		mean[j] = used > 0 ? sum[j] / used : 0;
-	pfree(norms);
-	pfree(sum);
-	bs->base.handle.mean = mean;
-	bs->base.handle.mean_norm2 = qv_kernels.norm2_f32(mean, pdim);
+	QvMeanOfRows(bs->sample, bs->sampled, pdim, OUTLIER, mean);
+	QvSpaceSetMean(&bs->base.handle.space, mean);
 	for (int i = 0; i < bs->sampled; i++)
 	{
 		float	   *row = bs->sample + (Size) i * pdim;
 
-		center(bs, row, row);
+		QvSpaceCenter(&bs->base.handle.space, row, row);
 	}
-}
-
-static void
-kmeans_interrupt(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
 }
 
 static void
@@ -198,7 +146,7 @@ make_lists(CodedBuild *bs, double rows)
 		params.k = wanted;
 		params.iterations = KMEANS_ITERATIONS;
 		params.seed = bs->base.meta.seed;
-		params.interrupt = kmeans_interrupt;
+		params.interrupt = QvClusterInterrupt;
 		workspace = MemoryContextAllocHuge(CurrentMemoryContext,
 										   QvKmeansWorkspace(bs->sampled, pdim, wanted));
 		bs->nlists = QvKmeans(&params, bs->centroids, NULL, workspace);
@@ -236,7 +184,7 @@ prepare(GraphBuildState *base)
 	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
 	make_lists(bs, rows);
 	GraphMemInitCoded(&base->mem, &base->handle.layout, meta->space,
-					  base->handle.mean_norm2, base->max_memory);
+					  base->handle.space.mean_norm2, base->max_memory);
 }
 
 /* ---- rows ---- */
@@ -311,8 +259,8 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
 	float		d;
 
 	take_value(bs, value);
-	center(bs, bs->rotated, bs->centered);
-	GraphEncode(&base->handle.layout, bs->centered, base->handle.mean, &code, bs->bytes);
+	QvSpaceCenter(&base->handle.space, bs->rotated, bs->centered);
+	GraphEncode(&base->handle.layout, bs->centered, base->handle.space.mean, &code, bs->bytes);
 	GraphQueryInit(&base->handle, &query, bs->rotated);
 	nentries = find_entries(bs, &query, &list, entries);
 

@@ -178,7 +178,7 @@ GraphBuildWrite(GraphBuildState *bs)
 	entry_points->nbatches = (entry_points->count + QV_BATCH - 1) / QV_BATCH;
 
 	/* the fixed pages come first: their number says where the nodes start */
-	head = 1 + (bs->meta.pdim + GRAPH_FLOATS_PER_PAGE - 1) / GRAPH_FLOATS_PER_PAGE;
+	head = 1 + (bs->meta.pdim + QV_FLOATS_PER_PAGE - 1) / QV_FLOATS_PER_PAGE;
 	head += Max(1, (entry_points->nbatches + GraphEntryBatchesPerPage(bs->meta.entry_bits) - 1) /
 				GraphEntryBatchesPerPage(bs->meta.entry_bits));
 	if ((uint64) (head + 1) * layout->per_page + n >= POOL_MAX_ID)
@@ -195,7 +195,7 @@ GraphBuildWrite(GraphBuildState *bs)
 			block->ids[j] += first;
 	}
 	bs->meta.live_nodes = n;
-	GraphCreatePages(bs->index, MAIN_FORKNUM, &bs->meta, bs->handle.mean, entry_points);
+	GraphCreatePages(bs->index, MAIN_FORKNUM, &bs->meta, bs->handle.space.mean, entry_points);
 
 	sw.next = first;
 	tw.first = first + n;
@@ -213,7 +213,7 @@ GraphBuildWrite(GraphBuildState *bs)
 		/* the last page may have room for what is inserted next */
 		bs->meta.insert_block = BufferGetBlockNumber(sw.buf);
 		UnlockReleaseBuffer(sw.buf);
-		GraphRewriteMeta(bs->index, &bs->meta);
+		QvMetaWrite(bs->index, MAIN_FORKNUM, &bs->meta, sizeof(GraphMetaData));
 	}
 	Assert(sw.next == tw.first + tw.used);
 	if (bs->ops->finish)

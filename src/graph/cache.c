@@ -10,55 +10,34 @@
 
 #include "graph/cache.h"
 #include "graph/form.h"
-#include "pages/keep.h"
+#include "space/relcache.h"
 #include "utils/memutils.h"
 
 /* What is kept of one index. */
 typedef struct GraphRelCache
 {
-	QvRelCacheEntry		kept;
-	QvBufferHints hints;
-	QvRotation	rotation;
-	float	   *mean;
-	float		mean_norm2;
+	QvRelCacheEntry base;
 	GraphEntryPoints *entry_points;
 } GraphRelCache;
+
+static const QvMetaFormat graph_meta_format = {
+	.what = "a graph index",
+	.magic = GRAPH_META_MAGIC,
+	.min_version = GRAPH_META_VERSION,
+	.max_version = GRAPH_META_VERSION,
+	.pgvector_magic = PGVECTOR_HNSW_MAGIC
+};
 
 GraphMetaData *
 GraphPageMeta(Relation index, Page page)
 {
-	GraphMetaData *meta;
-
-	if (!QvPageIs(page, QV_PAGE_META) &&
-		!PageIsNew(page) &&
-		*(uint32 *) PageGetContents(page) == PGVECTOR_HNSW_MAGIC)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" was built by pgvector",
-						RelationGetRelationName(index)),
-				 errdetail("Quiver does not read pgvector's index pages."),
-				 errhint("Please REINDEX it.")));
-	QvPageCheck(index, GRAPH_META_BLOCK, page, QV_PAGE_META);
-	meta = (GraphMetaData *) QvPageGetData(page);
-	if (meta->magic != GRAPH_META_MAGIC)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is not that of a graph index.");
-	if (meta->version != GRAPH_META_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" has format version %u, which this version of Quiver does not read",
-						RelationGetRelationName(index), meta->version),
-				 errhint("Please REINDEX it.")));
-	return meta;
+	return QvMetaGet(index, page, &graph_meta_format);
 }
 
 void
 GraphReadMeta(Relation index, GraphMetaData *meta)
 {
-	Buffer		buf = QvReadBuffer(index, GRAPH_META_BLOCK, NULL);
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	*meta = *GraphPageMeta(index, BufferGetPage(buf));
-	UnlockReleaseBuffer(buf);
+	QvMetaRead(index, &graph_meta_format, meta, sizeof(*meta));
 }
 
 /* Read the entry points into *entry_points, memory from CurrentMemoryContext. */
@@ -76,7 +55,7 @@ read_entry_points(GraphHandle *handle, GraphEntryPoints *entry_points)
 	entry_points->batch_size = GraphEntryBatchSize(meta->entry_bits);
 	entry_points->nbatches = (meta->entry_count + QV_BATCH - 1) / QV_BATCH;
 	if (meta->entry_count > (uint64) limit * per_page * QV_BATCH)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The table of entry points cannot have %u entries.",
+		QvReportCorruption(index, QV_META_BLOCK, "The table of entry points cannot have %u entries.",
 						   meta->entry_count);
 	entry_points->batches = MemoryContextAllocExtended(CurrentMemoryContext,
 												Max(1, entry_points->nbatches) * entry_points->batch_size,
@@ -87,7 +66,7 @@ read_entry_points(GraphHandle *handle, GraphEntryPoints *entry_points)
 		Page		page;
 
 		if (!BlockNumberIsValid(block) || ++pages > limit)
-			QvReportCorruption(index, GRAPH_META_BLOCK, "The chain of entry point pages is broken.");
+			QvReportCorruption(index, QV_META_BLOCK, "The chain of entry point pages is broken.");
 		buf = QvReadPage(index, handle->hints, block, QV_PAGE_ENTRIES, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buf);
 		for (int j = 0; j < per_page && i < entry_points->nbatches; j++, i++)
@@ -111,22 +90,16 @@ read_entry_points(GraphHandle *handle, GraphEntryPoints *entry_points)
 		handle->ops->read_entries(handle, entry_points);
 }
 
-/* The table of entry points of an index, to live in its cache entry's context. */
+/* The entry points of an index, to live in its cache entry. */
 static GraphEntryPoints *
-load_entry_points(GraphHandle *handle, MemoryContext parent)
+load_entry_points(GraphHandle *handle, GraphRelCache *entry)
 {
-	/* under the caller's context until complete: an error must not leak it */
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "quiver entry points",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	GraphEntryPoints *entry_points = palloc0(sizeof(GraphEntryPoints));
+	GraphEntryPoints *entry_points = QvRelCacheNewPart(sizeof(GraphEntryPoints));
+	MemoryContext old = MemoryContextSwitchTo(entry_points->part.context);
 
-	entry_points->context = context;
 	read_entry_points(handle, entry_points);
 	MemoryContextSwitchTo(old);
-	MemoryContextSetParent(context, parent);
-	entry_points->current = true;
+	QvRelCacheKeepPart(&entry_points->part, &entry->base);
 	return entry_points;
 }
 
@@ -134,12 +107,9 @@ static void
 release_handle(void *arg)
 {
 	GraphHandle *handle = arg;
-	GraphEntryPoints *entry_points = handle->entry_points;
-	GraphRelCache *entry = handle->entry;
 
-	if (--entry_points->users == 0 && !entry_points->current)
-		MemoryContextDelete(entry_points->context);
-	QvRelCacheUnpin(&entry->kept);
+	QvRelCacheUnpinPart(&handle->entry_points->part);
+	QvRelCacheUnpin(&handle->entry->base);
 }
 
 /* Start an entry for the index of a handle, and let the handle use it. */
@@ -147,27 +117,18 @@ static GraphRelCache *
 make_entry(GraphHandle *handle)
 {
 	const GraphMetaData *meta = &handle->meta;
-	MemoryContext context;
-	GraphRelCache *entry;
+	GraphRelCache *entry = (GraphRelCache *) QvRelCacheNew(sizeof(GraphRelCache));
+	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
-	/* under the caller's context until complete: an error must not leak it */
-	context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph index",
-									ALLOCSET_DEFAULT_SIZES);
-	entry = MemoryContextAllocZero(context, sizeof(GraphRelCache));
-	entry->kept.context = context;
-	entry->hints.context = context;
-	handle->hints = &entry->hints;
-	if (meta->form == GRAPH_CODED)
-	{
-		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
-
-		QvRotationInit(&entry->rotation, meta->dims, meta->seed, signs);
-		entry->mean = MemoryContextAlloc(context, meta->pdim * sizeof(float));
-		QvReadFloats(handle->index, &entry->hints, meta->mean_block, entry->mean, meta->pdim);
-		entry->mean_norm2 = qv_kernels.norm2_f32(entry->mean, meta->pdim);
-	}
-	entry->entry_points = load_entry_points(handle, context);
-	QvRelCacheAdd(&entry->kept, handle->index, meta->build_id);
+	handle->hints = &entry->base.hints;
+	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
+	if (meta->form == QV_FORM_CODED)
+		QvSpaceRead(&entry->base.space, meta->seed, handle->index, handle->hints,
+					meta->mean_block);
+	handle->space = entry->base.space;
+	MemoryContextSwitchTo(old);
+	entry->entry_points = load_entry_points(handle, entry);
+	QvRelCacheAdd(&entry->base, handle->index, meta->build_id);
 	return entry;
 }
 
@@ -178,35 +139,31 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	GraphRelCache *entry;
 
 	handle->index = index;
-	handle->opclass = *opclass;
+	handle->space.opclass = *opclass;
 	GraphReadMeta(index, &handle->meta);
 	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage's sizes do not fit together.");
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage's sizes do not fit together.");
 	if (handle->meta.metric != opclass->metric ||
 		handle->meta.form != GraphChooseForm(opclass, handle->meta.dims))
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is for another operator class.");
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage is for another operator class.");
 	handle->ops = GraphFormOf(&handle->meta);
 	entry = (GraphRelCache *) QvRelCacheFind(index, handle->meta.build_id);
 	if (entry == NULL)
 		entry = make_entry(handle);
-	handle->hints = &entry->hints;
+	handle->hints = &entry->base.hints;
+	handle->space = entry->base.space;
 	if (entry->entry_points->version != handle->meta.entry_version ||
 		entry->entry_points->count != handle->meta.entry_count)
 	{
 		GraphEntryPoints *old = entry->entry_points;
 
-		entry->entry_points = load_entry_points(handle, entry->kept.context);
-		old->current = false;
-		if (old->users == 0)
-			MemoryContextDelete(old->context);
+		entry->entry_points = load_entry_points(handle, entry);
+		QvRelCacheRetirePart(&old->part);
 	}
 	handle->entry = entry;
-	handle->rotation = entry->rotation;
-	handle->mean = entry->mean;
-	handle->mean_norm2 = entry->mean_norm2;
 	handle->entry_points = entry->entry_points;
-	QvRelCachePin(&entry->kept);
-	entry->entry_points->users++;
+	QvRelCachePin(&entry->base);
+	QvRelCachePinPart(&entry->entry_points->part);
 	handle->release.func = release_handle;
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);

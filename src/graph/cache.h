@@ -8,8 +8,7 @@
 #define QV_GRAPH_CACHE_H
 
 #include "graph/format.h"
-#include "pages/read.h"
-#include "types/type_ops.h"
+#include "space/relcache.h"
 
 /* The value of a plain graph's entry. */
 typedef struct GraphEntryValue
@@ -21,12 +20,10 @@ typedef struct GraphEntryValue
 /* The table of entry points as one sweep wants it. */
 typedef struct GraphEntryPoints
 {
-	MemoryContext context;		/* of all of it */
+	QvRelCachePart part;
 	uint32		version;		/* GraphMetaData.entry_version and _count, */
 	uint32		count;			/* of when it was read */
 	uint32		nbatches;
-	int			users;
-	bool		current;		/* what new handles get */
 	Size		batch_size;
 	char	   *batches;			/* GraphEntryBatches, block_size apart */
 	GraphEntryValue *values;	/* plain graphs: those that are kept */
@@ -36,13 +33,10 @@ typedef struct GraphEntryPoints
 typedef struct GraphHandle
 {
 	Relation	index;
-	QvOpclassInfo opclass;
 	const struct GraphFormOps *ops;	/* form.h */
 	GraphMetaData meta;			/* as read when the handle was opened */
 	GraphLayout layout;
-	QvRotation	rotation;		/* this and the mean: coded graphs only */
-	const float *mean;			/* rotated, pdim */
-	float		mean_norm2;
+	QvSpace		space;
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
 	struct GraphRelCache *entry;

@@ -143,11 +143,11 @@ check_factors(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 	{
 		if (!GraphNodeHasEdge(layout, node, i))
 		{
-			if (a[i] != GRAPH_EMPTY_A)
+			if (a[i] != QV_EMPTY_FACTOR)
 				QvReportCorruption(c->index, block, "Neighbor %u of slot %u is empty, but has a factor.", i, slot);
 		}
 		else if (node->state == GRAPH_SLOT_LIVE &&
-				 ((a[i] & 0x7C00) == 0x7C00 || (b[i] & 0x7C00) == 0x7C00))
+				 (!QvFactorIsFinite(a[i]) || !QvFactorIsFinite(b[i])))
 			QvReportCorruption(c->index, block, "Neighbor %u of slot %u has a factor that is not finite.", i, slot);
 	}
 }
@@ -166,7 +166,7 @@ check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
 		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no heap TIDs.",
 						   slot, node->overflow);
-	if (layout->form == GRAPH_CODED)
+	if (layout->form == QV_FORM_CODED)
 		check_factors(c, block, slot, node);
 	for (uint32 i = 0; i < layout->slots; i++)
 	{
@@ -247,7 +247,7 @@ check_value_list(GraphChecker *c)
 		Page		page;
 
 		if (block >= c->nblocks || ++steps > c->nblocks)
-			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The list of value pages is broken.");
+			QvReportCorruption(c->index, QV_META_BLOCK, "The list of value pages is broken.");
 		buf = lock_block(c, block);
 		page = BufferGetPage(buf);
 		QvPageCheck(c->index, block, page, QV_PAGE_VALUES);
@@ -319,7 +319,7 @@ check_entry_points(GraphChecker *c)
 		Page		page;
 
 		if (block >= c->nblocks || ++steps > c->nblocks)
-			QvReportCorruption(c->index, GRAPH_META_BLOCK, "The chain of entry point pages is broken.");
+			QvReportCorruption(c->index, QV_META_BLOCK, "The chain of entry point pages is broken.");
 		buf = lock_block(c, block);
 		page = BufferGetPage(buf);
 		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
@@ -344,13 +344,13 @@ check_entry_points(GraphChecker *c)
 		UnlockReleaseBuffer(buf);
 	}
 	if (last != meta->entry_tail)
-		QvReportCorruption(c->index, GRAPH_META_BLOCK, "The last page of entry points is %u, not %u.",
+		QvReportCorruption(c->index, QV_META_BLOCK, "The last page of entry points is %u, not %u.",
 						   last, meta->entry_tail);
 	if (count != meta->entry_count)
-		QvReportCorruption(c->index, GRAPH_META_BLOCK, "There are %u entry points, not %u.",
+		QvReportCorruption(c->index, QV_META_BLOCK, "There are %u entry points, not %u.",
 						   count, meta->entry_count);
 	if (count == 0 && c->info.nodes > 0)
-		QvReportCorruption(c->index, GRAPH_META_BLOCK, "There are nodes, but no entry leads to any.");
+		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry leads to any.");
 }
 
 static void
@@ -372,7 +372,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	if (verify)
 	{
 		check_nodes(&c);
-		if (c.layout->form == GRAPH_PLAIN)
+		if (c.layout->form == QV_FORM_PLAIN)
 		{
 			check_values(&c);
 			check_value_list(&c);

@@ -47,7 +47,7 @@ pool_size(const GraphHandle *handle, int ef)
 {
 	if (handle->layout.code_bits > FEW_CODE_BITS)
 		return 16 + ef * 9 / 5;
-	return (handle->meta.space == GRAPH_SPACE_IP ? 40 : 24) + ef * 17 / 5;
+	return (handle->meta.space == QV_SPACE_IP ? 40 : 24) + ef * 17 / 5;
 }
 
 /* ---- points ---- */
@@ -59,9 +59,8 @@ make_point(GraphHandle *handle, const float *rotated)
 
 	point->rotated = rotated;
 	GraphQueryInit(handle, &point->query, rotated);
-	/* |a - b|^2 = 2 - 2 cos of unit vectors */
-	point->base.scale = handle->opclass.metric == QV_METRIC_COSINE ? 0.5 : 1;
-	point->base.offset = point->query.offset;
+	point->base.scale = QvSpaceMetricScale(&handle->space);
+	point->base.offset = point->query.base.offset;
 	return point;
 }
 
@@ -72,8 +71,8 @@ prepare(GraphHandle *handle, const void *value)
 	float	   *rotated = palloc(handle->meta.pdim * sizeof(float));
 
 	if (value)
-		handle->opclass.type->to_float(value, floats);
-	GraphRotate(handle, floats, rotated);
+		handle->space.opclass.type->to_float(value, floats);
+	QvSpaceRotate(&handle->space, floats, rotated);
 	return &make_point(handle, rotated)->base;
 }
 
@@ -84,9 +83,8 @@ encode(GraphHandle *handle, GraphPoint *base)
 	const GraphLayout *layout = &handle->layout;
 	float	   *centered = palloc(layout->pdim * sizeof(float));
 
-	for (uint32 i = 0; i < layout->pdim; i++)
-		centered[i] = point->rotated[i] - handle->mean[i];
-	GraphEncode(layout, centered, handle->mean, &point->code, palloc(layout->pdim));
+	QvSpaceCenter(&handle->space, point->rotated, centered);
+	GraphEncode(layout, centered, handle->space.mean, &point->code, palloc(layout->pdim));
 	base->centered = centered;
 }
 
@@ -114,7 +112,7 @@ node_point(GraphHandle *handle, uint32 id)
 	qv_kernels.decode_u8(bytes, code.scale, QvCodeOffset(layout->own_bits),
 						 rotated, layout->pdim);
 	for (uint32 i = 0; i < layout->pdim; i++)
-		rotated[i] += handle->mean[i];
+		rotated[i] += handle->space.mean[i];
 	point = make_point(handle, rotated);
 	point->code = code;
 	return &point->base;
@@ -177,7 +175,7 @@ pair(void *arg, uint32_t a, uint32_t b)
 	const GraphHandle *handle = nb->base.handle;
 
 	return GraphCodeDistance(&handle->layout, handle->meta.space,
-							 handle->mean_norm2, &nb->codes[a], &nb->codes[b]);
+							 handle->space.mean_norm2, &nb->codes[a], &nb->codes[b]);
 }
 
 static bool

@@ -32,7 +32,7 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	 */
 	cost->tuples = Min(nodes, ef);
 	expanded = Min(nodes, 1.25 * ef + 2);
-	if (meta.form == GRAPH_CODED)
+	if (meta.form == QV_FORM_CODED)
 	{
 		cost->pages = expanded + 1;
 		cost->evaluations = cost->pages * Max(1, meta.slots) + meta.entry_count;

@@ -163,12 +163,12 @@ typedef struct GraphFormOps
 #define GRAPH_MAX_FEW_DIMS 8
 
 /* What form an index of that operator class and so many dimensions has. */
-static inline GraphForm
+static inline QvForm
 GraphChooseForm(const QvOpclassInfo *opclass, int dims)
 {
 	return opclass->type->dense_float && dims > GRAPH_MAX_FEW_DIMS &&
 		(opclass->metric == QV_METRIC_L2 || opclass->metric == QV_METRIC_IP ||
-		 opclass->metric == QV_METRIC_COSINE) ? GRAPH_CODED : GRAPH_PLAIN;
+		 opclass->metric == QV_METRIC_COSINE) ? QV_FORM_CODED : QV_FORM_PLAIN;
 }
 
 extern const GraphFormOps graph_coded_ops;	/* coded.c */
@@ -177,7 +177,7 @@ extern const GraphFormOps graph_plain_ops;	/* plain.c */
 static inline const GraphFormOps *
 GraphFormOf(const GraphMetaData *meta)
 {
-	return meta->form == GRAPH_CODED ? &graph_coded_ops : &graph_plain_ops;
+	return meta->form == QV_FORM_CODED ? &graph_coded_ops : &graph_plain_ops;
 }
 
 #endif							/* QV_GRAPH_FORM_H */

@@ -123,12 +123,12 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		sizeof(ItemPointerData);
 	layout->ids = sizeof(GraphNodeData);
 	end = layout->ids + (Size) meta->slots * 4;
-	if (meta->form == GRAPH_CODED)
+	if (meta->form == QV_FORM_CODED)
 	{
 		if (meta->slots % QV_BATCH != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
 			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
-			(meta->space != GRAPH_SPACE_L2 && meta->space != GRAPH_SPACE_IP) ||
+			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
 			meta->entry_bits == 0 || meta->entry_bits % QV_DIM_ALIGN != 0 ||
 			meta->entry_bits > Min(meta->pdim, GRAPH_MAX_ENTRY_BITS) ||
 			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))
@@ -140,7 +140,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		layout->codes = layout->own + layout->own_bytes;
 		end = layout->codes + (Size) meta->code_bits * meta->slots / 8;
 	}
-	else if (meta->form == GRAPH_PLAIN)
+	else if (meta->form == QV_FORM_PLAIN)
 	{
 		if (meta->value_size > QV_PAGE_SPACE)
 			return false;

@@ -12,13 +12,13 @@
 
 #include "kernels/kernels.h"
 #include "containers/pool.h"
-#include "quant/quant.h"
+#include "pages/meta.h"
+#include "space/factor.h"
+#include "space/space.h"
 #include "storage/itemptr.h"
-#include "pages/page.h"
 
 #define GRAPH_META_MAGIC 0x51764772 /* "QvGr" */
 #define GRAPH_META_VERSION 1
-#define GRAPH_META_BLOCK 0
 
 /* stock pgvector's hnsw metapage starts with this, where ours has its header */
 #define PGVECTOR_HNSW_MAGIC 0xA953A953
@@ -35,28 +35,14 @@
 #define HNSW_MAX_EF_CONSTRUCTION 1000
 #define GRAPH_MAX_SLOTS 224		/* 2 * HNSW_MAX_M, in whole blocks of 32 */
 
-/* How nodes tell how far they are. */
-typedef enum GraphForm
-{
-	GRAPH_CODED = 1,			/* neighbors' 1-bit codes, own multi-bit code */
-	GRAPH_PLAIN = 2				/* the whole value in the node */
-} GraphForm;
-
-/* What distance a coded graph is built on. */
-typedef enum GraphSpace
-{
-	GRAPH_SPACE_L2 = 1,			/* squared L2 (also unit vectors for cosine) */
-	GRAPH_SPACE_IP = 2			/* negative inner product */
-} GraphSpace;
-
 typedef struct GraphMetaData
 {
 	uint32		magic;
 	uint32		version;
 	uint32		dims;			/* of the column */
 	uint32		pdim;			/* padded: coordinates of the own code */
-	uint8		form;			/* GraphForm */
-	uint8		space;			/* GraphSpace */
+	uint8		form;			/* QvForm */
+	uint8		space;			/* QvSpaceKind */
 	uint8		metric;			/* QvMetric, to refuse another opclass */
 	uint8		own_bits;		/* 8, 4 or 2 bits a coordinate */
 	uint16		m;
@@ -180,7 +166,7 @@ StaticAssertDecl(offsetof(GraphPieceData, data) == 16, "on-disk value piece chan
  */
 typedef struct GraphLayout
 {
-	GraphForm	form;
+	QvForm	form;
 	uint32		pdim;
 	uint32		slots;
 	uint32		code_bits;
@@ -215,8 +201,6 @@ typedef struct GraphEntryBatch
 #define GraphEntryBatchesPerPage(entry_bits) \
 	(QV_PAGE_SPACE / GraphEntryBatchSize(entry_bits))
 
-#define GRAPH_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
-
 /*
  * Choose the sizes of a coded graph's nodes for pdim and m, filling in
  * own_bits, slots, code_bits, entry_bits, node_size and nodes_per_page.
@@ -248,8 +232,5 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 #define GraphNodeCodes(layout, node, block) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
 	 (Size) (block) * QvBatchBytes((layout)->code_bits))
-
-/* float16 infinity: the a factor of an empty neighbor slot */
-#define GRAPH_EMPTY_A 0x7C00
 
 #endif							/* QV_GRAPH_FORMAT_H */

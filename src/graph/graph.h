@@ -11,7 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
-#include "pages/candidate.h"
+#include "space/candidate.h"
 #include "types/type_ops.h"
 
 typedef struct GraphOptions

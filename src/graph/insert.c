@@ -31,18 +31,6 @@
 /* Nearest nodes looked at for one with the same value. */
 #define DUPLICATE_CANDIDATES 8
 
-void
-GraphCheckDims(const GraphMetaData *meta, const QvOpclassInfo *opclass,
-			   const void *value)
-{
-	int			dims = opclass->type->dims(value);
-
-	if (dims != meta->dims)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_EXCEPTION),
-				 errmsg("expected %u dimensions, not %d", meta->dims, dims)));
-}
-
 static int
 compare_candidates(const void *a, const void *b)
 {
@@ -165,7 +153,7 @@ GraphInsertValue(Relation index, const QvOpclassInfo *opclass,
 	uint32		id;
 	int			n;
 
-	GraphCheckDims(&handle->meta, opclass, value);
+	QvCheckDims(opclass, handle->meta.dims, value);
 	point = ops->prepare(handle, value);
 	ops->encode(handle, point);
 	nb = GraphFindNeighborhood(handle, point, GRAPH_NONE);
@@ -190,7 +178,7 @@ GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	MemoryContext context;
 	MemoryContext old;
 
-	if (!GraphIsIndexed(opclass, value))
+	if (!QvIsIndexed(opclass, value))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
 									ALLOCSET_DEFAULT_SIZES);

@@ -15,18 +15,6 @@
 extern void GraphInsertValue(Relation index, const QvOpclassInfo *opclass,
 							 const void *value, ItemPointer tid, bool building);
 
-/* Raise an error unless the value has the index's dimensions. */
-extern void GraphCheckDims(const GraphMetaData *meta, const QvOpclassInfo *opclass,
-						   const void *value);
-
-/* Does the index hold rows with this value at all? */
-static inline bool
-GraphIsIndexed(const QvOpclassInfo *opclass, const void *value)
-{
-	/* like pgvector: zero has no direction */
-	return opclass->metric != QV_METRIC_COSINE || !opclass->type->is_zero(value);
-}
-
 /*
  * Search for a point, entering at the entry points and, unless that is
  * GRAPH_NONE, at the node "around", which is not among the found.

@@ -101,7 +101,7 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 				self_offset = 0;
 	int			place;
 
-	r->l2 = handle->meta.space == GRAPH_SPACE_L2;
+	r->l2 = handle->meta.space == QV_SPACE_L2;
 	r->code_bits = layout->code_bits;
 	r->bits = bits;
 	r->n = 0;
@@ -109,15 +109,15 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 	if (!r->l2)
 	{
 		for (uint32 i = 0; i < layout->pdim; i++)
-			x[i] += handle->mean[i];
-		self_offset = -qv_kernels.ip_f32(handle->mean, x, layout->pdim);
+			x[i] += handle->space.mean[i];
+		self_offset = -qv_kernels.ip_f32(handle->space.mean, x, layout->pdim);
 		self_ip = qv_kernels.ip_f32(x, decoded, layout->pdim);
 		r->self_norm2 = qv_kernels.norm2_f32(x, layout->pdim);
 	}
 	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
 	estimate_neighbors(layout, node, &self, r->l2 ? 0 : -self_ip,
 					   r->l2 ? 1 : own->norm2 > 0 ? self_ip / own->norm2 : 0, from_self);
-	estimate_neighbors(layout, node, &query->q, to_new - (float) query->offset,
+	estimate_neighbors(layout, node, &query->base.q, to_new - (float) query->base.offset,
 					   r->l2 ? 1 : own->norm2 > 0 ? ip_new / own->norm2 : 0, from_new);
 
 	for (uint32 slot = 0; slot < layout->slots; slot++)
@@ -130,7 +130,7 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 					 slot % QV_BATCH, bits + i * stride);
 		r->slots[i] = slot;
 		r->from_self[i] = from_self[slot] + self_offset;
-		r->from_new[i] = from_new[slot] + (float) query->offset;
+		r->from_new[i] = from_new[slot] + (float) query->base.offset;
 		if (r->l2)
 			r->offset[i] = sqrtf(Max(0, r->from_self[i]));
 		else
@@ -175,8 +175,8 @@ GraphLinkBack(GraphHandle *handle, const GraphQuery *query, const GraphCode *cod
 								 decoded, layout->pdim);
 			if (slot < 0)
 			{
-				float		ip = QvCodeIp(&query->q, own.bytes, layout->own_bits, own.scale);
-				float		d = GraphQueryDistance(query, ip, own.norm2) + (float) query->offset;
+				float		ip = QvCodeIp(&query->base.q, own.bytes, layout->own_bits, own.scale);
+				float		d = QvSpaceQueryDistance(&query->base, ip, own.norm2) + (float) query->base.offset;
 
 				slot = choose_place(handle, query, node, &own, decoded, d, ip, force);
 			}

@@ -31,12 +31,12 @@ pair_ip(const GraphLayout *layout, const GraphCode *a, const GraphCode *b)
 }
 
 float
-GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
+GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 				  float mean_norm2, const GraphCode *a, const GraphCode *b)
 {
 	float		ip = pair_ip(layout, a, b);
 
-	if (space == GRAPH_SPACE_L2)
+	if (space == QV_SPACE_L2)
 		return a->norm2 + b->norm2 - 2 * ip;
 	return -(ip + a->aux + b->aux + mean_norm2);
 }
@@ -49,7 +49,7 @@ decoded_norm2(const GraphCode *code)
 }
 
 void
-GraphEncodeEdge(const GraphLayout *layout, GraphSpace space, const GraphCode *p,
+GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p,
 				const float *p_decoded, const GraphCode *o, uint32 id,
 				GraphEdge *edge, uint8 *bits)
 {
@@ -64,7 +64,7 @@ GraphEncodeEdge(const GraphLayout *layout, GraphSpace space, const GraphCode *p,
 							 p_decoded, layout->code_bits, bits, &sum_abs, &yp);
 	f = sum_abs > 0 ? 2 * r2 / sum_abs : 0;
 	edge->id = id;
-	if (space == GRAPH_SPACE_L2)
+	if (space == QV_SPACE_L2)
 	{
 		edge->a = r2 + 2 * f * yp;
 		edge->b = -2 * f;
@@ -117,32 +117,13 @@ GraphNodeCode(const GraphLayout *layout, GraphNode node, GraphCode *code,
 	code->sum = qv_kernels.sum_u8(code->bytes, layout->pdim);
 }
 
-static uint16
-to_half(float value)
-{
-	uint16_t	half;
-
-	qv_kernels.f32_to_f16(&value, &half, 1);
-	return half;
-}
-
-static float
-from_half(uint16 half)
-{
-	float		value;
-	uint16_t	in = half;
-
-	qv_kernels.f16_to_f32(&in, &value, 1);
-	return value;
-}
-
 void
 GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot)
 {
 	GraphNodeIds(layout, node)[slot] = GRAPH_NONE;
-	if (layout->form != GRAPH_CODED)
+	if (layout->form != QV_FORM_CODED)
 		return;
-	GraphNodeA(layout, node)[slot] = GRAPH_EMPTY_A;
+	GraphNodeA(layout, node)[slot] = QV_EMPTY_FACTOR;
 	GraphNodeB(layout, node)[slot] = 0;
 }
 
@@ -168,9 +149,9 @@ put_edge(const GraphLayout *layout, GraphNode node, int slot,
 {
 	GraphNodeIds(layout, node)[slot] = edge->id;
 	GraphNodeA(layout, node)[slot] =
-		to_half(node->a_scale > 0 ? edge->a / node->a_scale : 0);
+		QvFactorPack(node->a_scale > 0 ? edge->a / node->a_scale : 0);
 	GraphNodeB(layout, node)[slot] =
-		to_half(node->b_scale > 0 ? edge->b / node->b_scale : 0);
+		QvFactorPack(node->b_scale > 0 ? edge->b / node->b_scale : 0);
 }
 
 void
@@ -204,7 +185,7 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 float
 GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot)
 {
-	float		f = fabsf(from_half(GraphNodeB(layout, node)[slot]) * node->b_scale);
+	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[slot]) * node->b_scale);
 
 	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
 }
@@ -216,7 +197,7 @@ rescale(const GraphLayout *layout, GraphNode node, uint16 *factors,
 {
 	for (uint32 i = 0; i < layout->slots; i++)
 		if (GraphNodeHasEdge(layout, node, i))
-			factors[i] = to_half(from_half(factors[i]) * old_scale / new_scale);
+			factors[i] = QvFactorPack(QvFactorUnpack(factors[i]) * old_scale / new_scale);
 }
 
 void

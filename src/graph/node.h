@@ -31,7 +31,7 @@ extern void GraphEncode(const GraphLayout *layout, const float *x,
 						const float *mean, GraphCode *code, uint8 *bytes);
 
 /* Squared L2 or negative inner product of two coded vectors. */
-extern float GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
+extern float GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 							   float mean_norm2, const GraphCode *a,
 							   const GraphCode *b);
 
@@ -39,7 +39,7 @@ extern float GraphCodeDistance(const GraphLayout *layout, GraphSpace space,
  * The code of neighbor o relative to the node p, whose decoded vector is
  * p_decoded[pdim]: bits gets code_bits / 8 bytes.
  */
-extern void GraphEncodeEdge(const GraphLayout *layout, GraphSpace space,
+extern void GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space,
 							const GraphCode *p, const float *p_decoded,
 							const GraphCode *o, uint32 id,
 							GraphEdge *edge, uint8 *bits);

@@ -31,10 +31,10 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	meta->entry_head = meta->entry_tail = InvalidBlockNumber;
 	meta->insert_block = InvalidBlockNumber;
 	meta->value_block = InvalidBlockNumber;
-	if (meta->form == GRAPH_CODED)
+	if (meta->form == QV_FORM_CODED)
 	{
 		meta->pdim = QvPaddedDim(dims);
-		meta->space = opclass->metric == QV_METRIC_IP ? GRAPH_SPACE_IP : GRAPH_SPACE_L2;
+		meta->space = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
 		GraphChooseCodedLayout(meta);
 	}
 	else
@@ -44,52 +44,27 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	}
 }
 
-/* Add a page of that kind in a build: pinned and locked in *buf. */
-static Page
-new_build_page(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
-{
-	Page		page;
-
-	*buf = QvNewPage(index, fork);
-	page = BufferGetPage(*buf);
-	QvPageInit(page, kind);
-	MarkBufferDirty(*buf);
-	return page;
-}
-
 void
 GraphCreatePages(Relation index, ForkNumber fork, GraphMetaData *meta,
 				 const float *mean, const GraphEntryPoints *entry_points)
 {
 	Buffer		buf;
 	Page		page;
-	uint32		done = 0;
 	uint32		nblocks = entry_points ? entry_points->nbatches : 0;
 	int			per_page = GraphEntryBatchesPerPage(meta->entry_bits);
 
 	/* the metapage is filled in last, when the others are known */
-	new_build_page(index, fork, QV_PAGE_META, &buf);
-	Assert(BufferGetBlockNumber(buf) == GRAPH_META_BLOCK);
+	QvNewBuildPage(index, fork, QV_PAGE_META, &buf);
+	Assert(BufferGetBlockNumber(buf) == QV_META_BLOCK);
 	UnlockReleaseBuffer(buf);
 
-	while (done < meta->pdim)
-	{
-		uint32		n = Min(meta->pdim - done, GRAPH_FLOATS_PER_PAGE);
-
-		page = new_build_page(index, fork, QV_PAGE_FLOATS, &buf);
-		if (done == 0)
-			meta->mean_block = BufferGetBlockNumber(buf);
-		if (mean)
-			memcpy(QvPageGetData(page), mean + done, n * sizeof(float));
-		UnlockReleaseBuffer(buf);
-		done += n;
-	}
+	meta->mean_block = QvWriteFloats(index, fork, mean, meta->pdim);
 
 	/* always one page, so that appending finds a tail */
 	meta->entry_count = 0;
 	for (uint32 i = 0; i == 0 || i < nblocks; i += per_page)
 	{
-		page = new_build_page(index, fork, QV_PAGE_ENTRIES, &buf);
+		page = QvNewBuildPage(index, fork, QV_PAGE_ENTRIES, &buf);
 		meta->entry_tail = BufferGetBlockNumber(buf);
 		if (i == 0)
 			meta->entry_head = meta->entry_tail;
@@ -105,22 +80,7 @@ GraphCreatePages(Relation index, ForkNumber fork, GraphMetaData *meta,
 		UnlockReleaseBuffer(buf);
 	}
 
-	buf = ReadBufferExtended(index, fork, GRAPH_META_BLOCK, RBM_NORMAL, NULL);
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
-	MarkBufferDirty(buf);
-	UnlockReleaseBuffer(buf);
-}
-
-void
-GraphRewriteMeta(Relation index, const GraphMetaData *meta)
-{
-	Buffer		buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
-								 BUFFER_LOCK_EXCLUSIVE);
-
-	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
-	MarkBufferDirty(buf);
-	UnlockReleaseBuffer(buf);
+	QvMetaWrite(index, fork, meta, sizeof(*meta));
 }
 
 void
@@ -154,14 +114,14 @@ GraphAddEntryPoint(Relation index, uint32 id, const float *x, bool building)
 	uint32		last;
 	Size		block_size;
 
-	meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+	meta_buf = QvReadPage(index, NULL, QV_META_BLOCK, QV_PAGE_META,
 						  BUFFER_LOCK_EXCLUSIVE);
 	meta = GraphPageMeta(index, BufferGetPage(meta_buf));
 	per_page = GraphEntryBatchesPerPage(meta->entry_bits);
 	block_size = GraphEntryBatchSize(meta->entry_bits);
 	/* a page locked twice would wait for itself, and not even for Ctrl-C */
-	if (meta->entry_tail == GRAPH_META_BLOCK)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no page of entry points.");
+	if (meta->entry_tail == QV_META_BLOCK)
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage is no page of entry points.");
 	tail_buf = QvReadPage(index, NULL, meta->entry_tail, QV_PAGE_ENTRIES,
 						  BUFFER_LOCK_EXCLUSIVE);
 	last = meta->entry_count % (per_page * QV_BATCH);
@@ -174,7 +134,7 @@ GraphAddEntryPoint(Relation index, uint32 id, const float *x, bool building)
 		/* the tail is full; a page is left when the table was emptied */
 		if (BlockNumberIsValid(next))
 		{
-			if (next == meta->entry_tail || next == GRAPH_META_BLOCK)
+			if (next == meta->entry_tail || next == QV_META_BLOCK)
 				QvReportCorruption(index, meta->entry_tail, "The chain of entry point pages is broken.");
 			new_buf = QvReadPage(index, NULL, next, QV_PAGE_ENTRIES, BUFFER_LOCK_EXCLUSIVE);
 			after = QvPageGetHeader(BufferGetPage(new_buf))->next;
@@ -218,14 +178,14 @@ GraphAddEntryPoint(Relation index, uint32 id, const float *x, bool building)
 void
 GraphClearEntryPoints(Relation index)
 {
-	Buffer		meta_buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+	Buffer		meta_buf = QvReadPage(index, NULL, QV_META_BLOCK, QV_PAGE_META,
 									  BUFFER_LOCK_EXCLUSIVE);
 	GraphMetaData *meta = GraphPageMeta(index, BufferGetPage(meta_buf));
 	Buffer		head_buf;
 	QvWrite		w;
 
-	if (meta->entry_head == GRAPH_META_BLOCK)
-		QvReportCorruption(index, GRAPH_META_BLOCK, "The metapage is no page of entry points.");
+	if (meta->entry_head == QV_META_BLOCK)
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage is no page of entry points.");
 	head_buf = QvReadPage(index, NULL, meta->entry_head, QV_PAGE_ENTRIES,
 						  BUFFER_LOCK_EXCLUSIVE);
 	QvWriteBegin(&w, index, false);
@@ -309,7 +269,7 @@ GraphReplaceEntryPoints(Relation index, uint32 (*replace) (void *arg, uint32 id)
 	}
 	if (changed)
 	{
-		buf = QvReadPage(index, NULL, GRAPH_META_BLOCK, QV_PAGE_META,
+		buf = QvReadPage(index, NULL, QV_META_BLOCK, QV_PAGE_META,
 						 BUFFER_LOCK_EXCLUSIVE);
 		QvWriteBegin(&w, index, false);
 		((GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->entry_version++;

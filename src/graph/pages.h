@@ -21,9 +21,6 @@ extern void GraphCreatePages(Relation index, ForkNumber fork,
 							 GraphMetaData *meta, const float *mean,
 							 const GraphEntryPoints *entry_points);
 
-/* Rewrite the metapage in place, without WAL. */
-extern void GraphRewriteMeta(Relation index, const GraphMetaData *meta);
-
 /*
  * Append node id to the entry points, with the code of the centered vector x
  * (NULL in a plain graph).

@@ -45,9 +45,9 @@ typedef struct PlainNeighborhood
 static uint32
 pool_size(const GraphHandle *handle, int ef)
 {
-	if (handle->meta.dims <= GRAPH_MAX_FEW_DIMS && handle->opclass.type->dense_float)
+	if (handle->meta.dims <= GRAPH_MAX_FEW_DIMS && handle->space.opclass.type->dense_float)
 		return ef + ef / 4 + 8;
-	return (handle->opclass.metric == QV_METRIC_HAMMING ? ef + ef / 2 : ef + ef / 16) + 2;
+	return (handle->space.opclass.metric == QV_METRIC_HAMMING ? ef + ef / 2 : ef + ef / 16) + 2;
 }
 
 static GraphPoint *
@@ -57,7 +57,7 @@ prepare(GraphHandle *handle, const void *value)
 
 	point->base.scale = 1;
 	point->value = value;
-	point->size = value ? handle->opclass.type->value_size(value) : 0;
+	point->size = value ? handle->space.opclass.type->value_size(value) : 0;
 	return &point->base;
 }
 
@@ -120,7 +120,7 @@ pair(void *arg, uint32_t a, uint32_t b)
 {
 	const PlainNeighborhood *nb = arg;
 
-	return GraphExactDistance(&nb->base.handle->opclass, nb->values[a], nb->values[b]);
+	return GraphExactDistance(&nb->base.handle->space.opclass, nb->values[a], nb->values[b]);
 }
 
 static bool
@@ -129,7 +129,7 @@ same(const GraphNeighborhood *base, uint32 at, const GraphPoint *point)
 	const void *other = ((const PlainNeighborhood *) base)->values[at];
 	const PlainPoint *p = (const PlainPoint *) point;
 
-	return base->handle->opclass.type->value_size(other) == p->size &&
+	return base->handle->space.opclass.type->value_size(other) == p->size &&
 		memcmp(other, p->value, p->size) == 0;
 }
 
@@ -215,7 +215,7 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 			 const uint32 *ids, bool force)
 {
 	const GraphLayout *layout = &handle->layout;
-	Rivals		r = {&handle->opclass};
+	Rivals		r = {&handle->space.opclass};
 	float		from_self[GRAPH_MAX_SLOTS + 1];
 	GraphScratch scratch = {NULL, 0};
 	void	   *self = GraphCopyValue(handle, to, &scratch);

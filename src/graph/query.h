@@ -7,26 +7,18 @@
 #define QV_GRAPH_QUERY_H
 
 #include "graph/cache.h"
+#include "space/query.h"
 
 typedef struct GraphQuery
 {
-	GraphSpace	space;
-	QvQuery		q;
-	float		norm;			/* |x| of what q holds */
+	QvSpaceQuery base;
 	float		node_bias;		/* LUT bias over the nodes' code_bits */
 	float		entry_bias;		/* and over entry_bits */
-	double		offset;			/* metric distance = search distance + offset */
 } GraphQuery;
 
 /*
- * Rotate value[dims] (scaled to unit length first for cosine) into out[pdim].
- * Returns false for a zero vector under cosine (out is zero then).
- */
-extern bool GraphRotate(const GraphHandle *handle, const float *value, float *out);
-
-/*
- * Prepare a search for rotated[pdim], as GraphRotate() made it.  Memory is
- * taken from CurrentMemoryContext once and reused when query->q.x is set.
+ * Prepare a search for rotated[pdim], as QvSpaceRotate() made it.  Memory
+ * from CurrentMemoryContext.
  */
 extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,
 						   const float *rotated);
@@ -38,22 +30,14 @@ extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,
 extern int	GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 							Candidate *out, int n);
 
-/* Distance to a decoded code whose inner product with the query is ip. */
-static inline float
-GraphQueryDistance(const GraphQuery *query, float ip, float norm2)
-{
-	return query->space == GRAPH_SPACE_L2 ?
-		norm2 + query->q.norm2 - 2 * ip : -ip;
-}
-
 /* How far that may be from the true search distance: certain. */
 static inline float
 GraphQueryError(const GraphQuery *query, float norm2, float residual)
 {
-	float		err = residual * query->norm +
-		(sqrtf(norm2) + residual) * query->q.err16;
+	float		err = residual * query->base.norm +
+		(sqrtf(norm2) + residual) * query->base.q.err16;
 
-	return query->space == GRAPH_SPACE_L2 ? 2 * err : err;
+	return query->base.kind == QV_SPACE_L2 ? 2 * err : err;
 }
 
 #endif							/* QV_GRAPH_QUERY_H */

@@ -74,7 +74,7 @@ GraphAllocSlot(GraphHandle *handle, bool building, uint32 *number)
 		}
 
 		/* another page: one that vacuum freed, or a new one */
-		meta_buf = QvReadPage(index, handle->hints, GRAPH_META_BLOCK, QV_PAGE_META,
+		meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 							  BUFFER_LOCK_EXCLUSIVE);
 		meta = GraphPageMeta(index, BufferGetPage(meta_buf));
 		if (meta->insert_block != block)

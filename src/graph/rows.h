@@ -8,7 +8,7 @@
 #include "graph/cache.h"
 
 /* The page lock that inserts share and vacuum takes to wait for them. */
-#define GRAPH_UPDATE_LOCK GRAPH_META_BLOCK
+#define GRAPH_UPDATE_LOCK QV_META_BLOCK
 
 /*
  * Pin and lock the page of node id and find the node.  Returns the buffer

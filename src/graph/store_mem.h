@@ -45,7 +45,7 @@ struct GraphMem
 	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
 	bool		(*same) (const GraphMem *mem, uint32 a, uint32 b);
 	const GraphLayout *layout;
-	GraphSpace	space;			/* this and the next: coded */
+	QvSpaceKind	space;			/* this and the next: coded */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* slots + slack */
@@ -74,7 +74,7 @@ extern void GraphMemInitPlain(GraphMem *mem, const GraphLayout *layout, int dims
 							  const QvOpclassInfo *opclass, Size max_memory);
 
 extern void GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout,
-							  GraphSpace space, float mean_norm2, Size max_memory);
+							  QvSpaceKind space, float mean_norm2, Size max_memory);
 
 /*
  * What both kinds share: payload is how many bytes follow a node's edges,

@@ -27,7 +27,7 @@ distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 								  GraphMemCode(mem, b), b->scale, b->sum,
 								  mem->layout->pdim, mem->layout->own_bits);
 
-	if (mem->space == GRAPH_SPACE_L2)
+	if (mem->space == QV_SPACE_L2)
 		return a->norm2 + b->norm2 - 2 * ip;
 	return -(ip + a->aux + b->aux + mem->mean_norm2);
 }
@@ -57,7 +57,7 @@ same(const GraphMem *mem, uint32 a, uint32 b)
 }
 
 void
-GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout, GraphSpace space,
+GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout, QvSpaceKind space,
 				  float mean_norm2, Size max_memory)
 {
 	GraphMemInit(mem, layout, layout->pdim, max_memory);

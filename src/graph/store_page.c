@@ -31,7 +31,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 	params.base = distance;
 	params.a_scale = node->a_scale;
 	params.b_scale = node->b_scale;
-	params.lut_scale = query->q.lut_scale;
+	params.lut_scale = query->base.q.lut_scale;
 	params.lut_bias = query->node_bias;
 
 	/*
@@ -39,7 +39,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 	 * estimated; a holds what to add per unit of <x, q> / |x|^2
 	 * (src/graph/README.md, "Factors").
 	 */
-	if (query->space == GRAPH_SPACE_IP)
+	if (query->base.kind == QV_SPACE_IP)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
 
 	for (uint32 first = 0; first < layout->slots; first += QV_BATCH)
@@ -49,7 +49,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 		params.a = GraphNodeA(layout, node) + first;
 		params.b = GraphNodeB(layout, node) + first;
 		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BATCH),
-											query->q.lut, layout->code_bits / 4,
+											query->base.q.lut, layout->code_bits / 4,
 											&params, PoolThreshold(&search->pool), est);
 		if (search->keep_discarded)
 			for (int j = 0; j < QV_BATCH; j++)
@@ -95,8 +95,8 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 		qv_kernels.unpack_bits(code, layout->own_bits, store->unpacked, layout->pdim);
 		code = store->unpacked;
 	}
-	ip = QvCodeIp(&store->query->q, code, layout->own_bits, node->scale);
-	distance = GraphQueryDistance(store->query, ip, node->norm2);
+	ip = QvCodeIp(&store->query->base.q, code, layout->own_bits, node->scale);
+	distance = QvSpaceQueryDistance(&store->query->base, ip, node->norm2);
 
 	result->distance = distance;
 	result->error = GraphQueryError(store->query, node->norm2, node->residual);

@@ -44,7 +44,7 @@ GraphBorrowValue(GraphHandle *handle, uint32 id, GraphScratch *scratch, Buffer *
 		if (value == NULL)
 			return NULL;
 	}
-	if (unlikely(!handle->opclass.type->well_formed(value, size, handle->meta.dims)))
+	if (unlikely(!handle->space.opclass.type->well_formed(value, size, handle->meta.dims)))
 		QvReportCorruption(handle->index, GraphNodeBlock(layout, id),
 						   "The value of slot %u is none of the column's.",
 						   GraphNodeSlot(layout, id));
@@ -60,7 +60,7 @@ GraphCopyValue(GraphHandle *handle, uint32 id, GraphScratch *scratch)
 
 	if (value != NULL)
 	{
-		Size		size = handle->opclass.type->value_size(value);
+		Size		size = handle->space.opclass.type->value_size(value);
 
 		copy = palloc(size);
 		memcpy(copy, value, size);
@@ -111,7 +111,7 @@ offer_neighbors(GraphPlainStore *store, GraphSearch *search, const uint32 *ids, 
 		value = GraphBorrowValue(store->handle, ids[i], &store->scratch, &buf);
 		if (value == NULL)
 			continue;
-		distance = GraphExactDistance(&store->handle->opclass, store->query, value);
+		distance = GraphExactDistance(&store->handle->space.opclass, store->query, value);
 		GraphReturnValue(buf);
 		GraphSearchOffer(search, distance, ids[i]);
 	}
@@ -190,7 +190,7 @@ GraphPlainStoreEnter(GraphStore *base, GraphSearch *search, int n)
 	PoolReset(&pool, items, n);
 	for (uint32 i = 0; i < entry_points->nvalues; i++)
 		PoolInsert(&pool, store->query == NULL ? 0 :
-				   GraphExactDistance(&store->handle->opclass, store->query,
+				   GraphExactDistance(&store->handle->space.opclass, store->query,
 									  entry_points->values[i].value),
 				   entry_points->values[i].id, NULL);
 	for (uint32 i = 0; i < pool.count; i++)
@@ -227,7 +227,7 @@ thin_out(const VectorTypeOps *type, GraphEntryPoints *entry_points)
 void
 GraphPlainReadEntries(GraphHandle *handle, GraphEntryPoints *entry_points)
 {
-	const VectorTypeOps *type = handle->opclass.type;
+	const VectorTypeOps *type = handle->space.opclass.type;
 	GraphScratch scratch = {NULL, 0};
 	uint32		stride = 1,
 				number = 0;

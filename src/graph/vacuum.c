@@ -16,6 +16,8 @@
 
 #include "access/genam.h"
 #include "compat.h"
+#include "containers/bitmap.h"
+#include "containers/compare.h"
 #include "graph/graph.h"
 #include "graph/insert.h"
 #include "graph/node.h"
@@ -75,20 +77,11 @@ number_add(NumberList *list, uint32 number)
 	list->items[list->count++] = number;
 }
 
-static int
-compare_numbers(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a,
-				y = *(const uint32 *) b;
-
-	return (x > y) - (x < y);
-}
-
 static inline bool
 is_deleted(const GraphVacuum *v, uint32 number)
 {
 	return number / v->handle->layout.per_page < v->nblocks &&
-		(v->deleted[number / 8] & (1 << (number % 8))) != 0;
+		BitmapHas(v->deleted, number);
 }
 
 static void
@@ -96,8 +89,8 @@ set_deleted(GraphVacuum *v, uint32 number)
 {
 	if (number / v->handle->layout.per_page >= v->nblocks)
 		return;
-	v->deleted[number / 8] |= 1 << (number % 8);
-	v->live[number / 8] &= ~(1 << (number % 8));
+	BitmapSet(v->deleted, number);
+	BitmapClear(v->live, number);
 	v->ndeleted++;
 }
 
@@ -200,7 +193,7 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 			if (node->ntids > 0 || node->overflow != GRAPH_NONE)
 			{
 				v->live_nodes++;
-				v->live[number / 8] |= 1 << (number % 8);
+				BitmapSet(v->live, number);
 			}
 			if (node->ntids == 0 && node->overflow != GRAPH_NONE)
 				number_add(&v->owners, number);
@@ -345,7 +338,7 @@ clean_chains(GraphVacuum *v)
 
 	if (v->owners.count == 0)
 		return;
-	qsort(v->owners.items, v->owners.count, sizeof(uint32), compare_numbers);
+	qsort(v->owners.items, v->owners.count, sizeof(uint32), CompareUint32);
 	for (uint32 i = 0; i < v->owners.count; i++)
 	{
 		if (v->owners.items[i] != last)
@@ -506,9 +499,9 @@ live_beside(GraphVacuum *v, uint32 id)
 	{
 		if (d % 65536 == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (id + d < end && (v->live[(id + d) / 8] & (1 << ((id + d) % 8))))
+		if (id + d < end && BitmapHas(v->live, id + d))
 			return id + d;
-		if (id >= d && (v->live[(id - d) / 8] & (1 << ((id - d) % 8))))
+		if (id >= d && BitmapHas(v->live, id - d))
 			return id - d;
 	}
 	return v->some_live;
@@ -613,7 +606,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		free_deleted(&v);
 	}
 
-	buf = QvReadPage(v.index, NULL, GRAPH_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+	buf = QvReadPage(v.index, NULL, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
 	QvWriteBegin(&w, v.index, false);
 	{
 		GraphMetaData *meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf));

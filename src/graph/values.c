@@ -140,7 +140,7 @@ next_page(GraphHandle *handle, BlockNumber full, Size left, bool building)
 	BlockNumber next = InvalidBlockNumber;
 	QvWrite		w;
 
-	meta_buf = QvReadPage(index, handle->hints, GRAPH_META_BLOCK, QV_PAGE_META,
+	meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 						  BUFFER_LOCK_EXCLUSIVE);
 	if (GraphPageMeta(index, BufferGetPage(meta_buf))->value_block != full)
 	{
@@ -295,7 +295,7 @@ static void
 list_page(GraphHandle *handle, BlockNumber block)
 {
 	Relation	index = handle->index;
-	Buffer		meta_buf = QvReadPage(index, handle->hints, GRAPH_META_BLOCK, QV_PAGE_META,
+	Buffer		meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 									  BUFFER_LOCK_EXCLUSIVE);
 	Buffer		buf = QvReadPage(index, handle->hints, block, QV_PAGE_VALUES,
 								 BUFFER_LOCK_EXCLUSIVE);

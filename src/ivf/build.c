@@ -53,53 +53,12 @@ IvfBuildPhaseName(int64 phase)
 	}
 }
 
-/* The dimensions of the indexed column, which must have some. */
-static int
-column_dims(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options)
-{
-	int			dims = TupleDescAttr(index->rd_att, 0)->atttypmod;
-
-	/* bit's operator classes take it, but its values differ in length */
-	if (TupleDescAttr(index->rd_att, 0)->atttypid == VARBITOID)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("type not supported for %s index",
-						options->access_method)));
-	if (dims < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("column does not have dimensions")));
-	if (dims > opclass->type->max_dims)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("column cannot have more than %d dimensions for %s index",
-						opclass->type->max_dims, options->access_method)));
-	return dims;
-}
-
-void
-IvfCheckDims(const IvfMetaData *meta, const QvOpclassInfo *opclass, const void *value)
-{
-	int			dims = opclass->type->dims(value);
-
-	if (dims != meta->dims)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_EXCEPTION),
-				 errmsg("expected %u dimensions, not %d", meta->dims, dims)));
-}
-
-bool
-IvfIsIndexed(const QvOpclassInfo *opclass, const void *value)
-{
-	return opclass->metric != QV_METRIC_COSINE || !opclass->type->is_zero(value);
-}
-
 /* ---- rows ---- */
 
 /* Never so short that a tuple would keep it with a one-byte header, unaligned. */
 #define SortedSize(layout) \
 	Max(160, offsetof(IvfSorted, data) + \
-		((layout)->form == IVF_PLAIN ? (layout)->value_size : \
+		((layout)->form == QV_FORM_PLAIN ? (layout)->value_size : \
 		 IvfRowBytes(layout)))
 
 Tuplesortstate *
@@ -162,7 +121,7 @@ IvfLoadEnd(IvfLoad *load)
 int
 IvfSortMemory(const IvfHandle *handle, int participants)
 {
-	Size		directory = MemoryContextMemAllocated(handle->lists->context, true);
+	Size		directory = MemoryContextMemAllocated(handle->lists->part.context, true);
 
 	/* what a sort of its own cannot do without */
 	return Max(64, (int) (maintenance_work_mem / participants) - (int) (directory / 1024));
@@ -192,17 +151,16 @@ code_row(IvfLoad *load, const void *value)
 	IvfRow		row;
 	uint32		list;
 
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
 		memcpy(sorted->data, value, layout->value_size);
 		query.value = sorted->data;
 		return IvfNearestList(handle, &query);
 	}
-	handle->opclass.type->to_float(value, load->value);
-	IvfRotate(handle, load->value, load->rotated);
+	(void) QvSpaceRotateValue(&handle->space, value, load->value, load->rotated);
 	IvfQueryInit(handle, &query, load->rotated, false);
 	list = IvfNearestList(handle, &query);
-	IvfEncode(handle, list, query.q.x, sorted->data, load->scratch, &row);
+	IvfEncode(handle, list, query.base.q.x, sorted->data, load->scratch, &row);
 	sorted->a = row.a;
 	sorted->b = row.b;
 	sorted->scale = row.scale;
@@ -224,8 +182,8 @@ IvfLoadRow(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		return;
 	old = MemoryContextSwitchTo(load->row_context);
 	value = PG_DETOAST_DATUM(values[0]);
-	IvfCheckDims(&handle->meta, &handle->opclass, value);
-	if (IvfIsIndexed(&handle->opclass, value))
+	QvCheckDims(&handle->space.opclass, handle->meta.dims, value);
+	if (QvIsIndexed(&handle->space.opclass, value))
 	{
 		uint32		list = code_row(load, value);
 
@@ -324,7 +282,7 @@ write_lists(IvfHandle *handle, Tuplesortstate *sort)
 static void
 finish_meta(IvfHandle *handle, double rows)
 {
-	Buffer		buf = QvReadPage(handle->index, handle->hints, IVF_META_BLOCK, QV_PAGE_META,
+	Buffer		buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 								 BUFFER_LOCK_EXCLUSIVE);
 	IvfMetaData *meta = IvfPageMeta(handle->index, BufferGetPage(buf));
 
@@ -364,7 +322,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	IvfParallel *parallel;
 	Tuplesortstate *sort;
 
-	IvfMetaInit(&meta, column_dims(index, opclass, options), options, opclass);
+	IvfMetaInit(&meta, QvColumnDims(index, opclass), options, opclass);
 	IvfMakeCentroids(heap, index, info, opclass, options, &meta, workers, &centroids);
 	meta.tops = centroids.tops;
 	IvfCreatePages(index, MAIN_FORKNUM, &meta, centroids.mean, centroids.entries,
@@ -398,7 +356,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	IvfMeasureProbes(handle, true);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	/* a map of free pages from the start, so that a later one does not add to the size */
-	RecordUsedIndexPage(index, IVF_META_BLOCK);
+	RecordUsedIndexPage(index, QV_META_BLOCK);
 	return result;
 }
 
@@ -411,12 +369,12 @@ IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const IvfOptions *op
 	void	   *value = NULL;
 	float	   *zero;
 
-	IvfMetaInit(&meta, column_dims(index, opclass, options), options, opclass);
+	IvfMetaInit(&meta, QvColumnDims(index, opclass), options, opclass);
 	meta.lists = 1;
 	if (!IvfLayoutFromMeta(&layout, &meta))
 		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta.dims);
 	zero = palloc0(Max(meta.dims, meta.pdim) * sizeof(float));
-	if (meta.form == IVF_PLAIN)
+	if (meta.form == QV_FORM_PLAIN)
 		value = opclass->type->from_float(zero, meta.dims);
 	entry = palloc(layout.entry_size);
 	IvfMakeEntry(&layout, zero, value, 0, entry);

@@ -130,13 +130,4 @@ extern Tuplesortstate *IvfParallelLoad(IvfParallel *parallel, Relation heap,
 									   double *index_tuples);
 extern void IvfParallelEnd(IvfParallel *parallel);
 
-/* ---- */
-
-/* Raise an error unless the value has the column's dimensions. */
-extern void IvfCheckDims(const IvfMetaData *meta, const QvOpclassInfo *opclass,
-						 const void *value);
-
-/* Rows that cannot be compared are not indexed: zero vectors under cosine. */
-extern bool IvfIsIndexed(const QvOpclassInfo *opclass, const void *value);
-
 #endif							/* QV_IVF_BUILD_H */

@@ -28,6 +28,7 @@
 #include "pgstat.h"
 #include "port/atomics.h"
 #include "storage/dsm_impl.h"
+#include "space/sample.h"
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
@@ -144,12 +145,6 @@ struct IvfCluster
 #define SharedAt(shared, at) ((void *) ((char *) (shared) + (at)))
 
 static void
-kmeans_interrupt(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-}
-
-static void
 get_params(ClusterShared *shared, QvHierarchyParams *params)
 {
 	params->rows = SharedAt(shared, shared->rows);
@@ -159,7 +154,7 @@ get_params(ClusterShared *shared, QvHierarchyParams *params)
 	params->iterations = shared->iterations;
 	params->seed = shared->seed;
 	params->spherical = shared->spherical;
-	params->interrupt = kmeans_interrupt;
+	params->interrupt = QvClusterInterrupt;
 	params->interrupt_arg = NULL;
 }
 

@@ -11,54 +11,34 @@
 #include "ivf/cache.h"
 #include "ivf/route.h"
 #include "miscadmin.h"
-#include "pages/keep.h"
+#include "space/relcache.h"
 #include "utils/memutils.h"
 
 typedef struct IvfRelCache
 {
-	QvRelCacheEntry		kept;
-	QvBufferHints hints;
-	QvRotation	rotation;
-	float	   *mean;
-	IvfScanStats	stats;
+	QvRelCacheEntry base;
+	IvfScanStats stats;
 	IvfLists   *lists;
 } IvfRelCache;
+
+static const QvMetaFormat ivf_meta_format = {
+	.what = "an index of posting lists",
+	.magic = IVF_META_MAGIC,
+	.min_version = IVF_META_WITHOUT_SKETCHES,
+	.max_version = IVF_META_VERSION,
+	.pgvector_magic = PGVECTOR_IVFFLAT_MAGIC
+};
 
 IvfMetaData *
 IvfPageMeta(Relation index, Page page)
 {
-	IvfMetaData *meta;
-
-	if (!QvPageIs(page, QV_PAGE_META) &&
-		!PageIsNew(page) &&
-		*(uint32 *) PageGetContents(page) == PGVECTOR_IVFFLAT_MAGIC)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" was built by pgvector",
-						RelationGetRelationName(index)),
-				 errdetail("Quiver does not read pgvector's index pages."),
-				 errhint("Please REINDEX it.")));
-	QvPageCheck(index, IVF_META_BLOCK, page, QV_PAGE_META);
-	meta = (IvfMetaData *) QvPageGetData(page);
-	if (meta->magic != IVF_META_MAGIC)
-		QvReportCorruption(index, IVF_META_BLOCK, "The metapage is not that of an index of posting lists.");
-	if (meta->version != IVF_META_VERSION && meta->version != IVF_META_WITHOUT_SKETCHES)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" has format version %u, which this version of Quiver does not read",
-						RelationGetRelationName(index), meta->version),
-				 errhint("Please REINDEX it.")));
-	return meta;
+	return QvMetaGet(index, page, &ivf_meta_format);
 }
 
 void
 IvfReadMeta(Relation index, IvfMetaData *meta)
 {
-	Buffer		buf = QvReadBuffer(index, IVF_META_BLOCK, NULL);
-
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	*meta = *IvfPageMeta(index, BufferGetPage(buf));
-	UnlockReleaseBuffer(buf);
+	QvMetaRead(index, &ivf_meta_format, meta, sizeof(*meta));
 }
 
 /* Copy one entry of the directory to place i. */
@@ -69,12 +49,12 @@ take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block
 	const IvfLayout *layout = &handle->layout;
 	uint8	   *code = lists->codes + i * lists->stride;
 
-	if (layout->form == IVF_CODED && layout->centroid_bits < 8)
+	if (layout->form == QV_FORM_CODED && layout->centroid_bits < 8)
 		qv_kernels.unpack_bits(IvfEntryCode(entry), layout->centroid_bits, code, layout->pdim);
 	else
 		memcpy(code, IvfEntryCode(entry), layout->centroid_bytes);
-	if (layout->form == IVF_PLAIN &&
-		!handle->opclass.type->well_formed(code, layout->value_size, layout->dims))
+	if (layout->form == QV_FORM_PLAIN &&
+		!handle->space.opclass.type->well_formed(code, layout->value_size, layout->dims))
 		QvReportCorruption(handle->index, block, "The value of list %u is damaged.", i);
 	if (entry->parent >= Max(1, handle->meta.tops))
 		QvReportCorruption(handle->index, block, "List %u is in group %u of %u.", i,
@@ -99,7 +79,7 @@ make_room(IvfLists *lists, uint32 count)
 
 	if (count <= lists->allocated)
 		return;
-	old = MemoryContextSwitchTo(lists->context);
+	old = MemoryContextSwitchTo(lists->part.context);
 	if (lists->allocated == 0)
 	{
 		lists->codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->stride,
@@ -136,7 +116,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 
 	lists->broken = true;
 	lists->version = meta->version_lists;
-	lists->stride = layout->form == IVF_CODED ? layout->pdim : MAXALIGN(layout->value_size);
+	lists->stride = layout->form == QV_FORM_CODED ? layout->pdim : MAXALIGN(layout->value_size);
 	make_room(lists, meta->lists);
 	lists->count = meta->lists;
 	while (done < lists->count)
@@ -147,7 +127,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 
 		CHECK_FOR_INTERRUPTS();
 		if (!BlockNumberIsValid(block))
-			QvReportCorruption(index, IVF_META_BLOCK, "The directory ends after %u of %u lists.",
+			QvReportCorruption(index, QV_META_BLOCK, "The directory ends after %u of %u lists.",
 							   done, lists->count);
 		buf = QvReadPage(index, handle->hints, block, QV_PAGE_LISTS, BUFFER_LOCK_SHARE);
 		directory = IvfPageDirectory(BufferGetPage(buf));
@@ -162,7 +142,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 			{
 				take_entry(handle, lists, done + i, block,
 						   IvfPageEntry(layout, BufferGetPage(buf), i));
-				if (layout->form == IVF_CODED)
+				if (layout->form == QV_FORM_CODED)
 					IvfRouteUpdate(handle, lists, done + i);
 			}
 		done += n;
@@ -176,10 +156,10 @@ read_meta(IvfHandle *handle)
 {
 	IvfReadMeta(handle->index, &handle->meta);
 	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
-		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage's numbers do not fit together.");
-	if (handle->meta.metric != handle->opclass.metric ||
-		(handle->meta.form == IVF_CODED) != handle->opclass.type->dense_float)
-		QvReportCorruption(handle->index, IVF_META_BLOCK, "The metapage is for another operator class.");
+		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
+	if (handle->meta.metric != handle->space.opclass.metric ||
+		(handle->meta.form == QV_FORM_CODED) != handle->space.opclass.type->dense_float)
+		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
 }
 
 /* Bring *lists up to the directory of an index as it is now. */
@@ -196,32 +176,20 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 		 */
 		read_meta(handle);
 	} while (handle->meta.version_lists != lists->version);
-	if (handle->layout.form == IVF_CODED)
+	if (handle->layout.form == QV_FORM_CODED)
 		IvfRouteFinish(handle, lists);
 	lists->broken = false;
 }
 
-/* The directory of an index as it is now, to live in parent. */
+/* The directory of an index as it is now, to live in its cache entry. */
 static IvfLists *
-load_lists(IvfHandle *handle, MemoryContext parent)
+load_lists(IvfHandle *handle, IvfRelCache *entry)
 {
-	/* under the caller's context until complete: an error must not leak it */
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver lists",
-												  ALLOCSET_SMALL_SIZES);
-	IvfLists   *lists = MemoryContextAllocZero(context, sizeof(IvfLists));
+	IvfLists   *lists = QvRelCacheNewPart(sizeof(IvfLists));
 
-	lists->context = context;
 	update_lists(handle, lists);
-	MemoryContextSetParent(context, parent);
-	lists->current = true;
+	QvRelCacheKeepPart(&lists->part, &entry->base);
 	return lists;
-}
-
-static void
-release_lists(IvfLists *lists)
-{
-	if (--lists->users == 0 && !lists->current)
-		MemoryContextDelete(lists->context);
 }
 
 static void
@@ -229,81 +197,71 @@ release_handle(void *arg)
 {
 	IvfHandle  *handle = arg;
 
-	release_lists(handle->lists);
-	QvRelCacheUnpin(&handle->kept->kept);
+	QvRelCacheUnpinPart(&handle->lists->part);
+	QvRelCacheUnpin(&handle->entry->base);
 }
 
-/* Start to keep the index of a handle. */
+/* Start an entry for the index of a handle, and let the handle use it. */
 static IvfRelCache *
 make_entry(IvfHandle *handle)
 {
 	const IvfMetaData *meta = &handle->meta;
-	/* under the caller's context until complete */
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf index",
-												  ALLOCSET_DEFAULT_SIZES);
-	IvfRelCache    *kept = MemoryContextAllocZero(context, sizeof(IvfRelCache));
+	IvfRelCache *entry = (IvfRelCache *) QvRelCacheNew(sizeof(IvfRelCache));
+	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
-	kept->kept.context = context;
-	kept->hints.context = context;
-	handle->hints = &kept->hints;
-	if (meta->form == IVF_CODED)
-	{
-		uint8	   *signs = MemoryContextAlloc(context, QvRotationSignBytes(meta->dims));
-
-		QvRotationInit(&kept->rotation, meta->dims, meta->seed, signs);
-		kept->mean = MemoryContextAlloc(context, meta->pdim * sizeof(float));
-		QvReadFloats(handle->index, &kept->hints, meta->mean_block, kept->mean, meta->pdim);
-		handle->mean = kept->mean;
-	}
-	kept->lists = load_lists(handle, context);
-	QvRelCacheAdd(&kept->kept, handle->index, meta->build_id);
-	return kept;
+	handle->hints = &entry->base.hints;
+	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
+	if (meta->form == QV_FORM_CODED)
+		QvSpaceRead(&entry->base.space, meta->seed, handle->index, handle->hints,
+					meta->mean_block);
+	handle->space = entry->base.space;
+	MemoryContextSwitchTo(old);
+	entry->lists = load_lists(handle, entry);
+	QvRelCacheAdd(&entry->base, handle->index, meta->build_id);
+	return entry;
 }
 
 /*
- * Let what is kept have the directory of the handle's metapage; the handle
- * itself may use it already.
+ * Let an entry have the directory of the handle's metapage; the handle itself may
+ * use it already.
  */
 static void
-renew_lists(IvfHandle *handle, IvfRelCache *kept)
+renew_lists(IvfHandle *handle, IvfRelCache *entry)
 {
-	IvfLists   *old = kept->lists;
+	IvfLists   *old = entry->lists;
 
 	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists &&
 		!old->broken)
 		return;
-	if (old->users == (handle->lists == old ? 1 : 0) && !old->broken)
+	if (old->part.pins == (handle->lists == old ? 1 : 0) && !old->broken)
 	{
 		update_lists(handle, old);
 		return;
 	}
-	kept->lists = load_lists(handle, kept->kept.context);
-	old->current = false;
-	if (old->users == 0)
-		MemoryContextDelete(old->context);
+	entry->lists = load_lists(handle, entry);
+	QvRelCacheRetirePart(&old->part);
 }
 
 IvfHandle *
 IvfOpen(Relation index, const QvOpclassInfo *opclass)
 {
 	IvfHandle  *handle = palloc0(sizeof(IvfHandle));
-	IvfRelCache    *kept;
+	IvfRelCache *entry;
 
 	handle->index = index;
-	handle->opclass = *opclass;
+	handle->space.opclass = *opclass;
 	read_meta(handle);
-	kept = (IvfRelCache *) QvRelCacheFind(index, handle->meta.build_id);
-	if (kept == NULL)
-		kept = make_entry(handle);
-	handle->hints = &kept->hints;
-	handle->rotation = kept->rotation;
-	handle->mean = kept->mean;
-	renew_lists(handle, kept);
-	handle->kept = kept;
-	handle->stats = &kept->stats;
-	handle->lists = kept->lists;
-	handle->lists->users++;
-	QvRelCachePin(&kept->kept);
+	entry = (IvfRelCache *) QvRelCacheFind(index, handle->meta.build_id);
+	if (entry == NULL)
+		entry = make_entry(handle);
+	handle->hints = &entry->base.hints;
+	handle->space = entry->base.space;
+	renew_lists(handle, entry);
+	handle->entry = entry;
+	handle->stats = &entry->stats;
+	handle->lists = entry->lists;
+	QvRelCachePin(&entry->base);
+	QvRelCachePinPart(&handle->lists->part);
 	handle->release.func = release_handle;
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
@@ -317,12 +275,12 @@ IvfRefresh(IvfHandle *handle)
 	uint32		version = old->version;
 
 	read_meta(handle);
-	renew_lists(handle, handle->kept);
-	if (handle->kept->lists != old)
+	renew_lists(handle, handle->entry);
+	if (handle->entry->lists != old)
 	{
-		handle->lists = handle->kept->lists;
-		handle->lists->users++;
-		release_lists(old);
+		handle->lists = handle->entry->lists;
+		QvRelCachePinPart(&handle->lists->part);
+		QvRelCacheUnpinPart(&old->part);
 	}
 	return handle->lists->version != version;
 }

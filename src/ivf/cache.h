@@ -8,8 +8,7 @@
 #define QV_IVF_CACHE_H
 
 #include "ivf/format.h"
-#include "pages/read.h"
-#include "types/type_ops.h"
+#include "space/relcache.h"
 
 /* Where a list is. */
 typedef struct IvfListRef
@@ -25,18 +24,16 @@ typedef struct IvfListRef
 
 /*
  * The directory.  Centroids are kept as decoded bytes (coded) or values
- * (plain), stride bytes apart; past IVF_EXACT_LISTS one-bit codes of them
- * choose those that are looked at, and past IVF_FLAT_LISTS groups of lists
+ * (plain), stride bytes apart; past EXACT_LISTS of route.c one-bit codes of them
+ * choose those that are looked at, and past its FLAT_LISTS groups of lists
  * choose those codes.
  */
 typedef struct IvfLists
 {
-	MemoryContext context;		/* of all of it */
+	QvRelCachePart part;
 	uint32		version;		/* IvfMetaData.version_lists of when it was read */
 	uint32		count;
 	uint32		allocated;		/* lists that there is room for */
-	int			users;
-	bool		current;		/* what new handles get */
 	bool		broken;			/* an update ended half way: read it again */
 	Size		stride;
 	uint8	   *codes;			/* count x stride */
@@ -70,16 +67,14 @@ typedef struct IvfScanStats
 typedef struct IvfHandle
 {
 	Relation	index;
-	QvOpclassInfo opclass;
+	QvSpace		space;
 	IvfMetaData meta;			/* as read when the handle was opened */
 	IvfLayout	layout;
-	QvRotation	rotation;		/* this and the mean: coded only */
-	const float *mean;			/* rotated, pdim */
 	IvfLists   *lists;
 	QvBufferHints *hints;
 	BufferAccessStrategy record_strategy;	/* or NULL */
 	struct IvfScanStats *stats;
-	struct IvfRelCache *kept;
+	struct IvfRelCache *entry;
 	MemoryContextCallback release;
 } IvfHandle;
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "common/pg_prng.h"
+#include "containers/compare.h"
 #include "ivf/calibrate.h"
 #include "ivf/pages.h"
 #include "miscadmin.h"
@@ -83,11 +84,11 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 
 			if (!IvfSlotLive(layout, page, slot))
 				block = InvalidBlockNumber;
-			else if (layout->form == IVF_PLAIN)
+			else if (layout->form == QV_FORM_PLAIN)
 			{
 				memcpy(x, IvfPlainValue(IvfPagePlainRow(layout, page, slot)), layout->value_size);
 				*tid = IvfPagePlainRow(layout, page, slot)->tid;
-				found = handle->opclass.type->well_formed(x, layout->value_size, layout->dims);
+				found = handle->space.opclass.type->well_formed(x, layout->value_size, layout->dims);
 			}
 			else
 			{
@@ -103,7 +104,7 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 			skip--;
 		block = next;
 	}
-	if (layout->form == IVF_CODED && BlockNumberIsValid(block))
+	if (layout->form == QV_FORM_CODED && BlockNumberIsValid(block))
 	{
 		Buffer		buf = IvfReadItemPage(handle, IVF_RECORDS, block, list, ref->generation, number,
 										  BUFFER_LOCK_SHARE);
@@ -119,24 +120,15 @@ random_row(IvfHandle *handle, pg_prng_state *random, float *centroid, uint8 *scr
 		found = ItemPointerIsValid(tid);
 		/* back to where rows are before they are centered */
 		if (found)
-			qv_kernels.add_f32(x, handle->mean, layout->pdim);
+			qv_kernels.add_f32(x, handle->space.mean, layout->pdim);
 	}
 	return found;
-}
-
-static int
-compare_ranks(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a,
-				y = *(const uint32 *) b;
-
-	return (x > y) - (x < y);
 }
 
 static void
 write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool building)
 {
-	Buffer		buf = QvReadPage(handle->index, handle->hints, IVF_META_BLOCK, QV_PAGE_META,
+	Buffer		buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 								 BUFFER_LOCK_EXCLUSIVE);
 	IvfMetaData *meta;
 	QvWrite		w;
@@ -183,7 +175,7 @@ IvfMeasureProbes(IvfHandle *handle, bool building)
 	}
 	if (n >= NEIGHBORS)
 	{
-		qsort(ranks, n, sizeof(uint32), compare_ranks);
+		qsort(ranks, n, sizeof(uint32), CompareUint32);
 		write_probes(handle, ranks, n, building);
 	}
 	MemoryContextSwitchTo(old);

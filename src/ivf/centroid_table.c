@@ -142,7 +142,7 @@ add_centroid(Reading *r, Datum datum, bool isnull)
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("table \"%s\" has a centroid of %d dimensions, not %u", r->name,
 						r->opclass->type->dims(value), r->meta->dims)));
-	if (!IvfIsIndexed(r->opclass, value))
+	if (!QvIsIndexed(r->opclass, value))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("table \"%s\" has a centroid of length zero", r->name),
@@ -150,7 +150,7 @@ add_centroid(Reading *r, Datum datum, bool isnull)
 	if (r->count == r->room)
 		make_room(r);
 	r->opclass->type->to_float(value, r->value);
-	(void) QvSpaceRotate(r->rotation, r->meta->metric != QV_METRIC_L2, r->value,
+	(void) QvScaleAndRotate(r->rotation, r->meta->metric != QV_METRIC_L2, r->value,
 						 r->vectors + (Size) r->count * r->meta->pdim);
 	r->count++;
 	if (value != DatumGetPointer(datum))
@@ -197,7 +197,7 @@ IvfReadCentroids(Relation index, const QvOpclassInfo *opclass, const IvfOptions 
 	bool		pushed = false;
 	const char *query;
 
-	if (meta->form != IVF_CODED)
+	if (meta->form != QV_FORM_CODED)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("option \"centroids\" is not supported for this operator class")));

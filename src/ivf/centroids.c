@@ -12,7 +12,7 @@
 #include "commands/progress.h"
 #include "ivf/build.h"
 #include "miscadmin.h"
-#include "pages/sample.h"
+#include "space/sample.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
@@ -46,19 +46,13 @@ take_row(void *state, int slot, Datum datum)
 	float	   *row = s->rows + slot * s->width;
 	void	   *value = PG_DETOAST_DATUM(datum);
 
-	IvfCheckDims(s->meta, s->opclass, value);
-	if (!IvfIsIndexed(s->opclass, value))
+	QvCheckDims(s->opclass, s->meta->dims, value);
+	if (!QvIsIndexed(s->opclass, value))
 		return false;
-	s->opclass->type->to_float(value, s->meta->form == IVF_PLAIN ? row : s->value);
-	if (s->meta->form == IVF_CODED)
-		QvSpaceRotate(&s->rotation, s->meta->metric == QV_METRIC_COSINE, s->value, row);
+	s->opclass->type->to_float(value, s->meta->form == QV_FORM_PLAIN ? row : s->value);
+	if (s->meta->form == QV_FORM_CODED)
+		QvScaleAndRotate(&s->rotation, s->meta->metric == QV_METRIC_COSINE, s->value, row);
 	return true;
-}
-
-static void
-kmeans_interrupt(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
 }
 
 /* Rows are near each other by their angle. */
@@ -87,17 +81,10 @@ static void
 center(const IvfMetaData *meta, const float *rows, int n, float *mean,
 	   float *centroids, uint32 lists)
 {
-	double	   *sum = palloc0(meta->pdim * sizeof(double));
-
-	for (int i = 0; i < n; i++)
-		for (uint32 j = 0; j < meta->pdim; j++)
-			sum[j] += rows[(Size) i * meta->pdim + j];
-	for (uint32 j = 0; j < meta->pdim; j++)
-		mean[j] = n > 0 ? sum[j] / n : 0;
+	QvMeanOfRows(rows, n, meta->pdim, INFINITY, mean);
 	for (uint32 i = 0; i < lists; i++)
 		for (uint32 j = 0; j < meta->pdim; j++)
 			centroids[(Size) i * meta->pdim + j] -= mean[j];
-	pfree(sum);
 }
 
 /*
@@ -172,7 +159,7 @@ make_entries(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float 
 	for (uint32 i = 0; i < centroids->lists; i++)
 	{
 		const float *row = rows + i * width;
-		void	   *value = meta->form == IVF_PLAIN ? opclass->type->from_float(row, meta->dims) : NULL;
+		void	   *value = meta->form == QV_FORM_PLAIN ? opclass->type->from_float(row, meta->dims) : NULL;
 
 		IvfMakeEntry(&layout, row, value, parent[i],
 					 (IvfEntry) (centroids->entries + (Size) i * layout.entry_size));
@@ -188,10 +175,10 @@ finish(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float *rows,
 {
 	if (is_spherical(meta) && n > 0)
 		stretch(rows, n, width, vectors, centroids->lists);
-	if (meta->form == IVF_CODED)
+	if (meta->form == QV_FORM_CODED)
 	{
 		centroids->mean = palloc0(meta->pdim * sizeof(float));
-		if (meta->space == IVF_SPACE_L2)
+		if (meta->space == QV_SPACE_L2)
 			center(meta, rows, n, centroids->mean, vectors, centroids->lists);
 	}
 	make_entries(meta, opclass, vectors, parent, width, centroids);
@@ -205,9 +192,9 @@ begin_sampling(Sampling *sampling, const QvOpclassInfo *opclass, const IvfMetaDa
 {
 	sampling->opclass = opclass;
 	sampling->meta = meta;
-	sampling->width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
+	sampling->width = meta->form == QV_FORM_PLAIN ? meta->dims : meta->pdim;
 	sampling->rows = rows;
-	if (meta->form == IVF_CODED)
+	if (meta->form == QV_FORM_CODED)
 	{
 		sampling->value = palloc(meta->dims * sizeof(float));
 		QvRotationInit(&sampling->rotation, meta->dims, meta->seed,
@@ -268,7 +255,7 @@ from_sample(Relation heap, Relation index, IndexInfo *info,
 			const QvOpclassInfo *opclass, const IvfOptions *options,
 			const IvfMetaData *meta, int workers, IvfCentroids *centroids)
 {
-	Size		width = meta->form == IVF_PLAIN ? meta->dims : meta->pdim;
+	Size		width = meta->form == QV_FORM_PLAIN ? meta->dims : meta->pdim;
 	uint32		lists = choose_lists(options, meta, centroids->rows);
 	size_t		target = choose_target(lists, width);
 	size_t		room;
@@ -326,7 +313,7 @@ group(const IvfMetaData *meta, const float *vectors, uint32 lists, Size width, u
 	params.iterations = KMEANS_ITERATIONS;
 	params.seed = meta->seed;
 	params.spherical = is_spherical(meta);
-	params.interrupt = kmeans_interrupt;
+	params.interrupt = QvClusterInterrupt;
 	tops_vectors = MemoryContextAllocHuge(CurrentMemoryContext, tops * width * sizeof(float));
 	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(lists, width, tops));
 	tops = QvKmeans(&params, tops_vectors, parent, workspace);

@@ -14,6 +14,8 @@
 #include <math.h>
 
 #include "access/xlog.h"
+#include "containers/bitmap.h"
+#include "containers/compare.h"
 #include "ivf/calibrate.h"
 #include "ivf/ivf.h"
 #include "ivf/pages.h"
@@ -46,9 +48,6 @@ typedef struct IvfChecker
 	BlockNumber item_blocks[IVF_ITEM_KINDS];
 	IvfInfo    *info;
 } IvfChecker;
-
-#define BitmapHas(bitmap, i) (((bitmap)[(i) / 8] & (1 << ((i) % 8))) != 0)
-#define BitmapSet(bitmap, i) ((bitmap)[(i) / 8] |= 1 << ((i) % 8))
 
 /* Copy a page. */
 static Page
@@ -92,17 +91,17 @@ check_meta(IvfChecker *c)
 	const IvfMetaData *meta = c->meta;
 	float		before = 0;
 
-	BitmapSet(c->used, IVF_META_BLOCK);
+	BitmapSet(c->used, QV_META_BLOCK);
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
 		if (!(meta->probes[i] >= before && meta->probes[i] <= 1))
-			QvReportCorruption(c->index, IVF_META_BLOCK, "The probes measured are not shares of the lists.");
+			QvReportCorruption(c->index, QV_META_BLOCK, "The probes measured are not shares of the lists.");
 		before = meta->probes[i];
 	}
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
-		QvReportCorruption(c->index, IVF_META_BLOCK, "The number of rows is not finite or negative.");
+		QvReportCorruption(c->index, QV_META_BLOCK, "The number of rows is not finite or negative.");
 	if (meta->measured_lists > meta->lists)
-		QvReportCorruption(c->index, IVF_META_BLOCK, "Probes were measured with %u lists, and there are %u.",
+		QvReportCorruption(c->index, QV_META_BLOCK, "Probes were measured with %u lists, and there are %u.",
 						   meta->measured_lists, meta->lists);
 }
 
@@ -114,7 +113,7 @@ check_mean(IvfChecker *c)
 
 	for (uint32 done = 0; done < c->layout->pdim; done += per_page, block++)
 	{
-		Page		page = read_linked(c, IVF_META_BLOCK, block, QV_PAGE_FLOATS, c->image);
+		Page		page = read_linked(c, QV_META_BLOCK, block, QV_PAGE_FLOATS, c->image);
 		const float *mean = (const float *) QvPageGetData(page);
 
 		for (uint32 i = 0; i < Min(per_page, c->layout->pdim - done); i++)
@@ -132,9 +131,9 @@ check_centroid(IvfChecker *c, BlockNumber block, uint32 list, IvfEntry entry,
 	const uint8 *code = IvfEntryCode(entry);
 	float		norm2;
 
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
-		if (!c->handle->opclass.type->well_formed(code, layout->value_size, layout->dims))
+		if (!c->handle->space.opclass.type->well_formed(code, layout->value_size, layout->dims))
 			QvReportCorruption(c->index, block, "The value of list %u is damaged.", list);
 		return;
 	}
@@ -160,7 +159,7 @@ check_directory(IvfChecker *c)
 	uint8	   *unpacked = palloc(Max(1, layout->pdim));
 	float	   *decoded = palloc(Max(1, layout->pdim) * sizeof(float));
 	BlockNumber block = meta->list_head,
-				from = IVF_META_BLOCK;
+				from = QV_META_BLOCK;
 	uint32		npages = 0;
 
 	for (uint32 done = 0; done < meta->lists;)
@@ -190,7 +189,7 @@ check_directory(IvfChecker *c)
 	if (BlockNumberIsValid(block))
 		QvReportCorruption(c->index, from, "The directory goes on after its %u lists.", meta->lists);
 	if (from != meta->list_tail)
-		QvReportCorruption(c->index, IVF_META_BLOCK, "The last page of the directory is %u, not %u.",
+		QvReportCorruption(c->index, QV_META_BLOCK, "The last page of the directory is %u, not %u.",
 						   from, meta->list_tail);
 	pfree(unpacked);
 	pfree(decoded);
@@ -210,12 +209,6 @@ typedef struct ListWalk
 	uint64		slots;			/* used, dead ones too */
 	uint32		live;
 } ListWalk;
-
-static bool
-is_finite16(uint16 f16)
-{
-	return (f16 & 0x7C00) != 0x7C00;
-}
 
 static bool
 tid_possible(ItemPointer tid)
@@ -269,7 +262,7 @@ check_sketch(IvfChecker *c, const ListWalk *walk, uint32 slot)
 		QvReportCorruption(c->index, block,
 						   "The sketch of row %u of block %u is not of the row that its record is of.",
 						   slot, walk->block);
-	if (!isfinite(sketch.a) || !isfinite(sketch.b) || !is_finite16(sketch.spread) ||
+	if (!isfinite(sketch.a) || !isfinite(sketch.b) || !QvFactorIsFinite(sketch.spread) ||
 		(sketch.spread & 0x8000) != 0)
 		QvReportCorruption(c->index, block,
 						   "The sketch of row %u of block %u has factors that are not finite or negative.",
@@ -346,7 +339,7 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 	for (uint32 slot = 0; slot < layout->slots; slot++)
 	{
 		uint16	   *block = IvfPageBatch(layout, page, slot / QV_BATCH);
-		bool		used = IvfBatchA(block)[slot % QV_BATCH] != IVF_EMPTY_A;
+		bool		used = IvfBatchA(block)[slot % QV_BATCH] != QV_EMPTY_FACTOR;
 
 		if (slot >= head->count)
 		{
@@ -355,8 +348,8 @@ check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
 								   slot, head->count);
 			continue;
 		}
-		if (used && (!is_finite16(IvfBatchA(block)[slot % QV_BATCH]) ||
-					 !is_finite16(IvfBatchB(block)[slot % QV_BATCH])))
+		if (used && (!QvFactorIsFinite(IvfBatchA(block)[slot % QV_BATCH]) ||
+					 !QvFactorIsFinite(IvfBatchB(block)[slot % QV_BATCH])))
 			QvReportCorruption(c->index, walk->block, "Row %u has a factor that is not finite.", slot);
 		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{
@@ -392,7 +385,7 @@ check_plain_rows(IvfChecker *c, ListWalk *walk, Page page)
 							   slot, IvfPageList(page)->count);
 		if (!tid_possible(&row->tid))
 			QvReportCorruption(c->index, walk->block, "Row %u holds an impossible heap TID.", slot);
-		if (!c->handle->opclass.type->well_formed(IvfPlainValue(row), layout->value_size, layout->dims))
+		if (!c->handle->space.opclass.type->well_formed(IvfPlainValue(row), layout->value_size, layout->dims))
 			QvReportCorruption(c->index, walk->block, "The value of row %u is damaged.", slot);
 		live++;
 	}
@@ -415,7 +408,7 @@ check_list_page(IvfChecker *c, ListWalk *walk)
 		(head->count < c->layout->slots && BlockNumberIsValid(walk->next)))
 		QvReportCorruption(c->index, walk->block, "The page claims %u rows of %u, %u of them dead.",
 						   head->count, c->layout->slots, head->dead);
-	live = c->layout->form == IVF_CODED ? check_coded_rows(c, walk, page) : check_plain_rows(c, walk, page);
+	live = c->layout->form == QV_FORM_CODED ? check_coded_rows(c, walk, page) : check_plain_rows(c, walk, page);
 	if (live != head->count - head->dead)
 		QvReportCorruption(c->index, walk->block, "The page has %u live rows, where it says %u.",
 						   live, head->count - head->dead);
@@ -585,15 +578,6 @@ survey(IvfChecker *c)
 	}
 }
 
-static int
-compare_rows(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a,
-				y = *(const uint32 *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* Sum up the rows of all lists, and sort them. */
 static void
 summarize(IvfChecker *c)
@@ -608,7 +592,7 @@ summarize(IvfChecker *c)
 		sum += c->rows[i];
 		squares += (double) c->rows[i] * c->rows[i];
 	}
-	qsort(c->rows, meta->lists, sizeof(uint32), compare_rows);
+	qsort(c->rows, meta->lists, sizeof(uint32), CompareUint32);
 	info->tuples = sum;
 	info->dims = meta->dims;
 	info->bits = meta->bits;

@@ -27,7 +27,7 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 
 	IvfReadMeta(index, &meta);
 	if (!IvfLayoutFromMeta(&layout, &meta))
-		QvReportCorruption(index, IVF_META_BLOCK, "The metapage's numbers do not fit together.");
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
 	share = probes > 0 ? Min(1, (double) probes / meta.lists) :
 		IvfProbesFor(&meta, recall);
 	/* the metapage does not know of rows inserted since the last build or vacuum */
@@ -36,7 +36,7 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	cost->probes = Max(1, ceil(share * meta.lists));
 	cost->tuples = Max(1, rows * cost->probes / meta.lists);
 	cost->pages = 1 + cost->tuples / layout.slots + 0.5 * cost->probes;
-	if (layout.form == IVF_CODED)
+	if (layout.form == QV_FORM_CODED)
 	{
 		double		records = Min(cost->tuples, Max(LEAST_RECORDS, RECORDS_READ * cost->tuples));
 

@@ -129,7 +129,7 @@ choose_plain(IvfMetaData *meta)
 void
 IvfChooseLayout(IvfMetaData *meta)
 {
-	if (meta->form == IVF_CODED)
+	if (meta->form == QV_FORM_CODED)
 		choose_coded(meta);
 	else
 		choose_plain(meta);
@@ -177,7 +177,7 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 		(Size) meta->entries_per_page * meta->entry_size > ENTRY_SPACE ||
 		meta->lists == 0 || meta->lists > IVF_MAX_LISTS || meta->tops > meta->lists)
 		return false;
-	if (meta->form == IVF_PLAIN)
+	if (meta->form == QV_FORM_PLAIN)
 	{
 		layout->centroid_bytes = meta->value_size;
 		layout->row_size = MAXALIGN(sizeof(IvfPlainRowData) + meta->value_size);
@@ -190,8 +190,8 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 		return true;
 	}
 
-	if (meta->form != IVF_CODED ||
-		(meta->space != IVF_SPACE_L2 && meta->space != IVF_SPACE_IP) ||
+	if (meta->form != QV_FORM_CODED ||
+		(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
 		(meta->bits != 8 && meta->bits != 4 && meta->bits != 2) ||
 		(meta->centroid_bits != 8 && meta->centroid_bits != 4 && meta->centroid_bits != 2) ||
 		meta->pdim != QvPaddedDim(meta->dims) || meta->pdim > QV_MAX_PDIM ||

@@ -11,33 +11,19 @@
 #include "postgres.h"
 
 #include "kernels/kernels.h"
-#include "quant/quant.h"
+#include "pages/meta.h"
+#include "space/factor.h"
+#include "space/space.h"
 #include "storage/itemptr.h"
-#include "pages/page.h"
 
 #define IVF_META_MAGIC 0x51764976	/* "QvIv" */
 #define IVF_META_VERSION 2		/* with sketches */
 #define IVF_META_WITHOUT_SKETCHES 1
-#define IVF_META_BLOCK 0
 
 /* stock pgvector's ivfflat metapage starts with this, where ours has its header */
 #define PGVECTOR_IVFFLAT_MAGIC 0x14FF1A7
 
 #define IVF_MAX_LISTS 65536
-
-/* How rows are kept in lists. */
-typedef enum IvfForm
-{
-	IVF_CODED = 1,				/* 1-bit codes to scan, finer codes beside them */
-	IVF_PLAIN = 2				/* the whole value with its heap TID */
-} IvfForm;
-
-/* What distance the codes estimate. */
-typedef enum IvfSpace
-{
-	IVF_SPACE_L2 = 1,			/* squared L2 (also unit vectors for cosine) */
-	IVF_SPACE_IP = 2			/* negative inner product */
-} IvfSpace;
 
 /* Recall targets that probes are measured for: see calibrate.c. */
 #define IVF_TARGETS 5
@@ -48,8 +34,8 @@ typedef struct IvfMetaData
 	uint32		version;
 	uint32		dims;			/* of the column */
 	uint32		pdim;			/* padded: coordinates of a code */
-	uint8		form;			/* IvfForm */
-	uint8		space;			/* IvfSpace */
+	uint8		form;			/* QvForm */
+	uint8		space;			/* QvSpaceKind */
 	uint8		metric;			/* QvMetric, to refuse another opclass */
 	uint8		bits;			/* of a record's code: 8, 4 or 2 a coordinate */
 	uint8		centroid_bits;	/* likewise of a centroid's */
@@ -209,8 +195,8 @@ typedef struct IvfItems
 /* Where the parts are; derived from the metapage, never stored. */
 typedef struct IvfLayout
 {
-	IvfForm		form;
-	IvfSpace	space;
+	QvForm		form;
+	QvSpaceKind	space;
 	uint32		dims;
 	uint32		pdim;
 	int			bits;
@@ -335,8 +321,5 @@ IvfItemBlock(const IvfLayout *layout, const IvfItems *items, const IvfListPageDa
 
 	return index < items->max_pages ? head->item_pages[items->first_link + index] : InvalidBlockNumber;
 }
-
-/* float16 infinity: the a factor of a slot that is empty or dead */
-#define IVF_EMPTY_A 0x7C00
 
 #endif							/* QV_IVF_FORMAT_H */

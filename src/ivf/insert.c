@@ -27,10 +27,10 @@ static void
 choose_list(Insertion *in)
 {
 	in->list = IvfNearestList(in->handle, &in->query);
-	if (in->handle->layout.form == IVF_PLAIN)
+	if (in->handle->layout.form == QV_FORM_PLAIN)
 		in->row.code = in->query.value;
 	else
-		IvfEncode(in->handle, in->list, in->query.q.x, in->data, in->scratch, &in->row);
+		IvfEncode(in->handle, in->list, in->query.base.q.x, in->data, in->scratch, &in->row);
 }
 
 /*
@@ -258,7 +258,7 @@ first_page(Insertion *in)
 		return InvalidBuffer;
 	}
 	buf = IvfAllocPage(handle, false);
-	meta_buf = QvReadPage(handle->index, handle->hints, IVF_META_BLOCK, QV_PAGE_META,
+	meta_buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 						  BUFFER_LOCK_EXCLUSIVE);
 	(void) IvfPageMeta(handle->index, BufferGetPage(meta_buf));
 	QvWriteBegin(&w, handle->index, false);
@@ -338,18 +338,17 @@ prepare(Insertion *in, const void *value)
 	float	   *x,
 			   *rotated;
 
-	IvfCheckDims(&handle->meta, &handle->opclass, value);
-	if (!IvfIsIndexed(&handle->opclass, value))
+	QvCheckDims(&handle->space.opclass, handle->meta.dims, value);
+	if (!QvIsIndexed(&handle->space.opclass, value))
 		return false;
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
 		in->query.value = value;
 		return true;
 	}
 	x = palloc(layout->pdim * sizeof(float));
 	rotated = palloc(layout->pdim * sizeof(float));
-	handle->opclass.type->to_float(value, x);
-	(void) IvfRotate(handle, x, rotated);
+	(void) QvSpaceRotateValue(&handle->space, value, x, rotated);
 	IvfQueryInit(handle, &in->query, rotated, false);
 	in->data = palloc(IvfRowBytes(layout));
 	in->scratch = palloc(3 * layout->pdim * sizeof(float));
@@ -390,7 +389,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 			break;
 		CHECK_FOR_INTERRUPTS();
 		if (!IvfRefresh(in.handle))
-			QvReportCorruption(index, IVF_META_BLOCK,
+			QvReportCorruption(index, QV_META_BLOCK,
 							   "A page of list %u does not belong to it, and nothing has changed.", in.list);
 		/* other centroids, and so another list, code and look-up table */
 		(void) prepare(&in, value);

@@ -11,7 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
-#include "pages/candidate.h"
+#include "space/candidate.h"
 #include "storage/dsm.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"

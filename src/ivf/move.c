@@ -11,6 +11,7 @@
 #include "ivf/calibrate.h"
 #include "ivf/move.h"
 #include "miscadmin.h"
+#include "space/sample.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -142,16 +143,6 @@ load_item(Walk *walk, IvfItemKind which, uint32 slot)
 	return IvfPageItem(items, (Page) walk->items[which], IvfItemPlace(layout, items, head->number, slot));
 }
 
-/* A float16 factor times its scale. */
-static float
-factor(const uint16 *f16, float scale)
-{
-	float		f;
-
-	qv_kernels.f16_to_f32(f16, &f, 1);
-	return f * scale;
-}
-
 /*
  * The next live row, and (coded) its record.  What they refer to lives until
  * the next call.
@@ -180,11 +171,11 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 		slot = walk->slot++;
 		if (!IvfSlotLive(layout, page, slot))
 			continue;
-		if (layout->form == IVF_PLAIN)
+		if (layout->form == QV_FORM_PLAIN)
 		{
 			IvfPlainRow at = IvfPagePlainRow(layout, page, slot);
 
-			if (!walk->handle->opclass.type->well_formed(IvfPlainValue(at), layout->value_size, layout->dims))
+			if (!walk->handle->space.opclass.type->well_formed(IvfPlainValue(at), layout->value_size, layout->dims))
 				QvReportCorruption(walk->handle->index, walk->block, "The value of row %u is damaged.", slot);
 			row->tid = at->tid;
 			row->a = row->b = 0;
@@ -203,8 +194,8 @@ walk_next(Walk *walk, IvfRow *row, IvfRecord *record)
 			row->add = (*record)->add;
 			row->error = (*record)->error;
 			row->code = IvfRecordCode(*record);
-			row->a = factor(IvfBatchA(block) + slot % QV_BATCH, head->a_scale);
-			row->b = factor(IvfBatchB(block) + slot % QV_BATCH, head->b_scale);
+			row->a = QvFactorUnpack(IvfBatchA(block)[slot % QV_BATCH]) * head->a_scale;
+			row->b = QvFactorUnpack(IvfBatchB(block)[slot % QV_BATCH]) * head->b_scale;
 			QvUnpackSlot(IvfBatchCodes(block), layout->scan_bits, slot % QV_BATCH, walk->scan);
 			row->scan = walk->scan;
 			row->sketch = layout->sketch_bytes > 0 ? load_item(walk, IVF_SKETCHES, slot) : NULL;
@@ -231,7 +222,7 @@ replace_entry(IvfHandle *handle, uint32 list, BlockNumber head, BlockNumber tail
 
 	buf = IvfReadEntry(handle, list, BUFFER_LOCK_EXCLUSIVE, &entry);
 	first = IvfPageDirectory(BufferGetPage(buf))->first;
-	meta_buf = QvReadPage(handle->index, handle->hints, IVF_META_BLOCK, QV_PAGE_META,
+	meta_buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
 						  BUFFER_LOCK_EXCLUSIVE);
 	(void) IvfPageMeta(handle->index, BufferGetPage(meta_buf));
 	QvWriteBegin(&w, handle->index, false);
@@ -281,7 +272,7 @@ replace_by_two(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 		QvReportCorruption(index, tail, "The directory does not end at list %u.", handle->lists->count);
 	if (directory->count == layout->entries_per_page)
 		new_buf = IvfAllocPage(handle, false);
-	meta_buf = QvReadPage(index, handle->hints, IVF_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+	meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
 	(void) IvfPageMeta(index, BufferGetPage(meta_buf));
 
 	QvWriteBegin(&w, index, false);
@@ -370,16 +361,10 @@ typedef struct Split
 static void
 row_coordinates(Split *s, const IvfRow *row, IvfRecord record, float *x)
 {
-	if (s->handle->layout.form == IVF_PLAIN)
-		s->handle->opclass.type->to_float(row->code, x);
+	if (s->handle->layout.form == QV_FORM_PLAIN)
+		s->handle->space.opclass.type->to_float(row->code, x);
 	else
 		IvfDecodeRecord(s->handle, s->centroid, record, s->scratch, x);
-}
-
-static void
-split_interrupt(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
 }
 
 /* Cluster a sample of the rows in two; false when they are all the same. */
@@ -411,7 +396,7 @@ find_halves(Split *s, uint64 rows)
 	params.k = 2;
 	params.iterations = SPLIT_ITERATIONS;
 	params.seed = s->handle->meta.seed + s->list;
-	params.interrupt = split_interrupt;
+	params.interrupt = QvClusterInterrupt;
 	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(n, s->width, 2));
 	two = QvKmeans(&params, s->halves, NULL, workspace) == 2 &&
 		qv_kernels.l2sq_f32(s->halves, s->halves + s->width, s->width) > 0;
@@ -441,7 +426,7 @@ handle_of_halves(Split *s, IvfEntry entries[2])
 	{
 		uint8	   *code = lists->codes + i * lists->stride;
 
-		if (layout->form == IVF_CODED && layout->centroid_bits < 8)
+		if (layout->form == QV_FORM_CODED && layout->centroid_bits < 8)
 			qv_kernels.unpack_bits(IvfEntryCode(entries[i]), layout->centroid_bits, code, layout->pdim);
 		else
 			memcpy(code, IvfEntryCode(entries[i]), layout->centroid_bytes);
@@ -472,7 +457,7 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 		IvfQuery	query;
 		uint32		half;
 
-		if (layout->form == IVF_PLAIN)
+		if (layout->form == QV_FORM_PLAIN)
 		{
 			query.value = row.code;
 			half = IvfNearestList(halves, &query);
@@ -483,10 +468,10 @@ write_halves(Split *s, IvfHandle *halves, IvfWriter *writers[2])
 			ItemPointerData tid = row.tid;
 
 			row_coordinates(s, &row, record, s->x);
-			qv_kernels.add_f32(s->x, s->handle->mean, layout->pdim);
+			qv_kernels.add_f32(s->x, s->handle->space.mean, layout->pdim);
 			IvfQueryInit(halves, &query, s->x, false);
 			half = IvfNearestList(halves, &query);
-			IvfEncode(halves, half, query.q.x, data, scratch, &row);
+			IvfEncode(halves, half, query.base.q.x, data, scratch, &row);
 			row.tid = tid;
 			/* of what was decoded, which was off itself */
 			row.error += error;
@@ -512,12 +497,12 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 
 	s.handle = handle;
 	s.list = list;
-	s.width = layout->form == IVF_PLAIN ? layout->dims : layout->pdim;
+	s.width = layout->form == QV_FORM_PLAIN ? layout->dims : layout->pdim;
 	s.centroid = palloc(s.width * sizeof(float));
 	s.scratch = palloc(s.width);
 	s.x = palloc(s.width * sizeof(float));
 	s.halves = palloc(2 * s.width * sizeof(float));
-	if (layout->form == IVF_CODED)
+	if (layout->form == QV_FORM_CODED)
 		IvfDecodeCentroid(handle, list, s.centroid);
 	if (!find_halves(&s, rows))
 	{
@@ -530,7 +515,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 
 		entries[i] = palloc(layout->entry_size);
 		IvfMakeEntry(layout, half,
-					 layout->form == IVF_PLAIN ? handle->opclass.type->from_float(half, layout->dims) : NULL,
+					 layout->form == QV_FORM_PLAIN ? handle->space.opclass.type->from_float(half, layout->dims) : NULL,
 					 ref.parent, entries[i]);
 		writers[i] = IvfWriterBegin(handle, false);
 	}

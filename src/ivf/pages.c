@@ -19,7 +19,7 @@ IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
 	memset(meta, 0, sizeof(*meta));
 	meta->magic = IVF_META_MAGIC;
 	meta->dims = dims;
-	meta->form = opclass->type->dense_float ? IVF_CODED : IVF_PLAIN;
+	meta->form = opclass->type->dense_float ? QV_FORM_CODED : QV_FORM_PLAIN;
 	meta->metric = opclass->metric;
 	meta->bits = options->bits;
 	meta->grows = options->centroids == NULL;
@@ -28,28 +28,15 @@ IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
 	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
 	meta->mean_block = meta->list_head = meta->list_tail = InvalidBlockNumber;
 	meta->tops = 1;
-	if (meta->form == IVF_CODED)
+	if (meta->form == QV_FORM_CODED)
 	{
 		meta->pdim = QvPaddedDim(dims);
-		meta->space = opclass->metric == QV_METRIC_IP ? IVF_SPACE_IP : IVF_SPACE_L2;
+		meta->space = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
 	}
 	else
 		meta->value_size = opclass->type->fixed_size(dims);
 	IvfChooseLayout(meta);
 	meta->version = meta->sketches_per_page > 0 ? IVF_META_VERSION : IVF_META_WITHOUT_SKETCHES;
-}
-
-/* Add a page of that kind in a build: pinned and locked in *buf. */
-static Page
-new_build_page(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
-{
-	Page		page;
-
-	*buf = QvNewPage(index, fork);
-	page = BufferGetPage(*buf);
-	QvPageInit(page, kind);
-	MarkBufferDirty(*buf);
-	return page;
 }
 
 void
@@ -58,30 +45,20 @@ IvfCreatePages(Relation index, ForkNumber fork, IvfMetaData *meta,
 {
 	Buffer		buf;
 	Page		page;
-	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
 
 	Assert(lists > 0);
 	/* the metapage is filled in last, when the others are known */
-	new_build_page(index, fork, QV_PAGE_META, &buf);
-	Assert(BufferGetBlockNumber(buf) == IVF_META_BLOCK);
+	QvNewBuildPage(index, fork, QV_PAGE_META, &buf);
+	Assert(BufferGetBlockNumber(buf) == QV_META_BLOCK);
 	UnlockReleaseBuffer(buf);
 
-	for (uint32 done = 0; done < meta->pdim; done += per_page)
-	{
-		page = new_build_page(index, fork, QV_PAGE_FLOATS, &buf);
-		if (done == 0)
-			meta->mean_block = BufferGetBlockNumber(buf);
-		if (mean)
-			memcpy(QvPageGetData(page), mean + done,
-				   Min(meta->pdim - done, per_page) * sizeof(float));
-		UnlockReleaseBuffer(buf);
-	}
+	meta->mean_block = QvWriteFloats(index, fork, mean, meta->pdim);
 	meta->lists = lists;
 	for (uint32 first = 0; first < lists; first += meta->entries_per_page)
 	{
 		uint32		n = Min(lists - first, meta->entries_per_page);
 
-		page = new_build_page(index, fork, QV_PAGE_LISTS, &buf);
+		page = QvNewBuildPage(index, fork, QV_PAGE_LISTS, &buf);
 		meta->list_tail = BufferGetBlockNumber(buf);
 		if (first == 0)
 			meta->list_head = meta->list_tail;
@@ -95,11 +72,7 @@ IvfCreatePages(Relation index, ForkNumber fork, IvfMetaData *meta,
 		UnlockReleaseBuffer(buf);
 	}
 
-	buf = ReadBufferExtended(index, fork, IVF_META_BLOCK, RBM_NORMAL, NULL);
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	memcpy(QvPageGetData(BufferGetPage(buf)), meta, sizeof(*meta));
-	MarkBufferDirty(buf);
-	UnlockReleaseBuffer(buf);
+	QvMetaWrite(index, fork, meta, sizeof(*meta));
 }
 
 void
@@ -110,7 +83,7 @@ IvfMakeEntry(const IvfLayout *layout, const float *centroid, const void *value,
 	entry->head = entry->tail = InvalidBlockNumber;
 	entry->generation = 1;
 	entry->parent = parent;
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 		memcpy(IvfEntryCode(entry), value, layout->value_size);
 	else
 	{
@@ -144,7 +117,7 @@ IvfAllocPage(IvfHandle *handle, bool building)
 		Page		page;
 
 		/* the map is not WAL-logged: after a crash it may say anything */
-		if (block == IVF_META_BLOCK || block >= RelationGetNumberOfBlocks(index))
+		if (block == QV_META_BLOCK || block >= RelationGetNumberOfBlocks(index))
 			continue;
 		buf = QvReadBuffer(index, block, NULL);
 		/* one that is locked is in use; the caller has locks, so do not wait */

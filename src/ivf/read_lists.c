@@ -46,16 +46,16 @@ IvfPrepareReading(IvfScan *scan, const float *rotated)
 	 * a share of |b| and the query's length: src/ivf/README.md, "Bound".
 	 */
 	scan->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
-	scan->lut_bias = QvQueryLutBias(&scan->query.q, layout->scan_bits);
+	scan->lut_bias = QvQueryLutBias(&scan->query.base.q, layout->scan_bits);
 	if (scan->by_sketch)
 	{
 		double		sum = 0;
 
 		/* a low bit is -1/2 or 1/2, a high one of the last coordinates -1 or 1 */
 		for (uint32 i = 0; i < layout->sketch_lows; i++)
-			sum += 0.5 * scan->query.q.x[i];
+			sum += 0.5 * scan->query.base.q.x[i];
 		for (uint32 i = layout->scan_bits; i < layout->pdim; i++)
-			sum += scan->query.q.x[i];
+			sum += scan->query.base.q.x[i];
 		scan->sketch_bias = sum;
 	}
 	scan->gathered = palloc(MAX_GATHERED * sizeof(IvfGathered));
@@ -93,8 +93,8 @@ read_record(IvfScan *scan, const IvfGathered *g)
 		qv_kernels.unpack_bits(code, layout->bits, scan->scratch, layout->pdim);
 		code = scan->scratch;
 	}
-	ip = QvCodeIp(&scan->query.q, code, layout->bits, record->scale);
-	if (layout->space == IVF_SPACE_L2)
+	ip = QvCodeIp(&scan->query.base.q, code, layout->bits, record->scale);
+	if (layout->space == QV_SPACE_L2)
 	{
 		row.distance = g->base + record->add - 2 * ip;
 		row.error = 2 * record->error * sqrtf(Max(0, g->base));
@@ -102,7 +102,7 @@ read_record(IvfScan *scan, const IvfGathered *g)
 	else
 	{
 		row.distance = g->base - ip;
-		row.error = record->error * scan->query.norm;
+		row.error = record->error * scan->query.base.norm;
 	}
 	/* damaged factors: the row itself will tell */
 	if (isnan(row.distance))
@@ -118,8 +118,8 @@ read_record(IvfScan *scan, const IvfGathered *g)
 static float
 distance_away(const IvfScan *scan, float base)
 {
-	float		away = scan->handle->layout.space == IVF_SPACE_L2 ? sqrtf(Max(0, base)) :
-		scan->query.norm;
+	float		away = scan->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
+		scan->query.base.norm;
 
 	return scan->nproposed > 0 ? away * LATER_BOUND : away;
 }
@@ -130,7 +130,7 @@ read_sketch(IvfScan *scan, const IvfGathered *g)
 {
 	IvfHandle  *handle = scan->handle;
 	const IvfLayout *layout = &handle->layout;
-	const float *x = scan->query.q.x;
+	const float *x = scan->query.base.q.x;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
 	Buffer		buf = IvfReadItemPage(handle, IVF_SKETCHES, g->block, g->list,
@@ -255,7 +255,7 @@ gather(IvfScan *scan, ListScan *ls, BlockNumber block, Page page)
 
 		ls->estimate.a = IvfBatchA(codes);
 		ls->estimate.b = IvfBatchB(codes);
-		mask = qv_kernels.fastscan_estimate(IvfBatchCodes(codes), scan->query.q.lut,
+		mask = qv_kernels.fastscan_estimate(IvfBatchCodes(codes), scan->query.base.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds);
 		while (mask != 0)
 		{
@@ -323,11 +323,11 @@ IvfReadList(IvfScan *scan, const IvfNear *near)
 	ls.list = near->list;
 	ls.rank = near - scan->near;
 	ls.base = near->distance;
-	if (layout->form == IVF_CODED)
+	if (layout->form == QV_FORM_CODED)
 	{
 		ls.shift = scan->bound_factor * distance_away(scan, near->distance);
 		ls.estimate.base = near->distance;
-		ls.estimate.lut_scale = scan->query.q.lut_scale;
+		ls.estimate.lut_scale = scan->query.base.q.lut_scale;
 		ls.estimate.lut_bias = scan->lut_bias + ls.shift;
 	}
 	while (BlockNumberIsValid(block))
@@ -345,7 +345,7 @@ IvfReadList(IvfScan *scan, const IvfNear *near)
 			QvReportCorruption(scan->index, block, "The page is number %u of list %u, not %u.",
 							   IvfPageList(page)->number, near->list, number - 1);
 		next = QvPageGetHeader(page)->next;
-		if (layout->form == IVF_PLAIN)
+		if (layout->form == QV_FORM_PLAIN)
 			offer_values(scan, near, block, page);
 		else
 		{

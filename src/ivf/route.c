@@ -31,35 +31,16 @@
 /* Groups are taken until they have so many lists for each candidate. */
 #define GROUP_SLACK 8
 
-bool
-IvfRotate(const IvfHandle *handle, const float *value, float *out)
-{
-	return QvSpaceRotate(&handle->rotation, handle->meta.metric == QV_METRIC_COSINE,
-						 value, out);
-}
-
 void
 IvfQueryInit(const IvfHandle *handle, IvfQuery *query, const float *rotated, bool lut)
 {
-	uint32		pdim = handle->layout.pdim;
 	uint32		nbits = 0;
-	Size		size;
-	char	   *mem;
-	float	   *x;
 
 	if (lut)
 		nbits = handle->layout.scan_bits;
 	if (handle->lists && handle->lists->nbatches > 0)
-		nbits = Max(nbits, ROUTE_BITS(pdim));
-	size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
-	mem = palloc(size + 64 + pdim * sizeof(float));
-	x = (float *) (TYPEALIGN(64, mem) + size);
-
-	/* inner products are of the vectors where they are, so the mean is zero */
-	for (uint32 i = 0; i < pdim; i++)
-		x[i] = rotated[i] - handle->mean[i];
-	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
-	query->norm = sqrtf(query->q.norm2);
+		nbits = Max(nbits, ROUTE_BITS(handle->layout.pdim));
+	QvSpaceQueryInit(&query->base, &handle->space, rotated, nbits);
 	query->value = NULL;
 }
 
@@ -68,7 +49,7 @@ centroid_ip(const IvfHandle *handle, const IvfQuery *query, uint32 list)
 {
 	const IvfLists *lists = handle->lists;
 
-	return QvCodeIp(&query->q, lists->codes + list * lists->stride,
+	return QvCodeIp(&query->base.q, lists->codes + list * lists->stride,
 					handle->layout.centroid_bits, lists->scale[list]);
 }
 
@@ -77,12 +58,12 @@ IvfCentroidDistance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
 {
 	const IvfLists *lists = handle->lists;
 
-	if (handle->layout.form == IVF_PLAIN)
-		return handle->opclass.type->distance(handle->opclass.metric, query->value,
+	if (handle->layout.form == QV_FORM_PLAIN)
+		return handle->space.opclass.type->distance(handle->space.opclass.metric, query->value,
 											  lists->codes + list * lists->stride);
-	if (handle->layout.space == IVF_SPACE_IP)
+	if (handle->layout.space == QV_SPACE_IP)
 		return -centroid_ip(handle, query, list);
-	return query->q.norm2 + lists->norm2[list] - 2 * centroid_ip(handle, query, list);
+	return query->base.q.norm2 + lists->norm2[list] - 2 * centroid_ip(handle, query, list);
 }
 
 /*
@@ -94,7 +75,7 @@ assign_distance(const IvfHandle *handle, const IvfQuery *query, uint32 list)
 {
 	float		norm2 = handle->lists->norm2[list];
 
-	if (handle->layout.form == IVF_CODED && handle->layout.space == IVF_SPACE_IP)
+	if (handle->layout.form == QV_FORM_CODED && handle->layout.space == QV_SPACE_IP)
 		return norm2 > 0 ? -centroid_ip(handle, query, list) / sqrtf(norm2) : 0;
 	return IvfCentroidDistance(handle, query, list);
 }
@@ -202,9 +183,9 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 {
 	const IvfLists *lists = handle->lists;
 	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
-	float		bias = nbits == query->q.nbits ? query->q.lut_bias :
-		QvQueryLutBias(&query->q, nbits);
-	bool		l2 = handle->layout.space == IVF_SPACE_L2;
+	float		bias = nbits == query->base.q.nbits ? query->base.q.lut_bias :
+		QvQueryLutBias(&query->base.q, nbits);
+	bool		l2 = handle->layout.space == QV_SPACE_L2;
 	uint32		n = 0;
 
 	for (uint32 block = from; block < to; block++)
@@ -214,10 +195,10 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 		uint32		sums[QV_BATCH];
 
 		qv_kernels.fastscan(lists->batch_codes + block * QvBatchBytes(nbits),
-							query->q.lut, nbits / 4, sums);
+							query->base.q.lut, nbits / 4, sums);
 		for (int i = 0; i < QV_BATCH && list[i] != IVF_NO_LIST; i++)
 		{
-			float		ip = factor[i] * (query->q.lut_scale * sums[i] + bias);
+			float		ip = factor[i] * (query->base.q.lut_scale * sums[i] + bias);
 
 			out[n].list = list[i];
 			out[n++].distance = l2 ? lists->norm2[list[i]] - 2 * ip : -ip;
@@ -244,9 +225,9 @@ candidates(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *ou
 			const float *center = lists->group_center + (Size) i * handle->layout.pdim;
 
 			groups[i].list = i;
-			groups[i].distance = handle->layout.space == IVF_SPACE_L2 ?
-				qv_kernels.l2sq_f32(query->q.x, center, handle->layout.pdim) :
-				-qv_kernels.ip_f32(query->q.x, center, handle->layout.pdim);
+			groups[i].distance = handle->layout.space == QV_SPACE_L2 ?
+				qv_kernels.l2sq_f32(query->base.q.x, center, handle->layout.pdim) :
+				-qv_kernels.ip_f32(query->base.q.x, center, handle->layout.pdim);
 		}
 		select_nearest(groups, lists->ngroups, lists->ngroups);
 		for (uint32 i = 0; i < lists->ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
@@ -276,7 +257,7 @@ nearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out,
 	 * A search that began when there were few lists, and went on with the
 	 * directory read again, may have no look-up table for these codes.
 	 */
-	if (handle->lists->nbatches > 0 && query->q.nbits >= ROUTE_BITS(handle->layout.pdim) &&
+	if (handle->lists->nbatches > 0 && query->base.q.nbits >= ROUTE_BITS(handle->layout.pdim) &&
 		(uint64) CANDIDATES((uint64) n) < count)
 		count = candidates(handle, query, n, out);
 	else
@@ -355,7 +336,7 @@ static void
 make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 {
 	uint32		nbits = ROUTE_BITS(handle->layout.pdim);
-	MemoryContext old = MemoryContextSwitchTo(lists->context);
+	MemoryContext old = MemoryContextSwitchTo(lists->part.context);
 
 	if (lists->batch_room > 0)
 	{
@@ -405,8 +386,8 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 				slot = 0;
 
 	make_batches(handle, lists, lists->count / QV_BATCH + 1 + tops);
-	lists->group_start = MemoryContextAllocZero(lists->context, (tops + 1) * sizeof(uint32));
-	lists->group_center = MemoryContextAllocExtended(lists->context, (Size) tops * pdim * sizeof(float),
+	lists->group_start = MemoryContextAllocZero(lists->part.context, (tops + 1) * sizeof(uint32));
+	lists->group_center = MemoryContextAllocExtended(lists->part.context, (Size) tops * pdim * sizeof(float),
 													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (uint32 i = 0; i < lists->count; i++)
 		order[i] = i;

@@ -7,11 +7,11 @@
 #define QV_IVF_ROUTE_H
 
 #include "ivf/cache.h"
+#include "space/query.h"
 
 typedef struct IvfQuery
 {
-	QvQuery		q;				/* rotated; centered in L2 space */
-	float		norm;			/* its length */
+	QvSpaceQuery base;			/* coded */
 	const void *value;			/* plain: the value itself */
 } IvfQuery;
 
@@ -21,12 +21,6 @@ typedef struct IvfNear
 	float		distance;		/* of its centroid, in the metric of the space */
 	uint32		list;
 } IvfNear;
-
-/*
- * Rotate a value's coordinates into out[pdim], scaled to unit length first
- * when the metric is cosine.  False for a zero vector there.
- */
-extern bool IvfRotate(const IvfHandle *handle, const float *value, float *out);
 
 /*
  * Prepare a rotated vector.  lut: for scanning lists, not only for choosing

@@ -84,7 +84,7 @@ make_sketch(const IvfLayout *layout, const float *residual, const float *centroi
 	/* squares outside float32 say nothing: the row is always judged by itself */
 	if (f == 0 && qv_kernels.maxabs_f32(residual, pdim) > 0)
 		sketch.a = -FLT_MAX;
-	else if (layout->space == IVF_SPACE_L2)
+	else if (layout->space == QV_SPACE_L2)
 	{
 		sketch.a = factors.norm2 + 2 * f * qv_kernels.ip_f32(values, centroid, pdim);
 		sketch.b = -2 * f;
@@ -136,7 +136,7 @@ IvfEncode(const IvfHandle *handle, uint32 list, const float *x,
 	QvEncode(residual, pdim, layout->bits, bytes, &factors);
 	row->scale = factors.scale;
 	row->error = factors.residual;
-	if (layout->space == IVF_SPACE_L2)
+	if (layout->space == QV_SPACE_L2)
 	{
 		float	   *decoded = residual;
 		float		yc = sign_ip(residual, centroid, layout->scan_bits);
@@ -189,7 +189,7 @@ IvfPutSlot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
 	uint16	   *block;
 	float		factors[2];
 
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
 		IvfPlainRow at = IvfPagePlainRow(layout, page, slot);
 
@@ -261,7 +261,7 @@ IvfSetScales(IvfListPage head, const IvfRow *rows, int nrows)
 void
 IvfClearSlots(const IvfLayout *layout, Page page)
 {
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
 		for (uint32 slot = 0; slot < layout->slots; slot++)
 			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
@@ -269,15 +269,15 @@ IvfClearSlots(const IvfLayout *layout, Page page)
 	}
 	for (uint32 block = 0; block < layout->batches; block++)
 		for (int i = 0; i < QV_BATCH; i++)
-			IvfBatchA(IvfPageBatch(layout, page, block))[i] = IVF_EMPTY_A;
+			IvfBatchA(IvfPageBatch(layout, page, block))[i] = QV_EMPTY_FACTOR;
 }
 
 bool
 IvfSlotLive(const IvfLayout *layout, Page page, uint32 slot)
 {
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 		return ItemPointerIsValid(&IvfPagePlainRow(layout, page, slot)->tid);
-	return IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] != IVF_EMPTY_A;
+	return IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] != QV_EMPTY_FACTOR;
 }
 
 /* ---- writing a whole list ---- */

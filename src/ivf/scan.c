@@ -31,6 +31,7 @@
 #include <math.h>
 
 #include "executor/instrument.h"
+#include "containers/bitmap.h"
 #include "ivf/calibrate.h"
 #include "ivf/scan.h"
 #include "miscadmin.h"
@@ -80,9 +81,6 @@
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
-#define BitmapHas(bitmap, i) (((bitmap)[(i) / 8] & (1 << ((i) % 8))) != 0)
-#define BitmapSet(bitmap, i) ((bitmap)[(i) / 8] |= 1 << ((i) % 8))
-
 /* Have the window take no row that was proposed. */
 static void
 exclude_proposed(IvfScan *scan)
@@ -113,7 +111,7 @@ restart_batch(IvfScan *scan)
 	MemoryContext old;
 
 	if (!IvfRefresh(handle))
-		QvReportCorruption(scan->index, IVF_META_BLOCK,
+		QvReportCorruption(scan->index, QV_META_BLOCK,
 						   "A page of a list does not belong to it, and nothing has changed.");
 	exclude_proposed(scan);
 	/* there may be more lists than there were */
@@ -310,7 +308,7 @@ prepare_query(IvfScan *scan)
 	float	   *value,
 			   *rotated;
 
-	if (layout->form == IVF_PLAIN)
+	if (layout->form == QV_FORM_PLAIN)
 	{
 		scan->query.value = scan->value;
 		if (scan->value == NULL)
@@ -324,7 +322,7 @@ prepare_query(IvfScan *scan)
 	rotated = palloc(layout->pdim * sizeof(float));
 	if (scan->value)
 		scan->opclass.type->to_float(scan->value, value);
-	(void) IvfRotate(handle, value, rotated);
+	(void) QvSpaceRotate(&handle->space, value, rotated);
 	IvfPrepareReading(scan, rotated);
 }
 
@@ -389,18 +387,18 @@ uint32
 IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
 			   uint32 lists, uint32 *ranks)
 {
-	IvfScan    *scan = IvfScanBegin(handle->index, &handle->opclass);
+	IvfScan    *scan = IvfScanBegin(handle->index, &handle->space.opclass);
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	uint32		n = 0;
 	float		least = -INFINITY;
 
 	scan->handle = handle;
-	if (handle->layout.form == IVF_PLAIN)
+	if (handle->layout.form == QV_FORM_PLAIN)
 		scan->value = scan->query.value = x;
 	else
 		IvfPrepareReading(scan, x);
 	start_search(scan, lists, RANKED_ROWS * k + 1);
-	if (handle->layout.space == IVF_SPACE_L2 && scan->window.count > 0)
+	if (handle->layout.space == QV_SPACE_L2 && scan->window.count > 0)
 		least = EQUAL_SHARE * scan->window.rows[scan->window.count - 1].distance;
 	for (uint32 i = 0; i < scan->window.count && n < k; i++)
 		if (!ItemPointerEquals(&scan->window.rows[i].tid, self) && scan->window.rows[i].distance > least)

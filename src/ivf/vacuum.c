@@ -14,6 +14,7 @@
 
 #include "access/genam.h"
 #include "compat.h"
+#include "containers/bitmap.h"
 #include "ivf/ivf.h"
 #include "ivf/move.h"
 #include "miscadmin.h"
@@ -43,7 +44,7 @@ static void
 set_used(IvfVacuum *v, BlockNumber block)
 {
 	if (block < v->nblocks)
-		v->used[block / 8] |= 1 << (block % 8);
+		BitmapSet(v->used, block);
 }
 
 /*
@@ -62,7 +63,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 				records = NULL;
 	QvWrite		w;
 
-	if (layout->form == IVF_CODED)
+	if (layout->form == QV_FORM_CODED)
 	{
 		BlockNumber block = IvfItemBlock(layout, items, head, first);
 
@@ -82,11 +83,11 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 	{
 		if (!dead[slot])
 			continue;
-		if (layout->form == IVF_PLAIN)
+		if (layout->form == QV_FORM_PLAIN)
 			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
 		else
 		{
-			IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] = IVF_EMPTY_A;
+			IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] = QV_EMPTY_FACTOR;
 			ItemPointerSetInvalid(&((IvfRecord)
 									IvfPageItem(items, records,
 												IvfItemPlace(layout, items, head->number, slot)))->tid);
@@ -115,7 +116,7 @@ read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
 		BlockNumber at_slot;
 
 		ItemPointerSetInvalid(&tids[slot]);
-		if (layout->form == IVF_PLAIN)
+		if (layout->form == QV_FORM_PLAIN)
 		{
 			tids[slot] = IvfPagePlainRow(layout, page, slot)->tid;
 			continue;
@@ -200,7 +201,7 @@ vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
 
 		last = first;
 		while (last + 1 < head->count &&
-			   (layout->form == IVF_PLAIN ||
+			   (layout->form == QV_FORM_PLAIN ||
 				IvfItemLink(layout, items, head->number, last + 1) ==
 				IvfItemLink(layout, items, head->number, first)))
 			any |= dead[++last];
@@ -261,7 +262,7 @@ free_unused(IvfVacuum *v)
 		Buffer		buf;
 		Page		page;
 
-		if (v->used[block / 8] & (1 << (block % 8)))
+		if (BitmapHas(v->used, block))
 			continue;
 		QvVacuumDelayPoint();
 		buf = QvReadAnyPage(index, NULL, block, v->strategy, BUFFER_LOCK_EXCLUSIVE);
@@ -280,7 +281,7 @@ free_unused(IvfVacuum *v)
 static void
 write_tuples(IvfVacuum *v)
 {
-	Buffer		buf = QvReadPage(v->handle->index, v->handle->hints, IVF_META_BLOCK,
+	Buffer		buf = QvReadPage(v->handle->index, v->handle->hints, QV_META_BLOCK,
 								 QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
 	QvWrite		w;
 

@@ -50,12 +50,15 @@ StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
 #define QV_PAGE_START (MAXALIGN(SizeOfPageHeaderData) + sizeof(QvPageHeaderData))
 #define QV_PAGE_SPACE (BLCKSZ - QV_PAGE_START)
 
+/* On a QV_PAGE_FLOATS page. */
+#define QV_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
+
 #define QvPageGetHeader(page) ((QvPageHeader) PageGetContents(page))
 #define QvPageGetData(page) ((char *) (page) + QV_PAGE_START)
 
 extern void QvPageInit(Page page, QvPageKind kind);
 
-/* Raises ERRCODE_INDEX_CORRUPTED unless the page is of that kind. */
+/* Is the page of that kind? */
 static inline bool
 QvPageIs(Page page, QvPageKind kind)
 {
@@ -65,6 +68,7 @@ QvPageIs(Page page, QvPageKind kind)
 		h->version == QV_PAGE_VERSION;
 }
 
+/* Raises ERRCODE_INDEX_CORRUPTED unless the page is of that kind. */
 extern void QvPageCheck(Relation index, BlockNumber block, Page page,
 						QvPageKind kind);
 

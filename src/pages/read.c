@@ -179,14 +179,12 @@ void
 QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
 			 float *out, uint32 n)
 {
-	uint32		per_page = QV_PAGE_SPACE / sizeof(float);
-
-	for (uint32 done = 0; done < n; done += per_page, block++)
+	for (uint32 done = 0; done < n; done += QV_FLOATS_PER_PAGE, block++)
 	{
 		Buffer		buf = QvReadPage(index, hints, block, QV_PAGE_FLOATS, BUFFER_LOCK_SHARE);
 
 		memcpy(out + done, QvPageGetData(BufferGetPage(buf)),
-			   Min(n - done, per_page) * sizeof(float));
+			   Min(n - done, QV_FLOATS_PER_PAGE) * sizeof(float));
 		UnlockReleaseBuffer(buf);
 	}
 }

@@ -58,6 +58,38 @@ QvNewPage(Relation index, ForkNumber fork)
 	return QvExtendRelation(index, fork);
 }
 
+Page
+QvNewBuildPage(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf)
+{
+	Page		page;
+
+	*buf = QvNewPage(index, fork);
+	page = BufferGetPage(*buf);
+	QvPageInit(page, kind);
+	MarkBufferDirty(*buf);
+	return page;
+}
+
+BlockNumber
+QvWriteFloats(Relation index, ForkNumber fork, const float *x, uint32 n)
+{
+	BlockNumber first = InvalidBlockNumber;
+
+	for (uint32 done = 0; done < n; done += QV_FLOATS_PER_PAGE)
+	{
+		Buffer		buf;
+		Page		page = QvNewBuildPage(index, fork, QV_PAGE_FLOATS, &buf);
+
+		if (done == 0)
+			first = BufferGetBlockNumber(buf);
+		if (x)
+			memcpy(QvPageGetData(page), x + done,
+				   Min(n - done, QV_FLOATS_PER_PAGE) * sizeof(float));
+		UnlockReleaseBuffer(buf);
+	}
+	return first;
+}
+
 void
 QvWriteLogAll(Relation index, ForkNumber fork)
 {

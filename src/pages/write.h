@@ -36,6 +36,15 @@ extern void QvWriteCommit(QvWrite *w);
 /* Add a page at the end of a fork: returns it pinned and exclusively locked. */
 extern Buffer QvNewPage(Relation index, ForkNumber fork);
 
+/* The same in a build, initialized: its page, in *buf pinned and exclusively locked. */
+extern Page QvNewBuildPage(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf);
+
+/*
+ * Write n floats (NULL: zeros) on consecutive new pages in a build, for
+ * QvReadFloats().  Returns the first block, invalid when n is 0.
+ */
+extern BlockNumber QvWriteFloats(Relation index, ForkNumber fork, const float *x, uint32 n);
+
 /* After a build: log every page of the fork when the index needs WAL. */
 extern void QvWriteLogAll(Relation index, ForkNumber fork);
 

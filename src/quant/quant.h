@@ -46,17 +46,6 @@ extern void QvRotationInit(QvRotation *rot, size_t dim, uint64_t seed,
 /* out[pdim] = R * pad(in[dim]); in and out may be the same array of pdim. */
 extern void QvRotate(const QvRotation *rot, const float *in, float *out);
 
-/* ---- space.c ---- */
-
-/*
- * Rotate value[dim] as an index takes it into out[pdim] (another array):
- * scaled to unit length first when unit is set, else shortened when squares of
- * its coordinates could leave float32.  Returns false for a zero vector that
- * should have unit length; out is zero then.
- */
-extern bool QvSpaceRotate(const QvRotation *rot, bool unit, const float *value,
-						  float *out);
-
 /* ---- rabitq_encode.c ---- */
 
 /*

@@ -27,8 +27,8 @@ class CheckLayers(unittest.TestCase):
 
     def test_good_tree(self) -> None:
         files = {
-            "lib/heap.h": "#include <stdint.h>\n",
-            "kernels/kernels.h": '#include "lib/heap.h"\n',
+            "containers/heap.h": "#include <stdint.h>\n",
+            "kernels/kernels.h": '#include "containers/heap.h"\n',
             "kernels/cpu.c": "#include <cpuid.h>\nint x = __builtin_cpu_supports(1);\n",
             "types/type_ops.h": '#include "postgres.h"\n#include "kernels/kernels.h"\n',
             "graph/graph.h": '#include "compat.h"\n#include "types/type_ops.h"\n',
@@ -39,22 +39,22 @@ class CheckLayers(unittest.TestCase):
 
     def test_each_breach(self) -> None:
         base = {
-            "lib/heap.h": "",
+            "containers/heap.h": "",
             "graph/graph.h": "",
             "ivf/ivf.h": "",
             "types/type_ops.h": "",
             "types/dense.h": "",
         }
         breaches = {
-            "lib/a.c": '#include "postgres.h"',
+            "containers/a.c": '#include "postgres.h"',
             "kernels/a.c": '#include "compat.h"',
             "quant/a.c": '#include "types/type_ops.h"',
             "cluster/a.c": "#include <access/genam.h>",
-            "storage/a.c": '#include "graph/graph.h"',
+            "pages/a.c": '#include "graph/graph.h"',
             "graph/a.c": '#include "ivf/ivf.h"',
             "ivf/a.c": '#include "graph/graph.h"',
             "am/a.c": '#include "types/dense.h"',
-            "types/a.c": '#include "lib/heap.h"',
+            "types/a.c": '#include "containers/heap.h"',
             "graph/b.c": "#if PG_VERSION_NUM >= 160000",
             "kernels/b.c": "int x = __builtin_cpu_supports(1);",
             "graph/c.c": '#include "graph.h"',

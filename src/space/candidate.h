@@ -2,8 +2,8 @@
  * candidate.h
  *		What an engine's scan proposes: rows with an approximate distance.
  */
-#ifndef QV_PAGES_CANDIDATE_H
-#define QV_PAGES_CANDIDATE_H
+#ifndef QV_SPACE_CANDIDATE_H
+#define QV_SPACE_CANDIDATE_H
 
 #include "postgres.h"
 
@@ -33,4 +33,4 @@ QvCandidateCertainty(int dims)
 	return Min(1, 6 / sqrt(dims));
 }
 
-#endif							/* QV_PAGES_CANDIDATE_H */
+#endif							/* QV_SPACE_CANDIDATE_H */

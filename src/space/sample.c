@@ -7,9 +7,10 @@
 #include <math.h>
 
 #include "access/tableam.h"
+#include "kernels/kernels.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
-#include "pages/sample.h"
+#include "space/sample.h"
 #include "utils/memutils.h"
 #include "utils/sampling.h"
 
@@ -108,4 +109,56 @@ QvSampleRows(const QvSample *s, double rows)
 	}
 	MemoryContextDelete(sampling.row_context);
 	return sampling.sampled;
+}
+
+static int
+compare_floats(const void *a, const void *b)
+{
+	float		x = *(const float *) a,
+				y = *(const float *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* limit times the median of the rows' squared lengths. */
+static float
+longest_row(const float *rows, int n, uint32 pdim, float limit)
+{
+	float	   *norms = palloc(Max(1, n) * sizeof(float));
+	float		median;
+
+	for (int i = 0; i < n; i++)
+		norms[i] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
+	qsort(norms, n, sizeof(float), compare_floats);
+	median = n > 0 ? norms[n / 2] : 0;
+	pfree(norms);
+	return limit * median;
+}
+
+void
+QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean)
+{
+	double	   *sum = palloc0(pdim * sizeof(double));
+	float		longest = isinf(limit) ? limit : longest_row(rows, n, pdim, limit);
+	int			used = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const float *row = rows + (Size) i * pdim;
+
+		if (!isinf(longest) && qv_kernels.norm2_f32(row, pdim) > longest)
+			continue;
+		used++;
+		for (uint32 j = 0; j < pdim; j++)
+			sum[j] += row[j];
+	}
+	for (uint32 j = 0; j < pdim; j++)
+		mean[j] = used > 0 ? sum[j] / used : 0;
+	pfree(sum);
+}
+
+void
+QvClusterInterrupt(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
 }

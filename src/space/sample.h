@@ -2,8 +2,8 @@
  * sample.h
  *		A sample of the rows that an index build will see.
  */
-#ifndef QV_PAGES_SAMPLE_H
-#define QV_PAGES_SAMPLE_H
+#ifndef QV_SPACE_SAMPLE_H
+#define QV_SPACE_SAMPLE_H
 
 #include "postgres.h"
 
@@ -39,4 +39,13 @@ extern double QvEstimateRows(Relation heap);
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 
-#endif							/* QV_PAGES_SAMPLE_H */
+/*
+ * The mean of rows[n x pdim], without those whose squared length is more than limit
+ * times the median (INFINITY: of all).
+ */
+extern void QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean);
+
+/* The callback of src/cluster: answer Ctrl-C. */
+extern void QvClusterInterrupt(void *arg);
+
+#endif							/* QV_SPACE_SAMPLE_H */

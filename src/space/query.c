@@ -1,0 +1,32 @@
+/*
+ * query.c
+ *		A vector made ready to be searched for; see query.h.
+ */
+#include "postgres.h"
+
+#include "kernels/kernels.h"
+#include "space/query.h"
+
+void
+QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated,
+				 uint32 nbits)
+{
+	uint32		pdim = space->pdim;
+	Size		size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
+	char	   *mem = palloc(size + 64 + pdim * sizeof(float));
+	float	   *x = (float *) (TYPEALIGN(64, mem) + size);
+
+	query->kind = space->kind;
+	query->offset = 0;
+	if (space->kind == QV_SPACE_L2)
+		QvSpaceCenter(space, rotated, x);
+	else
+	{
+		/* <o, q> = <o - mean, q> + <mean, q>: the query stays where it is */
+		memcpy(x, rotated, pdim * sizeof(float));
+		if (space->mean_norm2 > 0)
+			query->offset = -qv_kernels.ip_f32(space->mean, rotated, pdim);
+	}
+	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
+	query->norm = sqrtf(query->q.norm2);
+}

@@ -1,0 +1,73 @@
+/*
+ * relcache.h
+ *		What a backend keeps of indexes between queries.
+ *
+ * An engine extends QvRelCacheEntry by what it wants to find again.  It is found by
+ * relation file, which a rebuild changes, and verified by the build_id of the
+ * metapage, a random number (so that no engine finds what is another's).
+ * At most 64 are kept for all engines together; the least recently used one
+ * without pins goes first.
+ *
+ * A part of an entry (entry points, a directory of lists) is replaced when the index
+ * has changed; the old one lives until its last pin is gone.
+ */
+#ifndef QV_SPACE_RELCACHE_H
+#define QV_SPACE_RELCACHE_H
+
+#include "compat.h"
+#include "lib/ilist.h"
+#include "space/space.h"
+
+/* The first member of the engine's own struct. */
+typedef struct QvRelCacheEntry
+{
+	dlist_node	node;			/* in use order, most recent first */
+	QvRelLocator locator;
+	uint64		build_id;
+	int			pins;
+	bool		stale;			/* replaced: free when not pinned */
+	MemoryContext context;		/* of all of it, this struct too */
+	QvBufferHints hints;
+	QvSpace		space;			/* for the engine to fill in */
+} QvRelCacheEntry;
+
+/* The first member of a part. */
+typedef struct QvRelCachePart
+{
+	MemoryContext context;		/* of all of it, this struct too */
+	int			pins;
+	bool		current;		/* its entry has it */
+} QvRelCachePart;
+
+/*
+ * The entry of an index, NULL when there is none.  One of another build is freed, or
+ * marked to be freed with its last pin.
+ */
+extern QvRelCacheEntry *QvRelCacheFind(Relation index, uint64 build_id);
+
+/*
+ * A new entry of size bytes, zeroed but for context and hints.  It lives below
+ * CurrentMemoryContext, so that an error on the way does not leak it, until
+ * QvRelCacheAdd() keeps it.
+ */
+extern QvRelCacheEntry *QvRelCacheNew(Size size);
+extern void QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id);
+
+/*
+ * Between these two it stays where it is.  QvRelCacheUnpin() can be called from
+ * a memory context's reset callback: it raises nothing.
+ */
+extern void QvRelCachePin(QvRelCacheEntry *entry);
+extern void QvRelCacheUnpin(QvRelCacheEntry *entry);
+
+/* A new part of size bytes, below CurrentMemoryContext until it is kept. */
+extern void *QvRelCacheNewPart(Size size);
+
+/* Let it belong to an entry, whose old one is retired: lives until not pinned. */
+extern void QvRelCacheKeepPart(QvRelCachePart *part, QvRelCacheEntry *entry);
+extern void QvRelCacheRetirePart(QvRelCachePart *part);
+
+extern void QvRelCachePinPart(QvRelCachePart *part);
+extern void QvRelCacheUnpinPart(QvRelCachePart *part);
+
+#endif							/* QV_SPACE_RELCACHE_H */

@@ -1,0 +1,151 @@
+/*
+ * space.c
+ *		The vector space of an index; see space.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type_d.h"
+#include "commands/defrem.h"
+#include "kernels/kernels.h"
+#include "space/space.h"
+
+void
+QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pdim)
+{
+	memset(space, 0, sizeof(*space));
+	space->opclass = *opclass;
+	space->dims = dims;
+	space->pdim = pdim;
+	if (pdim > 0)
+		space->kind = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+}
+
+void
+QvSpaceInitRotation(QvSpace *space, uint64 seed)
+{
+	QvRotationInit(&space->rotation, space->dims, seed,
+				   palloc(QvRotationSignBytes(space->dims)));
+}
+
+void
+QvSpaceSetMean(QvSpace *space, const float *mean)
+{
+	space->mean = mean;
+	space->mean_norm2 = qv_kernels.norm2_f32(mean, space->pdim);
+}
+
+void
+QvSpaceRead(QvSpace *space, uint64 seed, Relation index, QvBufferHints *hints,
+			BlockNumber block)
+{
+	float	   *mean = palloc(space->pdim * sizeof(float));
+
+	QvSpaceInitRotation(space, seed);
+	QvReadFloats(index, hints, block, mean, space->pdim);
+	QvSpaceSetMean(space, mean);
+}
+
+/*
+ * Longer vectors are shortened to this length inside an index, so that no
+ * square or product overflows float32.  Their rows are still returned, in
+ * exact order among what a search finds: distances come from the table.
+ */
+#define MAX_LENGTH 1e17
+
+bool
+QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, float *out)
+{
+	size_t		dim = rotation->dim;
+
+	if (unit)
+	{
+		double		norm2 = 0;
+		float		inv;
+
+		for (size_t i = 0; i < dim; i++)
+			norm2 += (double) value[i] * value[i];
+		if (norm2 == 0)
+		{
+			memset(out, 0, rotation->pdim * sizeof(float));
+			return false;
+		}
+		inv = 1 / sqrt(norm2);
+		if (isfinite(inv) && inv > 0)
+			for (size_t i = 0; i < dim; i++)
+				out[i] = value[i] * inv;
+		else
+			for (size_t i = 0; i < dim; i++)
+				out[i] = value[i] / sqrt(norm2);
+	}
+	else
+	{
+		double		length = qv_kernels.maxabs_f32(value, dim) * sqrt(dim);
+
+		memcpy(out, value, dim * sizeof(float));
+		if (length > MAX_LENGTH)
+			for (size_t i = 0; i < dim; i++)
+				out[i] = value[i] * (MAX_LENGTH / length);
+	}
+	QvRotate(rotation, out, out);
+	return true;
+}
+
+bool
+QvSpaceRotate(const QvSpace *space, const float *value, float *out)
+{
+	return QvScaleAndRotate(&space->rotation, space->opclass.metric == QV_METRIC_COSINE,
+							value, out);
+}
+
+bool
+QvSpaceRotateValue(const QvSpace *space, const void *value, float *scratch, float *out)
+{
+	space->opclass.type->to_float(value, scratch);
+	return QvSpaceRotate(space, scratch, out);
+}
+
+void
+QvSpaceCenter(const QvSpace *space, const float *rotated, float *out)
+{
+	for (uint32 i = 0; i < space->pdim; i++)
+		out[i] = rotated[i] - space->mean[i];
+}
+
+/* ---- values of the column ---- */
+
+int
+QvColumnDims(Relation index, const QvOpclassInfo *opclass)
+{
+	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), 0);
+	int			dims = column->atttypmod;
+
+	/* bit's operator classes take it, but its values differ in length */
+	if (column->atttypid == VARBITOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("type not supported for %s index",
+						get_am_name(index->rd_rel->relam))));
+	if (dims < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("column does not have dimensions")));
+	if (dims > opclass->type->max_dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("column cannot have more than %d dimensions for %s index",
+						opclass->type->max_dims, get_am_name(index->rd_rel->relam))));
+	return dims;
+}
+
+void
+QvCheckDims(const QvOpclassInfo *opclass, uint32 dims, const void *value)
+{
+	int			found = opclass->type->dims(value);
+
+	if (found != dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("expected %u dimensions, not %d", dims, found)));
+}
