@@ -89,16 +89,10 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 /* ---- scan ---- */
 
-static void *
-begin_scan(Relation index, const QvOpclassInfo *opclass)
+void
+GraphAmStartScan(QvScan *scan, const void *query, const ScanSettings *settings,
+				 KnnScanRules *rules)
 {
-	return GraphScanBegin(index, opclass);
-}
-
-static void
-start_scan(void *scan, const void *query, const void *live, KnnScanRules *rules)
-{
-	const ScanSettings *settings = live;
 	GraphScanParams params;
 
 	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
@@ -110,54 +104,6 @@ start_scan(void *scan, const void *query, const void *live, KnnScanRules *rules)
 	params.strict = rules->strict;
 	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	GraphScanStart(scan, query, &params);
-}
-
-static bool
-next_candidate(void *scan, QvRowCandidate *candidate)
-{
-	return GraphScanNext(scan, candidate);
-}
-
-static bool
-search_on(void *scan)
-{
-	return GraphScanMore(scan);
-}
-
-static double
-bound(const void *scan)
-{
-	return GraphScanBound(scan);
-}
-
-static double
-candidate_distance(const void *scan, double distance)
-{
-	return GraphScanDistance(scan, distance);
-}
-
-static int
-scan_dims(const void *scan)
-{
-	return GraphScanDims(scan);
-}
-
-static const KnnScanOps graph_scan_ops = {
-	.what = "a graph index",
-	.begin = begin_scan,
-	.start = start_scan,
-	.next = next_candidate,
-	.more = search_on,
-	.bound = bound,
-	.distance = candidate_distance,
-	.dims = scan_dims
-};
-
-IndexScanDesc
-GraphAmBeginScan(Relation index, int nkeys, int norderbys,
-				 const ScanSettings *settings)
-{
-	return KnnBeginScan(index, nkeys, norderbys, &graph_scan_ops, settings);
 }
 
 /* ---- */

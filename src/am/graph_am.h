@@ -7,6 +7,7 @@
 #define QV_AM_GRAPH_AM_H
 
 #include "access/amapi.h"
+#include "am/knn_scan.h"
 #include "am/options.h"
 #include "nodes/pathnodes.h"
 
@@ -17,8 +18,9 @@
 extern IndexAmRoutine *GraphAmRoutine(ambeginscan_function beginscan,
 									  amcostestimate_function costestimate);
 
-extern IndexScanDesc GraphAmBeginScan(Relation index, int nkeys, int norderbys,
-									  const ScanSettings *settings);
+/* KnnScanSource.start, by these settings. */
+extern void GraphAmStartScan(QvScan *scan, const void *query, const ScanSettings *settings,
+							 KnnScanRules *rules);
 
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
 								double loop_count, const ScanSettings *settings,

@@ -7,10 +7,21 @@
 #include "am/graph_am.h"
 #include "fmgr.h"
 
+static void
+hnsw_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+{
+	GraphAmStartScan(scan, query, HnswSettings(), rules);
+}
+
+static const KnnScanSource hnsw_scans = {
+	.begin = GraphScanBegin,
+	.start = hnsw_start_scan
+};
+
 static IndexScanDesc
 hnswbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return GraphAmBeginScan(index, nkeys, norderbys, HnswSettings());
+	return KnnBeginScan(index, nkeys, norderbys, &hnsw_scans);
 }
 
 static void

@@ -97,16 +97,10 @@ IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 /* ---- scan ---- */
 
-static void *
-begin_scan(Relation index, const QvOpclassInfo *opclass)
+void
+IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
+			   KnnScanRules *rules)
 {
-	return IvfScanBegin(index, opclass);
-}
-
-static void
-start_scan(void *scan, const void *query, const void *access_method, KnnScanRules *rules)
-{
-	const IvfScanSettings *settings = ((const IvfAm *) access_method)->settings();
 	IvfScanParams params;
 
 	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
@@ -120,67 +114,6 @@ start_scan(void *scan, const void *query, const void *access_method, KnnScanRule
 	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	IvfScanStart(scan, query, &params);
 	rules->round_rows = IvfScanRoundRows(scan);
-}
-
-static bool
-next_candidate(void *scan, QvRowCandidate *candidate)
-{
-	return IvfScanNext(scan, candidate);
-}
-
-static bool
-search_on(void *scan)
-{
-	return IvfScanMore(scan);
-}
-
-static void
-rows_returned(void *scan, int64 rows)
-{
-	IvfScanReturned(scan, rows);
-}
-
-static int
-rows_ahead(void *scan, ItemPointerData *tids, int max)
-{
-	return IvfScanAhead(scan, tids, max);
-}
-
-static double
-candidate_distance(const void *scan, double distance)
-{
-	return IvfScanDistance(scan, distance);
-}
-
-static int
-scan_dims(const void *scan)
-{
-	return IvfScanDims(scan);
-}
-
-static void
-end_scan(void *scan)
-{
-	IvfScanEnd(scan);
-}
-
-static const KnnScanOps ivf_scan_ops = {
-	.what = "an index of posting lists",
-	.begin = begin_scan,
-	.start = start_scan,
-	.next = next_candidate,
-	.more = search_on,
-	.distance = candidate_distance,
-	.dims = scan_dims,
-	.ahead = rows_ahead,
-	.returned = rows_returned,
-	.end = end_scan
-};
-
-IndexScanDesc
-IvfAmBeginScan(Relation index, int nkeys, int norderbys, const IvfAm *am)
-{
-	return KnnBeginScan(index, nkeys, norderbys, &ivf_scan_ops, am);
 }
 
 /* ---- */

@@ -8,6 +8,7 @@
 
 #include "access/amapi.h"
 #include "am/ivf_options.h"
+#include "am/knn_scan.h"
 #include "nodes/pathnodes.h"
 
 /*
@@ -33,8 +34,9 @@ extern IndexBuildResult *IvfAmBuild(Relation heap, Relation index, IndexInfo *in
 extern PGDLLEXPORT void IvfParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 
 extern void IvfAmBuildEmpty(Relation index, const IvfAm *am);
-extern IndexScanDesc IvfAmBeginScan(Relation index, int nkeys, int norderbys,
-									const IvfAm *am);
+/* KnnScanSource.start, by these settings. */
+extern void IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
+						   KnnScanRules *rules);
 extern void IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 							  const IvfAm *am, Cost *startup, Cost *total,
 							  Selectivity *selectivity, double *correlation,

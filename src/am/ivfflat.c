@@ -37,10 +37,21 @@ ivfflatbuildempty(Relation index)
 	IvfAmBuildEmpty(index, &ivfflat_am);
 }
 
+static void
+ivfflat_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+{
+	IvfAmStartScan(scan, query, IvfflatSettings(), rules);
+}
+
+static const KnnScanSource ivfflat_scans = {
+	.begin = IvfScanBegin,
+	.start = ivfflat_start_scan
+};
+
 static IndexScanDesc
 ivfflatbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return IvfAmBeginScan(index, nkeys, norderbys, &ivfflat_am);
+	return KnnBeginScan(index, nkeys, norderbys, &ivfflat_scans);
 }
 
 static void

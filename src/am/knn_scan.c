@@ -21,19 +21,19 @@
 
 typedef struct KnnScan
 {
-	const KnnScanOps *ops;
-	const void *settings;		/* live: they may change between rows */
+	const KnnScanSource *source;
 	QvOpclassInfo opclass;
 	MemoryContext context;
 	MemoryContext query_context;
-	void	   *engine;			/* what ops->begin() returned */
+	QvScan	   *engine;			/* what source->begin() returned */
 	Reranker   *reranker;
 	KnnScanRules rules;
 	bool		started;
 	bool		exhausted;		/* no more candidates */
-	bool		have_candidate; /* candidate is the next, not yet reranked */
-	QvRowCandidate candidate;
-	double		candidate_bound;	/* no row of it is nearer */
+	bool		have_step;		/* a candidate or a bound is at hand, not dealt with */
+	QvScanStep	step;
+	QvCandidate candidate;
+	double		candidate_bound;	/* no row of it, or to come, is nearer */
 	double		node_nearest;	/* nearest row of the candidate's node so far */
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* heap TIDs seen */
@@ -45,14 +45,12 @@ typedef struct KnnScan
 } KnnScan;
 
 IndexScanDesc
-KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanOps *ops,
-			 const void *settings)
+KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanSource *source)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
 	KnnScan    *so = palloc0(sizeof(KnnScan));
 
-	so->ops = ops;
-	so->settings = settings;
+	so->source = source;
 	so->context = CurrentMemoryContext;
 	QvGetOpclass(index, &so->opclass);
 	so->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver query",
@@ -62,10 +60,10 @@ KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanOps *ops,
 }
 
 static void
-tell_returned(KnnScan *so)
+note_returned(KnnScan *so)
 {
-	if (so->started && so->ops->returned)
-		so->ops->returned(so->engine, so->returned);
+	if (so->started && so->engine->ops->note_returned)
+		so->engine->ops->note_returned(so->engine, so->returned);
 }
 
 void
@@ -74,7 +72,7 @@ KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	KnnScan    *so = scan->opaque;
 
-	tell_returned(so);
+	note_returned(so);
 	so->started = false;
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -95,19 +93,19 @@ start(IndexScanDesc scan)
 	MemoryContext old;
 	void	   *query = NULL;
 
-	if (scan->numberOfOrderBys == 0)
-		elog(ERROR, "cannot scan %s without ORDER BY", so->ops->what);
-	if (!IsMVCCSnapshot(scan->xs_snapshot))
-		elog(ERROR, "non-MVCC snapshots are not supported by %s", so->ops->what);
-
-	pgstat_count_index_scan(scan->indexRelation);
-	QvCountIndexSearch(scan);
 	old = MemoryContextSwitchTo(so->context);
 	if (so->engine == NULL)
 	{
-		so->engine = so->ops->begin(scan->indexRelation, &so->opclass);
+		so->engine = so->source->begin(scan->indexRelation, &so->opclass);
 		so->reranker = RerankBegin(scan, &so->opclass);
 	}
+	if (scan->numberOfOrderBys == 0)
+		elog(ERROR, "cannot scan %s without ORDER BY", so->engine->ops->what);
+	if (!IsMVCCSnapshot(scan->xs_snapshot))
+		elog(ERROR, "non-MVCC snapshots are not supported by %s", so->engine->ops->what);
+
+	pgstat_count_index_scan(scan->indexRelation);
+	QvCountIndexSearch(scan);
 	MemoryContextReset(so->query_context);
 	MemoryContextSwitchTo(so->query_context);
 	/* a copy: the executor may reuse the value's memory */
@@ -115,7 +113,7 @@ start(IndexScanDesc scan)
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
 	MemoryContextSwitchTo(so->context);
 	memset(&so->rules, 0, sizeof(so->rules));
-	so->ops->start(so->engine, query, so->settings, &so->rules);
+	so->source->start(so->engine, query, &so->rules);
 	so->target = Min(so->rules.round_rows, MAX_ROUND);
 	so->nnearest = 0;
 	if (so->rules.round_rows > 0 && so->nearest == NULL)
@@ -123,7 +121,7 @@ start(IndexScanDesc scan)
 	RerankStart(so->reranker, query);
 	so->started = true;
 	so->exhausted = false;
-	so->have_candidate = false;
+	so->have_step = false;
 	so->last_distance = -DBL_MAX;
 	so->tuples = 0;
 	so->returned = 0;
@@ -142,11 +140,10 @@ can_return(const KnnScan *so)
 {
 	if (RerankEmpty(so->reranker))
 		return false;
-	if (!so->rules.strict || so->ops->bound == NULL ||
-		(!so->resumed && so->returned < so->rules.first_rows))
+	if (!so->rules.strict || (!so->resumed && so->returned < so->rules.first_rows))
 		return true;
 	return RerankNearest(so->reranker) <=
-		so->ops->distance(so->engine, so->ops->bound(so->engine));
+		QvScanDistance(so->engine, so->candidate.distance);
 }
 
 /*
@@ -156,15 +153,17 @@ can_return(const KnnScan *so)
 static void
 next_candidate(KnnScan *so)
 {
-	double		certainty = QvCandidateCertainty(so->ops->dims(so->engine));
+	const QvScanOps *ops = so->engine->ops;
+	double		certainty = QvCandidateCertainty(so->engine->dims);
 
-	while (!so->have_candidate && !so->exhausted)
+	while (!so->have_step && !so->exhausted)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (so->ops->next(so->engine, &so->candidate))
+		so->step = ops->next(so->engine, &so->candidate);
+		if (so->step != QV_SCAN_END)
 		{
-			so->have_candidate = true;
-			if (so->candidate.same_node)
+			so->have_step = true;
+			if (so->step == QV_SCAN_CANDIDATE && so->candidate.same_node)
 			{
 				/* rows of a node are equal but for rounding */
 				if (so->node_nearest < INFINITY)
@@ -173,8 +172,8 @@ next_candidate(KnnScan *so)
 			else
 			{
 				so->candidate_bound =
-					so->ops->distance(so->engine, so->candidate.distance -
-									  so->candidate.error * certainty);
+					QvScanDistance(so->engine, so->candidate.distance -
+								   so->candidate.error * certainty);
 				so->node_nearest = INFINITY;
 			}
 			/* damaged factors: then nothing is known */
@@ -185,7 +184,7 @@ next_candidate(KnnScan *so)
 			return;
 		else if (!so->rules.iterative ||
 				 so->tuples >= so->rules.max_tuples ||
-				 !so->ops->more(so->engine))
+				 !ops->resume(so->engine))
 			so->exhausted = true;
 		else
 			so->resumed = true;
@@ -201,7 +200,7 @@ ask_ahead(IndexScanDesc scan)
 {
 	KnnScan    *so = scan->opaque;
 	ItemPointerData tids[MAX_AHEAD];
-	int			n = so->ops->ahead(so->engine, tids, MAX_AHEAD);
+	int			n = so->engine->ops->prefetch(so->engine, tids, MAX_AHEAD);
 	BlockNumber nblocks;
 
 	/* of another table access method, block numbers may mean anything */
@@ -283,10 +282,13 @@ candidate_matters(const KnnScan *so)
 		so->candidate_bound < so->nearest[so->nnearest - 1];
 }
 
-/* Fetch the rows of the candidate at hand. */
+/* Fetch the rows of the candidate at hand; a bound has none. */
 static void
 take_candidate(KnnScan *so)
 {
+	so->have_step = false;
+	if (so->step == QV_SCAN_BOUND)
+		return;
 	for (int i = 0; i < so->candidate.ntids; i++)
 	{
 		double		distance;
@@ -297,7 +299,6 @@ take_candidate(KnnScan *so)
 		so->node_nearest = Min(so->node_nearest, distance);
 	}
 	so->tuples += so->candidate.ntids;
-	so->have_candidate = false;
 }
 
 bool
@@ -314,9 +315,9 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 
 		CHECK_FOR_INTERRUPTS();
 		next_candidate(so);
-		if (so->have_candidate && so->ops->ahead)
+		if (so->have_step && so->engine->ops->prefetch)
 			ask_ahead(scan);
-		if (so->have_candidate && candidate_matters(so))
+		if (so->have_step && candidate_matters(so))
 		{
 			take_candidate(so);
 			continue;
@@ -342,9 +343,9 @@ KnnEndScan(IndexScanDesc scan)
 {
 	KnnScan    *so = scan->opaque;
 
-	tell_returned(so);
-	if (so->engine && so->ops->end)
-		so->ops->end(so->engine);
+	note_returned(so);
+	if (so->engine)
+		so->engine->ops->end(so->engine);
 	if (so->reranker)
 		RerankEnd(so->reranker);
 	MemoryContextDelete(so->query_context);

@@ -3,7 +3,7 @@
  *		Index scans that return rows in the order of their exact distances,
  *		whatever engine proposes them.
  *
- * The engine proposes rows with approximate distances (KnnScanOps); here they
+ * The engine proposes rows with approximate distances (space/scan.h); here they
  * are reranked, returned as soon as nothing nearer can come, and the engine is
  * asked to search on when a scan is iterative.  See src/am/README.md, "Exact
  * order" and "Iterative scans".
@@ -16,7 +16,7 @@
 #include "access/genam.h"
 #include "access/sdir.h"
 #include "access/skey.h"
-#include "space/candidate.h"
+#include "space/scan.h"
 #include "types/type_ops.h"
 #include "utils/rel.h"
 
@@ -37,62 +37,25 @@ typedef struct KnnScanRules
 	int64		round_rows;
 } KnnScanRules;
 
-/*
- * An engine's scans.  An engine_scan is what begin() returned.  "Search units"
- * are the engine's own: those of QvRowCandidate.
- */
-typedef struct KnnScanOps
+/* How an access method begins and starts scans of its engine. */
+typedef struct KnnScanSource
 {
-	const char *what;			/* "a graph index", in error messages */
-
 	/*
 	 * Called once, before the first start(), in a memory context that lives as
 	 * long as the scan; so does opclass.
 	 */
-	void	   *(*begin) (Relation index, const QvOpclassInfo *opclass);
+	QvScan	   *(*begin) (Relation index, const QvOpclassInfo *opclass);
 
 	/*
 	 * Start over for a query value (detoasted, lives until the next start; NULL:
-	 * any order).  The engine takes what it needs of the access method's live
-	 * settings and fills in rules.
+	 * any order), with the settings as they are now, and fill in rules.
 	 */
-	void		(*start) (void *engine_scan, const void *query,
-						  const void *settings, KnnScanRules *rules);
+	void		(*start) (QvScan *scan, const void *query, KnnScanRules *rules);
+} KnnScanSource;
 
-	/* The next candidate of the batch, the one that may be nearest first; false at its end. */
-	bool		(*next) (void *engine_scan, QvRowCandidate *candidate);
-
-	/* Search on for another batch; false when there is none. */
-	bool		(*more) (void *engine_scan);
-
-	/*
-	 * May be NULL.  At the end of a batch, in search units: no row that is still
-	 * to come is expected to be nearer.
-	 */
-	double		(*bound) (const void *engine_scan);
-
-	/* Search units to the units of VectorTypeOps.distance. */
-	double		(*distance) (const void *engine_scan, double distance);
-
-	/* Coordinates over which the error of a candidate spreads. */
-	int			(*dims) (const void *engine_scan);
-
-	/*
-	 * May be NULL: rows that are likely to be proposed soon and whose pages of
-	 * the table are worth asking for now; each row once.  Returns how many.
-	 */
-	int			(*ahead) (void *engine_scan, ItemPointerData *tids, int max);
-
-	/* May be NULL: so many rows were returned since the last start. */
-	void		(*returned) (void *engine_scan, int64 rows);
-
-	/* May be NULL: the scan ends.  Not called unless begin() was. */
-	void		(*end) (void *engine_scan);
-} KnnScanOps;
-
-/* ambeginscan: settings are read at each start. */
+/* ambeginscan */
 extern IndexScanDesc KnnBeginScan(Relation index, int nkeys, int norderbys,
-								  const KnnScanOps *ops, const void *settings);
+								  const KnnScanSource *source);
 
 /* amrescan, amgettuple, amendscan */
 extern void KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys,

@@ -7,10 +7,21 @@
 #include "am/graph_am.h"
 #include "fmgr.h"
 
+static void
+quiver_graph_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+{
+	GraphAmStartScan(scan, query, QuiverSettings(), rules);
+}
+
+static const KnnScanSource quiver_graph_scans = {
+	.begin = GraphScanBegin,
+	.start = quiver_graph_start_scan
+};
+
 static IndexScanDesc
 quivergraphbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return GraphAmBeginScan(index, nkeys, norderbys, QuiverSettings());
+	return KnnBeginScan(index, nkeys, norderbys, &quiver_graph_scans);
 }
 
 static void

@@ -36,10 +36,21 @@ quiverivfbuildempty(Relation index)
 	IvfAmBuildEmpty(index, &quiver_ivf_am);
 }
 
+static void
+quiver_ivf_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+{
+	IvfAmStartScan(scan, query, QuiverIvfSettings(), rules);
+}
+
+static const KnnScanSource quiver_ivf_scans = {
+	.begin = IvfScanBegin,
+	.start = quiver_ivf_start_scan
+};
+
 static IndexScanDesc
 quiverivfbeginscan(Relation index, int nkeys, int norderbys)
 {
-	return IvfAmBeginScan(index, nkeys, norderbys, &quiver_ivf_am);
+	return KnnBeginScan(index, nkeys, norderbys, &quiver_ivf_scans);
 }
 
 static void

@@ -11,7 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
-#include "space/candidate.h"
+#include "space/scan.h"
 #include "types/type_ops.h"
 
 typedef struct GraphOptions
@@ -34,44 +34,20 @@ extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
 						const void *value, ItemPointer tid);
 
 /* scan.c */
-typedef struct GraphScan GraphScan;
 
 /* What a scan is asked for, fixed when it starts over. */
 typedef struct GraphScanParams
 {
 	int			ef;				/* what the user asked for */
-	bool		iterative;		/* GraphScanMore() will be used */
+	bool		iterative;		/* the search will be resumed */
 	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
 } GraphScanParams;
 
-extern GraphScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
+extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
 
 /* Start over for a query of the column's dimensions (NULL: any order). */
-extern void GraphScanStart(GraphScan *scan, const void *value,
-						   const GraphScanParams *params);
-
-/*
- * The next candidate of the current batch: the one whose rows may be nearest.
- * Its distance is in search units: see GraphScanDistance().  False at the end of
- * the batch.
- * candidate->tids is valid until the next call.
- */
-extern bool GraphScanNext(GraphScan *scan, QvRowCandidate *candidate);
-
-/* At the end of a batch: no row that is still to come is expected to be nearer. */
-extern double GraphScanBound(const GraphScan *scan);
-
-/*
- * Search on for another batch.  False when the graph is exhausted or the
- * memory allowed is used up.
- */
-extern bool GraphScanMore(GraphScan *scan);
-
-/* Distance in search units to distance in the units of VectorTypeOps. */
-extern double GraphScanDistance(const GraphScan *scan, double distance);
-
-extern int	GraphScanDims(const GraphScan *scan);
+extern void GraphScanStart(QvScan *scan, const void *value, const GraphScanParams *params);
 
 /* vacuum.c */
 extern IndexBulkDeleteResult *GraphBulkDelete(IndexVacuumInfo *info,

@@ -25,8 +25,9 @@
 /* Results beyond ef that exact distances may bring forward. */
 #define RERANK_SLACK 4
 
-struct GraphScan
+typedef struct GraphScan
 {
+	QvScan		base;
 	Relation	index;
 	const QvOpclassInfo *opclass;
 	MemoryContext query_context;	/* reset when the scan starts over */
@@ -47,7 +48,7 @@ struct GraphScan
 	double		certainty;		/* share of a result's error that counts */
 	uint32		quota;			/* results to return before the next batch, */
 	float		frontier;		/* and how far they may be */
-	QvRowCandidate current;		/* what the overflow chain belongs to */
+	QvCandidate current;		/* what the overflow chain belongs to */
 	uint32		overflow;		/* next slot of it, or GRAPH_NONE */
 	uint32		owner;
 	ItemPointerData *tids;		/* layout.tids_per_slot */
@@ -56,31 +57,7 @@ struct GraphScan
 	uint32		chain_size;
 	int			chain_restarts;
 	bool		entered_all;	/* every entry has been offered */
-};
-
-GraphScan *
-GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
-{
-	GraphScan  *scan = palloc0(sizeof(GraphScan));
-
-	scan->index = index;
-	scan->opclass = opclass;
-	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
-												ALLOCSET_DEFAULT_SIZES);
-	return scan;
-}
-
-int
-GraphScanDims(const GraphScan *scan)
-{
-	return scan->handle->meta.dims;
-}
-
-double
-GraphScanDistance(const GraphScan *scan, double distance)
-{
-	return scan->point->scale * (distance + scan->point->offset);
-}
+} GraphScan;
 
 /* Is there a result to return before the next batch? */
 static bool
@@ -190,8 +167,9 @@ enter_all(GraphScan *scan)
 }
 
 void
-GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params)
+GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 {
+	GraphScan  *scan = (GraphScan *) base;
 	GraphHandle *handle;
 	const GraphFormOps *ops;
 	MemoryContext old;
@@ -210,6 +188,9 @@ GraphScanStart(GraphScan *scan, const void *value, const GraphScanParams *params
 	scan->entered_all = false;
 	scan->point = ops->prepare(handle, value);
 	scan->store = ops->open(handle, scan->point, NULL);
+	scan->base.dims = handle->meta.dims;
+	scan->base.scale = scan->point->scale;
+	scan->base.offset = scan->point->offset;
 	scan->ef = ops->pool_size(handle, params->ef);
 	scan->certainty = QvCandidateCertainty(handle->meta.dims);
 	GraphSearchInit(&scan->search, ops->exact, params->iterative);
@@ -277,7 +258,7 @@ chain_head(GraphScan *scan)
  * returned: rows that this scan sees stay in their slots.
  */
 static void
-read_overflow(GraphScan *scan, QvRowCandidate *candidate)
+read_overflow(GraphScan *scan, QvCandidate *candidate)
 {
 	const GraphLayout *layout = &scan->handle->layout;
 	uint32		slot = scan->overflow;
@@ -316,19 +297,32 @@ read_overflow(GraphScan *scan, QvRowCandidate *candidate)
 	}
 }
 
-bool
-GraphScanNext(GraphScan *scan, QvRowCandidate *candidate)
+/* How near a row that the search may still find is expected to be, at the end of a batch. */
+static double
+later_bound(const GraphScan *scan)
 {
+	return scan->heap.count > 0 ? Min(scan->frontier, scan->heap.items[0].key) :
+		scan->frontier;
+}
+
+static QvScanStep
+graph_scan_next(QvScan *base, QvCandidate *candidate)
+{
+	GraphScan  *scan = (GraphScan *) base;
 	GraphResult *result;
 
 	if (scan->overflow != GRAPH_NONE)
 	{
 		CHECK_FOR_INTERRUPTS();
 		read_overflow(scan, candidate);
-		return true;
+		return QV_SCAN_CANDIDATE;
 	}
 	if (!has_ready(scan))
-		return false;
+	{
+		candidate->distance = later_bound(scan);
+		candidate->error = 0;
+		return QV_SCAN_END;
+	}
 	scan->quota--;
 	if (scan->returned != GRAPH_NONE)
 	{
@@ -347,14 +341,7 @@ GraphScanNext(GraphScan *scan, QvRowCandidate *candidate)
 	scan->owner = result->id;
 	scan->chain_length = 0;
 	scan->chain_restarts = 0;
-	return true;
-}
-
-double
-GraphScanBound(const GraphScan *scan)
-{
-	return scan->heap.count > 0 ? Min(scan->frontier, scan->heap.items[0].key) :
-		scan->frontier;
+	return QV_SCAN_CANDIDATE;
 }
 
 static Size
@@ -364,9 +351,10 @@ scan_memory(const GraphScan *scan)
 		scan->max_waiting * (sizeof(GraphResult) + sizeof(MinHeapItem));
 }
 
-bool
-GraphScanMore(GraphScan *scan)
+static bool
+graph_scan_resume(QvScan *base)
 {
+	GraphScan  *scan = (GraphScan *) base;
 	MemoryContext old = MemoryContextSwitchTo(scan->query_context);
 	bool		more;
 
@@ -391,4 +379,33 @@ GraphScanMore(GraphScan *scan)
 	} while (more && !has_ready(scan));
 	MemoryContextSwitchTo(old);
 	return scan->heap.count > 0;
+}
+
+static void
+graph_scan_end(QvScan *base)
+{
+	GraphScan  *scan = (GraphScan *) base;
+
+	MemoryContextDelete(scan->query_context);
+	pfree(scan);
+}
+
+static const QvScanOps graph_scan_ops = {
+	.what = "a graph index",
+	.next = graph_scan_next,
+	.resume = graph_scan_resume,
+	.end = graph_scan_end
+};
+
+QvScan *
+GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
+{
+	GraphScan  *scan = palloc0(sizeof(GraphScan));
+
+	scan->base.ops = &graph_scan_ops;
+	scan->index = index;
+	scan->opclass = opclass;
+	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
+												ALLOCSET_DEFAULT_SIZES);
+	return &scan->base;
 }

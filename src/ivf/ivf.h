@@ -11,7 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
-#include "space/candidate.h"
+#include "space/scan.h"
 #include "storage/dsm.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
@@ -42,8 +42,6 @@ extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 					  const void *value, ItemPointer tid);
 
 /* scan.c */
-typedef struct IvfScan IvfScan;
-
 typedef struct IvfScanParams
 {
 	int			probes;			/* 0: by recall */
@@ -53,40 +51,17 @@ typedef struct IvfScanParams
 	Size		max_memory;		/* bytes for candidates */
 } IvfScanParams;
 
-extern IvfScan *IvfScanBegin(Relation index, const QvOpclassInfo *opclass);
-
-/* Start over for a query of the column's dimensions (NULL: any order). */
-extern void IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params);
+extern QvScan *IvfScanBegin(Relation index, const QvOpclassInfo *opclass);
 
 /*
- * The next candidate by distance.  With "widen", more lists are read as more
- * rows are taken.  A candidate without rows says that none to come is nearer.
- * False when all rows of the lists probed have been proposed.
+ * Start over for a query of the column's dimensions (NULL: any order).  With
+ * "widen", more lists are read as more rows are taken, and the search is resumed with
+ * as many lists again; else with as many as at first.
  */
-extern bool IvfScanNext(IvfScan *scan, QvRowCandidate *candidate);
+extern void IvfScanStart(QvScan *scan, const void *value, const IvfScanParams *params);
 
-/*
- * Go on to lists not probed yet: with "widen" as many again, else as many as
- * at first.  False when there are none, or at max_probes.
- */
-extern bool IvfScanMore(IvfScan *scan);
-
-/*
- * Rows that IvfScanNext() is likely to propose soon and that were not prefetched
- * before, when pages are read from disk: at most max.
- */
-extern int	IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max);
-
-/* See KnnScanRules.round_rows, and what it is learned from. */
-extern uint32 IvfScanRoundRows(const IvfScan *scan);
-extern void IvfScanReturned(IvfScan *scan, int64 rows);
-
-/* Distance in search units to distance in the units of VectorTypeOps. */
-extern double IvfScanDistance(const IvfScan *scan, double distance);
-
-extern int	IvfScanDims(const IvfScan *scan);
-
-extern void IvfScanEnd(IvfScan *scan);
+/* See KnnScanRules.round_rows; after a start. */
+extern uint32 IvfScanRoundRows(const QvScan *scan);
 
 /* vacuum.c */
 extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,

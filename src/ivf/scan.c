@@ -236,8 +236,8 @@ grow_window(IvfScan *scan)
 
 /* ---- the interface ---- */
 
-IvfScan *
-IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
+static IvfScan *
+begin_scan(Relation index, const QvOpclassInfo *opclass)
 {
 	IvfScan    *scan = palloc0(sizeof(IvfScan));
 
@@ -345,8 +345,9 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 }
 
 void
-IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
+IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 {
+	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old;
 	IvfHandle  *handle;
 	uint32		rows;
@@ -368,6 +369,8 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
 	scan->handle = handle;
+	scan->base.dims = handle->meta.dims;
+	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->params = *params;
 	scan->value = value;
 	scan->by_sketch = handle->stats->cold > 0 && handle->layout.sketch_bytes > 0;
@@ -377,7 +380,7 @@ IvfScanStart(IvfScan *scan, const void *value, const IvfScanParams *params)
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	/* in which those found together should be */
 	if (scan->by_sketch)
-		rows = Max(rows, 2 * IvfScanRoundRows(scan));
+		rows = Max(rows, 2 * IvfScanRoundRows(&scan->base));
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
@@ -387,7 +390,7 @@ uint32
 IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
 			   uint32 lists, uint32 *ranks)
 {
-	IvfScan    *scan = IvfScanBegin(handle->index, &handle->space.opclass);
+	IvfScan    *scan = begin_scan(handle->index, &handle->space.opclass);
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	uint32		n = 0;
 	float		least = -INFINITY;
@@ -426,9 +429,10 @@ add_proposed(IvfScan *scan, ItemPointer tid)
 		IvfWindowExclude(&scan->window, tid, 1, scan->context);
 }
 
-bool
-IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
+static QvScanStep
+ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
+	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old;
 
 	for (;;)
@@ -444,19 +448,20 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 			scan->tid = row->tid;
 			candidate->tids = &scan->tid;
 			add_proposed(scan, &scan->tid);
-			return true;
+			return QV_SCAN_CANDIDATE;
 		}
 		if (scan->complete)
-			return false;
+		{
+			candidate->distance = INFINITY;
+			candidate->error = 0;
+			return QV_SCAN_END;
+		}
 		if (!scan->bound_sent)
 		{
 			scan->bound_sent = true;
 			candidate->distance = scan->window.rows[scan->window.count - 1].distance;
 			candidate->error = scan->window.rows[scan->window.count - 1].error;
-			candidate->same_node = false;
-			candidate->ntids = 0;
-			candidate->tids = NULL;
-			return true;
+			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);
 		exclude_proposed(scan);
@@ -468,9 +473,10 @@ IvfScanNext(IvfScan *scan, QvRowCandidate *candidate)
 	}
 }
 
-bool
-IvfScanMore(IvfScan *scan)
+static bool
+ivf_scan_resume(QvScan *base)
 {
+	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	bool		more;
 
@@ -502,9 +508,10 @@ IvfScanMore(IvfScan *scan)
 	return more;
 }
 
-int
-IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
+static int
+ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 {
+	IvfScan    *scan = (IvfScan *) base;
 	int			n = 0;
 	uint32		end = scan->window.count;
 
@@ -525,38 +532,47 @@ IvfScanAhead(IvfScan *scan, ItemPointerData *tids, int max)
 	return n;
 }
 
-double
-IvfScanDistance(const IvfScan *scan, double distance)
-{
-	if (scan->opclass.metric == QV_METRIC_COSINE)
-		return distance / 2;
-	return distance;
-}
-
-int
-IvfScanDims(const IvfScan *scan)
-{
-	return scan->handle->meta.dims;
-}
-
 uint32
-IvfScanRoundRows(const IvfScan *scan)
+IvfScanRoundRows(const QvScan *base)
 {
+	const IvfScan *scan = (const IvfScan *) base;
 	uint32		returned = scan->handle->stats->returned;
 
 	return !scan->by_sketch ? 0 : returned > 0 ? returned : FIRST_ROUND;
 }
 
-void
-IvfScanReturned(IvfScan *scan, int64 rows)
+static void
+ivf_scan_note_returned(QvScan *base, int64 rows)
 {
+	IvfScan    *scan = (IvfScan *) base;
+
 	note_rows(&scan->handle->stats->returned, Min(rows, MAX_FIRST_ROUND));
 }
 
-void
-IvfScanEnd(IvfScan *scan)
+static void
+ivf_scan_end(QvScan *base)
 {
+	IvfScan    *scan = (IvfScan *) base;
+
 	learn(scan);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
+}
+
+static const QvScanOps ivf_scan_ops = {
+	.what = "an index of posting lists",
+	.next = ivf_scan_next,
+	.resume = ivf_scan_resume,
+	.prefetch = ivf_scan_prefetch,
+	.note_returned = ivf_scan_note_returned,
+	.end = ivf_scan_end
+};
+
+QvScan *
+IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
+{
+	IvfScan    *scan = begin_scan(index, opclass);
+
+	scan->base.ops = &ivf_scan_ops;
+	return &scan->base;
 }

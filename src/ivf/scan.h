@@ -25,8 +25,9 @@ typedef struct IvfGathered
 	bool		asked;			/* to be read ahead */
 } IvfGathered;
 
-struct IvfScan
+typedef struct IvfScan
 {
+	QvScan		base;
 	Relation	index;
 	QvOpclassInfo opclass;
 	MemoryContext context;		/* of one search */
@@ -49,7 +50,7 @@ struct IvfScan
 	IvfWindow	window;
 	uint32		wanted;			/* rows it would take if enough were read */
 	uint32		position;		/* next to propose */
-	uint32		prefetched;			/* rows that IvfScanAhead() has prefetched */
+	uint32		prefetched;			/* rows that ivf_scan_prefetch() has told */
 	bool		complete;		/* no rows after the window */
 	bool		bound_sent;		/* its end has been */
 
@@ -63,7 +64,7 @@ struct IvfScan
 	MinHeap		order;			/* of those gathered, nearest bound first */
 	uint8	   *scratch;		/* an unpacked code */
 	ItemPointerData tid;		/* of the candidate */
-};
+} IvfScan;
 
 /*
  * The blocks of lists, a few lists ahead of the one being read.  Pages of a

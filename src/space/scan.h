@@ -1,0 +1,94 @@
+/*
+ * scan.h
+ *		What a search of an engine and the access method say to each other.
+ *
+ * The engine proposes rows by approximate distances, batch by batch; the access
+ * method reads the rows, orders them by their exact distances and decides how far to
+ * go (src/am/README.md).
+ */
+#ifndef QV_SPACE_SCAN_H
+#define QV_SPACE_SCAN_H
+
+#include "postgres.h"
+
+#include <math.h>
+
+#include "storage/itemptr.h"
+
+/* What comes next. */
+typedef enum QvScanStep
+{
+	QV_SCAN_CANDIDATE,			/* rows, the ones that may be nearest first */
+	QV_SCAN_BOUND,				/* none to come is nearer than this */
+	QV_SCAN_END					/* the end of the batch: likewise, of rows that
+								 * QvScanOps.resume() may still find */
+} QvScanStep;
+
+/* Distances are search distances: see QvScanDistance(). */
+typedef struct QvCandidate
+{
+	float		distance;
+	float		error;			/* how far that may be off */
+	bool		same_node;		/* more rows of the node of the last candidate */
+	int			ntids;
+	ItemPointerData *tids;		/* valid until the scan's next step */
+} QvCandidate;
+
+typedef struct QvScan QvScan;
+
+/* The functions of an engine that take part in a scan once it was started. */
+typedef struct QvScanOps
+{
+	const char *what;			/* "a graph index", in error messages */
+
+	/*
+	 * The next step.  Of a bound or the end only the candidate's distance and error
+	 * are set (INFINITY: nothing is known).  At the end it may be asked again.
+	 */
+	QvScanStep	(*next) (QvScan *scan, QvCandidate *candidate);
+
+	/* Search on for another batch; false when there is none. */
+	bool		(*resume) (QvScan *scan);
+
+	/*
+	 * May be NULL: rows that are likely to be proposed soon and whose pages of
+	 * the table are worth reading in the background; each row once.  Returns how many.
+	 */
+	int			(*prefetch) (QvScan *scan, ItemPointerData *tids, int max);
+
+	/* May be NULL: so many rows were returned since the last start. */
+	void		(*note_returned) (QvScan *scan, int64 rows);
+
+	/* The scan is over: free what it has. */
+	void		(*end) (QvScan *scan);
+} QvScanOps;
+
+/* The first member of an engine's own struct; set when a scan is started. */
+struct QvScan
+{
+	const QvScanOps *ops;
+	int			dims;			/* coordinates over which a candidate's error spreads */
+	double		scale;			/* metric distance = scale * (search distance + offset) */
+	double		offset;
+};
+
+/* A search distance in the units of VectorTypeOps.distance. */
+static inline double
+QvScanDistance(const QvScan *scan, double distance)
+{
+	return scan->scale * (distance + scan->offset);
+}
+
+/*
+ * How much of a candidate's error counts.  The certain bound is the product of
+ * two norms; after a random rotation the error is their inner product, which
+ * exceeds 6 / sqrt(dimensions) of that with a probability below 1e-8.  Rows then
+ * come in an order that is off by that much, no more.
+ */
+static inline double
+QvCandidateCertainty(int dims)
+{
+	return Min(1, 6 / sqrt(dims));
+}
+
+#endif							/* QV_SPACE_SCAN_H */
