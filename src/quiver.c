@@ -4,7 +4,10 @@
  */
 #include "postgres.h"
 
-#include "am/options.h"
+#include "am/graph_options.h"
+#include "am/ivf_options.h"
+#include "am/scan_settings.h"
+#include "am/simd_level.h"
 #include "fmgr.h"
 #include "kernels/kernels.h"
 
@@ -16,5 +19,9 @@ void
 _PG_init(void)
 {
 	QvKernelsInit();
-	QvDefineOptions();
+	QvDefineSimdLevel();
+	QvDefineScanSettings("quiver", &quiver_scan_settings, ITERATIVE_SCAN_STRICT);
+	GraphDefineOptions();
+	IvfDefineOptions();
+	MarkGUCPrefixReserved("quiver");
 }

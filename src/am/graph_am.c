@@ -9,7 +9,6 @@
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
-#include "miscadmin.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -67,7 +66,7 @@ graphbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 void
 GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
-					const ScanSettings *settings, Cost *startup, Cost *total,
+					const GraphScanSettings *settings, Cost *startup, Cost *total,
 					Selectivity *selectivity, double *correlation, double *pages)
 {
 	KnnCost		cost = {0};
@@ -90,19 +89,19 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 /* ---- scan ---- */
 
 void
-GraphAmStartScan(QvScan *scan, const void *query, const ScanSettings *settings,
+GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 				 KnnScanRules *rules)
 {
 	GraphScanParams params;
 
-	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
-	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
+	rules->iterative = settings->shared.iterative_scan != ITERATIVE_SCAN_OFF;
+	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	rules->max_tuples = settings->max_scan_tuples;
 	rules->first_rows = settings->ef_search;
 	params.ef = settings->ef_search;
 	params.iterative = rules->iterative;
 	params.strict = rules->strict;
-	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);
 }
 

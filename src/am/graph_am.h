@@ -8,7 +8,7 @@
 
 #include "access/amapi.h"
 #include "am/knn_scan.h"
-#include "am/options.h"
+#include "am/graph_options.h"
 #include "nodes/pathnodes.h"
 
 /*
@@ -19,11 +19,11 @@ extern IndexAmRoutine *GraphAmRoutine(ambeginscan_function beginscan,
 									  amcostestimate_function costestimate);
 
 /* KnnScanSource.start, by these settings. */
-extern void GraphAmStartScan(QvScan *scan, const void *query, const ScanSettings *settings,
+extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 							 KnnScanRules *rules);
 
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
-								double loop_count, const ScanSettings *settings,
+								double loop_count, const GraphScanSettings *settings,
 								Cost *startup, Cost *total,
 								Selectivity *selectivity, double *correlation,
 								double *pages);

@@ -10,7 +10,6 @@
 #include "am/knn_scan.h"
 #include "am/opclass.h"
 #include "compat.h"
-#include "miscadmin.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -103,15 +102,15 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 {
 	IvfScanParams params;
 
-	rules->iterative = settings->iterative_scan != ITERATIVE_SCAN_OFF;
-	rules->strict = settings->iterative_scan == ITERATIVE_SCAN_STRICT;
+	rules->iterative = settings->shared.iterative_scan != ITERATIVE_SCAN_OFF;
+	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
 	params.probes = settings->probes;
 	params.recall = settings->recall;
 	params.widen = settings->widen;
 	params.max_probes = rules->iterative ? settings->max_probes : 0;
-	params.max_memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+	params.max_memory = QvScanMemory(&settings->shared);
 	IvfScanStart(scan, query, &params);
 	rules->round_rows = IvfScanRoundRows(scan);
 }

@@ -35,12 +35,6 @@ typedef struct QuiverIvfRelOptions
 	int			centroids;		/* offset of the string */
 } QuiverIvfRelOptions;
 
-static const struct config_enum_entry ivfflat_iterative_scan_options[] = {
-	{"off", ITERATIVE_SCAN_OFF, false},
-	{"relaxed_order", ITERATIVE_SCAN_RELAXED, false},
-	{NULL, 0, false}
-};
-
 void
 IvfflatDefineSettings(void)
 {
@@ -54,8 +48,8 @@ IvfflatDefineSettings(void)
 	DefineCustomEnumVariable("ivfflat.iterative_scan",
 							 "Whether a search goes on until enough rows pass the query's conditions.",
 							 "relaxed_order may return later rows out of order.",
-							 &ivfflat_settings.iterative_scan, ITERATIVE_SCAN_OFF,
-							 ivfflat_iterative_scan_options,
+							 &ivfflat_settings.shared.iterative_scan, ITERATIVE_SCAN_OFF,
+							 qv_relaxed_scan_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("ivfflat.max_probes",
 							"Lists after which an iterative search stops.",
@@ -74,16 +68,15 @@ IvfflatSettings(void)
 
 	if (!ivfflat_settings_defined)
 	{
-		const char *text = GetConfigOption("ivfflat.iterative_scan", true, false);
-
 		settings = &foreign;
 		settings->probes = QvForeignInt("ivfflat.probes", 1, 1, IVFFLAT_MAX_LISTS);
 		settings->max_probes = QvForeignInt("ivfflat.max_probes", IVFFLAT_MAX_LISTS, 1,
 											IVFFLAT_MAX_LISTS);
-		settings->iterative_scan = text && pg_strcasecmp(text, "relaxed_order") == 0 ?
-			ITERATIVE_SCAN_RELAXED : ITERATIVE_SCAN_OFF;
+		settings->shared.iterative_scan = QvForeignEnum("ivfflat.iterative_scan",
+														qv_relaxed_scan_options,
+														ITERATIVE_SCAN_OFF);
 	}
-	settings->scan_mem_multiplier = 1;
+	settings->shared.scan_mem_multiplier = 1;
 	settings->widen = false;
 	return settings;
 }
@@ -91,17 +84,14 @@ IvfflatSettings(void)
 const IvfScanSettings *
 QuiverIvfSettings(void)
 {
-	const ScanSettings *shared = QuiverSettings();
-
-	quiver_ivf_settings.iterative_scan = shared->iterative_scan;
-	quiver_ivf_settings.scan_mem_multiplier = shared->scan_mem_multiplier;
+	quiver_ivf_settings.shared = quiver_scan_settings;
 	quiver_ivf_settings.max_probes = 0;
-	quiver_ivf_settings.widen = shared->iterative_scan != ITERATIVE_SCAN_OFF;
+	quiver_ivf_settings.widen = quiver_scan_settings.iterative_scan != ITERATIVE_SCAN_OFF;
 	return &quiver_ivf_settings;
 }
 
 void
-QvDefineIvfOptions(void)
+IvfDefineOptions(void)
 {
 	if (QvMayDefineAtLoad("ivfflat"))
 		IvfflatDefineSettings();

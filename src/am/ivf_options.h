@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "am/options.h"
+#include "am/scan_settings.h"
 #include "ivf/ivf.h"
 
 /* Options of ivfflat, with pgvector's ranges and defaults. */
@@ -20,10 +20,9 @@ typedef struct IvfScanSettings
 {
 	int			probes;			/* 0: by recall */
 	double		recall;
-	int			iterative_scan; /* IterativeScan */
 	int			max_probes;		/* 0: all lists */
-	double		scan_mem_multiplier;
 	bool		widen;			/* read more lists as more rows are taken */
+	ScanSettings shared;
 } IvfScanSettings;
 
 /*
@@ -34,7 +33,7 @@ extern const IvfScanSettings *IvfflatSettings(void);
 extern const IvfScanSettings *QuiverIvfSettings(void);
 
 /* Define the settings and options; once, at load. */
-extern void QvDefineIvfOptions(void);
+extern void IvfDefineOptions(void);
 
 /* Define ivfflat.*, if that is left to do and possible: see HnswDefineSettings. */
 extern void IvfflatDefineSettings(void);

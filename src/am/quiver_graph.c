@@ -10,7 +10,7 @@
 static void
 quiver_graph_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
 {
-	GraphAmStartScan(scan, query, QuiverSettings(), rules);
+	GraphAmStartScan(scan, query, QuiverGraphSettings(), rules);
 }
 
 static const KnnScanSource quiver_graph_scans = {
@@ -29,7 +29,7 @@ quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	Cost *startup, Cost *total, Selectivity *selectivity,
 	double *correlation, double *pages)
 {
-	GraphAmCostEstimate(root, path, loop_count, QuiverSettings(), startup, total,
+	GraphAmCostEstimate(root, path, loop_count, QuiverGraphSettings(), startup, total,
 						selectivity, correlation, pages);
 }
 

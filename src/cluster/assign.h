@@ -1,12 +1,25 @@
 /*
  * assign.h
- *		Blocked assignment with interrupts, shared by assign.c and kmeans.c.
- *		Private to this folder.
+ *		Blocked assignment of rows to centroids.  Nothing allocates: the caller
+ *		passes a workspace.
  */
 #ifndef QV_ASSIGN_H
 #define QV_ASSIGN_H
 
-#include "cluster/kmeans.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * For each of n rows the nearest of k centroids by squared L2.  workspace
+ * holds QvAssignWorkspace(k) bytes.  dist (may be NULL) gets the squared
+ * distances.
+ */
+extern size_t QvAssignWorkspace(size_t k);
+extern void QvAssign(const float *rows, size_t n, size_t dim,
+					 const float *centroids, size_t k, uint32_t *assign,
+					 float *dist, void *workspace);
+
+/* ---- with interrupts, for k-means ---- */
 
 /*
  * Rows and centroids per tile: multiples of the kernels' own tiles (6 x 4,

@@ -5,6 +5,7 @@
 #include "cluster/hierarchy.h"
 
 #include "cluster/assign.h"
+#include "cluster/kmeans.h"
 
 #include <math.h>
 #include <string.h>

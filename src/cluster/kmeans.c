@@ -2,8 +2,9 @@
  * kmeans.c
  *		Seeding and Lloyd rounds: see src/cluster/README.
  */
-#include "cluster/assign.h"
+#include "cluster/kmeans.h"
 
+#include "cluster/assign.h"
 #include "kernels/kernels.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /*
  * kmeans.h
- *		Lloyd's k-means with k-means++-style seeding over float32 rows, and
- *		blocked assignment of rows to centroids.
+ *		Lloyd's k-means with k-means++-style seeding over float32 rows.
  *
  * Deterministic for a seed and kernel level.  Nothing allocates: the caller
  * passes a workspace.  interrupt (may be NULL) is called about once per
@@ -37,15 +36,5 @@ extern size_t QvKmeansWorkspace(size_t n, size_t dim, size_t k);
  */
 extern size_t QvKmeans(const QvKmeansParams *p, float *centroids,
 					   uint32_t *assign, void *workspace);
-
-/*
- * For each of n rows the nearest of k centroids by squared L2.  workspace
- * holds QvAssignWorkspace(k) bytes.  dist (may be NULL) gets the squared
- * distances.
- */
-extern size_t QvAssignWorkspace(size_t k);
-extern void QvAssign(const float *rows, size_t n, size_t dim,
-					 const float *centroids, size_t k, uint32_t *assign,
-					 float *dist, void *workspace);
 
 #endif							/* QV_KMEANS_H */

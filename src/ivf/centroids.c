@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "cluster/assign.h"
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 #include "commands/progress.h"

@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 
+#include "cluster/assign.h"
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 

@@ -1,42 +1,32 @@
 /*
- * options.h
- *		Settings and index options of the graph access methods.
+ * graph_options.h
+ *		Settings and index options of the access methods on graphs.
  */
-#ifndef QV_AM_OPTIONS_H
-#define QV_AM_OPTIONS_H
+#ifndef QV_AM_GRAPH_OPTIONS_H
+#define QV_AM_GRAPH_OPTIONS_H
 
 #include "postgres.h"
 
+#include "am/scan_settings.h"
 #include "graph/graph.h"
 
-typedef enum IterativeScan
-{
-	ITERATIVE_SCAN_OFF,
-	ITERATIVE_SCAN_RELAXED,
-	ITERATIVE_SCAN_STRICT
-} IterativeScan;
-
 /* What one access method's settings say about a scan. */
-typedef struct ScanSettings
+typedef struct GraphScanSettings
 {
 	int			ef_search;
-	int			iterative_scan; /* IterativeScan */
 	int			max_scan_tuples;
-	double		scan_mem_multiplier;
-} ScanSettings;
+	ScanSettings shared;
+} GraphScanSettings;
 
 /*
  * The settings hnsw.* and quiver.*.  What is pointed to stays up to date,
  * unless a stock pgvector has defined hnsw.*: then it is as of this call.
  */
-extern const ScanSettings *HnswSettings(void);
-extern const ScanSettings *QuiverSettings(void);
+extern const GraphScanSettings *HnswSettings(void);
+extern const GraphScanSettings *QuiverGraphSettings(void);
 
 /* Define the settings and options; once, at load. */
-extern void QvDefineOptions(void);
-
-/* The value of a setting whose variable a stock pgvector has defined. */
-extern int	QvForeignInt(const char *name, int initial, int min, int max);
+extern void GraphDefineOptions(void);
 
 /*
  * Define hnsw.*, if that is left to do and possible; the handler of our hnsw
@@ -48,4 +38,4 @@ extern void HnswDefineSettings(void);
 extern bytea *GraphAmOptions(Datum reloptions, bool validate);
 extern void GraphAmGetOptions(Relation index, GraphOptions *options);
 
-#endif							/* QV_AM_OPTIONS_H */
+#endif							/* QV_AM_GRAPH_OPTIONS_H */

@@ -1,0 +1,79 @@
+/*
+ * scan_settings.c
+ *		What the settings of all access methods say alike; see scan_settings.h.
+ */
+#include "postgres.h"
+
+#include "am/scan_settings.h"
+#include "miscadmin.h"
+
+ScanSettings quiver_scan_settings;
+
+const struct config_enum_entry qv_iterative_scan_options[] = {
+	{"off", ITERATIVE_SCAN_OFF, false},
+	{"relaxed_order", ITERATIVE_SCAN_RELAXED, false},
+	{"strict_order", ITERATIVE_SCAN_STRICT, false},
+	{NULL, 0, false}
+};
+
+const struct config_enum_entry qv_relaxed_scan_options[] = {
+	{"off", ITERATIVE_SCAN_OFF, false},
+	{"relaxed_order", ITERATIVE_SCAN_RELAXED, false},
+	{NULL, 0, false}
+};
+
+Size
+QvScanMemory(const ScanSettings *settings)
+{
+	return (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+}
+
+void
+QvDefineScanSettings(const char *prefix, ScanSettings *settings,
+					 IterativeScan iterative_default)
+{
+	/* since 16 an assertion wants the variable to have the default already */
+	settings->iterative_scan = iterative_default;
+	DefineCustomEnumVariable(psprintf("%s.iterative_scan", prefix),
+							 "Whether a search goes on until enough rows pass the query's conditions.",
+							 "strict_order returns rows in exact order of distance, relaxed_order may return later ones out of order.",
+							 &settings->iterative_scan, iterative_default,
+							 qv_iterative_scan_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable(psprintf("%s.scan_mem_multiplier", prefix),
+							 "Memory an iterative search may use, in multiples of work_mem.",
+							 NULL,
+							 &settings->scan_mem_multiplier, 1, 1, 1000,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+}
+
+int
+QvForeignInt(const char *name, int initial, int min, int max)
+{
+	const char *text = GetConfigOption(name, true, false);
+	int			value;
+
+	return (text && parse_int(text, &value, 0, NULL) &&
+			value >= min && value <= max) ? value : initial;
+}
+
+double
+QvForeignReal(const char *name, double initial, double min, double max)
+{
+	const char *text = GetConfigOption(name, true, false);
+	double		value;
+
+	return (text && parse_real(text, &value, 0, NULL) &&
+			value >= min && value <= max) ? value : initial;
+}
+
+int
+QvForeignEnum(const char *name, const struct config_enum_entry *options, int initial)
+{
+	const char *text = GetConfigOption(name, true, false);
+
+	for (; text && options->name; options++)
+		if (pg_strcasecmp(text, options->name) == 0)
+			return options->val;
+	return initial;
+}
