@@ -1,0 +1,107 @@
+# Indexes that earlier code built answer as they did then, and live on: test/images/README.md.
+
+use strict;
+use warnings FATAL => 'all';
+use File::Basename;
+use File::Spec;
+use IO::Uncompress::Gunzip qw(gunzip $GunzipError);
+use QuiverDamage;
+use QuiverTest;
+use Test::More;
+
+my $images = File::Spec->rel2abs(dirname(__FILE__) . '/../images');
+my @names = map { basename($_, '.gz') } sort glob("$images/*.gz");
+
+plan skip_all => 'images are of pages of little-endian machines' if pack('S', 1) ne pack('v', 1);
+
+my $node = new_node('images', no_checksums => 1);
+
+# Facts by what they are of: "check", "info|bytes", "answer|1".
+my $fact = qr/^((?:(?:info|answer)\|)?\w+)\|(.*)$/;
+
+# After some settings, the facts of an image are those stored; that there are others, too,
+# since there is more to know of an index, is no matter.
+sub facts_ok
+{
+	my ($name, $settings, $when) = @_;
+	my ($rc, $out, $err) =
+	  $node->psql('postgres', "\\set name $name\nLOAD 'quiver';\n$settings\n\\i $images/facts.sql");
+	my %facts = map { /$fact/ } split /\n/, $out;
+	my %stored = map { /$fact/ } split /\n/, read_image("$images/$name.facts");
+
+	return fail("$name, $when: $err") if $rc != 0;
+	delete $stored{code};
+	cmp_ok(scalar(grep { /^answer/ } keys %stored), '>=', 12, "$name: there are stored answers");
+	return is_deeply({ map { $_ => $facts{$_} } keys %stored }, \%stored, "$name, $when: all is as stored");
+}
+
+$node->safe_psql('postgres', "\\i $images/functions.sql");
+cmp_ok(scalar(@names), '>=', 9, 'there are images');
+
+# the same tables, rows at the same places
+my %file;
+foreach my $name (@names)
+{
+	$node->safe_psql('postgres', "\\set name $name\n\\i $images/names.sql\n\\i $images/$name.sql");
+	$file{$name} = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('${name}_idx')");
+}
+
+# the images instead of their indexes
+$node->stop;
+foreach my $name (@names)
+{
+	my $image;
+
+	gunzip("$images/$name.gz" => \$image) or die "$name: $GunzipError";
+	die "$name is no image" if length($image) == 0 || length($image) % 8192 != 0;
+	die "$name has more segments" if -e "$file{$name}.1";
+	unlink "$file{$name}_fsm";
+	isnt(read_image($file{$name}), $image, "$name: our own index is another");
+	write_image($file{$name}, $image);
+}
+$node->start;
+
+foreach my $name (@names)
+{
+	my $plan = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; EXPLAIN (COSTS OFF) SELECT * FROM ${name}_answers");
+	like($plan, qr/Index Scan using ${name}_idx on/, "$name: answers come from the index");
+
+	facts_ok($name, '', 'out of memory');
+	facts_ok($name, '', 'in memory');
+	facts_ok($name, 'SET quiver.simd_level = scalar;', 'without vector instructions');
+}
+
+# they take rows, give them up, and find what there is
+sub changed_ok
+{
+	my ($name, $when) = @_;
+	my $answers = "SELECT a.query || ' ' || i.id FROM ${name}_answers a, unnest(a.ids) WITH ORDINALITY AS i(id, n)";
+	my @exact = split /\n/, sql_value($node, "SET enable_indexscan = off; $answers");
+	my %found;
+
+	$found{$_}++ foreach split /\n/, sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 4; $answers");
+	my $hits = grep { ($found{$_} // 0) > 0 && $found{$_}-- } @exact;
+
+	check_ok($node, "${name}_idx", sql_value($node, "SELECT count(*) FROM $name"), "$name, $when");
+	cmp_ok($hits, '>=', 0.95 * @exact, "$name, $when: $hits of " . @exact . ' nearest rows');
+}
+
+foreach my $name (@names)
+{
+	my ($stored) = read_image("$images/$name.facts") =~ /^check\|(\d+)$/m;
+
+	$node->safe_psql('postgres', qq{
+INSERT INTO $name SELECT * FROM ${name}_source WHERE id BETWEEN 301 AND 400;
+INSERT INTO $name SELECT t.* FROM (SELECT * FROM $name WHERE id = 17 LIMIT 1) t, generate_series(1, 8)});
+	check_ok($node, "${name}_idx", $stored + 108, "$name, rows came");
+	$node->safe_psql('postgres', "DELETE FROM $name WHERE id % 3 = 0; VACUUM (INDEX_CLEANUP ON) $name");
+	changed_ok($name, 'changed');
+}
+# the commit of a last change writes out what VACUUM logged
+$node->safe_psql('postgres', 'CREATE TABLE last ()');
+$node->stop('immediate');
+$node->start;
+changed_ok($_, 'after a crash') foreach @names;
+clean_log_ok($node);
+
+done_testing();
