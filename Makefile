@@ -8,7 +8,8 @@
 #   make prove_installcheck   TAP tests; they start servers of their own
 #   make check-unit           C tests that need no server
 #   make check-layers         include rules between the folders of src/
-#   make indent               pgindent with our list of types
+#   make indent               lay out the C sources as pgindent does
+#   make check-format         is there anything to lay out?
 #
 # WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
 
@@ -111,6 +112,10 @@ check-layers:
 	tools/check_layers .
 
 indent:
-	tools/indent .
+	PG_CONFIG='$(PG_CONFIG)' tools/indent .
 
-.PHONY: spare-pgvector prove_installcheck check-unit check-layers indent
+check-format:
+	tools/typedefs --check .
+	PG_CONFIG='$(PG_CONFIG)' tools/indent --check .
+
+.PHONY: spare-pgvector prove_installcheck check-unit check-layers indent check-format
