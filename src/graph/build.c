@@ -80,7 +80,7 @@ GraphBuildConnect(GraphBuildState *bs, uint32 id, const uint32 *entries,
 			GraphMemAddDuplicate(mem, bs->chosen[i].id, &tid);
 			return false;
 		}
-	n = GraphSelectNeighbors(bs->chosen, n, bs->meta.slots, mem->pair, mem,
+	n = GraphSelectNeighbors(bs->chosen, n, bs->meta.degree, mem->pair, mem,
 							 bs->scratch);
 	GraphMemConnect(mem, id, bs->chosen, n, bs->scratch);
 	return true;

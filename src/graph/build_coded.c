@@ -171,7 +171,7 @@ prepare(GraphBuildState *base)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	const GraphMetaData *meta = &base->meta;
-	Size		bits = (Size) meta->slots * meta->code_bits / 8;
+	Size		bits = (Size) meta->degree * meta->code_bits / 8;
 	double		rows;
 
 	bs->value = palloc(Max(meta->pdim * sizeof(float), bits));
@@ -316,7 +316,7 @@ write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	const GraphLayout *layout = &bs->base.handle.layout;
-	GraphEdge	edges[GRAPH_MAX_SLOTS];
+	GraphEdge	edges[GRAPH_MAX_DEGREE];
 	Size		stride = layout->code_bits / 8;
 	uint8	   *bits = (uint8 *) bs->value;
 	GraphCode	code;

@@ -97,7 +97,7 @@ survey(GraphChecker *c)
 					case GRAPH_SLOT_LIVE:
 						c->info.nodes++;
 						c->info.tuples += node->ntids;
-						for (uint32 i = 0; i < layout->slots; i++)
+						for (uint32 i = 0; i < layout->degree; i++)
 							c->info.edges += GraphNodeHasEdge(layout, node, i);
 						break;
 					case GRAPH_SLOT_DELETED:
@@ -139,7 +139,7 @@ check_factors(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 		QvReportCorruption(c->index, block, "Slot %u has factors that are not finite or negative.", slot);
 	if (node->residual * node->residual > node->norm2 * 1.001f + FLT_MIN)
 		QvReportCorruption(c->index, block, "The code in slot %u is farther from its vector than zero is.", slot);
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		if (!GraphNodeHasEdge(layout, node, i))
 		{
@@ -168,7 +168,7 @@ check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 						   slot, node->overflow);
 	if (layout->form == QV_FORM_CODED)
 		check_factors(c, block, slot, node);
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		/* the edges of deleted nodes are nobody's business any more */
 		if (ids[i] == GRAPH_NONE || node->state == GRAPH_SLOT_DELETED)
@@ -383,7 +383,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	c.info.dims = meta->dims;
 	c.info.m = meta->m;
 	c.info.ef_construction = meta->ef_construction;
-	c.info.slots = meta->slots;
+	c.info.slots = meta->degree;
 	c.info.code_bits = meta->code_bits;
 	c.info.own_bits = meta->own_bits;
 	c.info.nodes_per_page = meta->nodes_per_page;

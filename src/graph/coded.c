@@ -197,8 +197,8 @@ make_edges(GraphNeighborhood *base, const GraphPoint *point, int n)
 	Size		stride = layout->code_bits / 8;
 	float	   *decoded = palloc(layout->pdim * sizeof(float));
 
-	nb->edges = palloc(layout->slots * sizeof(GraphEdge));
-	nb->bits = palloc(layout->slots * stride);
+	nb->edges = palloc(layout->degree * sizeof(GraphEdge));
+	nb->bits = palloc(layout->degree * stride);
 	qv_kernels.decode_u8(code->bytes, code->scale, QvCodeOffset(layout->own_bits),
 						 decoded, layout->pdim);
 	for (int i = 0; i < n; i++)
@@ -224,12 +224,12 @@ fill_node(const GraphNeighborhood *base, const GraphPoint *point, int n,
 }
 
 static void
-set_edge(const GraphNeighborhood *base, int i, GraphNode node, int slot)
+set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 {
 	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
 	const GraphLayout *layout = &base->handle->layout;
 
-	GraphNodeSetEdge(layout, node, slot, &nb->edges[i],
+	GraphNodeSetEdge(layout, node, place, &nb->edges[i],
 					 nb->bits + (Size) i * layout->code_bits / 8);
 }
 

@@ -35,12 +35,12 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	if (meta.form == QV_FORM_CODED)
 	{
 		cost->pages = expanded + 1;
-		cost->evaluations = cost->pages * Max(1, meta.slots) + meta.entry_count;
+		cost->evaluations = cost->pages * Max(1, meta.degree) + meta.entry_count;
 	}
 	else
 	{
 		/* a third of its neighbors are new, each on a page, or two */
-		double		measured = Min(nodes, expanded * meta.slots / 3.0);
+		double		measured = Min(nodes, expanded * meta.degree / 3.0);
 
 		cost->pages = expanded + measured * (meta.value_size > 0 ? 1 : 2) + 1;
 		cost->evaluations = (measured + meta.entry_count) * ESTIMATES_PER_DISTANCE;

@@ -145,7 +145,7 @@ typedef struct GraphFormOps
 
 	/* Put edge number i of those made into an empty place of a node. */
 	void		(*set_edge) (const GraphNeighborhood *nb, int i, GraphNode node,
-							 int slot);
+							 int place);
 
 	/*
 	 * Offer node id, which is point, to node "to" as a neighbor.  A node that

@@ -7,7 +7,7 @@
 #include "graph/format.h"
 
 /* Everything of a coded node but the own code and the neighbors' codes. */
-#define CodedFixed(slots) (sizeof(GraphNodeData) + (Size) (slots) * (4 + 2 + 2))
+#define CodedFixed(degree) (sizeof(GraphNodeData) + (Size) (degree) * (4 + 2 + 2))
 
 static uint32
 round_down(uint32 value, uint32 to)
@@ -21,10 +21,10 @@ bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
 {
 	int			room = round_down(QV_PAGE_SPACE / per_page, MAXIMUM_ALIGNOF);
 
-	room -= CodedFixed(meta->slots) + QvCodeBytes(meta->pdim, own_bits);
+	room -= CodedFixed(meta->degree) + QvCodeBytes(meta->pdim, own_bits);
 	if (room <= 0)
 		return 0;
-	return Min(round_down(room / (meta->slots / 8), QV_DIM_ALIGN), meta->pdim);
+	return Min(round_down(room / (meta->degree / 8), QV_DIM_ALIGN), meta->pdim);
 }
 
 /*
@@ -45,8 +45,8 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 {
 	static const int own_choices[] = {8, 4, 2};
 
-	/* whole FastScan batchs: the slots past 2m are used as well */
-	meta->slots = (2 * meta->m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
+	/* whole FastScan batches: the places past 2m are used as well */
+	meta->degree = (2 * meta->m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
 	meta->entry_bits = Min(meta->pdim, GRAPH_MAX_ENTRY_BITS);
 
 	for (int i = 0; i < lengthof(own_choices); i++)
@@ -68,9 +68,9 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 				continue;
 			meta->own_bits = own_bits;
 			meta->code_bits = bits;
-			meta->node_size = MAXALIGN(CodedFixed(meta->slots) +
+			meta->node_size = MAXALIGN(CodedFixed(meta->degree) +
 									   QvCodeBytes(meta->pdim, own_bits) +
-									   (Size) bits * meta->slots / 8);
+									   (Size) bits * meta->degree / 8);
 			meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
 			meta->value_size = 0;
 			return;
@@ -88,11 +88,11 @@ GraphChoosePlainLayout(GraphMetaData *meta)
 {
 	Size		fixed;
 
-	meta->slots = 2 * meta->m;
+	meta->degree = 2 * meta->m;
 	meta->own_bits = 0;
 	meta->code_bits = 0;
 	meta->entry_bits = 0;
-	fixed = sizeof(GraphNodeData) + (Size) meta->slots * 4;
+	fixed = sizeof(GraphNodeData) + (Size) meta->degree * 4;
 	if (fixed + meta->value_size > QV_PAGE_SPACE)
 		meta->value_size = 0;
 	meta->node_size = MAXALIGN(fixed + PlainOwnBytes(meta));
@@ -104,7 +104,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 {
 	Size		end;
 
-	if (meta->dims == 0 || meta->slots == 0 || meta->slots > GRAPH_MAX_SLOTS ||
+	if (meta->dims == 0 || meta->degree == 0 || meta->degree > GRAPH_MAX_DEGREE ||
 		meta->nodes_per_page == 0 || meta->node_size == 0 ||
 		meta->node_size > QV_PAGE_SPACE || meta->pdim > QV_MAX_PDIM ||
 		meta->m < HNSW_MIN_M || meta->m > HNSW_MAX_M ||
@@ -113,7 +113,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		return false;
 	layout->form = meta->form;
 	layout->pdim = meta->pdim;
-	layout->slots = meta->slots;
+	layout->degree = meta->degree;
 	layout->code_bits = meta->code_bits;
 	layout->own_bits = meta->own_bits;
 	layout->value_size = meta->value_size;
@@ -122,10 +122,10 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	layout->tids_per_slot = (meta->node_size - offsetof(GraphTidsData, tids)) /
 		sizeof(ItemPointerData);
 	layout->ids = sizeof(GraphNodeData);
-	end = layout->ids + (Size) meta->slots * 4;
+	end = layout->ids + (Size) meta->degree * 4;
 	if (meta->form == QV_FORM_CODED)
 	{
-		if (meta->slots % QV_BATCH != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
+		if (meta->degree % QV_BATCH != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
 			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
 			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
@@ -134,11 +134,11 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))
 			return false;
 		layout->a = end;
-		layout->b = layout->a + meta->slots * 2;
-		layout->own = layout->b + meta->slots * 2;
+		layout->b = layout->a + meta->degree * 2;
+		layout->own = layout->b + meta->degree * 2;
 		layout->own_bytes = QvCodeBytes(meta->pdim, meta->own_bits);
 		layout->codes = layout->own + layout->own_bytes;
-		end = layout->codes + (Size) meta->code_bits * meta->slots / 8;
+		end = layout->codes + (Size) meta->code_bits * meta->degree / 8;
 	}
 	else if (meta->form == QV_FORM_PLAIN)
 	{

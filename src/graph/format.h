@@ -33,7 +33,7 @@
 #define HNSW_MIN_EF_CONSTRUCTION 4
 #define HNSW_DEFAULT_EF_CONSTRUCTION 64
 #define HNSW_MAX_EF_CONSTRUCTION 1000
-#define GRAPH_MAX_SLOTS 224		/* 2 * HNSW_MAX_M, in whole blocks of 32 */
+#define GRAPH_MAX_DEGREE 224		/* 2 * HNSW_MAX_M, in whole batches of 32 */
 
 typedef struct GraphMetaData
 {
@@ -47,7 +47,7 @@ typedef struct GraphMetaData
 	uint8		own_bits;		/* 8, 4 or 2 bits a coordinate */
 	uint16		m;
 	uint16		ef_construction;
-	uint16		slots;			/* neighbors a node has room for */
+	uint16		degree;			/* neighbors a node has room for */
 	uint16		code_bits;		/* B: coordinates in the neighbors' codes */
 	uint16		entry_bits;		/* coordinates in the entry points' codes */
 	uint16		nodes_per_page;
@@ -168,7 +168,7 @@ typedef struct GraphLayout
 {
 	QvForm	form;
 	uint32		pdim;
-	uint32		slots;
+	uint32		degree;
 	uint32		code_bits;
 	int			own_bits;
 	uint32		node_size;
@@ -176,12 +176,12 @@ typedef struct GraphLayout
 	uint32		tids_per_slot;	/* in a GraphTidsData */
 	uint32		value_size;		/* plain: of a value in its node; 0: elsewhere */
 	/* offsets in a slot */
-	uint32		ids;			/* uint32[slots] */
-	uint32		a;				/* float16[slots] */
-	uint32		b;				/* float16[slots] */
+	uint32		ids;			/* uint32[degree] */
+	uint32		a;				/* float16[degree] */
+	uint32		b;				/* float16[degree] */
 	uint32		own;			/* packed own code, value or GraphValueRef */
 	uint32		own_bytes;
-	uint32		codes;			/* slots / 32 FastScan batchs */
+	uint32		codes;			/* degree / 32 FastScan batches */
 } GraphLayout;
 
 /* Entry points: batches of 32 on QV_PAGE_ENTRIES pages. */
@@ -203,7 +203,7 @@ typedef struct GraphEntryBatch
 
 /*
  * Choose the sizes of a coded graph's nodes for pdim and m, filling in
- * own_bits, slots, code_bits, entry_bits, node_size and nodes_per_page.
+ * own_bits, degree, code_bits, entry_bits, node_size and nodes_per_page.
  */
 extern void GraphChooseCodedLayout(GraphMetaData *meta);
 

@@ -79,7 +79,7 @@ GraphChooseNeighbors(GraphNeighborhood *nb, const GraphPoint *point)
 	/* pairs are compared by whole distances */
 	for (uint32 i = 0; i < nb->count; i++)
 		nb->candidates[i].distance += point->offset;
-	n = GraphSelectNeighbors(nb->candidates, nb->count, nb->handle->layout.slots,
+	n = GraphSelectNeighbors(nb->candidates, nb->count, nb->handle->layout.degree,
 							 ops->pair, nb, scratch);
 	pfree(scratch);
 	ops->make_edges(nb, point, n);

@@ -24,10 +24,10 @@ typedef struct Rivals
 {
 	bool		l2;
 	int			n;				/* neighbors; number n is the newcomer */
-	int			slots[GRAPH_MAX_SLOTS];
-	float		from_self[GRAPH_MAX_SLOTS + 1];
-	float		from_new[GRAPH_MAX_SLOTS];
-	float		offset[GRAPH_MAX_SLOTS];	/* length of neighbor - node */
+	int			places[GRAPH_MAX_DEGREE];
+	float		from_self[GRAPH_MAX_DEGREE + 1];
+	float		from_new[GRAPH_MAX_DEGREE];
+	float		offset[GRAPH_MAX_DEGREE];	/* length of neighbor - node */
 	float		self_norm2;		/* |node|^2, not centered: inner product */
 	uint32		code_bits;
 	const uint8 *bits;			/* code_bits / 8 apart */
@@ -67,7 +67,7 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 	p.b_scale = node->b_scale;
 	p.lut_scale = q->lut_scale;
 	p.lut_bias = QvQueryLutBias(q, layout->code_bits);
-	for (uint32 first = 0; first < layout->slots; first += QV_BATCH)
+	for (uint32 first = 0; first < layout->degree; first += QV_BATCH)
 	{
 		p.a = GraphNodeA(layout, node) + first;
 		p.b = GraphNodeB(layout, node) + first;
@@ -91,11 +91,11 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 	const GraphLayout *layout = &handle->layout;
 	Size		stride = layout->code_bits / 8;
 	Rivals	   *r = palloc(sizeof(Rivals));
-	uint8	   *bits = palloc(layout->slots * stride);
+	uint8	   *bits = palloc(layout->degree * stride);
 	float	   *x = palloc(layout->pdim * sizeof(float));
 	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
-	float	   *from_self = palloc(layout->slots * sizeof(float));
-	float	   *from_new = palloc(layout->slots * sizeof(float));
+	float	   *from_self = palloc(layout->degree * sizeof(float));
+	float	   *from_new = palloc(layout->degree * sizeof(float));
 	QvQuery		self;
 	float		self_ip = 0,
 				self_offset = 0;
@@ -120,27 +120,27 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 	estimate_neighbors(layout, node, &query->base.q, to_new - (float) query->base.offset,
 					   r->l2 ? 1 : own->norm2 > 0 ? ip_new / own->norm2 : 0, from_new);
 
-	for (uint32 slot = 0; slot < layout->slots; slot++)
+	for (uint32 at = 0; at < layout->degree; at++)
 	{
 		int			i = r->n;
 
-		if (!GraphNodeHasEdge(layout, node, slot))
+		if (!GraphNodeHasEdge(layout, node, at))
 			continue;
-		QvUnpackSlot(GraphNodeCodes(layout, node, slot / QV_BATCH), layout->code_bits,
-					 slot % QV_BATCH, bits + i * stride);
-		r->slots[i] = slot;
-		r->from_self[i] = from_self[slot] + self_offset;
-		r->from_new[i] = from_new[slot] + (float) query->base.offset;
+		QvUnpackSlot(GraphNodeCodes(layout, node, at / QV_BATCH), layout->code_bits,
+					 at % QV_BATCH, bits + i * stride);
+		r->places[i] = at;
+		r->from_self[i] = from_self[at] + self_offset;
+		r->from_new[i] = from_new[at] + (float) query->base.offset;
 		if (r->l2)
 			r->offset[i] = sqrtf(Max(0, r->from_self[i]));
 		else
-			r->offset[i] = GraphNodeEdgeLength(layout, node, slot);
+			r->offset[i] = GraphNodeEdgeLength(layout, node, at);
 		r->n++;
 	}
 	r->from_self[r->n] = to_new;
 	place = GraphChoosePlace(r->from_self, r->n, rival_pair, r, force);
 	if (place >= 0)
-		place = r->slots[place];
+		place = r->places[place];
 	pfree(from_new);
 	pfree(from_self);
 	pfree(mem);
@@ -161,27 +161,27 @@ GraphLinkBack(GraphHandle *handle, const GraphQuery *query, const GraphCode *cod
 	GraphCode	own;
 	GraphNode	node;
 	GraphEdge	edge;
-	int			slot = -1;
+	int			place = -1;
 	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
 	bool		linked = false;
 
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
 	{
-		linked = GraphNodeFindEdge(layout, node, id, &slot);
+		linked = GraphNodeFindEdge(layout, node, id, &place);
 		if (!linked)
 		{
 			GraphNodeCode(layout, node, &own, scratch);
 			qv_kernels.decode_u8(own.bytes, own.scale, QvCodeOffset(layout->own_bits),
 								 decoded, layout->pdim);
-			if (slot < 0)
+			if (place < 0)
 			{
 				float		ip = QvCodeIp(&query->base.q, own.bytes, layout->own_bits, own.scale);
 				float		d = QvSpaceQueryDistance(&query->base, ip, own.norm2) + (float) query->base.offset;
 
-				slot = choose_place(handle, query, node, &own, decoded, d, ip, force);
+				place = choose_place(handle, query, node, &own, decoded, d, ip, force);
 			}
 		}
-		if (slot >= 0 && !linked)
+		if (place >= 0 && !linked)
 		{
 			QvWrite		w;
 			Page		page;
@@ -191,7 +191,7 @@ GraphLinkBack(GraphHandle *handle, const GraphQuery *query, const GraphCode *cod
 			QvWriteBegin(&w, handle->index, building);
 			page = QvWriteRegister(&w, buf);
 			GraphNodeSetEdge(layout, GraphPageNode(layout, page, GraphNodeSlot(layout, to)),
-							 slot, &edge, bits);
+							 place, &edge, bits);
 			QvWriteCommit(&w);
 			linked = true;
 		}

@@ -82,7 +82,7 @@ GraphNodeInit(const GraphLayout *layout, GraphNode node)
 	memset(node, 0, layout->node_size);
 	node->state = GRAPH_SLOT_LIVE;
 	node->overflow = GRAPH_NONE;
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 		GraphNodeClearEdge(layout, node, i);
 }
 
@@ -118,13 +118,13 @@ GraphNodeCode(const GraphLayout *layout, GraphNode node, GraphCode *code,
 }
 
 void
-GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot)
+GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place)
 {
-	GraphNodeIds(layout, node)[slot] = GRAPH_NONE;
+	GraphNodeIds(layout, node)[place] = GRAPH_NONE;
 	if (layout->form != QV_FORM_CODED)
 		return;
-	GraphNodeA(layout, node)[slot] = QV_EMPTY_FACTOR;
-	GraphNodeB(layout, node)[slot] = 0;
+	GraphNodeA(layout, node)[place] = QV_EMPTY_FACTOR;
+	GraphNodeB(layout, node)[place] = 0;
 }
 
 bool
@@ -133,7 +133,7 @@ GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *emp
 	const uint32 *ids = GraphNodeIds(layout, node);
 
 	*empty = -1;
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		if (ids[i] == id)
 			return true;
@@ -144,13 +144,13 @@ GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *emp
 }
 
 static void
-put_edge(const GraphLayout *layout, GraphNode node, int slot,
+put_edge(const GraphLayout *layout, GraphNode node, int place,
 		 const GraphEdge *edge)
 {
-	GraphNodeIds(layout, node)[slot] = edge->id;
-	GraphNodeA(layout, node)[slot] =
+	GraphNodeIds(layout, node)[place] = edge->id;
+	GraphNodeA(layout, node)[place] =
 		QvFactorPack(node->a_scale > 0 ? edge->a / node->a_scale : 0);
-	GraphNodeB(layout, node)[slot] =
+	GraphNodeB(layout, node)[place] =
 		QvFactorPack(node->b_scale > 0 ? edge->b / node->b_scale : 0);
 }
 
@@ -160,19 +160,19 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 {
 	Size		stride = layout->code_bits / 8;
 
-	Assert(n <= layout->slots);
+	Assert(n <= layout->degree);
 	node->a_scale = node->b_scale = 0;
 	for (int i = 0; i < n; i++)
 	{
 		node->a_scale = Max(node->a_scale, fabsf(edges[i].a));
 		node->b_scale = Max(node->b_scale, fabsf(edges[i].b));
 	}
-	for (int i = 0; i < layout->slots; i++)
+	for (int i = 0; i < layout->degree; i++)
 		if (i < n)
 			put_edge(layout, node, i, &edges[i]);
 		else
 			GraphNodeClearEdge(layout, node, i);
-	for (int first = 0; first < layout->slots; first += QV_BATCH)
+	for (int first = 0; first < layout->degree; first += QV_BATCH)
 		QvPackBatch(GraphNodeCodes(layout, node, first / QV_BATCH),
 					layout->code_bits, bits + first * stride, stride,
 					Max(0, Min(n - first, QV_BATCH)));
@@ -183,9 +183,9 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
  * its expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
  */
 float
-GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot)
+GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
 {
-	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[slot]) * node->b_scale);
+	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[place]) * node->b_scale);
 
 	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
 }
@@ -195,16 +195,16 @@ static void
 rescale(const GraphLayout *layout, GraphNode node, uint16 *factors,
 		float old_scale, float new_scale)
 {
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 		if (GraphNodeHasEdge(layout, node, i))
 			factors[i] = QvFactorPack(QvFactorUnpack(factors[i]) * old_scale / new_scale);
 }
 
 void
-GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int slot,
+GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 				 const GraphEdge *edge, const uint8 *bits)
 {
-	GraphNodeClearEdge(layout, node, slot);
+	GraphNodeClearEdge(layout, node, place);
 	if (fabsf(edge->a) > node->a_scale)
 	{
 		rescale(layout, node, GraphNodeA(layout, node), node->a_scale, fabsf(edge->a));
@@ -215,7 +215,7 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int slot,
 		rescale(layout, node, GraphNodeB(layout, node), node->b_scale, fabsf(edge->b));
 		node->b_scale = fabsf(edge->b);
 	}
-	put_edge(layout, node, slot, edge);
-	QvPackSlot(GraphNodeCodes(layout, node, slot / QV_BATCH), layout->code_bits,
-			   slot % QV_BATCH, bits);
+	put_edge(layout, node, place, edge);
+	QvPackSlot(GraphNodeCodes(layout, node, place / QV_BATCH), layout->code_bits,
+			   place % QV_BATCH, bits);
 }

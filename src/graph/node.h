@@ -56,24 +56,24 @@ extern void GraphNodeCode(const GraphLayout *layout, GraphNode node,
 						  GraphCode *code, uint8 *scratch);
 
 /*
- * Put edges into slots 0..n-1 and empty the others.  bits are
+ * Put edges into places 0..n-1 and empty the others.  bits are
  * code_bits / 8 bytes apart.
  */
 extern void GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 							  const GraphEdge *edges, const uint8 *bits, int n);
 
-/* Put an edge into one slot, rescaling the factors of the others if needed. */
+/* Put an edge into one place, rescaling the factors of the others if needed. */
 extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
-							 int slot, const GraphEdge *edge, const uint8 *bits);
+							 int place, const GraphEdge *edge, const uint8 *bits);
 
 /*
  * About |o - p| of a neighbor in an inner product graph, from its factor (in
  * L2 graphs the estimate from p itself is exact).
  */
-extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int slot);
+extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place);
 
 /* Empty one place of a node of any form. */
-extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int slot);
+extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place);
 
 /*
  * Does a node of any form have an edge to id?  If not, *empty is its first
@@ -83,9 +83,9 @@ extern bool GraphNodeFindEdge(const GraphLayout *layout, GraphNode node,
 							  uint32 id, int *empty);
 
 static inline bool
-GraphNodeHasEdge(const GraphLayout *layout, GraphNode node, int slot)
+GraphNodeHasEdge(const GraphLayout *layout, GraphNode node, int place)
 {
-	return GraphNodeIds(layout, node)[slot] != GRAPH_NONE;
+	return GraphNodeIds(layout, node)[place] != GRAPH_NONE;
 }
 
 #endif							/* QV_GRAPH_NODE_H */

@@ -184,9 +184,9 @@ fill_node(const GraphNeighborhood *nb, const GraphPoint *base, int n,
 }
 
 static void
-set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int slot)
+set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int place)
 {
-	GraphNodeIds(&nb->handle->layout, node)[slot] = GraphNeighborId(nb, i);
+	GraphNodeIds(&nb->handle->layout, node)[place] = GraphNeighborId(nb, i);
 }
 
 /* ---- edges back ---- */
@@ -195,7 +195,7 @@ set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int slot)
 typedef struct Rivals
 {
 	const QvOpclassInfo *opclass;
-	const void *values[GRAPH_MAX_SLOTS + 1];
+	const void *values[GRAPH_MAX_DEGREE + 1];
 } Rivals;
 
 static float
@@ -216,7 +216,7 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 {
 	const GraphLayout *layout = &handle->layout;
 	Rivals		r = {&handle->space.opclass};
-	float		from_self[GRAPH_MAX_SLOTS + 1];
+	float		from_self[GRAPH_MAX_DEGREE + 1];
 	GraphScratch scratch = {NULL, 0};
 	void	   *self = GraphCopyValue(handle, to, &scratch);
 	int			place = -1;
@@ -224,7 +224,7 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 
 	if (self == NULL)
 		return -1;
-	while (n < layout->slots && place < 0)
+	while (n < layout->degree && place < 0)
 	{
 		r.values[n] = GraphCopyValue(handle, ids[n], &scratch);
 		if (r.values[n] == NULL)
@@ -254,7 +254,7 @@ link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
 		  bool force, bool building)
 {
 	const GraphLayout *layout = &handle->layout;
-	uint32		ids[GRAPH_MAX_SLOTS];
+	uint32		ids[GRAPH_MAX_DEGREE];
 	int			chosen = -1;
 
 	for (int attempt = 0; attempt < LINK_ATTEMPTS; attempt++)
@@ -286,7 +286,7 @@ link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
 			linked = true;
 		}
 		else
-			memcpy(ids, GraphNodeIds(layout, node), layout->slots * sizeof(uint32));
+			memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));
 		UnlockReleaseBuffer(buf);
 		if (linked)
 			return true;

@@ -15,7 +15,7 @@
 #define MIN_COMPACT 16384
 
 /* An expansion discards at most all neighbors and as many that they replace. */
-#define EXPANSION_DISCARDS (2 * GRAPH_MAX_SLOTS)
+#define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
 
 void
 GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)

@@ -38,9 +38,9 @@ GraphSelectNeighbors(Candidate *candidates, int n, int max,
 /* Candidates in ascending order, and what the rule says of each so far. */
 typedef struct Judgment
 {
-	Candidate	order[GRAPH_MAX_SLOTS + 1];
-	bool		judged[GRAPH_MAX_SLOTS + 1];
-	bool		kept[GRAPH_MAX_SLOTS + 1];
+	Candidate	order[GRAPH_MAX_DEGREE + 1];
+	bool		judged[GRAPH_MAX_DEGREE + 1];
+	bool		kept[GRAPH_MAX_DEGREE + 1];
 	GraphPairDistance pair;
 	void	   *arg;
 } Judgment;

@@ -23,7 +23,7 @@ extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
 								 Candidate *scratch);
 
 /*
- * A full node with n neighbors (at most GRAPH_MAX_SLOTS) chooses again among
+ * A full node with n neighbors (at most GRAPH_MAX_DEGREE) chooses again among
  * them and a newcomer, which is number n.  from_self[n + 1] are the distances
  * from the node, pair those between the others.  Returns which neighbor gives
  * its place to the newcomer; -1: none (unless forced: then there is one).

@@ -33,7 +33,7 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 	memset(mem, 0, sizeof(*mem));
 	mem->base.prefetch = prefetch_edges;
 	mem->layout = layout;
-	mem->max_edges = layout->slots + GRAPH_MEM_SLACK;
+	mem->max_edges = layout->degree + GRAPH_MEM_SLACK;
 	mem->payload_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +
 								 mem->max_edges * sizeof(Candidate));
 	mem->node_size = TYPEALIGN(64, mem->payload_offset + payload);
@@ -152,11 +152,11 @@ sort_edges(Candidate *edges, int n)
 void
 GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch)
 {
-	if (node->degree <= mem->layout->slots)
+	if (node->degree <= mem->layout->degree)
 		return;
 	sort_edges(node->edges, node->degree);
 	node->degree = GraphSelectNeighbors(node->edges, node->degree,
-										mem->layout->slots, mem->pair, mem,
+										mem->layout->degree, mem->pair, mem,
 										scratch);
 }
 

@@ -48,7 +48,7 @@ struct GraphMem
 	QvSpaceKind	space;			/* this and the next: coded */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
-	int			max_edges;		/* slots + slack */
+	int			max_edges;		/* degree + slack */
 	Size		payload_offset; /* in a node: the code, or the value */
 	Size		node_size;
 	Size		chunk_bytes;	/* about what is allocated at a time */
@@ -139,7 +139,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 			   void (*prefetch) (const GraphMem *mem, const GraphMemNode *node))
 {
 	GraphMemNode *node = GraphMemGet(mem, id);
-	uint32		ids[GRAPH_MAX_SLOTS + GRAPH_MEM_SLACK];
+	uint32		ids[GRAPH_MAX_DEGREE + GRAPH_MEM_SLACK];
 	int			n = 0;
 
 	/* all prefetches first: their misses overlap */
@@ -155,7 +155,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 						 ids[i]);
 }
 
-/* Reduce a node's list to at most the slots of a page's node. */
+/* Reduce a node's list to at most the degree of a node. */
 extern void GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch);
 
 #endif							/* QV_GRAPH_STORE_MEM_H */

@@ -42,7 +42,7 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 	if (query->base.kind == QV_SPACE_IP)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
 
-	for (uint32 first = 0; first < layout->slots; first += QV_BATCH)
+	for (uint32 first = 0; first < layout->degree; first += QV_BATCH)
 	{
 		uint32		mask;
 

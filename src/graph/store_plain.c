@@ -122,7 +122,7 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
-	uint32		ids[GRAPH_MAX_SLOTS];
+	uint32		ids[GRAPH_MAX_DEGREE];
 	int			n = 0;
 	GraphResult *result;
 	Buffer		buf;
@@ -143,7 +143,7 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 	result->distance = offered;
 	result->error = 0;
 	GraphResultSetNode(result, id, node);
-	for (uint32 i = 0; i < layout->slots; i++)
+	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		uint32		neighbor = GraphNodeIds(layout, node)[i];
 

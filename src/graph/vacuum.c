@@ -30,7 +30,7 @@
 #include "utils/memutils.h"
 
 /*
- * A node that has fewer than this share of its slots in use after losing a
+ * A node that has fewer than this share of its edges after losing a
  * neighbor looks for new ones.
  */
 #define REPAIR_BELOW 0.75
@@ -370,7 +370,7 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
-		for (uint32 i = 0; i < layout->slots && !found; i++)
+		for (uint32 i = 0; i < layout->degree && !found; i++)
 			found = ids[i] != GRAPH_NONE && is_deleted(v, ids[i]);
 	}
 	if (!found)
@@ -392,7 +392,7 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
-		for (uint32 i = 0; i < layout->slots; i++)
+		for (uint32 i = 0; i < layout->degree; i++)
 		{
 			if (ids[i] == GRAPH_NONE)
 				continue;
@@ -404,7 +404,7 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 			else
 				used++;
 		}
-		if (lost > 0 && used < layout->slots * REPAIR_BELOW)
+		if (lost > 0 && used < layout->degree * REPAIR_BELOW)
 			number_add(&v->repairs, GraphNodeNumber(layout, block, slot));
 	}
 	QvWriteCommit(&w);
@@ -432,14 +432,14 @@ fill_places(GraphVacuum *v, const GraphNeighborhood *nb, uint32 id, int n)
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
 	{
 		QvWrite		w;
-		int			slot;
+		int			place;
 
 		QvWriteBegin(&w, v->index, false);
 		node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, id));
 		for (int i = 0; i < n; i++)
-			if (!GraphNodeFindEdge(layout, node, GraphNeighborId(nb, i), &slot) &&
-				slot >= 0)
-				v->handle->ops->set_edge(nb, i, node, slot);
+			if (!GraphNodeFindEdge(layout, node, GraphNeighborId(nb, i), &place) &&
+				place >= 0)
+				v->handle->ops->set_edge(nb, i, node, place);
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
