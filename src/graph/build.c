@@ -13,9 +13,13 @@
 #include "catalog/index.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
-#include "graph/build.h"
+#include "graph/build_coded.h"
+#include "graph/build_plain.h"
+#include "graph/build_write.h"
+#include "graph/cache.h"
+#include "graph/graph.h"
 #include "graph/insert.h"
-#include "graph/pages.h"
+#include "graph/meta.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "pages/write.h"
@@ -53,16 +57,20 @@ check_options(const GraphOptions *options)
 				 errmsg("ef_construction must be greater than or equal to 2 * m")));
 }
 
-bool
-GraphBuildConnect(GraphBuildState *bs, uint32 id, const uint32 *entries,
-				  int nentries)
+/*
+ * Insert node id, the last one added, into the graph in memory, entering at
+ * entries.  Returns false when an equal node took the row instead, and id is
+ * gone.
+ */
+static bool
+connect_node(GraphBuildState *bs, uint32 id, const uint32 *entries, int nentries)
 {
 	GraphMem   *mem = &bs->mem;
 	ItemPointerData tid = GraphMemGet(mem, id)->tid;
 	int			n;
 
 	mem->query = GraphMemGet(mem, id);
-	GraphSearchReset(&bs->search, bs->meta.ef_construction);
+	GraphSearchReset(&bs->search, bs->handle.meta.ef_construction);
 	for (int i = 0; i < nentries; i++)
 		GraphSearchOffer(&bs->search, mem->pair(mem, id, entries[i]), entries[i]);
 	GraphSearchRun(&bs->search, &mem->base);
@@ -80,10 +88,33 @@ GraphBuildConnect(GraphBuildState *bs, uint32 id, const uint32 *entries,
 			GraphMemAddDuplicate(mem, bs->chosen[i].id, &tid);
 			return false;
 		}
-	n = GraphSelectNeighbors(bs->chosen, n, bs->meta.degree, mem->pair, mem,
+	n = GraphSelectNeighbors(bs->chosen, n, bs->handle.meta.degree, mem->pair, mem,
 							 bs->scratch);
 	GraphMemConnect(mem, id, bs->chosen, n, bs->scratch);
 	return true;
+}
+
+/* Add a row to the graph in memory. */
+static void
+add_row(GraphBuildState *bs, const void *value, ItemPointer tid)
+{
+	uint32		entries[BUILD_ENTRIES];
+	int			nentries;
+	uint32		id = bs->ops->add(bs, value, tid, entries, &nentries);
+
+	MemoryContextSwitchTo(bs->graph_context);
+	if (connect_node(bs, id, entries, nentries))
+		bs->ops->connected(bs, id);
+}
+
+/* Insert a row on the pages. */
+static void
+insert_row(GraphBuildState *bs, const void *value, ItemPointer tid)
+{
+	GraphHandle *handle = GraphOpen(bs->handle.index, &bs->handle.space.opclass);
+
+	handle->building = true;
+	GraphInsertValue(handle, value, tid);
 }
 
 /* Write the graph so far: the other rows are inserted on its pages. */
@@ -92,7 +123,7 @@ leave_memory(GraphBuildState *bs)
 {
 	ereport(NOTICE,
 			(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
-					get_am_name(bs->index->rd_rel->relam), (int64) bs->tuples),
+					get_am_name(bs->handle.index->rd_rel->relam), (int64) bs->tuples),
 			 errdetail("Building will take longer."),
 			 errhint("Increase maintenance_work_mem to speed up builds.")));
 	GraphBuildWrite(bs);
@@ -107,6 +138,7 @@ load_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 			  bool alive, void *state)
 {
 	GraphBuildState *bs = state;
+	const QvOpclassInfo *opclass = &bs->handle.space.opclass;
 	MemoryContext old;
 	void	   *value;
 
@@ -114,16 +146,16 @@ load_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		return;
 	old = MemoryContextSwitchTo(bs->row_context);
 	value = PG_DETOAST_DATUM(values[0]);
-	QvCheckDims(bs->opclass, bs->meta.dims, value);
-	if (QvIsIndexed(bs->opclass, value))
+	QvCheckDims(opclass, bs->handle.meta.dims, value);
+	if (QvIsIndexed(opclass, value))
 	{
 		if (!bs->on_pages &&
-			bs->mem.memory + GraphMemNodeCost(&bs->mem, bs->opclass->type->value_size(value)) > bs->max_memory)
+			bs->mem.memory + GraphMemNodeCost(&bs->mem, opclass->type->value_size(value)) > bs->max_memory)
 			leave_memory(bs);
 		if (bs->on_pages)
-			GraphInsertValue(bs->index, bs->opclass, value, tid, true);
+			insert_row(bs, value, tid);
 		else
-			bs->ops->add(bs, value, tid);
+			add_row(bs, value, tid);
 		bs->tuples++;
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, bs->tuples);
 	}
@@ -131,41 +163,39 @@ load_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContextReset(bs->row_context);
 }
 
+/* A handle on an index that has no pages yet. */
 static void
-init_handle(GraphBuildState *bs)
+init_handle(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
+			const GraphOptions *options)
 {
-	GraphHandle *handle = &bs->handle;
+	GraphMetaData *meta = &handle->meta;
 
-	handle->index = bs->index;
-	QvSpaceInit(&handle->space, bs->opclass, bs->meta.dims, bs->meta.pdim);
-	handle->ops = GraphFormOf(&bs->meta);
-	handle->meta = bs->meta;
-	if (!GraphLayoutFromMeta(&handle->layout, &bs->meta))
+	memset(handle, 0, sizeof(*handle));
+	handle->index = index;
+	handle->building = true;
+	GraphMetaInit(meta, QvColumnDims(index, opclass), options->m,
+				  options->ef_construction, opclass);
+	if (!GraphLayoutFromMeta(&handle->layout, meta))
 		elog(ERROR, "graph node layout does not fit together");
-	if (bs->meta.form == QV_FORM_CODED)
-		QvSpaceInitRotation(&handle->space, bs->meta.seed);
-	bs->hints.context = CurrentMemoryContext;
-	handle->hints = &bs->hints;
+	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim);
 }
 
 static GraphBuildState *
-start_build(Relation heap, Relation index, IndexInfo *info,
-			const QvOpclassInfo *opclass, const GraphOptions *options)
+start_build(Relation heap, IndexInfo *info, const GraphHandle *handle)
 {
-	int			dims = QvColumnDims(index, opclass);
-	const GraphBuildOps *ops = GraphChooseForm(opclass, dims) == QV_FORM_CODED ?
+	const GraphBuildOps *ops = handle->layout.form == QV_FORM_CODED ?
 		&graph_coded_build : &graph_plain_build;
 	GraphBuildState *bs = palloc0(ops->state_size);
 
 	bs->ops = ops;
 	bs->heap = heap;
-	bs->index = index;
 	bs->info = info;
-	bs->opclass = opclass;
+	bs->handle = *handle;
 	bs->max_memory = (Size) maintenance_work_mem * 1024;
-	GraphMetaInit(&bs->meta, dims, options->m,
-				  options->ef_construction, opclass);
-	init_handle(bs);
+	if (handle->layout.form == QV_FORM_CODED)
+		QvSpaceInitRotation(&bs->handle.space, handle->meta.seed);
+	bs->hints.context = CurrentMemoryContext;
+	bs->handle.hints = &bs->hints;
 	bs->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",
 											ALLOCSET_DEFAULT_SIZES);
 	bs->graph_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build graph",
@@ -180,17 +210,19 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	GraphBuildState *bs;
+	GraphHandle handle;
 	GraphMetaData meta;
 	MemoryContext old;
 	Size		most;
 
 	check_options(options);
-	bs = start_build(heap, index, info, opclass, options);
+	init_handle(&handle, index, opclass, options);
+	bs = start_build(heap, info, &handle);
 	most = Max(options->ef_construction, bs->mem.max_edges) + 1;
 	bs->chosen = palloc(most * sizeof(Candidate));
 	bs->scratch = palloc(most * sizeof(Candidate));
 	old = MemoryContextSwitchTo(bs->graph_context);
-	GraphSearchInit(&bs->search, true, false);
+	GraphSearchInit(&bs->search, bs->mem.base.exact, false);
 	MemoryContextSwitchTo(old);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
@@ -210,11 +242,10 @@ void
 GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 				const GraphOptions *options)
 {
-	GraphMetaData meta;
+	GraphHandle handle;
 
 	check_options(options);
-	GraphMetaInit(&meta, QvColumnDims(index, opclass), options->m,
-				  options->ef_construction, opclass);
-	GraphCreatePages(index, INIT_FORKNUM, &meta, NULL, NULL);
+	init_handle(&handle, index, opclass, options);
+	GraphWriteFixedPages(&handle, INIT_FORKNUM, NULL);
 	QvWriteLogAll(index, INIT_FORKNUM);
 }

@@ -15,10 +15,10 @@
 
 #include "cluster/kmeans.h"
 #include "commands/progress.h"
-#include "graph/build.h"
-#include "graph/insert.h"
+#include "graph/build_coded.h"
 #include "graph/node.h"
 #include "graph/query.h"
+#include "graph/store_mem_coded.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "space/sample.h"
@@ -54,6 +54,12 @@ typedef struct CodedBuild
 	float	   *medoid_distance;
 } CodedBuild;
 
+static const float *
+centroid(const CodedBuild *bs, uint32 list)
+{
+	return bs->centroids + (Size) list * bs->base.handle.meta.pdim;
+}
+
 /* Leave a value, rotated, in bs->rotated. */
 static void
 take_value(CodedBuild *bs, const void *value)
@@ -69,12 +75,12 @@ take_sample(void *state, int slot, Datum datum)
 	CodedBuild *bs = state;
 	void	   *value = PG_DETOAST_DATUM(datum);
 
-	QvCheckDims(bs->base.opclass, bs->base.meta.dims, value);
-	if (!QvIsIndexed(bs->base.opclass, value))
+	QvCheckDims(&bs->base.handle.space.opclass, bs->base.handle.meta.dims, value);
+	if (!QvIsIndexed(&bs->base.handle.space.opclass, value))
 		return false;
 	take_value(bs, value);
-	memcpy(bs->sample + (Size) slot * bs->base.meta.pdim, bs->rotated,
-		   bs->base.meta.pdim * sizeof(float));
+	memcpy(bs->sample + (Size) slot * bs->base.handle.meta.pdim, bs->rotated,
+		   bs->base.handle.meta.pdim * sizeof(float));
 	return true;
 }
 
@@ -85,19 +91,19 @@ sample_rows(CodedBuild *bs, double rows)
 	double		target = Max(MIN_SAMPLE, lists * ROWS_PER_LIST);
 	QvSample	sample = {
 		.heap = bs->base.heap,
-		.index = bs->base.index,
+		.index = bs->base.handle.index,
 		.info = bs->base.info,
-		.seed = bs->base.meta.seed,
+		.seed = bs->base.handle.meta.seed,
 		.take = take_sample,
 		.state = bs
 	};
 
 	/* a quarter of the memory; k-means wants some of the rest */
-	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.meta.pdim * sizeof(float)));
+	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.handle.meta.pdim * sizeof(float)));
 	target = Max(target, 64);
 	sample.target = target;
 	bs->sample = MemoryContextAllocHuge(CurrentMemoryContext,
-										(Size) sample.target * bs->base.meta.pdim * sizeof(float));
+										(Size) sample.target * bs->base.handle.meta.pdim * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SAMPLE);
 	bs->sampled = QvSampleRows(&sample, rows);
 }
@@ -112,7 +118,7 @@ sample_rows(CodedBuild *bs, double rows)
 static void
 compute_mean(CodedBuild *bs, float *mean)
 {
-	uint32		pdim = bs->base.meta.pdim;
+	uint32		pdim = bs->base.handle.meta.pdim;
 
 	QvMeanOfRows(bs->sample, bs->sampled, pdim, OUTLIER, mean);
 	QvSpaceSetMean(&bs->base.handle.space, mean);
@@ -127,7 +133,7 @@ compute_mean(CodedBuild *bs, float *mean)
 static void
 make_lists(CodedBuild *bs, double rows)
 {
-	uint32		pdim = bs->base.meta.pdim;
+	uint32		pdim = bs->base.handle.meta.pdim;
 	uint32		wanted = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
 	QvKmeansParams params = {0};
 	void	   *workspace;
@@ -145,7 +151,7 @@ make_lists(CodedBuild *bs, double rows)
 		params.dim = pdim;
 		params.k = wanted;
 		params.iterations = KMEANS_ITERATIONS;
-		params.seed = bs->base.meta.seed;
+		params.seed = bs->base.handle.meta.seed;
 		params.interrupt = QvClusterInterrupt;
 		workspace = MemoryContextAllocHuge(CurrentMemoryContext,
 										   QvKmeansWorkspace(bs->sampled, pdim, wanted));
@@ -157,20 +163,20 @@ make_lists(CodedBuild *bs, double rows)
 
 	bs->medoid = palloc(Max(1, bs->nlists) * sizeof(uint32));
 	bs->medoid_distance = palloc(Max(1, bs->nlists) * sizeof(float));
-	bs->base.handle.entry_points = GraphNewEntryPoints(&bs->base.meta, bs->nlists);
+	bs->base.handle.entry_points = GraphNewEntryPoints(&bs->base.handle, bs->nlists);
 	for (uint32 i = 0; i < bs->nlists; i++)
 	{
 		bs->medoid[i] = GRAPH_NONE;
 		bs->medoid_distance[i] = FLT_MAX;
-		GraphAppendEntryPoint(&bs->base.meta, bs->base.handle.entry_points, i, bs->centroids + (Size) i * pdim);
+		GraphAppendEntryPoint(&bs->base.handle, bs->base.handle.entry_points, i, centroid(bs, i));
 	}
 }
 
 static void
-prepare(GraphBuildState *base)
+build_coded_prepare(GraphBuildState *base)
 {
 	CodedBuild *bs = (CodedBuild *) base;
-	const GraphMetaData *meta = &base->meta;
+	const GraphMetaData *meta = &base->handle.meta;
 	Size		bits = (Size) meta->degree * meta->code_bits / 8;
 	double		rows;
 
@@ -183,8 +189,7 @@ prepare(GraphBuildState *base)
 	sample_rows(bs, rows);
 	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
 	make_lists(bs, rows);
-	GraphMemInitCoded(&base->mem, &base->handle.layout, meta->space,
-					  base->handle.space.mean_norm2, base->max_memory);
+	GraphMemInitCoded(&base->mem, &base->handle, base->max_memory);
 }
 
 /* ---- rows ---- */
@@ -206,8 +211,8 @@ find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 	for (int i = 0; i < nnear; i++)
 	{
 		float		d = qv_kernels.l2sq_f32(bs->centered,
-											bs->centroids + (Size) near[i].id * bs->base.meta.pdim,
-											bs->base.meta.pdim);
+											centroid(bs, near[i].id),
+											bs->base.handle.meta.pdim);
 
 		if (d < best)
 		{
@@ -233,8 +238,8 @@ find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 
 			if (bs->medoid[i] == GRAPH_NONE)
 				continue;
-			d = qv_kernels.l2sq_f32(bs->centered, bs->centroids + (Size) i * bs->base.meta.pdim,
-									bs->base.meta.pdim);
+			d = qv_kernels.l2sq_f32(bs->centered, centroid(bs, i),
+									bs->base.handle.meta.pdim);
 			if (d < nearest)
 			{
 				nearest = d;
@@ -245,32 +250,42 @@ find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list,
 	return n;
 }
 
-static void
-add(GraphBuildState *base, const void *value, ItemPointer tid)
+static uint32
+build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid,
+				uint32 *entries, int *nentries)
 {
 	CodedBuild *bs = (CodedBuild *) base;
-	GraphMem   *mem = &base->mem;
+	GraphHandle *handle = &base->handle;
+	MemoryContext old;
 	GraphQuery	query;
 	GraphCode	code;
-	uint32		entries[BUILD_ENTRIES];
 	uint32		list,
 				id;
-	int			nentries;
-	float		d;
 
 	take_value(bs, value);
-	QvSpaceCenter(&base->handle.space, bs->rotated, bs->centered);
-	GraphEncode(&base->handle.layout, bs->centered, base->handle.space.mean, &code, bs->bytes);
-	GraphQueryInit(&base->handle, &query, bs->rotated);
-	nentries = find_entries(bs, &query, &list, entries);
+	QvSpaceCenter(&handle->space, bs->rotated, bs->centered);
+	GraphEncode(&handle->layout, bs->centered, handle->space.mean, &code, bs->bytes);
+	GraphQueryInit(handle, &query, bs->rotated);
+	*nentries = find_entries(bs, &query, &list, entries);
 
-	MemoryContextSwitchTo(base->graph_context);
-	id = GraphMemAdd(mem, &code, tid);
-	GraphMemGet(mem, id)->list = list;
-	if (!GraphBuildConnect(base, id, entries, nentries) || bs->nlists == 0)
+	old = MemoryContextSwitchTo(base->graph_context);
+	id = GraphMemAdd(&base->mem, &code, tid);
+	MemoryContextSwitchTo(old);
+	GraphMemGet(&base->mem, id)->list = list;
+	return id;
+}
+
+/* A node nearer to its list's centroid than the others represents the list. */
+static void
+build_coded_connected(GraphBuildState *base, uint32 id)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	uint32		list = GraphMemGet(&base->mem, id)->list;
+	float		d;
+
+	if (bs->nlists == 0)
 		return;
-	d = qv_kernels.l2sq_f32(bs->centered, bs->centroids + (Size) list * base->meta.pdim,
-							base->meta.pdim);
+	d = qv_kernels.l2sq_f32(bs->centered, centroid(bs, list), base->handle.meta.pdim);
 	if (d < bs->medoid_distance[list])
 	{
 		bs->medoid_distance[list] = d;
@@ -280,24 +295,18 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
 
 /* ---- pages ---- */
 
-/* Nodes have had their lists since they were added. */
-static void
-assign_lists(GraphBuildState *base)
-{
-}
-
 static GraphEntryPoints *
-make_entry_points(GraphBuildState *base, const uint32 *position)
+build_coded_make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	const GraphLayout *layout = &base->handle.layout;
-	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->meta, Max(1, bs->nlists));
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->handle, Max(1, bs->nlists));
 
 	/* the lists that have a node */
 	for (uint32 i = 0; i < bs->nlists; i++)
 		if (bs->medoid[i] != GRAPH_NONE)
-			GraphAppendEntryPoint(&base->meta, entry_points, position[bs->medoid[i]],
-							 bs->centroids + (Size) i * base->meta.pdim);
+			GraphAppendEntryPoint(&base->handle, entry_points, position[bs->medoid[i]],
+							 centroid(bs, i));
 	if (entry_points->count == 0 && base->mem.count > 0)
 	{
 		GraphCode	code;
@@ -305,13 +314,13 @@ make_entry_points(GraphBuildState *base, const uint32 *position)
 		GraphMemGetCode(&base->mem, GraphMemGet(&base->mem, 0), &code);
 		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
 							 bs->centered, layout->pdim);
-		GraphAppendEntryPoint(&base->meta, entry_points, position[0], bs->centered);
+		GraphAppendEntryPoint(&base->handle, entry_points, position[0], bs->centered);
 	}
 	return entry_points;
 }
 
 static void
-write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
+build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 		   const uint32 *position, uint32 first)
 {
 	CodedBuild *bs = (CodedBuild *) base;
@@ -331,7 +340,7 @@ write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 		GraphCode	other;
 
 		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
-		GraphEncodeEdge(layout, bs->base.meta.space, &code, bs->centered, &other,
+		GraphEncodeEdge(layout, bs->base.handle.meta.space, &code, bs->centered, &other,
 						first + position[id], &edges[i], bits + i * stride);
 	}
 	GraphNodeInit(layout, to);
@@ -341,9 +350,9 @@ write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 
 const GraphBuildOps graph_coded_build = {
 	.state_size = sizeof(CodedBuild),
-	.prepare = prepare,
-	.add = add,
-	.assign_lists = assign_lists,
-	.make_entry_points = make_entry_points,
-	.write_node = write_node
+	.prepare = build_coded_prepare,
+	.add = build_coded_add,
+	.connected = build_coded_connected,
+	.make_entry_points = build_coded_make_entry_points,
+	.write_node = build_coded_write_node
 };

@@ -7,11 +7,11 @@
 
 #include <math.h>
 
-#include "graph/build.h"
+#include "graph/build_plain.h"
 #include "graph/node.h"
-#include "graph/plain.h"
 #include "graph/rows.h"
-#include "pages/write.h"
+#include "graph/store_mem_plain.h"
+#include "graph/values.h"
 #include "utils/memutils.h"
 
 typedef struct PlainBuild
@@ -24,10 +24,9 @@ typedef struct PlainBuild
 } PlainBuild;
 
 static void
-prepare(GraphBuildState *base)
+build_plain_prepare(GraphBuildState *base)
 {
-	GraphMemInitPlain(&base->mem, &base->handle.layout, base->meta.dims,
-					  base->opclass, base->max_memory);
+	GraphMemInitPlain(&base->mem, &base->handle, base->max_memory);
 }
 
 /* ---- rows ---- */
@@ -40,7 +39,7 @@ static void
 sample_entries(PlainBuild *bs)
 {
 	uint32		n = bs->base.mem.count;
-	uint32		wanted = Max(1, bs->base.handle.ops->entry_factor * sqrt(n));
+	uint32		wanted = Max(1, GRAPH_ENTRY_FACTOR * sqrt(n));
 
 	if (wanted > bs->max_entries)
 	{
@@ -55,25 +54,33 @@ sample_entries(PlainBuild *bs)
 	bs->resample_at = n + n / 8 + 1;
 }
 
-static void
-add(GraphBuildState *base, const void *value, ItemPointer tid)
+static uint32
+build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid,
+				uint32 *entries, int *nentries)
 {
 	PlainBuild *bs = (PlainBuild *) base;
 	GraphMem   *mem = &base->mem;
 	Candidate	items[BUILD_ENTRIES + 1];
-	uint32		entries[BUILD_ENTRIES];
+	MemoryContext old = MemoryContextSwitchTo(base->graph_context);
+	uint32		id = GraphMemAddValue(mem, value, tid);
 	Pool		nearest;
-	uint32		id;
 
-	MemoryContextSwitchTo(base->graph_context);
-	id = GraphMemAddValue(mem, value, tid);
+	MemoryContextSwitchTo(old);
 	PoolReset(&nearest, items, BUILD_ENTRIES);
 	for (uint32 i = 0; i < bs->nentries; i++)
 		PoolInsert(&nearest, mem->pair(mem, id, bs->entries[i]), bs->entries[i], NULL);
 	for (uint32 i = 0; i < nearest.count; i++)
 		entries[i] = items[i].id;
-	if (GraphBuildConnect(base, id, entries, nearest.count) &&
-		mem->count >= bs->resample_at)
+	*nentries = nearest.count;
+	return id;
+}
+
+static void
+build_plain_connected(GraphBuildState *base, uint32 id)
+{
+	PlainBuild *bs = (PlainBuild *) base;
+
+	if (base->mem.count >= bs->resample_at)
 		sample_entries(bs);
 }
 
@@ -84,7 +91,7 @@ add(GraphBuildState *base, const void *value, ItemPointer tid)
  * from first.  What no walk reaches goes to the last.
  */
 static void
-assign_lists(GraphBuildState *base)
+build_plain_assign_lists(GraphBuildState *base)
 {
 	PlainBuild *bs = (PlainBuild *) base;
 	GraphMem   *mem = &base->mem;
@@ -121,18 +128,18 @@ assign_lists(GraphBuildState *base)
 }
 
 static GraphEntryPoints *
-make_entry_points(GraphBuildState *base, const uint32 *position)
+build_plain_make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	PlainBuild *bs = (PlainBuild *) base;
-	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->meta, bs->nentries);
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->handle, bs->nentries);
 
 	for (uint32 i = 0; i < bs->nentries; i++)
-		GraphAppendEntryPoint(&base->meta, entry_points, position[bs->entries[i]], NULL);
+		GraphAppendEntryPoint(&base->handle, entry_points, position[bs->entries[i]], NULL);
 	return entry_points;
 }
 
 static void
-write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
+build_plain_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 		   const uint32 *position, uint32 first)
 {
 	const GraphLayout *layout = &base->handle.layout;
@@ -141,18 +148,18 @@ write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 	GraphNodeInit(layout, to);
 	for (int i = 0; i < from->degree; i++)
 		GraphNodeIds(layout, to)[i] = first + position[from->edges[i].id];
-	if (layout->value_size > 0)
+	if (!GraphValuesApart(layout))
 		memcpy(GraphNodeOwn(layout, to), GraphMemValue(&base->mem, from),
 			   layout->value_size);
 }
 
 /* Values outside the nodes follow when the nodes are all there. */
 static void
-finish(GraphBuildState *base, const uint32 *order, uint32 first)
+build_plain_finish(GraphBuildState *base, const uint32 *order, uint32 first)
 {
 	GraphHandle *handle = &base->handle;
 
-	if (handle->layout.value_size > 0)
+	if (!GraphValuesApart(&handle->layout))
 		return;
 	for (uint32 i = 0; i < base->mem.count; i++)
 	{
@@ -161,7 +168,7 @@ finish(GraphBuildState *base, const uint32 *order, uint32 first)
 		GraphNode	node;
 		Buffer		buf;
 
-		GraphStoreValue(handle, value, base->opclass->type->value_size(value), true, &ref);
+		GraphStoreValue(handle, value, handle->space.opclass.type->value_size(value), &ref);
 		buf = GraphLockNode(handle, first + i, BUFFER_LOCK_EXCLUSIVE, &node);
 		memcpy(GraphNodeOwn(&handle->layout, node), &ref, sizeof(ref));
 		MarkBufferDirty(buf);
@@ -171,10 +178,11 @@ finish(GraphBuildState *base, const uint32 *order, uint32 first)
 
 const GraphBuildOps graph_plain_build = {
 	.state_size = sizeof(PlainBuild),
-	.prepare = prepare,
-	.add = add,
-	.assign_lists = assign_lists,
-	.make_entry_points = make_entry_points,
-	.write_node = write_node,
-	.finish = finish
+	.prepare = build_plain_prepare,
+	.add = build_plain_add,
+	.connected = build_plain_connected,
+	.assign_lists = build_plain_assign_lists,
+	.make_entry_points = build_plain_make_entry_points,
+	.write_node = build_plain_write_node,
+	.finish = build_plain_finish
 };

@@ -5,36 +5,25 @@
 #include "postgres.h"
 
 #include "commands/progress.h"
-#include "graph/build.h"
-#include "graph/pages.h"
+#include "graph/build_write.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "pages/write.h"
 #include "utils/memutils.h"
 
-GraphEntryPoints *
-GraphNewEntryPoints(const GraphMetaData *meta, uint32 n)
-{
-	GraphEntryPoints *entry_points = palloc0(sizeof(GraphEntryPoints));
-
-	entry_points->nbatches = (n + QV_BATCH - 1) / QV_BATCH;
-	entry_points->batch_size = GraphEntryBatchSize(meta->entry_bits);
-	entry_points->batches = MemoryContextAllocExtended(CurrentMemoryContext,
-												Max(1, entry_points->nbatches) * entry_points->batch_size,
-												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	return entry_points;
-}
-
 void
-GraphAppendEntryPoint(const GraphMetaData *meta, GraphEntryPoints *entry_points, uint32 id,
-				 const float *x)
+GraphWriteFixedPages(GraphHandle *handle, ForkNumber fork, const GraphEntryPoints *entry_points)
 {
-	GraphEntryBatch *block = GraphEntryBatchAt(entry_points, entry_points->count / QV_BATCH);
+	GraphMetaData *meta = &handle->meta;
+	Buffer		buf;
 
-	GraphSetEntryPoint(block, entry_points->count % QV_BATCH, id, x, meta->pdim,
-				  meta->entry_bits);
-	block->count++;
-	entry_points->count++;
+	/* the metapage is filled in last, when the others are known */
+	QvNewBuildPage(handle->index, fork, QV_PAGE_META, &buf);
+	Assert(BufferGetBlockNumber(buf) == QV_META_BLOCK);
+	UnlockReleaseBuffer(buf);
+	meta->mean_block = QvWriteFloats(handle->index, fork, handle->space.mean, meta->pdim);
+	GraphWriteEntryPoints(handle, fork, entry_points);
+	QvMetaWrite(handle->index, fork, meta, sizeof(*meta));
 }
 
 /*
@@ -157,45 +146,54 @@ write_overflow(GraphBuildState *bs, SlotWriter *sw, const uint32 *order,
 	}
 }
 
-void
-GraphBuildWrite(GraphBuildState *bs)
+/*
+ * Write metapage, mean and entry points, which have the positions of their
+ * nodes, and say in *first which number the node at position 0 will have.
+ */
+static void
+write_head(GraphBuildState *bs, GraphEntryPoints *entry_points, uint32 *first)
 {
-	const GraphLayout *layout = &bs->handle.layout;
-	GraphEntryPoints *entry_points;
-	uint32	   *order,
-			   *position;
-	uint32		first,
-				n = bs->mem.count;
+	GraphHandle *handle = &bs->handle;
+	const GraphLayout *layout = &handle->layout;
+	uint32		n = bs->mem.count;
 	BlockNumber head;
-	SlotWriter	sw = {bs->index, layout, InvalidBuffer, 0};
-	TidWriter	tw = {bs, 0, 0};
-
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
-
-	bs->ops->assign_lists(bs);
-	position = order_nodes(bs, &order);
-	entry_points = bs->ops->make_entry_points(bs, position);
-	entry_points->nbatches = (entry_points->count + QV_BATCH - 1) / QV_BATCH;
 
 	/* the fixed pages come first: their number says where the nodes start */
-	head = 1 + (bs->meta.pdim + QV_FLOATS_PER_PAGE - 1) / QV_FLOATS_PER_PAGE;
-	head += Max(1, (entry_points->nbatches + GraphEntryBatchesPerPage(bs->meta.entry_bits) - 1) /
-				GraphEntryBatchesPerPage(bs->meta.entry_bits));
+	head = 1 + (layout->pdim + QV_FLOATS_PER_PAGE - 1) / QV_FLOATS_PER_PAGE +
+		GraphEntryPointPages(handle, entry_points);
 	if ((uint64) (head + 1) * layout->per_page + n >= POOL_MAX_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index \"%s\" would have too many nodes",
-						RelationGetRelationName(bs->index))));
-	first = GraphNodeNumber(layout, head, 0);
+						RelationGetRelationName(handle->index))));
+	*first = GraphNodeNumber(layout, head, 0);
 	for (uint32 i = 0; i < entry_points->nbatches; i++)
 	{
-		GraphEntryBatch *block = GraphEntryBatchAt(entry_points, i);
+		GraphEntryBatch *batch = GraphEntryBatchAt(entry_points, i);
 
-		for (uint32 j = 0; j < block->count; j++)
-			block->ids[j] += first;
+		for (uint32 j = 0; j < batch->count; j++)
+			batch->ids[j] += *first;
 	}
-	bs->meta.live_nodes = n;
-	GraphCreatePages(bs->index, MAIN_FORKNUM, &bs->meta, bs->handle.space.mean, entry_points);
+	handle->meta.live_nodes = n;
+	GraphWriteFixedPages(handle, MAIN_FORKNUM, entry_points);
+}
+
+void
+GraphBuildWrite(GraphBuildState *bs)
+{
+	GraphHandle *handle = &bs->handle;
+	SlotWriter	sw = {handle->index, &handle->layout, InvalidBuffer, 0};
+	TidWriter	tw = {bs, 0, 0};
+	uint32	   *order,
+			   *position;
+	uint32		first,
+				n = bs->mem.count;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
+	if (bs->ops->assign_lists)
+		bs->ops->assign_lists(bs);
+	position = order_nodes(bs, &order);
+	write_head(bs, bs->ops->make_entry_points(bs, position), &first);
 
 	sw.next = first;
 	tw.first = first + n;
@@ -211,9 +209,9 @@ GraphBuildWrite(GraphBuildState *bs)
 	if (BufferIsValid(sw.buf))
 	{
 		/* the last page may have room for what is inserted next */
-		bs->meta.insert_block = BufferGetBlockNumber(sw.buf);
+		handle->meta.insert_block = BufferGetBlockNumber(sw.buf);
 		UnlockReleaseBuffer(sw.buf);
-		QvMetaWrite(bs->index, MAIN_FORKNUM, &bs->meta, sizeof(GraphMetaData));
+		QvMetaWrite(handle->index, MAIN_FORKNUM, &handle->meta, sizeof(GraphMetaData));
 	}
 	Assert(sw.next == tw.first + tw.used);
 	if (bs->ops->finish)

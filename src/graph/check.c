@@ -11,8 +11,7 @@
 #include "graph/cache.h"
 #include "graph/graph.h"
 #include "graph/node.h"
-#include "graph/pages.h"
-#include "graph/plain.h"
+#include "graph/node_value.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -28,6 +27,8 @@ typedef struct GraphChecker
 	BlockNumber nblocks;
 	uint8	   *states;			/* by number */
 	GraphInfo	info;
+	BlockNumber block;			/* the page and the slot looked at */
+	uint32		slot;
 } GraphChecker;
 
 static inline uint8
@@ -57,16 +58,42 @@ lock_block(GraphChecker *c, BlockNumber block)
 	return buf;
 }
 
+/* Take down a slot's state, and count what it holds. */
+static void
+count_slot(GraphChecker *c, GraphNode node)
+{
+	if (node->state > GRAPH_SLOT_TIDS)
+		QvReportCorruption(c->index, c->block, "Slot %u is in the unknown state %d.",
+						   c->slot, node->state);
+	c->states[GraphNodeNumber(c->layout, c->block, c->slot)] = node->state;
+	switch (node->state)
+	{
+		case GRAPH_SLOT_FREE:
+			c->info.free_slots++;
+			break;
+		case GRAPH_SLOT_LIVE:
+			c->info.nodes++;
+			c->info.tuples += node->ntids;
+			for (uint32 i = 0; i < c->layout->degree; i++)
+				c->info.edges += GraphNodeHasEdge(c->layout, node, i);
+			break;
+		case GRAPH_SLOT_DELETED:
+			c->info.deleted++;
+			break;
+		case GRAPH_SLOT_TIDS:
+			c->info.tuples += ((GraphTids) node)->ntids;
+			break;
+	}
+}
+
 /* First read: kinds of pages, states of slots, counts. */
 static void
 survey(GraphChecker *c)
 {
-	const GraphLayout *layout = c->layout;
-
-	memset(c->states, NO_SLOT, (Size) c->nblocks * layout->per_page);
-	for (BlockNumber block = 1; block < c->nblocks; block++)
+	memset(c->states, NO_SLOT, (Size) c->nblocks * c->layout->per_page);
+	for (c->block = 1; c->block < c->nblocks; c->block++)
 	{
-		Buffer		buf = lock_block(c, block);
+		Buffer		buf = lock_block(c, c->block);
 		Page		page = BufferGetPage(buf);
 		QvPageHeader header = QvPageGetHeader(page);
 
@@ -79,54 +106,28 @@ survey(GraphChecker *c)
 		if (header->magic != QV_PAGE_MAGIC || header->version != QV_PAGE_VERSION ||
 			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ENTRIES &&
 			 header->kind != QV_PAGE_NODES && header->kind != QV_PAGE_VALUES))
-			QvReportCorruption(c->index, block, "The page is of no kind that a graph index has.");
+			QvReportCorruption(c->index, c->block, "The page is of no kind that a graph index has.");
 		if (header->kind == QV_PAGE_NODES)
-			for (uint32 slot = 0; slot < layout->per_page; slot++)
-			{
-				GraphNode	node = GraphPageNode(layout, page, slot);
-
-				if (node->state > GRAPH_SLOT_TIDS)
-					QvReportCorruption(c->index, block, "Slot %u is in the unknown state %d.",
-									   slot, node->state);
-				c->states[GraphNodeNumber(layout, block, slot)] = node->state;
-				switch (node->state)
-				{
-					case GRAPH_SLOT_FREE:
-						c->info.free_slots++;
-						break;
-					case GRAPH_SLOT_LIVE:
-						c->info.nodes++;
-						c->info.tuples += node->ntids;
-						for (uint32 i = 0; i < layout->degree; i++)
-							c->info.edges += GraphNodeHasEdge(layout, node, i);
-						break;
-					case GRAPH_SLOT_DELETED:
-						c->info.deleted++;
-						break;
-					case GRAPH_SLOT_TIDS:
-						c->info.tuples += ((GraphTids) node)->ntids;
-						break;
-				}
-			}
+			for (c->slot = 0; c->slot < c->layout->per_page; c->slot++)
+				count_slot(c, GraphPageNode(c->layout, page, c->slot));
 		UnlockReleaseBuffer(buf);
 	}
 }
 
 static void
-check_tids(GraphChecker *c, BlockNumber block, uint32 slot, ItemPointer tids,
-		   uint32 n, uint32 max)
+check_tids(GraphChecker *c, ItemPointer tids, uint32 n, uint32 max)
 {
 	if (n > max)
-		QvReportCorruption(c->index, block, "Slot %u claims %u heap TIDs, but holds at most %u.",
-						   slot, n, max);
+		QvReportCorruption(c->index, c->block, "Slot %u claims %u heap TIDs, but holds at most %u.",
+						   c->slot, n, max);
 	for (uint32 i = 0; i < n; i++)
 		if (!ItemPointerIsValid(&tids[i]))
-			QvReportCorruption(c->index, block, "Slot %u holds an invalid heap TID.", slot);
+			QvReportCorruption(c->index, c->block, "Slot %u holds an invalid heap TID.", c->slot);
 }
 
 /* What a coded node has besides its edges and rows. */
 static void
-check_factors(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
+check_factors(GraphChecker *c, GraphNode node)
 {
 	const GraphLayout *layout = c->layout;
 	const uint16 *a = GraphNodeA(layout, node);
@@ -136,52 +137,63 @@ check_factors(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
 		node->scale < 0 || !isfinite(node->residual) || node->residual < 0 ||
 		!isfinite(node->aux) || !isfinite(node->a_scale) || node->a_scale < 0 ||
 		!isfinite(node->b_scale) || node->b_scale < 0)
-		QvReportCorruption(c->index, block, "Slot %u has factors that are not finite or negative.", slot);
+		QvReportCorruption(c->index, c->block, "Slot %u has factors that are not finite or negative.",
+						   c->slot);
 	if (node->residual * node->residual > node->norm2 * 1.001f + FLT_MIN)
-		QvReportCorruption(c->index, block, "The code in slot %u is farther from its vector than zero is.", slot);
+		QvReportCorruption(c->index, c->block, "The code in slot %u is farther from its vector than zero is.",
+						   c->slot);
 	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		if (!GraphNodeHasEdge(layout, node, i))
 		{
 			if (a[i] != QV_EMPTY_FACTOR)
-				QvReportCorruption(c->index, block, "Neighbor %u of slot %u is empty, but has a factor.", i, slot);
+				QvReportCorruption(c->index, c->block, "Neighbor %u of slot %u is empty, but has a factor.",
+								   i, c->slot);
 		}
 		else if (node->state == GRAPH_SLOT_LIVE &&
 				 (!QvFactorIsFinite(a[i]) || !QvFactorIsFinite(b[i])))
-			QvReportCorruption(c->index, block, "Neighbor %u of slot %u has a factor that is not finite.", i, slot);
+			QvReportCorruption(c->index, c->block, "Neighbor %u of slot %u has a factor that is not finite.",
+							   i, c->slot);
 	}
 }
 
 static void
-check_node(GraphChecker *c, BlockNumber block, uint32 slot, GraphNode node)
+check_edges(GraphChecker *c, GraphNode node)
 {
-	const GraphLayout *layout = c->layout;
-	uint32		number = GraphNodeNumber(layout, block, slot);
-	const uint32 *ids = GraphNodeIds(layout, node);
+	uint32		number = GraphNodeNumber(c->layout, c->block, c->slot);
+	const uint32 *ids = GraphNodeIds(c->layout, node);
 
-	check_tids(c, block, slot, node->tids, node->ntids, GRAPH_INLINE_TIDS);
-	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
-		QvReportCorruption(c->index, block, "The deleted node in slot %u has rows.", slot);
-	if (node->overflow != GRAPH_NONE &&
-		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
-		QvReportCorruption(c->index, block, "The overflow of slot %u leads to %u, which holds no heap TIDs.",
-						   slot, node->overflow);
-	if (layout->form == QV_FORM_CODED)
-		check_factors(c, block, slot, node);
-	for (uint32 i = 0; i < layout->degree; i++)
+	for (uint32 i = 0; i < c->layout->degree; i++)
 	{
-		/* the edges of deleted nodes are nobody's business any more */
-		if (ids[i] == GRAPH_NONE || node->state == GRAPH_SLOT_DELETED)
+		if (ids[i] == GRAPH_NONE)
 			continue;
 		if (ids[i] == number)
-			QvReportCorruption(c->index, block, "Slot %u is its own neighbor.", slot);
+			QvReportCorruption(c->index, c->block, "Slot %u is its own neighbor.", c->slot);
 		if (!is_node(c, ids[i]))
-			QvReportCorruption(c->index, block, "Neighbor %u of slot %u is %u, which is not a node.",
-							   i, slot, ids[i]);
+			QvReportCorruption(c->index, c->block, "Neighbor %u of slot %u is %u, which is not a node.",
+							   i, c->slot, ids[i]);
 		for (uint32 j = 0; j < i; j++)
 			if (ids[j] == ids[i])
-				QvReportCorruption(c->index, block, "Slot %u has neighbor %u twice.", slot, ids[i]);
+				QvReportCorruption(c->index, c->block, "Slot %u has neighbor %u twice.",
+								   c->slot, ids[i]);
 	}
+}
+
+static void
+check_node(GraphChecker *c, GraphNode node)
+{
+	check_tids(c, node->tids, node->ntids, GRAPH_INLINE_TIDS);
+	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
+		QvReportCorruption(c->index, c->block, "The deleted node in slot %u has rows.", c->slot);
+	if (node->overflow != GRAPH_NONE &&
+		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
+		QvReportCorruption(c->index, c->block, "The overflow of slot %u leads to %u, which holds no heap TIDs.",
+						   c->slot, node->overflow);
+	if (c->layout->form == QV_FORM_CODED)
+		check_factors(c, node);
+	/* the edges of deleted nodes are nobody's business any more */
+	if (node->state == GRAPH_SLOT_LIVE)
+		check_edges(c, node);
 }
 
 /*
@@ -258,56 +270,88 @@ check_value_list(GraphChecker *c)
 	}
 }
 
-static void
-check_nodes(GraphChecker *c)
+/* Second read of a page: its slots.  Returns how many chains to check start there. */
+static int
+check_node_page(GraphChecker *c, Page page, uint32 *owners, uint32 *heads)
 {
 	const GraphLayout *layout = c->layout;
+	int			nchains = 0;
 
-	for (BlockNumber block = 1; block < c->nblocks; block++)
+	for (c->slot = 0; c->slot < layout->per_page; c->slot++)
 	{
-		Buffer		buf = lock_block(c, block);
+		GraphNode	node = GraphPageNode(layout, page, c->slot);
+
+		if (node->state == GRAPH_SLOT_LIVE || node->state == GRAPH_SLOT_DELETED)
+		{
+			check_node(c, node);
+			if (node->overflow != GRAPH_NONE)
+			{
+				owners[nchains] = GraphNodeNumber(layout, c->block, c->slot);
+				heads[nchains++] = node->overflow;
+			}
+		}
+		else if (node->state == GRAPH_SLOT_TIDS)
+		{
+			GraphTids	tids = (GraphTids) node;
+
+			check_tids(c, tids->tids, tids->ntids, layout->tids_per_slot);
+		}
+	}
+	return nchains;
+}
+
+static void
+check_pages(GraphChecker *c)
+{
+	uint32	   *owners = palloc(c->layout->per_page * sizeof(uint32));
+	uint32	   *heads = palloc(c->layout->per_page * sizeof(uint32));
+
+	for (c->block = 1; c->block < c->nblocks; c->block++)
+	{
+		Buffer		buf = lock_block(c, c->block);
 		Page		page = BufferGetPage(buf);
-		uint32	   *owners = palloc(layout->per_page * sizeof(uint32));
-		uint32	   *heads = palloc(layout->per_page * sizeof(uint32));
 		int			nchains = 0;
 
 		if (QvPageIs(page, QV_PAGE_NODES))
-			for (uint32 slot = 0; slot < layout->per_page; slot++)
-			{
-				GraphNode	node = GraphPageNode(layout, page, slot);
-
-				if (node->state == GRAPH_SLOT_LIVE || node->state == GRAPH_SLOT_DELETED)
-				{
-					check_node(c, block, slot, node);
-					if (node->overflow != GRAPH_NONE)
-					{
-						owners[nchains] = GraphNodeNumber(layout, block, slot);
-						heads[nchains++] = node->overflow;
-					}
-				}
-				else if (node->state == GRAPH_SLOT_TIDS)
-				{
-					GraphTids	tids = (GraphTids) node;
-
-					check_tids(c, block, slot, tids->tids, tids->ntids, layout->tids_per_slot);
-				}
-			}
+			nchains = check_node_page(c, page, owners, heads);
 		else if (QvPageIs(page, QV_PAGE_VALUES))
-			GraphCheckValuePage(c->index, block, page);
+			GraphCheckValuePage(c->index, c->block, page);
 		UnlockReleaseBuffer(buf);
 		for (int i = 0; i < nchains; i++)
 			check_chain(c, owners[i], heads[i]);
-		pfree(owners);
-		pfree(heads);
 	}
+}
+
+/* Returns how many entry points a page of them holds. */
+static uint32
+check_entry_page(GraphChecker *c, BlockNumber block, Page page)
+{
+	int			entry_bits = c->handle->meta.entry_bits;
+	uint32		count = 0;
+
+	for (int i = 0; i < GraphEntryBatchesPerPage(entry_bits); i++)
+	{
+		const GraphEntryBatch *batch = GraphPageEntryBatch(page, entry_bits, i);
+
+		if (batch->count > QV_BATCH)
+			QvReportCorruption(c->index, block, "A batch claims %u entry points.", batch->count);
+		for (uint32 j = 0; j < batch->count; j++)
+		{
+			if (!is_node(c, batch->ids[j]))
+				QvReportCorruption(c->index, block, "An entry point is %u, which is not a node.",
+								   batch->ids[j]);
+			if (!isfinite(batch->a[j]) || !isfinite(batch->b[j]))
+				QvReportCorruption(c->index, block, "An entry point has a factor that is not finite.");
+		}
+		count += batch->count;
+	}
+	return count;
 }
 
 static void
 check_entry_points(GraphChecker *c)
 {
 	const GraphMetaData *meta = &c->handle->meta;
-	Size		block_size = GraphEntryBatchSize(meta->entry_bits);
-	int			per_page = GraphEntryBatchesPerPage(meta->entry_bits);
 	BlockNumber block = meta->entry_head,
 				last = InvalidBlockNumber,
 				steps = 0;
@@ -323,21 +367,7 @@ check_entry_points(GraphChecker *c)
 		buf = lock_block(c, block);
 		page = BufferGetPage(buf);
 		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
-		for (int i = 0; i < per_page; i++)
-		{
-			GraphEntryBatch *rb = (GraphEntryBatch *) (QvPageGetData(page) + i * block_size);
-
-			if (rb->count > QV_BATCH)
-				QvReportCorruption(c->index, block, "A batch of entry points claims %u entries.", rb->count);
-			for (uint32 j = 0; j < rb->count; j++)
-			{
-				if (!is_node(c, rb->ids[j]))
-					QvReportCorruption(c->index, block, "An entry leads to %u, which is not a node.", rb->ids[j]);
-				if (!isfinite(rb->a[j]) || !isfinite(rb->b[j]))
-					QvReportCorruption(c->index, block, "An entry has a factor that is not finite.");
-			}
-			count += rb->count;
-		}
+		count += check_entry_page(c, block, page);
 		last = block;
 		/* pages after the tail are left from before vacuum emptied the table */
 		block = block == meta->entry_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
@@ -350,7 +380,7 @@ check_entry_points(GraphChecker *c)
 		QvReportCorruption(c->index, QV_META_BLOCK, "There are %u entry points, not %u.",
 						   count, meta->entry_count);
 	if (count == 0 && c->info.nodes > 0)
-		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry leads to any.");
+		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry point.");
 }
 
 static void
@@ -371,7 +401,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	survey(&c);
 	if (verify)
 	{
-		check_nodes(&c);
+		check_pages(&c);
 		if (c.layout->form == QV_FORM_PLAIN)
 		{
 			check_values(&c);

@@ -9,12 +9,12 @@
  */
 #include "postgres.h"
 
-#include "graph/form.h"
+#include "graph/coded.h"
 #include "graph/link.h"
 #include "graph/node.h"
 #include "graph/query.h"
 #include "graph/rows.h"
-#include "graph/store_page.h"
+#include "graph/store_coded.h"
 
 /* Up to so many code bits a scan's pool is larger. */
 #define FEW_CODE_BITS 96
@@ -24,7 +24,7 @@ typedef struct CodedPoint
 	GraphPoint	base;
 	const float *rotated;
 	GraphQuery	query;
-	GraphCode	code;			/* once encoded */
+	GraphCode	code;			/* bytes: NULL until it is encoded */
 } CodedPoint;
 
 typedef struct CodedNeighborhood
@@ -43,7 +43,7 @@ typedef struct CodedNeighborhood
  * and those of inner products worst, since the query is not centered.
  */
 static uint32
-pool_size(const GraphHandle *handle, int ef)
+coded_pool_size(const GraphHandle *handle, int ef)
 {
 	if (handle->layout.code_bits > FEW_CODE_BITS)
 		return 16 + ef * 9 / 5;
@@ -65,7 +65,7 @@ make_point(GraphHandle *handle, const float *rotated)
 }
 
 static GraphPoint *
-prepare(GraphHandle *handle, const void *value)
+coded_prepare(GraphHandle *handle, const void *value)
 {
 	float	   *floats = palloc0(handle->meta.dims * sizeof(float));
 	float	   *rotated = palloc(handle->meta.pdim * sizeof(float));
@@ -76,20 +76,8 @@ prepare(GraphHandle *handle, const void *value)
 	return &make_point(handle, rotated)->base;
 }
 
-static void
-encode(GraphHandle *handle, GraphPoint *base)
-{
-	CodedPoint *point = (CodedPoint *) base;
-	const GraphLayout *layout = &handle->layout;
-	float	   *centered = palloc(layout->pdim * sizeof(float));
-
-	QvSpaceCenter(&handle->space, point->rotated, centered);
-	GraphEncode(layout, centered, handle->space.mean, &point->code, palloc(layout->pdim));
-	base->centered = centered;
-}
-
 static GraphPoint *
-node_point(GraphHandle *handle, uint32 id)
+coded_node_point(GraphHandle *handle, uint32 id)
 {
 	const GraphLayout *layout = &handle->layout;
 	uint8	   *bytes = palloc(layout->pdim);
@@ -120,19 +108,7 @@ node_point(GraphHandle *handle, uint32 id)
 
 /* ---- neighborhoods ---- */
 
-static GraphNeighborhood *
-neighborhood(GraphHandle *handle, uint32 capacity)
-{
-	CodedNeighborhood *nb = palloc0(sizeof(CodedNeighborhood));
-
-	GraphNeighborhoodInit(&nb->base, handle, capacity);
-	nb->codes = palloc(capacity * sizeof(GraphCode));
-	nb->bytes = MemoryContextAllocHuge(CurrentMemoryContext,
-									   (Size) capacity * handle->layout.pdim);
-	return &nb->base;
-}
-
-/* A page store's visit callback: copy the node's code. */
+/* The store's visit callback: copy the node's code. */
 static void
 copy_code(void *arg, uint32 id, float distance, GraphNode node, const uint8 *code)
 {
@@ -154,22 +130,23 @@ copy_code(void *arg, uint32 id, float distance, GraphNode node, const uint8 *cod
 	copy->bytes = bytes;
 }
 
-static GraphStore *
-open_store(GraphHandle *handle, const GraphPoint *point, GraphNeighborhood *nb)
+static GraphCodedStore *
+open_store(GraphHandle *handle, const GraphPoint *point)
 {
-	GraphPageStore *store = palloc(sizeof(GraphPageStore));
+	GraphCodedStore *store = palloc(sizeof(GraphCodedStore));
 
-	GraphPageStoreInit(store, handle, &((const CodedPoint *) point)->query);
-	if (nb)
-	{
-		store->visit = copy_code;
-		store->visit_arg = nb;
-	}
-	return &store->base;
+	GraphCodedStoreInit(store, handle, &((const CodedPoint *) point)->query);
+	return store;
+}
+
+static GraphStore *
+coded_open(GraphHandle *handle, const GraphPoint *point)
+{
+	return &open_store(handle, point)->base;
 }
 
 static float
-pair(void *arg, uint32_t a, uint32_t b)
+coded_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const CodedNeighborhood *nb = arg;
 	const GraphHandle *handle = nb->base.handle;
@@ -178,21 +155,52 @@ pair(void *arg, uint32_t a, uint32_t b)
 							 handle->space.mean_norm2, &nb->codes[a], &nb->codes[b]);
 }
 
+static GraphNeighborhood *
+coded_neighborhood(GraphHandle *handle, GraphPoint *base, uint32 capacity)
+{
+	CodedPoint *point = (CodedPoint *) base;
+	CodedNeighborhood *nb = palloc0(sizeof(CodedNeighborhood));
+	GraphCodedStore *store = open_store(handle, base);
+	uint32		pdim = handle->layout.pdim;
+
+	if (point->code.bytes == NULL)
+	{
+		float	   *centered = palloc(pdim * sizeof(float));
+
+		QvSpaceCenter(&handle->space, point->rotated, centered);
+		GraphEncode(&handle->layout, centered, handle->space.mean, &point->code, palloc(pdim));
+		nb->base.centered = centered;
+	}
+	GraphNeighborhoodInit(&nb->base, handle, base, capacity, coded_pair);
+	nb->codes = palloc(capacity * sizeof(GraphCode));
+	nb->bytes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) capacity * pdim);
+	store->visit = copy_code;
+	store->visit_arg = nb;
+	nb->base.store = &store->base;
+	return &nb->base;
+}
+
+static const GraphCode *
+point_code(const GraphNeighborhood *nb)
+{
+	return &((const CodedPoint *) nb->point)->code;
+}
+
 static bool
-same(const GraphNeighborhood *base, uint32 at, const GraphPoint *point)
+coded_same(const GraphNeighborhood *base, uint32 at)
 {
 	const GraphCode *a = &((const CodedNeighborhood *) base)->codes[at];
-	const GraphCode *b = &((const CodedPoint *) point)->code;
+	const GraphCode *b = point_code(base);
 
 	return a->norm2 == b->norm2 && a->scale == b->scale &&
 		memcmp(a->bytes, b->bytes, base->handle->layout.pdim) == 0;
 }
 
 static void
-make_edges(GraphNeighborhood *base, const GraphPoint *point, int n)
+coded_make_edges(GraphNeighborhood *base, int n)
 {
 	CodedNeighborhood *nb = (CodedNeighborhood *) base;
-	const GraphCode *code = &((const CodedPoint *) point)->code;
+	const GraphCode *code = point_code(base);
 	const GraphLayout *layout = &base->handle->layout;
 	Size		stride = layout->code_bits / 8;
 	float	   *decoded = palloc(layout->pdim * sizeof(float));
@@ -212,19 +220,18 @@ make_edges(GraphNeighborhood *base, const GraphPoint *point, int n)
 /* ---- nodes on pages ---- */
 
 static void
-fill_node(const GraphNeighborhood *base, const GraphPoint *point, int n,
-		  GraphNode node)
+coded_fill_node(const GraphNeighborhood *base, int n, GraphNode node)
 {
 	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
 	const GraphLayout *layout = &base->handle->layout;
 
 	GraphNodeInit(layout, node);
-	GraphNodeSetCode(layout, node, &((const CodedPoint *) point)->code);
+	GraphNodeSetCode(layout, node, point_code(base));
 	GraphNodeSetEdges(layout, node, nb->edges, nb->bits, n);
 }
 
 static void
-set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
+coded_set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 {
 	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
 	const GraphLayout *layout = &base->handle->layout;
@@ -234,29 +241,26 @@ set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 }
 
 static bool
-link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
-		  bool force, bool building)
+coded_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, bool force)
 {
-	const CodedPoint *point = (const CodedPoint *) base;
+	GraphNewcomer newcomer = {
+		.id = id,
+		.query = &((const CodedPoint *) nb->point)->query,
+		.code = point_code(nb)
+	};
 
-	return GraphLinkBack(handle, &point->query, &point->code, id, to, force, building);
+	return GraphLinkBack(nb->handle, &newcomer, to, force);
 }
 
 const GraphFormOps graph_coded_ops = {
-	.exact = false,
-	.entry_factor = 2,
-	.pool_size = pool_size,
-	.insert_pool = 2,			/* as in a scan, but recall matters less */
-	.prepare = prepare,
-	.node_point = node_point,
-	.encode = encode,
-	.open = open_store,
-	.enter = GraphPageStoreEnter,
-	.neighborhood = neighborhood,
-	.pair = pair,
-	.same = same,
-	.make_edges = make_edges,
-	.fill_node = fill_node,
-	.set_edge = set_edge,
-	.link_back = link_back
+	.pool_size = coded_pool_size,
+	.prepare = coded_prepare,
+	.node_point = coded_node_point,
+	.open = coded_open,
+	.neighborhood = coded_neighborhood,
+	.same = coded_same,
+	.make_edges = coded_make_edges,
+	.fill_node = coded_fill_node,
+	.set_edge = coded_set_edge,
+	.link_back = coded_link_back
 };

@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-#include "graph/form.h"
+#include "graph/entry_points.h"
 #include "graph/graph.h"
+#include "graph/meta.h"
 
 /* A search of a plain graph computes exact distances: an estimate costs a tenth. */
 #define ESTIMATES_PER_DISTANCE 10
@@ -22,7 +23,7 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 
 	GraphReadMeta(index, &meta);
 	/* rows inserted since the last build or vacuum: by the entry points' law */
-	entries = meta.entry_count / GraphFormOf(&meta)->entry_factor;
+	entries = (double) meta.entry_count / GRAPH_ENTRY_FACTOR;
 	nodes = Max(1, Max(meta.live_nodes, entries * entries));
 
 	/*

@@ -184,6 +184,9 @@ typedef struct GraphLayout
 	uint32		codes;			/* degree / 32 FastScan batches */
 } GraphLayout;
 
+/* Are values on pages of their own, with a GraphValueRef in the node? */
+#define GraphValuesApart(layout) ((layout)->form == QV_FORM_PLAIN && (layout)->value_size == 0)
+
 /* Entry points: batches of 32 on QV_PAGE_ENTRIES pages. */
 typedef struct GraphEntryBatch
 {
@@ -200,6 +203,10 @@ typedef struct GraphEntryBatch
 	MAXALIGN(offsetof(GraphEntryBatch, codes) + QvBatchBytes(entry_bits))
 #define GraphEntryBatchesPerPage(entry_bits) \
 	(QV_PAGE_SPACE / GraphEntryBatchSize(entry_bits))
+
+/* Batch number i of a page. */
+#define GraphPageEntryBatch(page, entry_bits, i) \
+	((GraphEntryBatch *) (QvPageGetData(page) + (Size) (i) * GraphEntryBatchSize(entry_bits)))
 
 /*
  * Choose the sizes of a coded graph's nodes for pdim and m, filling in

@@ -17,9 +17,18 @@
 #include "graph/link.h"
 #include "graph/rows.h"
 #include "graph/select.h"
-#include "pages/write.h"
 
-/* The neighbors of a full node and a newcomer, as GraphSelectNeighbors() wants them. */
+/* The node that is asked, on its page, which is exclusively locked. */
+typedef struct Host
+{
+	uint32		id;
+	Buffer		buf;
+	GraphNode	node;
+	GraphCode	code;
+	const float *decoded;		/* pdim */
+} Host;
+
+/* The neighbors of a full node and a newcomer, as GraphChoosePlace() wants them. */
 typedef struct Rivals
 {
 	bool		l2;
@@ -77,64 +86,89 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 	}
 }
 
+/* Distances of the neighbors from the host itself. */
+static void
+measure_from_self(const GraphHandle *handle, const Host *host, Rivals *r, float *out)
+{
+	const GraphLayout *layout = &handle->layout;
+	float	   *x = palloc(layout->pdim * sizeof(float));
+	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
+	QvQuery		self;
+	float		ip = 0,
+				offset = 0;
+
+	memcpy(x, host->decoded, layout->pdim * sizeof(float));
+	if (!r->l2)
+	{
+		for (uint32 i = 0; i < layout->pdim; i++)
+			x[i] += handle->space.mean[i];
+		offset = -qv_kernels.ip_f32(handle->space.mean, x, layout->pdim);
+		ip = qv_kernels.ip_f32(x, host->decoded, layout->pdim);
+		r->self_norm2 = qv_kernels.norm2_f32(x, layout->pdim);
+	}
+	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
+	estimate_neighbors(layout, host->node, &self, r->l2 ? 0 : -ip,
+					   r->l2 ? 1 : host->code.norm2 > 0 ? ip / host->code.norm2 : 0, out);
+	for (uint32 i = 0; i < layout->degree; i++)
+		out[i] += offset;
+	pfree(mem);
+	pfree(x);
+}
+
+/* Distances from the newcomer: of the host, returned, and of its neighbors. */
+static float
+measure_from_new(const GraphHandle *handle, const Host *host, const GraphQuery *query,
+				 float *out)
+{
+	const GraphLayout *layout = &handle->layout;
+	const GraphCode *code = &host->code;
+	float		offset = query->base.offset;
+	float		ip = QvCodeIp(&query->base.q, code->bytes, layout->own_bits, code->scale);
+	float		to_host = QvSpaceQueryDistance(&query->base, ip, code->norm2) + offset;
+
+	estimate_neighbors(layout, host->node, &query->base.q, to_host - offset,
+					   query->base.kind == QV_SPACE_L2 ? 1 :
+					   code->norm2 > 0 ? ip / code->norm2 : 0, out);
+	for (uint32 i = 0; i < layout->degree; i++)
+		out[i] += offset;
+	return to_host;
+}
+
 /*
  * Which place of a full node the newcomer gets: that of the neighbor left out
- * when the node chooses again.  -1: the newcomer is left out.  own and decoded
- * are the node's code and vector; to_new and ip_new the newcomer's distance
- * from and inner product with it.
+ * when the node chooses again.  -1: the newcomer is left out.
  */
 static int
-choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
-			 const GraphCode *own, const float *decoded, float to_new,
-			 float ip_new, bool force)
+choose_place(const GraphHandle *handle, const Host *host, const GraphQuery *query, bool force)
 {
 	const GraphLayout *layout = &handle->layout;
 	Size		stride = layout->code_bits / 8;
 	Rivals	   *r = palloc(sizeof(Rivals));
 	uint8	   *bits = palloc(layout->degree * stride);
-	float	   *x = palloc(layout->pdim * sizeof(float));
-	char	   *mem = palloc(QvQuerySize(layout->pdim, layout->code_bits) + 64);
 	float	   *from_self = palloc(layout->degree * sizeof(float));
 	float	   *from_new = palloc(layout->degree * sizeof(float));
-	QvQuery		self;
-	float		self_ip = 0,
-				self_offset = 0;
+	float		to_new;
 	int			place;
 
 	r->l2 = handle->meta.space == QV_SPACE_L2;
 	r->code_bits = layout->code_bits;
 	r->bits = bits;
 	r->n = 0;
-	memcpy(x, decoded, layout->pdim * sizeof(float));
-	if (!r->l2)
-	{
-		for (uint32 i = 0; i < layout->pdim; i++)
-			x[i] += handle->space.mean[i];
-		self_offset = -qv_kernels.ip_f32(handle->space.mean, x, layout->pdim);
-		self_ip = qv_kernels.ip_f32(x, decoded, layout->pdim);
-		r->self_norm2 = qv_kernels.norm2_f32(x, layout->pdim);
-	}
-	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
-	estimate_neighbors(layout, node, &self, r->l2 ? 0 : -self_ip,
-					   r->l2 ? 1 : own->norm2 > 0 ? self_ip / own->norm2 : 0, from_self);
-	estimate_neighbors(layout, node, &query->base.q, to_new - (float) query->base.offset,
-					   r->l2 ? 1 : own->norm2 > 0 ? ip_new / own->norm2 : 0, from_new);
-
+	measure_from_self(handle, host, r, from_self);
+	to_new = measure_from_new(handle, host, query, from_new);
 	for (uint32 at = 0; at < layout->degree; at++)
 	{
 		int			i = r->n;
 
-		if (!GraphNodeHasEdge(layout, node, at))
+		if (!GraphNodeHasEdge(layout, host->node, at))
 			continue;
-		QvUnpackSlot(GraphNodeCodes(layout, node, at / QV_BATCH), layout->code_bits,
+		QvUnpackSlot(GraphNodeCodes(layout, host->node, at / QV_BATCH), layout->code_bits,
 					 at % QV_BATCH, bits + i * stride);
 		r->places[i] = at;
-		r->from_self[i] = from_self[at] + self_offset;
-		r->from_new[i] = from_new[at] + (float) query->base.offset;
-		if (r->l2)
-			r->offset[i] = sqrtf(Max(0, r->from_self[i]));
-		else
-			r->offset[i] = GraphNodeEdgeLength(layout, node, at);
+		r->from_self[i] = from_self[at];
+		r->from_new[i] = from_new[at];
+		r->offset[i] = r->l2 ? sqrtf(Max(0, r->from_self[i])) :
+			GraphNodeEdgeLength(layout, host->node, at);
 		r->n++;
 	}
 	r->from_self[r->n] = to_new;
@@ -143,62 +177,55 @@ choose_place(const GraphHandle *handle, const GraphQuery *query, GraphNode node,
 		place = r->places[place];
 	pfree(from_new);
 	pfree(from_self);
-	pfree(mem);
-	pfree(x);
 	pfree(bits);
 	pfree(r);
 	return place;
 }
 
+/* Put an edge to the newcomer into a place of the host. */
+static void
+set_edge(GraphHandle *handle, const Host *host, int place, const GraphNewcomer *newcomer)
+{
+	const GraphLayout *layout = &handle->layout;
+	uint8	   *bits = palloc(layout->code_bits / 8);
+	GraphEdge	edge;
+	QvWrite		w;
+
+	GraphEncodeEdge(layout, handle->meta.space, &host->code, host->decoded,
+					newcomer->code, newcomer->id, &edge, bits);
+	GraphNodeSetEdge(layout, GraphBeginChange(handle, &w, host->buf, host->id), place, &edge, bits);
+	QvWriteCommit(&w);
+	pfree(bits);
+}
+
 bool
-GraphLinkBack(GraphHandle *handle, const GraphQuery *query, const GraphCode *code,
-			  uint32 id, uint32 to, bool force, bool building)
+GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer, uint32 to, bool force)
 {
 	const GraphLayout *layout = &handle->layout;
 	float	   *decoded = palloc(layout->pdim * sizeof(float));
-	uint8	   *bits = palloc(layout->code_bits / 8);
 	uint8	   *scratch = palloc(layout->pdim);
-	GraphCode	own;
-	GraphNode	node;
-	GraphEdge	edge;
-	int			place = -1;
-	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
+	Host		host = {.id = to, .decoded = decoded};
 	bool		linked = false;
+	int			place;
 
-	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
+	host.buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &host.node);
+	if (host.node != NULL && host.node->state == GRAPH_SLOT_LIVE)
 	{
-		linked = GraphNodeFindEdge(layout, node, id, &place);
+		linked = GraphNodeFindEdge(layout, host.node, newcomer->id, &place);
 		if (!linked)
 		{
-			GraphNodeCode(layout, node, &own, scratch);
-			qv_kernels.decode_u8(own.bytes, own.scale, QvCodeOffset(layout->own_bits),
-								 decoded, layout->pdim);
+			GraphNodeCode(layout, host.node, &host.code, scratch);
+			qv_kernels.decode_u8(host.code.bytes, host.code.scale,
+								 QvCodeOffset(layout->own_bits), decoded, layout->pdim);
 			if (place < 0)
-			{
-				float		ip = QvCodeIp(&query->base.q, own.bytes, layout->own_bits, own.scale);
-				float		d = QvSpaceQueryDistance(&query->base, ip, own.norm2) + (float) query->base.offset;
-
-				place = choose_place(handle, query, node, &own, decoded, d, ip, force);
-			}
-		}
-		if (place >= 0 && !linked)
-		{
-			QvWrite		w;
-			Page		page;
-
-			GraphEncodeEdge(layout, handle->meta.space, &own, decoded, code, id,
-							&edge, bits);
-			QvWriteBegin(&w, handle->index, building);
-			page = QvWriteRegister(&w, buf);
-			GraphNodeSetEdge(layout, GraphPageNode(layout, page, GraphNodeSlot(layout, to)),
-							 place, &edge, bits);
-			QvWriteCommit(&w);
-			linked = true;
+				place = choose_place(handle, &host, newcomer->query, force);
+			linked = place >= 0;
+			if (linked)
+				set_edge(handle, &host, place, newcomer);
 		}
 	}
-	UnlockReleaseBuffer(buf);
+	UnlockReleaseBuffer(host.buf);
 	pfree(decoded);
-	pfree(bits);
 	pfree(scratch);
 	return linked;
 }

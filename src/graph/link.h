@@ -5,16 +5,23 @@
 #ifndef QV_GRAPH_LINK_H
 #define QV_GRAPH_LINK_H
 
+#include "graph/handle.h"
 #include "graph/node.h"
 #include "graph/query.h"
 
+/* A node that offers itself: its vector's code and prepared query. */
+typedef struct GraphNewcomer
+{
+	uint32		id;
+	const GraphQuery *query;
+	const GraphCode *code;
+} GraphNewcomer;
+
 /*
- * Offer node id, with the code and prepared query of its vector, to node "to"
- * as a neighbor.  A full one need not take it, unless forced.  Returns
- * whether it did, or had it already.
+ * Offer a newcomer to node "to" as a neighbor.  A full one need not take it,
+ * unless forced.  Returns whether it did, or had it already.
  */
-extern bool GraphLinkBack(GraphHandle *handle, const GraphQuery *query,
-						  const GraphCode *code, uint32 id, uint32 to,
-						  bool force, bool building);
+extern bool GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer,
+						  uint32 to, bool force);
 
 #endif							/* QV_GRAPH_LINK_H */

@@ -8,11 +8,12 @@
  */
 #include "postgres.h"
 
-#include "graph/form.h"
+#include "graph/meta.h"
 #include "graph/node.h"
+#include "graph/node_value.h"
 #include "graph/plain.h"
 #include "graph/rows.h"
-#include "pages/write.h"
+#include "graph/store_plain.h"
 
 /* Times that a neighbor that changes under our hands is judged again. */
 #define LINK_ATTEMPTS 3
@@ -22,7 +23,6 @@ typedef struct PlainPoint
 	GraphPoint	base;
 	const void *value;			/* NULL: none, all distances are 0 */
 	Size		size;
-	GraphValueRef ref;			/* where it is stored, when not in the node */
 } PlainPoint;
 
 typedef struct PlainNeighborhood
@@ -30,6 +30,7 @@ typedef struct PlainNeighborhood
 	GraphNeighborhood base;
 	GraphScratch scratch;
 	void	  **values;
+	GraphValueRef ref;			/* where the point's value is, when not in its node */
 } PlainNeighborhood;
 
 /* ---- points ---- */
@@ -43,7 +44,7 @@ typedef struct PlainNeighborhood
  * rows want more.
  */
 static uint32
-pool_size(const GraphHandle *handle, int ef)
+plain_pool_size(const GraphHandle *handle, int ef)
 {
 	if (handle->meta.dims <= GRAPH_MAX_FEW_DIMS && handle->space.opclass.type->dense_float)
 		return ef + ef / 4 + 8;
@@ -51,7 +52,7 @@ pool_size(const GraphHandle *handle, int ef)
 }
 
 static GraphPoint *
-prepare(GraphHandle *handle, const void *value)
+plain_prepare(GraphHandle *handle, const void *value)
 {
 	PlainPoint *point = palloc0(sizeof(PlainPoint));
 
@@ -61,33 +62,18 @@ prepare(GraphHandle *handle, const void *value)
 	return &point->base;
 }
 
-static void
-encode(GraphHandle *handle, GraphPoint *point)
-{
-}
-
 static GraphPoint *
-node_point(GraphHandle *handle, uint32 id)
+plain_node_point(GraphHandle *handle, uint32 id)
 {
 	GraphScratch scratch = {NULL, 0};
 	void	   *value = GraphCopyValue(handle, id, &scratch);
 
-	return value ? prepare(handle, value) : NULL;
+	return value ? plain_prepare(handle, value) : NULL;
 }
 
 /* ---- neighborhoods ---- */
 
-static GraphNeighborhood *
-neighborhood(GraphHandle *handle, uint32 capacity)
-{
-	PlainNeighborhood *nb = palloc0(sizeof(PlainNeighborhood));
-
-	GraphNeighborhoodInit(&nb->base, handle, capacity);
-	nb->values = palloc(capacity * sizeof(void *));
-	return &nb->base;
-}
-
-/* A plain store's visit callback: copy the node's value. */
+/* The store's visit callback: copy the node's value. */
 static void
 copy_value(void *arg, uint32 id, float distance)
 {
@@ -101,92 +87,90 @@ copy_value(void *arg, uint32 id, float distance)
 		nb->values[nb->base.count - 1] = value;
 }
 
-static GraphStore *
-open_store(GraphHandle *handle, const GraphPoint *point, GraphNeighborhood *nb)
+static GraphPlainStore *
+open_store(GraphHandle *handle, const GraphPoint *point)
 {
 	GraphPlainStore *store = palloc(sizeof(GraphPlainStore));
 
 	GraphPlainStoreInit(store, handle, ((const PlainPoint *) point)->value);
-	if (nb)
-	{
-		store->visit = copy_value;
-		store->visit_arg = nb;
-	}
-	return &store->base;
+	return store;
+}
+
+static GraphStore *
+plain_open(GraphHandle *handle, const GraphPoint *point)
+{
+	return &open_store(handle, point)->base;
 }
 
 static float
-pair(void *arg, uint32_t a, uint32_t b)
+plain_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const PlainNeighborhood *nb = arg;
 
 	return GraphExactDistance(&nb->base.handle->space.opclass, nb->values[a], nb->values[b]);
 }
 
-static bool
-same(const GraphNeighborhood *base, uint32 at, const GraphPoint *point)
+static GraphNeighborhood *
+plain_neighborhood(GraphHandle *handle, GraphPoint *point, uint32 capacity)
 {
-	const void *other = ((const PlainNeighborhood *) base)->values[at];
-	const PlainPoint *p = (const PlainPoint *) point;
+	PlainNeighborhood *nb = palloc0(sizeof(PlainNeighborhood));
+	GraphPlainStore *store = open_store(handle, point);
 
-	return base->handle->space.opclass.type->value_size(other) == p->size &&
-		memcmp(other, p->value, p->size) == 0;
+	GraphNeighborhoodInit(&nb->base, handle, point, capacity, plain_pair);
+	nb->values = palloc(capacity * sizeof(void *));
+	store->visit = copy_value;
+	store->visit_arg = nb;
+	nb->base.store = &store->base;
+	return &nb->base;
 }
 
-/* An edge is the neighbor's number, which the neighborhood holds. */
-static void
-make_edges(GraphNeighborhood *nb, const GraphPoint *point, int n)
+static const PlainPoint *
+point_of(const GraphNeighborhood *nb)
 {
+	return (const PlainPoint *) nb->point;
+}
+
+static bool
+plain_same(const GraphNeighborhood *base, uint32 at)
+{
+	const void *other = ((const PlainNeighborhood *) base)->values[at];
+	const PlainPoint *point = point_of(base);
+
+	return base->handle->space.opclass.type->value_size(other) == point->size &&
+		memcmp(other, point->value, point->size) == 0;
 }
 
 /* ---- nodes on pages ---- */
 
 static void
-store_value(GraphHandle *handle, GraphPoint *base, bool building)
+plain_store_value(GraphNeighborhood *base)
 {
-	PlainPoint *point = (PlainPoint *) base;
+	PlainNeighborhood *nb = (PlainNeighborhood *) base;
 
-	if (handle->layout.value_size == 0)
-		GraphStoreValue(handle, point->value, point->size, building, &point->ref);
+	if (GraphValuesApart(&base->handle->layout))
+		GraphStoreValue(base->handle, point_of(base)->value, point_of(base)->size, &nb->ref);
+}
+
+/* An edge is the neighbor's number, which the neighborhood holds. */
+static void
+plain_set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int place)
+{
+	GraphNodeIds(&nb->handle->layout, node)[place] = GraphNeighborId(nb, i);
 }
 
 static void
-free_value(GraphHandle *handle, uint32 id)
+plain_fill_node(const GraphNeighborhood *base, int n, GraphNode node)
 {
-	GraphNode	node;
-	GraphValueRef ref;
-	Buffer		buf;
-
-	if (handle->layout.value_size != 0)
-		return;
-	buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
-	if (node != NULL)
-		memcpy(&ref, GraphNodeOwn(&handle->layout, node), sizeof(ref));
-	UnlockReleaseBuffer(buf);
-	if (node != NULL)
-		GraphFreeStored(handle, &ref);
-}
-
-static void
-fill_node(const GraphNeighborhood *nb, const GraphPoint *base, int n,
-		  GraphNode node)
-{
-	const GraphLayout *layout = &nb->handle->layout;
-	const PlainPoint *point = (const PlainPoint *) base;
+	const PlainNeighborhood *nb = (const PlainNeighborhood *) base;
+	const GraphLayout *layout = &base->handle->layout;
 
 	GraphNodeInit(layout, node);
 	for (int i = 0; i < n; i++)
-		GraphNodeIds(layout, node)[i] = GraphNeighborId(nb, i);
-	if (layout->value_size == 0)
-		memcpy(GraphNodeOwn(layout, node), &point->ref, sizeof(point->ref));
+		plain_set_edge(base, i, node, i);
+	if (GraphValuesApart(layout))
+		memcpy(GraphNodeOwn(layout, node), &nb->ref, sizeof(nb->ref));
 	else
-		memcpy(GraphNodeOwn(layout, node), point->value, point->size);
-}
-
-static void
-set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int place)
-{
-	GraphNodeIds(&nb->handle->layout, node)[place] = GraphNeighborId(nb, i);
+		memcpy(GraphNodeOwn(layout, node), point_of(base)->value, point_of(base)->size);
 }
 
 /* ---- edges back ---- */
@@ -211,10 +195,9 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
  * -1: none.
  */
 static int
-choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
-			 const uint32 *ids, bool force)
+choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *ids, bool force)
 {
-	const GraphLayout *layout = &handle->layout;
+	GraphHandle *handle = nb->handle;
 	Rivals		r = {&handle->space.opclass};
 	float		from_self[GRAPH_MAX_DEGREE + 1];
 	GraphScratch scratch = {NULL, 0};
@@ -224,7 +207,7 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 
 	if (self == NULL)
 		return -1;
-	while (n < layout->degree && place < 0)
+	while (n < handle->layout.degree && place < 0)
 	{
 		r.values[n] = GraphCopyValue(handle, ids[n], &scratch);
 		if (r.values[n] == NULL)
@@ -237,8 +220,8 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 	}
 	if (place < 0)
 	{
-		r.values[n] = point->value;
-		from_self[n] = GraphExactDistance(r.opclass, self, point->value);
+		r.values[n] = point_of(nb)->value;
+		from_self[n] = GraphExactDistance(r.opclass, self, r.values[n]);
 		place = GraphChoosePlace(from_self, n, rival_pair, &r, force);
 	}
 	for (uint32 i = 0; i < n; i++)
@@ -249,48 +232,60 @@ choose_place(GraphHandle *handle, const PlainPoint *point, uint32 to,
 	return place;
 }
 
-static bool
-link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
-		  bool force, bool building)
+typedef enum LinkResult
+{
+	LINKED,						/* or it was before */
+	FULL,						/* ids[] are its neighbors */
+	GONE						/* no live node any more */
+} LinkResult;
+
+/*
+ * Link node "to" to id where it has an empty place, or in the chosen one (-1:
+ * none) if that still has the neighbor that ids[] says.
+ */
+static LinkResult
+try_link(GraphHandle *handle, uint32 id, uint32 to, int chosen, uint32 *ids)
 {
 	const GraphLayout *layout = &handle->layout;
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
+	LinkResult	result = LINKED;
+	int			place;
+	QvWrite		w;
+
+	if (node == NULL || node->state != GRAPH_SLOT_LIVE)
+		result = GONE;
+	else if (!GraphNodeFindEdge(layout, node, id, &place))
+	{
+		if (place < 0 && chosen >= 0 && GraphNodeIds(layout, node)[chosen] == ids[chosen])
+			place = chosen;
+		if (place >= 0)
+		{
+			node = GraphBeginChange(handle, &w, buf, to);
+			GraphNodeIds(layout, node)[place] = id;
+			GraphEndChange(&w, buf);
+			return LINKED;
+		}
+		memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));
+		result = FULL;
+	}
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+static bool
+plain_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, bool force)
+{
 	uint32		ids[GRAPH_MAX_DEGREE];
 	int			chosen = -1;
 
 	for (int attempt = 0; attempt < LINK_ATTEMPTS; attempt++)
 	{
-		GraphNode	node;
-		Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
-		int			place = -1;
-		bool		linked;
+		LinkResult	result = try_link(nb->handle, id, to, chosen, ids);
 
-		if (node == NULL || node->state != GRAPH_SLOT_LIVE)
-		{
-			UnlockReleaseBuffer(buf);
-			return false;
-		}
-		linked = GraphNodeFindEdge(layout, node, id, &place);
-		/* full, and still as it was judged: the place chosen */
-		if (place < 0 && chosen >= 0 &&
-			GraphNodeIds(layout, node)[chosen] == ids[chosen])
-			place = chosen;
-		if (place >= 0 && !linked)
-		{
-			QvWrite		w;
-
-			QvWriteBegin(&w, handle->index, building);
-			node = GraphPageNode(layout, QvWriteRegister(&w, buf),
-								 GraphNodeSlot(layout, to));
-			GraphNodeIds(layout, node)[place] = id;
-			QvWriteCommit(&w);
-			linked = true;
-		}
-		else
-			memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));
-		UnlockReleaseBuffer(buf);
-		if (linked)
-			return true;
-		chosen = choose_place(handle, (const PlainPoint *) base, to, ids, force);
+		if (result != FULL)
+			return result == LINKED;
+		chosen = choose_place(nb, to, ids, force);
 		if (chosen < 0)
 			return false;
 	}
@@ -298,23 +293,14 @@ link_back(GraphHandle *handle, const GraphPoint *base, uint32 id, uint32 to,
 }
 
 const GraphFormOps graph_plain_ops = {
-	.exact = true,
-	.entry_factor = 2,
-	.pool_size = pool_size,
-	.insert_pool = 1,
-	.prepare = prepare,
-	.node_point = node_point,
-	.encode = encode,
-	.open = open_store,
-	.enter = GraphPlainStoreEnter,
-	.read_entries = GraphPlainReadEntries,
-	.neighborhood = neighborhood,
-	.pair = pair,
-	.same = same,
-	.make_edges = make_edges,
-	.store_value = store_value,
-	.free_value = free_value,
-	.fill_node = fill_node,
-	.set_edge = set_edge,
-	.link_back = link_back
+	.pool_size = plain_pool_size,
+	.prepare = plain_prepare,
+	.node_point = plain_node_point,
+	.open = plain_open,
+	.neighborhood = plain_neighborhood,
+	.same = plain_same,
+	.store_value = plain_store_value,
+	.fill_node = plain_fill_node,
+	.set_edge = plain_set_edge,
+	.link_back = plain_link_back
 };

@@ -1,12 +1,12 @@
 /*
  * query.h
- *		A vector made ready for a coded graph: normalized when the metric asks
- *		for it, rotated, centered, with its look-up table.
+ *		A vector made ready to be searched for in a coded graph: with its
+ *		look-up table for the codes of neighbors and of entry points.
  */
 #ifndef QV_GRAPH_QUERY_H
 #define QV_GRAPH_QUERY_H
 
-#include "graph/cache.h"
+#include "graph/handle.h"
 #include "space/query.h"
 
 typedef struct GraphQuery
@@ -23,14 +23,7 @@ typedef struct GraphQuery
 extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,
 						   const float *rotated);
 
-/*
- * The n nearest entry points by estimate, ascending.  Returns
- * how many there are.
- */
-extern int	GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
-							Candidate *out, int n);
-
-/* How far that may be from the true search distance: certain. */
+/* How far a search distance by a node's own code may be from the true one: certain. */
 static inline float
 GraphQueryError(const GraphQuery *query, float norm2, float residual)
 {

@@ -4,11 +4,11 @@
  */
 #include "postgres.h"
 
-#include "graph/rows.h"
 #include "containers/pool.h"
+#include "graph/meta.h"
+#include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
-#include "pages/write.h"
 
 Buffer
 GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
@@ -22,6 +22,21 @@ GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
 	if ((*node)->state != GRAPH_SLOT_LIVE && (*node)->state != GRAPH_SLOT_DELETED)
 		*node = NULL;
 	return buf;
+}
+
+GraphNode
+GraphBeginChange(GraphHandle *handle, QvWrite *w, Buffer buf, uint32 number)
+{
+	QvWriteBegin(w, handle->index, handle->building);
+	return GraphPageNode(&handle->layout, QvWriteRegister(w, buf),
+						 GraphNodeSlot(&handle->layout, number));
+}
+
+void
+GraphEndChange(QvWrite *w, Buffer buf)
+{
+	QvWriteCommit(w);
+	UnlockReleaseBuffer(buf);
 }
 
 /*
@@ -46,66 +61,195 @@ recycled_page(GraphHandle *handle)
 	return usable ? block : InvalidBlockNumber;
 }
 
-Buffer
-GraphAllocSlot(GraphHandle *handle, bool building, uint32 *number)
+/* A new page of free slots, pinned and exclusively locked. */
+static Buffer
+new_node_page(GraphHandle *handle)
 {
-	Relation	index = handle->index;
+	Buffer		buf = QvNewPage(handle->index, MAIN_FORKNUM);
+
+	if (((uint64) BufferGetBlockNumber(buf) + 1) * handle->layout.per_page > POOL_MAX_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index \"%s\" has too many nodes",
+						RelationGetRelationName(handle->index))));
+	return buf;
+}
+
+/*
+ * The page "full" has no free slot: the one that others went on to, one that
+ * vacuum freed, or a new one.
+ */
+static BlockNumber
+next_page(GraphHandle *handle, BlockNumber full)
+{
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	Buffer		new_buf = InvalidBuffer;
+	BlockNumber next = meta->insert_block;
+	QvWrite		w;
+
+	if (next == full)
+	{
+		next = handle->building ? InvalidBlockNumber : recycled_page(handle);
+		if (!BlockNumberIsValid(next))
+		{
+			new_buf = new_node_page(handle);
+			next = BufferGetBlockNumber(new_buf);
+		}
+		QvWriteBegin(&w, handle->index, handle->building);
+		GraphRegisterMeta(&w, meta_buf)->insert_block = next;
+		if (BufferIsValid(new_buf))
+			QvWriteRegisterNew(&w, new_buf, QV_PAGE_NODES);
+		QvWriteCommit(&w);
+		if (BufferIsValid(new_buf))
+			UnlockReleaseBuffer(new_buf);
+	}
+	UnlockReleaseBuffer(meta_buf);
+	return next;
+}
+
+Buffer
+GraphAllocSlot(GraphHandle *handle, uint32 *number)
+{
 	const GraphLayout *layout = &handle->layout;
 	BlockNumber block = handle->meta.insert_block;
 
-	for (;;)
+	for (;; block = next_page(handle, block))
 	{
-		Buffer		buf,
-					meta_buf;
-		GraphMetaData *meta;
+		Buffer		buf;
+
+		if (!BlockNumberIsValid(block))
+			continue;
+		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_NODES,
+						 BUFFER_LOCK_EXCLUSIVE);
+		for (uint32 slot = 0; slot < layout->per_page; slot++)
+			if (GraphPageNode(layout, BufferGetPage(buf), slot)->state == GRAPH_SLOT_FREE)
+			{
+				*number = GraphNodeNumber(layout, block, slot);
+				return buf;
+			}
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* ---- heap TIDs ---- */
+
+typedef enum AddResult
+{
+	ADDED,
+	FULL,						/* no room where we looked */
+	GONE						/* the node is no longer live */
+} AddResult;
+
+/* Add a row in the node's own slot.  FULL: *head is the first slot of its chain. */
+static AddResult
+add_to_node(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 *head)
+{
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	AddResult	result = FULL;
+
+	if (node == NULL || node->state != GRAPH_SLOT_LIVE)
+		result = GONE;
+	else if (node->ntids < GRAPH_INLINE_TIDS)
+	{
 		QvWrite		w;
 
-		if (BlockNumberIsValid(block))
-		{
-			buf = QvReadPage(index, handle->hints, block, QV_PAGE_NODES,
-							 BUFFER_LOCK_EXCLUSIVE);
-			for (uint32 slot = 0; slot < layout->per_page; slot++)
-				if (GraphPageNode(layout, BufferGetPage(buf), slot)->state == GRAPH_SLOT_FREE)
-				{
-					*number = GraphNodeNumber(layout, block, slot);
-					return buf;
-				}
-			UnlockReleaseBuffer(buf);
-		}
-
-		/* another page: one that vacuum freed, or a new one */
-		meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
-							  BUFFER_LOCK_EXCLUSIVE);
-		meta = GraphPageMeta(index, BufferGetPage(meta_buf));
-		if (meta->insert_block != block)
-		{
-			/* somebody found one */
-			block = meta->insert_block;
-			UnlockReleaseBuffer(meta_buf);
-			continue;
-		}
-		buf = InvalidBuffer;
-		block = building ? InvalidBlockNumber : recycled_page(handle);
-		if (!BlockNumberIsValid(block))
-		{
-			buf = QvNewPage(index, MAIN_FORKNUM);
-			block = BufferGetBlockNumber(buf);
-			if (((uint64) block + 1) * layout->per_page > POOL_MAX_ID)
-				ereport(ERROR,
-						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-						 errmsg("index \"%s\" has too many nodes",
-								RelationGetRelationName(index))));
-		}
-		QvWriteBegin(&w, index, building);
-		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
-		meta->insert_block = block;
-		if (BufferIsValid(buf))
-			QvWriteRegisterNew(&w, buf, QV_PAGE_NODES);
-		QvWriteCommit(&w);
-		if (BufferIsValid(buf))
-			UnlockReleaseBuffer(buf);
-		UnlockReleaseBuffer(meta_buf);
+		node = GraphBeginChange(handle, &w, buf, id);
+		node->tids[node->ntids++] = *tid;
+		GraphEndChange(&w, buf);
+		return ADDED;
 	}
+	else
+		*head = node->overflow;
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+/* Add a row in slot "at" of the node's chain.  FULL: *next is the slot after it. */
+static AddResult
+add_to_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 at, uint32 *next)
+{
+	const GraphLayout *layout = &handle->layout;
+	Buffer		buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, at),
+								 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+	GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+												 GraphNodeSlot(layout, at));
+	AddResult	result = FULL;
+
+	if (tids->state != GRAPH_SLOT_TIDS || tids->owner != id)
+		result = GONE;
+	else if (tids->ntids < layout->tids_per_slot)
+	{
+		QvWrite		w;
+
+		tids = (GraphTids) GraphBeginChange(handle, &w, buf, at);
+		tids->tids[tids->ntids++] = *tid;
+		GraphEndChange(&w, buf);
+		return ADDED;
+	}
+	*next = tids->next;
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+/* Add a row in a slot of the node's chain with room: the newest is first. */
+static AddResult
+add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
+{
+	const GraphLayout *layout = &handle->layout;
+	AddResult	result = FULL;
+	uint32		steps = 0;
+
+	for (uint32 at = head, next; at != GRAPH_NONE && result == FULL; at = next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = add_to_slot(handle, id, tid, at, &next);
+		if (result == FULL &&
+			(next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot))
+			QvReportCorruption(handle->index, GraphNodeBlock(layout, id),
+							   "The chain of heap TIDs of node %u is broken.", id);
+	}
+	return result;
+}
+
+/*
+ * Add a row in a new slot before the first of the chain.  It is linked in
+ * afterwards: until then nobody sees it.
+ */
+static bool
+add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
+{
+	const GraphLayout *layout = &handle->layout;
+	GraphTids	tids;
+	GraphNode	node;
+	uint32		added;
+	Buffer		buf = GraphAllocSlot(handle, &added);
+	QvWrite		w;
+
+	tids = (GraphTids) GraphBeginChange(handle, &w, buf, added);
+	memset(tids, 0, layout->node_size);
+	tids->state = GRAPH_SLOT_TIDS;
+	tids->owner = id;
+	tids->next = head;
+	tids->tids[tids->ntids++] = *tid;
+	GraphEndChange(&w, buf);
+
+	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	if (node != NULL && node->state == GRAPH_SLOT_LIVE && node->overflow == head)
+	{
+		GraphBeginChange(handle, &w, buf, id)->overflow = added;
+		GraphEndChange(&w, buf);
+		return true;
+	}
+	UnlockReleaseBuffer(buf);
+
+	/* somebody else linked one in meanwhile: give ours back */
+	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, added),
+					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+	memset(GraphBeginChange(handle, &w, buf, added), 0, layout->node_size);
+	GraphEndChange(&w, buf);
+	return false;
 }
 
 /*
@@ -113,102 +257,14 @@ GraphAllocSlot(GraphHandle *handle, bool building, uint32 *number)
  * vacuum may delete it meanwhile, but waits for us before it frees the slot.
  */
 bool
-GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid, bool building)
+GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid)
 {
-	const GraphLayout *layout = &handle->layout;
-	Relation	index = handle->index;
-	GraphNode	node;
-	Buffer		buf;
-	QvWrite		w;
-	Page		page;
-	uint32		head,
-				next,
-				added,
-				steps = 0;
-	GraphTids	tids;
+	uint32		head;
+	AddResult	result = add_to_node(handle, id, tid, &head);
 
-	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
-	if (node == NULL || node->state != GRAPH_SLOT_LIVE)
-	{
-		UnlockReleaseBuffer(buf);
-		return false;
-	}
-	if (node->ntids < GRAPH_INLINE_TIDS)
-	{
-		QvWriteBegin(&w, index, building);
-		page = QvWriteRegister(&w, buf);
-		node = GraphPageNode(layout, page, GraphNodeSlot(layout, id));
-		node->tids[node->ntids++] = *tid;
-		QvWriteCommit(&w);
-		UnlockReleaseBuffer(buf);
-		return true;
-	}
-	head = node->overflow;
-	UnlockReleaseBuffer(buf);
-
-	/* a slot of the chain with room: the newest is first */
-	for (next = head; next != GRAPH_NONE;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		buf = QvReadPage(index, handle->hints, GraphNodeBlock(layout, next),
-						 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
-		tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
-										 GraphNodeSlot(layout, next));
-		if (tids->state != GRAPH_SLOT_TIDS || tids->owner != id)
-		{
-			UnlockReleaseBuffer(buf);
-			return false;
-		}
-		if (tids->ntids < layout->tids_per_slot)
-		{
-			QvWriteBegin(&w, index, building);
-			page = QvWriteRegister(&w, buf);
-			tids = (GraphTids) GraphPageNode(layout, page, GraphNodeSlot(layout, next));
-			tids->tids[tids->ntids++] = *tid;
-			QvWriteCommit(&w);
-			UnlockReleaseBuffer(buf);
-			return true;
-		}
-		next = tids->next;
-		UnlockReleaseBuffer(buf);
-		if (next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot)
-			QvReportCorruption(index, GraphNodeBlock(layout, id),
-							   "The chain of heap TIDs of node %u is broken.", id);
-	}
-
-	/* a new one, linked in afterwards: until then nobody sees it */
-	buf = GraphAllocSlot(handle, building, &added);
-	QvWriteBegin(&w, index, building);
-	page = QvWriteRegister(&w, buf);
-	tids = (GraphTids) GraphPageNode(layout, page, GraphNodeSlot(layout, added));
-	memset(tids, 0, layout->node_size);
-	tids->state = GRAPH_SLOT_TIDS;
-	tids->owner = id;
-	tids->next = head;
-	tids->tids[tids->ntids++] = *tid;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
-
-	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
-	if (node != NULL && node->state == GRAPH_SLOT_LIVE && node->overflow == head)
-	{
-		QvWriteBegin(&w, index, building);
-		page = QvWriteRegister(&w, buf);
-		GraphPageNode(layout, page, GraphNodeSlot(layout, id))->overflow = added;
-		QvWriteCommit(&w);
-		UnlockReleaseBuffer(buf);
-		return true;
-	}
-	UnlockReleaseBuffer(buf);
-
-	/* somebody else linked one in meanwhile: give ours back */
-	buf = QvReadPage(index, handle->hints, GraphNodeBlock(layout, added),
-					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
-	QvWriteBegin(&w, index, building);
-	page = QvWriteRegister(&w, buf);
-	memset(GraphPageNode(layout, page, GraphNodeSlot(layout, added)), 0,
-		   layout->node_size);
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
-	return false;
+	if (result == FULL)
+		result = add_to_chain(handle, id, tid, head);
+	if (result == FULL)
+		return add_slot(handle, id, tid, head);
+	return result == ADDED;
 }

@@ -10,13 +10,14 @@
 
 #include <math.h>
 
+#include "graph/cache.h"
+#include "graph/forms.h"
 #include "graph/graph.h"
-#include "graph/form.h"
 #include "graph/rows.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Entry points entries that a search starts from. */
+/* Entry points that a search starts from. */
 #define SCAN_ENTRIES 8
 
 /* How often a chain of heap TIDs may change while it is read. */
@@ -24,6 +25,18 @@
 
 /* Results beyond ef that exact distances may bring forward. */
 #define RERANK_SLACK 4
+
+/* The heap TIDs of one node that are not in its own slot. */
+typedef struct TidChain
+{
+	uint32		owner;			/* the node */
+	uint32		next;			/* slot to read next, or GRAPH_NONE */
+	uint32	   *slots;			/* those returned so far */
+	uint32		length;
+	uint32		size;
+	int			restarts;
+	ItemPointerData *tids;		/* of the slot read last: layout.tids_per_slot */
+} TidChain;
 
 typedef struct GraphScan
 {
@@ -33,7 +46,7 @@ typedef struct GraphScan
 	MemoryContext query_context;	/* reset when the scan starts over */
 
 	/* all below lives in query_context */
-	GraphHandle *handle;		/* new each time: entries may have moved */
+	GraphHandle *handle;		/* new each time: entry points may have moved */
 	GraphScanParams params;
 	GraphPoint *point;
 	GraphStore *store;
@@ -48,15 +61,9 @@ typedef struct GraphScan
 	double		certainty;		/* share of a result's error that counts */
 	uint32		quota;			/* results to return before the next batch, */
 	float		frontier;		/* and how far they may be */
-	QvCandidate current;		/* what the overflow chain belongs to */
-	uint32		overflow;		/* next slot of it, or GRAPH_NONE */
-	uint32		owner;
-	ItemPointerData *tids;		/* layout.tids_per_slot */
-	uint32	   *chain;			/* slots of the chain returned so far */
-	uint32		chain_length;
-	uint32		chain_size;
-	int			chain_restarts;
-	bool		entered_all;	/* every entry has been offered */
+	QvCandidate current;		/* what the chain belongs to */
+	TidChain	chain;
+	bool		entered_all;	/* every entry point has been offered */
 } GraphScan;
 
 /* Is there a result to return before the next batch? */
@@ -131,7 +138,7 @@ queue_results(GraphScan *scan)
 		if (scan->resumed)
 			scan->frontier = later_frontier(scan);
 		else
-			scan->quota = scan->params.ef + (scan->handle->ops->exact ? 0 : RERANK_SLACK);
+			scan->quota = scan->params.ef + (scan->store->exact ? 0 : RERANK_SLACK);
 	}
 
 	/* one place is that of the result returned last */
@@ -152,8 +159,8 @@ queue_results(GraphScan *scan)
 }
 
 /*
- * Offer all entries that were not yet; false when nothing comes of it.  A
- * graph may consist of parts that no edge connects, each with an entry.
+ * Offer all entry points that were not yet; false when nothing comes of it.  A
+ * graph may consist of parts that no edge connects, each with an entry point.
  */
 static bool
 enter_all(GraphScan *scan)
@@ -161,60 +168,71 @@ enter_all(GraphScan *scan)
 	if (scan->entered_all)
 		return false;
 	scan->entered_all = true;
-	scan->handle->ops->enter(scan->store, &scan->search,
-							 Max(1, scan->handle->meta.entry_count));
+	scan->store->enter(scan->store, &scan->search, Max(1, scan->handle->meta.entry_count));
 	return PoolHasNext(&scan->search.pool);
+}
+
+/* Search for the first batch of results. */
+static void
+search_first(GraphScan *scan)
+{
+	scan->ef = GraphFormOf(scan->handle)->pool_size(scan->handle, scan->params.ef);
+	GraphSearchInit(&scan->search, scan->store->exact, scan->params.iterative);
+	GraphSearchReset(&scan->search, scan->ef);
+	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
+	GraphSearchRun(&scan->search, scan->store);
+	/* the nearest entry points may lead to nodes that are all being deleted */
+	if (scan->search.nresults == 0 && enter_all(scan))
+		GraphSearchRun(&scan->search, scan->store);
+	queue_results(scan);
 }
 
 void
 GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 {
 	GraphScan  *scan = (GraphScan *) base;
+	const VectorTypeOps *type = scan->opclass->type;
 	GraphHandle *handle;
-	const GraphFormOps *ops;
 	MemoryContext old;
 
 	MemoryContextReset(scan->query_context);
 	old = MemoryContextSwitchTo(scan->query_context);
 	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
-	ops = handle->ops;
-	if (value && scan->opclass->type->dims(value) != handle->meta.dims)
-		scan->opclass->type->different_dims(handle->meta.dims,
-											scan->opclass->type->dims(value));
+	if (value && type->dims(value) != handle->meta.dims)
+		type->different_dims(handle->meta.dims, type->dims(value));
 	scan->params = *params;
-	scan->tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
-	scan->chain = NULL;
-	scan->chain_size = 0;
-	scan->entered_all = false;
-	scan->point = ops->prepare(handle, value);
-	scan->store = ops->open(handle, scan->point, NULL);
+	scan->point = GraphFormOf(handle)->prepare(handle, value);
+	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	scan->base.dims = handle->meta.dims;
 	scan->base.scale = scan->point->scale;
 	scan->base.offset = scan->point->offset;
-	scan->ef = ops->pool_size(handle, params->ef);
 	scan->certainty = QvCandidateCertainty(handle->meta.dims);
-	GraphSearchInit(&scan->search, ops->exact, params->iterative);
-	GraphSearchReset(&scan->search, scan->ef);
 	memset(&scan->heap, 0, sizeof(scan->heap));
 	scan->waiting = NULL;
 	scan->max_waiting = 0;
 	scan->free = scan->returned = GRAPH_NONE;
-	scan->resumed = false;
-	scan->overflow = GRAPH_NONE;
-	ops->enter(scan->store, &scan->search, SCAN_ENTRIES);
-	GraphSearchRun(&scan->search, scan->store);
-	/* the nearest entries may lead to nodes that are all being deleted */
-	if (scan->search.nresults == 0 && enter_all(scan))
-		GraphSearchRun(&scan->search, scan->store);
-	queue_results(scan);
+	scan->resumed = scan->entered_all = false;
+	memset(&scan->chain, 0, sizeof(scan->chain));
+	scan->chain.next = GRAPH_NONE;
+	scan->chain.tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
+	search_first(scan);
 	MemoryContextSwitchTo(old);
 }
 
-static bool
-returned_slot(const GraphScan *scan, uint32 slot)
+/* ---- heap TIDs that are not in a node's own slot ---- */
+
+pg_noreturn static void
+report_broken_chain(const GraphScan *scan)
 {
-	for (uint32 i = 0; i < scan->chain_length; i++)
-		if (scan->chain[i] == slot)
+	QvReportCorruption(scan->index, GraphNodeBlock(&scan->handle->layout, scan->chain.owner),
+					   "The chain of heap TIDs of node %u is broken.", scan->chain.owner);
+}
+
+static bool
+was_returned(const TidChain *chain, uint32 slot)
+{
+	for (uint32 i = 0; i < chain->length; i++)
+		if (chain->slots[i] == slot)
 			return true;
 	return false;
 }
@@ -223,29 +241,30 @@ returned_slot(const GraphScan *scan, uint32 slot)
 static void
 remember_slot(GraphScan *scan, uint32 slot)
 {
-	if (scan->chain_length == scan->chain_size)
-	{
-		uint32		size = Max(16, scan->chain_size * 2);
+	TidChain   *chain = &scan->chain;
 
-		scan->chain = scan->chain ?
-			repalloc_huge(scan->chain, size * sizeof(uint32)) :
+	if (chain->length == chain->size)
+	{
+		uint32		size = Max(16, chain->size * 2);
+
+		chain->slots = chain->slots ?
+			repalloc_huge(chain->slots, size * sizeof(uint32)) :
 			MemoryContextAlloc(scan->query_context, size * sizeof(uint32));
-		scan->chain_size = size;
+		chain->size = size;
 		/* only now and then: this asks the file system */
-		if (scan->chain_length > (uint64) RelationGetNumberOfBlocks(scan->index) *
+		if (chain->length > (uint64) RelationGetNumberOfBlocks(scan->index) *
 			scan->handle->layout.per_page)
-			QvReportCorruption(scan->index, GraphNodeBlock(&scan->handle->layout, scan->owner),
-							   "The chain of heap TIDs of node %u is broken.", scan->owner);
+			report_broken_chain(scan);
 	}
-	scan->chain[scan->chain_length++] = slot;
+	chain->slots[chain->length++] = slot;
 }
 
-/* Where the current node's chain starts now; GRAPH_NONE when it is gone. */
+/* Where the chain starts now; GRAPH_NONE when its node is gone. */
 static uint32
 chain_head(GraphScan *scan)
 {
 	GraphNode	node;
-	Buffer		buf = GraphLockNode(scan->handle, scan->owner, BUFFER_LOCK_SHARE, &node);
+	Buffer		buf = GraphLockNode(scan->handle, scan->chain.owner, BUFFER_LOCK_SHARE, &node);
 	uint32		head = node ? node->overflow : GRAPH_NONE;
 
 	UnlockReleaseBuffer(buf);
@@ -253,49 +272,68 @@ chain_head(GraphScan *scan)
 }
 
 /*
- * The next slot of the current node's chain of heap TIDs.  When vacuum has
- * unlinked the slot meanwhile, start over at the node and leave out what was
- * returned: rows that this scan sees stay in their slots.
+ * Copy the heap TIDs of the chain's next slot and go on to the one after it.
+ * Returns how many; -1 when the slot is no longer the chain's.
  */
-static void
-read_overflow(GraphScan *scan, QvCandidate *candidate)
+static int
+read_slot(GraphScan *scan)
 {
 	const GraphLayout *layout = &scan->handle->layout;
-	uint32		slot = scan->overflow;
-	Buffer		buf;
-	GraphTids	tids;
-	bool		ours;
+	TidChain   *chain = &scan->chain;
+	uint32		slot = chain->next;
+	Buffer		buf = QvReadPage(scan->index, scan->handle->hints,
+								 GraphNodeBlock(layout, slot), QV_PAGE_NODES, BUFFER_LOCK_SHARE);
+	GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+												 GraphNodeSlot(layout, slot));
+	int			n = -1;
 
-	*candidate = scan->current;
-	candidate->same_node = true;
-	candidate->ntids = 0;
-	candidate->tids = scan->tids;
-	buf = QvReadPage(scan->handle->index, scan->handle->hints,
-					 GraphNodeBlock(layout, slot), QV_PAGE_NODES, BUFFER_LOCK_SHARE);
-	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
-									 GraphNodeSlot(layout, slot));
-	ours = tids->state == GRAPH_SLOT_TIDS && tids->owner == scan->owner;
-	if (ours)
+	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == chain->owner)
 	{
-		if (scan->chain_restarts == 0 || !returned_slot(scan, slot))
+		n = 0;
+		if (chain->restarts == 0 || !was_returned(chain, slot))
 		{
-			candidate->ntids = Min(tids->ntids, layout->tids_per_slot);
-			memcpy(scan->tids, tids->tids, candidate->ntids * sizeof(ItemPointerData));
+			n = Min(tids->ntids, layout->tids_per_slot);
+			memcpy(chain->tids, tids->tids, n * sizeof(ItemPointerData));
 		}
-		scan->overflow = tids->next;
+		chain->next = tids->next;
 	}
 	UnlockReleaseBuffer(buf);
-	if (ours)
+	if (n >= 0)
 		remember_slot(scan, slot);
-	else
-	{
-		/* a chain that is always broken is not being changed, but damaged */
-		if (++scan->chain_restarts > MAX_CHAIN_RESTARTS)
-			QvReportCorruption(scan->index, GraphNodeBlock(layout, scan->owner),
-							   "The chain of heap TIDs of node %u is broken.", scan->owner);
-		scan->overflow = chain_head(scan);
-	}
+	return n;
 }
+
+/*
+ * More rows of the current node; false when that was all.  When vacuum has
+ * unlinked the chain's next slot meanwhile, start over at the node and leave out
+ * what was returned: rows that this scan sees stay in their slots.
+ */
+static bool
+next_of_chain(GraphScan *scan, QvCandidate *candidate)
+{
+	TidChain   *chain = &scan->chain;
+	int			n = 0;
+
+	while (n <= 0 && chain->next != GRAPH_NONE)
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = read_slot(scan);
+		if (n < 0)
+		{
+			/* a chain that is always broken is not being changed, but damaged */
+			if (++chain->restarts > MAX_CHAIN_RESTARTS)
+				report_broken_chain(scan);
+			chain->next = chain_head(scan);
+		}
+	}
+	*candidate = scan->current;
+	candidate->same_node = true;
+	candidate->ntids = n;
+	candidate->tids = chain->tids;
+	return n > 0;
+}
+
+/* ---- what the access method calls ---- */
 
 /* How near a row that the search may still find is expected to be, at the end of a batch. */
 static double
@@ -311,12 +349,8 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	GraphScan  *scan = (GraphScan *) base;
 	GraphResult *result;
 
-	if (scan->overflow != GRAPH_NONE)
-	{
-		CHECK_FOR_INTERRUPTS();
-		read_overflow(scan, candidate);
+	if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
 		return QV_SCAN_CANDIDATE;
-	}
 	if (!has_ready(scan))
 	{
 		candidate->distance = later_bound(scan);
@@ -337,10 +371,10 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	candidate->tids = result->tids;
 	candidate->same_node = false;
 	scan->current = *candidate;
-	scan->overflow = result->overflow;
-	scan->owner = result->id;
-	scan->chain_length = 0;
-	scan->chain_restarts = 0;
+	scan->chain.owner = result->id;
+	scan->chain.next = result->overflow;
+	scan->chain.length = 0;
+	scan->chain.restarts = 0;
 	return QV_SCAN_CANDIDATE;
 }
 

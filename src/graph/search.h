@@ -28,10 +28,16 @@ typedef struct GraphResult
 
 typedef struct GraphSearch GraphSearch;
 
-/* The nodes as the search sees them: pages (store_page.c) or a build's memory. */
+/*
+ * The nodes as the search sees them: pages (store_coded.c, store_plain.c) or a
+ * build's memory (store_mem.c).
+ */
 typedef struct GraphStore GraphStore;
 struct GraphStore
 {
+	/* offers are exact distances, so each node is offered once */
+	bool		exact;
+
 	/*
 	 * Score node id (offered: the distance it was last offered under, which is
 	 * final in exact stores), record it by GraphSearchResult() if it is to be
@@ -42,6 +48,9 @@ struct GraphStore
 
 	/* Say that node id will probably be expanded next.  May be NULL. */
 	void		(*prefetch) (GraphStore *store, uint32 id);
+
+	/* Offer the n nearest entry points.  NULL in a build's memory. */
+	void		(*enter) (GraphStore *store, GraphSearch *search, int n);
 };
 
 struct GraphSearch
@@ -77,7 +86,10 @@ struct GraphSearch
 	uint64		hops;			/* nodes expanded since GraphSearchInit() */
 };
 
-/* offer_once: see above.  keep_discarded: GraphSearchResume() will be used. */
+/*
+ * offer_once: the store's "exact".  keep_discarded: GraphSearchResume() will be
+ * used.
+ */
 extern void GraphSearchInit(GraphSearch *s, bool offer_once,
 							bool keep_discarded);
 

@@ -14,10 +14,9 @@
 #define CHUNK_BYTES (4 * 1024 * 1024)
 #define CHUNKS_IN_MEMORY 16
 
-
 /* The edges of the node that is expanded next. */
 static void
-prefetch_edges(GraphStore *base, uint32 id)
+mem_prefetch(GraphStore *base, uint32 id)
 {
 	GraphMem   *mem = (GraphMem *) base;
 	const char *node = (const char *) GraphMemGet(mem, id);
@@ -31,7 +30,8 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 			 Size max_memory)
 {
 	memset(mem, 0, sizeof(*mem));
-	mem->base.prefetch = prefetch_edges;
+	mem->base.exact = true;
+	mem->base.prefetch = mem_prefetch;
 	mem->layout = layout;
 	mem->max_edges = layout->degree + GRAPH_MEM_SLACK;
 	mem->payload_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +

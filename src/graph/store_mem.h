@@ -1,20 +1,18 @@
 /*
  * store_mem.h
- *		A graph under construction, in memory.  What distances are between is
- *		the business of store_mem_coded.c and store_mem_plain.c.
+ *		A graph under construction, in memory.  What distances are between,
+ *		store_mem_coded.c and store_mem_plain.c know.
  */
 #ifndef QV_GRAPH_STORE_MEM_H
 #define QV_GRAPH_STORE_MEM_H
 
-#include "graph/cache.h"
-#include "graph/node.h"
+#include "graph/handle.h"
 #include "graph/search.h"
 #include "graph/select.h"
 
 /*
  * Neighbor lists have room to spare, so that a full one is pruned once per
- * that many arrivals instead of at every one (half the build time: DESIGN
- * measurements in src/graph/README.md, "Build").
+ * that many arrivals instead of at every one (half the build time).
  */
 #define GRAPH_MEM_SLACK 10
 
@@ -70,15 +68,9 @@ struct GraphMem
 	Size		last_value;		/* bytes of the value added last */
 };
 
-extern void GraphMemInitPlain(GraphMem *mem, const GraphLayout *layout, int dims,
-							  const QvOpclassInfo *opclass, Size max_memory);
-
-extern void GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout,
-							  QvSpaceKind space, float mean_norm2, Size max_memory);
-
 /*
- * What both kinds share: payload is how many bytes follow a node's edges,
- * max_memory what the graph may grow to.
+ * Start an empty graph for a form to complete: payload is how many bytes follow
+ * a node's edges, max_memory what the graph may grow to.
  */
 extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 						 Size max_memory);
@@ -93,36 +85,14 @@ GraphMemGet(const GraphMem *mem, uint32 id)
 							 (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
 }
 
-static inline const void *
-GraphMemValue(const GraphMem *mem, const GraphMemNode *node)
-{
-	const char *payload = (const char *) node + mem->payload_offset;
-
-	return mem->separate_values ? *(const void *const *) payload : payload;
-}
-
-#define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->payload_offset)
-
 /* Add a node without edges; the caller fills in its payload. */
 extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
-
-/*
- * Add a node for the code (its bytes are copied) without edges.  Returns its
- * number.
- */
-extern uint32 GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
-
-/* The same for a value, which is copied. */
-extern uint32 GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid);
 
 /* Take back the node added last, which nothing points at. */
 extern void GraphMemRemoveLast(GraphMem *mem);
 
 /* Give node id one more row. */
 extern void GraphMemAddDuplicate(GraphMem *mem, uint32 id, ItemPointer tid);
-
-extern void GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node,
-							GraphCode *code);
 
 /* Connect node id with edges[n] both ways, pruning lists that overflow. */
 extern void GraphMemConnect(GraphMem *mem, uint32 id, const Candidate *edges,

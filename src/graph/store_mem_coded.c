@@ -4,7 +4,9 @@
  */
 #include "postgres.h"
 
-#include "graph/store_mem.h"
+#include "graph/store_mem_coded.h"
+
+#define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->payload_offset)
 
 /* Bytes of a code to ask for ahead of its distance. */
 #define PREFETCH_CODE 768
@@ -33,7 +35,7 @@ distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 }
 
 static float
-pair(void *arg, uint32_t a, uint32_t b)
+mem_coded_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const GraphMem *mem = arg;
 
@@ -41,13 +43,13 @@ pair(void *arg, uint32_t a, uint32_t b)
 }
 
 static void
-expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+mem_coded_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphMemExpand((GraphMem *) base, search, id, distance, prefetch_node);
 }
 
 static bool
-same(const GraphMem *mem, uint32 a, uint32 b)
+mem_coded_same(const GraphMem *mem, uint32 a, uint32 b)
 {
 	const GraphMemNode *x = GraphMemGet(mem, a);
 	const GraphMemNode *y = GraphMemGet(mem, b);
@@ -57,15 +59,14 @@ same(const GraphMem *mem, uint32 a, uint32 b)
 }
 
 void
-GraphMemInitCoded(GraphMem *mem, const GraphLayout *layout, QvSpaceKind space,
-				  float mean_norm2, Size max_memory)
+GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, Size max_memory)
 {
-	GraphMemInit(mem, layout, layout->pdim, max_memory);
-	mem->base.expand = expand;
-	mem->pair = pair;
-	mem->same = same;
-	mem->space = space;
-	mem->mean_norm2 = mean_norm2;
+	GraphMemInit(mem, &handle->layout, handle->layout.pdim, max_memory);
+	mem->base.expand = mem_coded_expand;
+	mem->pair = mem_coded_pair;
+	mem->same = mem_coded_same;
+	mem->space = handle->meta.space;
+	mem->mean_norm2 = handle->space.mean_norm2;
 }
 
 uint32

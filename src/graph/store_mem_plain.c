@@ -7,8 +7,8 @@
  */
 #include "postgres.h"
 
-#include "graph/plain.h"
-#include "graph/store_mem.h"
+#include "graph/node_value.h"
+#include "graph/store_mem_plain.h"
 
 /* Bytes of a value to ask for ahead of its distance. */
 #define PREFETCH_VALUE 512
@@ -29,7 +29,7 @@ distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 }
 
 static float
-pair(void *arg, uint32_t a, uint32_t b)
+mem_plain_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const GraphMem *mem = arg;
 
@@ -37,13 +37,13 @@ pair(void *arg, uint32_t a, uint32_t b)
 }
 
 static void
-expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+mem_plain_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphMemExpand((GraphMem *) base, search, id, distance, prefetch_node);
 }
 
 static bool
-same(const GraphMem *mem, uint32 a, uint32 b)
+mem_plain_same(const GraphMem *mem, uint32 a, uint32 b)
 {
 	const void *x = GraphMemValue(mem, GraphMemGet(mem, a));
 	const void *y = GraphMemValue(mem, GraphMemGet(mem, b));
@@ -53,15 +53,15 @@ same(const GraphMem *mem, uint32 a, uint32 b)
 }
 
 void
-GraphMemInitPlain(GraphMem *mem, const GraphLayout *layout, int dims,
-				  const QvOpclassInfo *opclass, Size max_memory)
+GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, Size max_memory)
 {
-	Size		size = opclass->type->fixed_size(dims);
+	const QvOpclassInfo *opclass = &handle->space.opclass;
+	Size		size = opclass->type->fixed_size(handle->meta.dims);
 
-	GraphMemInit(mem, layout, size > 0 ? size : sizeof(void *), max_memory);
-	mem->base.expand = expand;
-	mem->pair = pair;
-	mem->same = same;
+	GraphMemInit(mem, &handle->layout, size > 0 ? size : sizeof(void *), max_memory);
+	mem->base.expand = mem_plain_expand;
+	mem->pair = mem_plain_pair;
+	mem->same = mem_plain_same;
 	mem->opclass = opclass;
 	mem->separate_values = size == 0;
 }

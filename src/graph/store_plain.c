@@ -7,67 +7,13 @@
  */
 #include "postgres.h"
 
-#include "graph/plain.h"
+#include "graph/entry_values.h"
 #include "graph/rows.h"
-#include "utils/memutils.h"
+#include "graph/store_plain.h"
 
 /* Neighbors whose values are asked for ahead, and bytes of each. */
 #define PREFETCH_AHEAD 3
 #define PREFETCH_BYTES 512
-
-/* Most memory for the values of one index's entry points, in each backend. */
-#define MAX_ENTRY_MEMORY (4 * 1024 * 1024)
-
-const void *
-GraphBorrowValue(GraphHandle *handle, uint32 id, GraphScratch *scratch, Buffer *buf)
-{
-	const GraphLayout *layout = &handle->layout;
-	GraphValueRef ref;
-	GraphNode	node;
-	const void *value;
-	Size		size = layout->value_size;
-
-	*buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
-	if (node == NULL)
-	{
-		UnlockReleaseBuffer(*buf);
-		*buf = InvalidBuffer;
-		return NULL;
-	}
-	value = GraphNodeOwn(layout, node);
-	if (size == 0)
-	{
-		memcpy(&ref, value, sizeof(ref));
-		UnlockReleaseBuffer(*buf);
-		size = ref.size;
-		value = size <= MaxAllocSize ? GraphBorrowStored(handle, &ref, scratch, buf) : NULL;
-		if (value == NULL)
-			return NULL;
-	}
-	if (unlikely(!handle->space.opclass.type->well_formed(value, size, handle->meta.dims)))
-		QvReportCorruption(handle->index, GraphNodeBlock(layout, id),
-						   "The value of slot %u is none of the column's.",
-						   GraphNodeSlot(layout, id));
-	return value;
-}
-
-void *
-GraphCopyValue(GraphHandle *handle, uint32 id, GraphScratch *scratch)
-{
-	Buffer		buf;
-	const void *value = GraphBorrowValue(handle, id, scratch, &buf);
-	void	   *copy = NULL;
-
-	if (value != NULL)
-	{
-		Size		size = handle->space.opclass.type->value_size(value);
-
-		copy = palloc(size);
-		memcpy(copy, value, size);
-	}
-	GraphReturnValue(buf);
-	return copy;
-}
 
 static void
 prefetch_node(GraphPlainStore *store, uint32 id, Size bytes)
@@ -118,7 +64,7 @@ offer_neighbors(GraphPlainStore *store, GraphSearch *search, const uint32 *ids, 
 }
 
 static void
-expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
@@ -160,101 +106,33 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 }
 
 static void
-prefetch(GraphStore *base, uint32 id)
+plain_store_prefetch(GraphStore *base, uint32 id)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
 
 	prefetch_node(store, id, store->handle->layout.own);
 }
 
+static void
+plain_store_enter(GraphStore *base, GraphSearch *search, int n)
+{
+	GraphPlainStore *store = (GraphPlainStore *) base;
+	Candidate  *entries = palloc(n * sizeof(Candidate));
+	int			found = GraphNearestEntryValues(store->handle, store->query, entries, n);
+
+	for (int i = 0; i < found; i++)
+		GraphSearchOffer(search, entries[i].distance, entries[i].id);
+	pfree(entries);
+}
+
 void
 GraphPlainStoreInit(GraphPlainStore *store, GraphHandle *handle, const void *query)
 {
 	memset(store, 0, sizeof(*store));
-	store->base.expand = expand;
-	store->base.prefetch = prefetch;
+	store->base.exact = true;
+	store->base.expand = plain_store_expand;
+	store->base.prefetch = plain_store_prefetch;
+	store->base.enter = plain_store_enter;
 	store->handle = handle;
 	store->query = query;
-}
-
-/* ---- entry points ---- */
-
-void
-GraphPlainStoreEnter(GraphStore *base, GraphSearch *search, int n)
-{
-	GraphPlainStore *store = (GraphPlainStore *) base;
-	const GraphEntryPoints *entry_points = store->handle->entry_points;
-	Candidate  *items = palloc((n + 1) * sizeof(Candidate));
-	Pool		pool;
-
-	PoolReset(&pool, items, n);
-	for (uint32 i = 0; i < entry_points->nvalues; i++)
-		PoolInsert(&pool, store->query == NULL ? 0 :
-				   GraphExactDistance(&store->handle->space.opclass, store->query,
-									  entry_points->values[i].value),
-				   entry_points->values[i].id, NULL);
-	for (uint32 i = 0; i < pool.count; i++)
-		GraphSearchOffer(search, items[i].distance, items[i].id);
-	pfree(items);
-}
-
-/* Give up every other value that was read. */
-static Size
-thin_out(const VectorTypeOps *type, GraphEntryPoints *entry_points)
-{
-	Size		memory = 0;
-	uint32		kept = 0;
-
-	for (uint32 i = 0; i < entry_points->nvalues; i++)
-	{
-		if (i % 2 != 0)
-		{
-			pfree(entry_points->values[i].value);
-			continue;
-		}
-		memory += type->value_size(entry_points->values[i].value);
-		entry_points->values[kept++] = entry_points->values[i];
-	}
-	entry_points->nvalues = kept;
-	return memory;
-}
-
-/*
- * Entries are in no order that matters, so any even share of a table that is
- * too large will do: whenever the memory is full, every second value goes, and
- * of the entries to come only every second as many are read.
- */
-void
-GraphPlainReadEntries(GraphHandle *handle, GraphEntryPoints *entry_points)
-{
-	const VectorTypeOps *type = handle->space.opclass.type;
-	GraphScratch scratch = {NULL, 0};
-	uint32		stride = 1,
-				number = 0;
-	Size		memory = 0;
-
-	entry_points->values = MemoryContextAllocHuge(CurrentMemoryContext,
-											Max(1, (Size) entry_points->nbatches * QV_BATCH) *
-											sizeof(GraphEntryValue));
-	for (uint32 i = 0; i < entry_points->nbatches; i++)
-		for (uint32 j = 0; j < GraphEntryBatchAt(entry_points, i)->count; j++)
-		{
-			GraphEntryValue *entry = &entry_points->values[entry_points->nvalues];
-
-			if (number++ % stride != 0)
-				continue;
-			entry->id = GraphEntryBatchAt(entry_points, i)->ids[j];
-			entry->value = GraphCopyValue(handle, entry->id, &scratch);
-			if (entry->value == NULL)
-				continue;
-			entry_points->nvalues++;
-			memory += type->value_size(entry->value);
-			if (memory > MAX_ENTRY_MEMORY && entry_points->nvalues > 1)
-			{
-				memory = thin_out(type, entry_points);
-				stride *= 2;
-			}
-		}
-	if (scratch.data)
-		pfree(scratch.data);
 }

@@ -18,15 +18,18 @@
 #include "compat.h"
 #include "containers/bitmap.h"
 #include "containers/compare.h"
+#include "graph/cache.h"
+#include "graph/entry_points.h"
+#include "graph/forms.h"
 #include "graph/graph.h"
-#include "graph/insert.h"
+#include "graph/meta.h"
+#include "graph/neighbors.h"
 #include "graph/node.h"
-#include "graph/pages.h"
+#include "graph/node_value.h"
 #include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
-#include "pages/write.h"
 #include "utils/memutils.h"
 
 /*
@@ -139,6 +142,90 @@ drop_dead(GraphVacuum *v, ItemPointer tids, int n, bool apply)
 	return n - kept;
 }
 
+/* The heap TIDs in a slot of any kind, *n of them. */
+static ItemPointer
+slot_tids(const GraphLayout *layout, GraphNode node, int *n)
+{
+	GraphTids	tids = (GraphTids) node;
+
+	if (node->state == GRAPH_SLOT_LIVE)
+	{
+		*n = Min(node->ntids, GRAPH_INLINE_TIDS);
+		return node->tids;
+	}
+	*n = node->state == GRAPH_SLOT_TIDS ? Min(tids->ntids, layout->tids_per_slot) : 0;
+	return tids->tids;
+}
+
+/* Is there anything to remove from a page? */
+static bool
+has_dead(GraphVacuum *v, Page page)
+{
+	const GraphLayout *layout = &v->handle->layout;
+
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		int			n;
+		ItemPointer tids = slot_tids(layout, node, &n);
+
+		if (drop_dead(v, tids, n, false) > 0)
+			return true;
+		/* a vacuum was interrupted just before it deleted the node */
+		if (node->state == GRAPH_SLOT_LIVE && node->ntids == 0 && node->overflow == GRAPH_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* Drop the dead rows of a slot, and the node when it has no others. */
+static void
+clean_slot(GraphVacuum *v, GraphNode node)
+{
+	int			n;
+	ItemPointer tids = slot_tids(&v->handle->layout, node, &n);
+	int			dead = drop_dead(v, tids, n, true);
+
+	v->stats->tuples_removed += dead;
+	if (node->state == GRAPH_SLOT_TIDS)
+		((GraphTids) node)->ntids -= dead;
+	else if (node->state == GRAPH_SLOT_LIVE)
+	{
+		node->ntids -= dead;
+		if (node->ntids == 0 && node->overflow == GRAPH_NONE)
+			node->state = GRAPH_SLOT_DELETED;
+	}
+}
+
+/* Count what a slot holds, and note what is to be done about it later. */
+static void
+note_slot(GraphVacuum *v, GraphNode node, uint32 number)
+{
+	GraphTids	tids = (GraphTids) node;
+
+	switch (node->state)
+	{
+		case GRAPH_SLOT_LIVE:
+			v->stats->num_index_tuples += node->ntids;
+			v->live_nodes++;
+			BitmapSet(v->live, number);
+			if (node->ntids == 0)
+				number_add(&v->owners, number);
+			break;
+		case GRAPH_SLOT_DELETED:
+			set_deleted(v, number);
+			break;
+		case GRAPH_SLOT_TIDS:
+			v->stats->num_index_tuples += tids->ntids;
+			if (tids->ntids == 0)
+			{
+				number_add(&v->owners, tids->owner);
+				number_add(&v->empties, number);
+			}
+			break;
+	}
+}
+
 static void
 remove_rows(GraphVacuum *v, BlockNumber block)
 {
@@ -146,93 +233,99 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
 	Page		page;
 	QvWrite		w;
-	int			dead = 0;
-	bool		again;
+	bool		change;
 
 	if (!BufferIsValid(buf))
 		return;
 	page = BufferGetPage(buf);
-	for (uint32 slot = 0; slot < layout->per_page; slot++)
-	{
-		GraphNode	node = GraphPageNode(layout, page, slot);
-		GraphTids	tids = (GraphTids) node;
-
-		if (node->state == GRAPH_SLOT_LIVE)
-		{
-			dead += drop_dead(v, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS), false);
-			/* a vacuum was interrupted just before it deleted the node */
-			dead += node->ntids == 0 && node->overflow == GRAPH_NONE;
-		}
-		else if (node->state == GRAPH_SLOT_TIDS)
-			dead += drop_dead(v, tids->tids, Min(tids->ntids, layout->tids_per_slot), false);
-	}
-	again = dead > 0;
-	if (again)
+	change = has_dead(v, page);
+	if (change)
 	{
 		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-		QvWriteBegin(&w, v->index, false);
+		QvWriteBegin(&w, v->index, v->handle->building);
 		page = QvWriteRegister(&w, buf);
 	}
 	for (uint32 slot = 0; slot < layout->per_page; slot++)
 	{
 		GraphNode	node = GraphPageNode(layout, page, slot);
-		GraphTids	tids = (GraphTids) node;
-		uint32		number = GraphNodeNumber(layout, block, slot);
-		int			n;
 
-		if (node->state == GRAPH_SLOT_LIVE)
-		{
-			if (again)
-			{
-				n = drop_dead(v, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS), true);
-				node->ntids -= n;
-				v->stats->tuples_removed += n;
-			}
-			v->stats->num_index_tuples += node->ntids;
-			if (node->ntids > 0 || node->overflow != GRAPH_NONE)
-			{
-				v->live_nodes++;
-				BitmapSet(v->live, number);
-			}
-			if (node->ntids == 0 && node->overflow != GRAPH_NONE)
-				number_add(&v->owners, number);
-			else if (again && node->ntids == 0)
-				node->state = GRAPH_SLOT_DELETED;
-		}
-		else if (node->state == GRAPH_SLOT_TIDS)
-		{
-			if (again)
-			{
-				n = drop_dead(v, tids->tids, Min(tids->ntids, layout->tids_per_slot), true);
-				tids->ntids -= n;
-				v->stats->tuples_removed += n;
-			}
-			v->stats->num_index_tuples += tids->ntids;
-			if (tids->ntids == 0)
-			{
-				number_add(&v->owners, tids->owner);
-				number_add(&v->empties, number);
-			}
-		}
-		if (node->state == GRAPH_SLOT_DELETED)
-			set_deleted(v, number);
+		if (change)
+			clean_slot(v, node);
+		note_slot(v, node, GraphNodeNumber(layout, block, slot));
 	}
-	if (again)
+	if (change)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 }
 
-/* Slots of heap TIDs, looked at or changed alone. */
-static GraphTids
-lock_tids(GraphVacuum *v, uint32 number, int lockmode, Buffer *buf)
+/* Let the slot before an empty one, or the node itself, lead past it. */
+static void
+unlink_slot(GraphVacuum *v, uint32 owner, uint32 previous, uint32 after)
 {
 	const GraphLayout *layout = &v->handle->layout;
+	uint32		at = previous == GRAPH_NONE ? owner : previous;
+	Buffer		buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, at),
+								 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+	QvWrite		w;
+	GraphNode	node = GraphBeginChange(v->handle, &w, buf, at);
 
-	*buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, number),
-					  QV_PAGE_NODES, lockmode);
-	return (GraphTids) GraphPageNode(layout, BufferGetPage(*buf),
-									 GraphNodeSlot(layout, number));
+	if (previous == GRAPH_NONE)
+		node->overflow = after;
+	else
+		((GraphTids) node)->next = after;
+	GraphEndChange(&w, buf);
+}
+
+/* Take the empty slots out of a node's chain. */
+static void
+unlink_empty(GraphVacuum *v, uint32 owner, uint32 head)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	uint32		previous = GRAPH_NONE,
+				steps = 0;
+
+	for (uint32 at = head, after; at != GRAPH_NONE; at = after)
+	{
+		Buffer		buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, at),
+									 QV_PAGE_NODES, BUFFER_LOCK_SHARE);
+		GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+													 GraphNodeSlot(layout, at));
+		bool		ours = tids->state == GRAPH_SLOT_TIDS && tids->owner == owner;
+		bool		empty = tids->ntids == 0;
+
+		after = tids->next;
+		UnlockReleaseBuffer(buf);
+		if (!ours)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (++steps > v->nblocks * layout->per_page)
+			QvReportCorruption(v->index, GraphNodeBlock(layout, owner),
+							   "The chain of heap TIDs of node %u is broken.", owner);
+		if (empty)
+			unlink_slot(v, owner, previous, after);
+		else
+			previous = at;
+	}
+}
+
+/* Delete a node that has no rows any more. */
+static void
+delete_if_empty(GraphVacuum *v, uint32 id)
+{
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	QvWrite		w;
+
+	if (node != NULL && node->state == GRAPH_SLOT_LIVE &&
+		node->ntids == 0 && node->overflow == GRAPH_NONE)
+	{
+		GraphBeginChange(v->handle, &w, buf, id)->state = GRAPH_SLOT_DELETED;
+		QvWriteCommit(&w);
+		set_deleted(v, id);
+		v->live_nodes--;
+	}
+	UnlockReleaseBuffer(buf);
 }
 
 /*
@@ -242,66 +335,18 @@ lock_tids(GraphVacuum *v, uint32 number, int lockmode, Buffer *buf)
 static void
 clean_chain(GraphVacuum *v, uint32 owner)
 {
-	const GraphLayout *layout = &v->handle->layout;
-	uint32		previous = GRAPH_NONE,
-				next,
-				steps = 0;
 	GraphNode	node;
+	uint32		head;
 	Buffer		buf;
-	QvWrite		w;
-	Page		page;
 
 	LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 	buf = GraphLockNode(v->handle, owner, BUFFER_LOCK_SHARE, &node);
-	next = node ? node->overflow : GRAPH_NONE;
+	head = node ? node->overflow : GRAPH_NONE;
 	UnlockReleaseBuffer(buf);
-	while (node != NULL && next != GRAPH_NONE)
-	{
-		GraphTids	tids = lock_tids(v, next, BUFFER_LOCK_SHARE, &buf);
-		uint32		after = tids->next;
-		bool		empty = tids->ntids == 0;
-		bool		ours = tids->state == GRAPH_SLOT_TIDS && tids->owner == owner;
-
-		UnlockReleaseBuffer(buf);
-		if (!ours)
-			break;
-		CHECK_FOR_INTERRUPTS();
-		if (++steps > v->nblocks * layout->per_page)
-			QvReportCorruption(v->index, GraphNodeBlock(layout, owner),
-							   "The chain of heap TIDs of node %u is broken.", owner);
-		if (empty)
-		{
-			uint32		at = previous == GRAPH_NONE ? owner : previous;
-
-			buf = QvReadPage(v->index, v->handle->hints, GraphNodeBlock(layout, at),
-							 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
-			QvWriteBegin(&w, v->index, false);
-			page = QvWriteRegister(&w, buf);
-			if (previous == GRAPH_NONE)
-				GraphPageNode(layout, page, GraphNodeSlot(layout, at))->overflow = after;
-			else
-				((GraphTids) GraphPageNode(layout, page, GraphNodeSlot(layout, at)))->next = after;
-			QvWriteCommit(&w);
-			UnlockReleaseBuffer(buf);
-		}
-		else
-			previous = next;
-		next = after;
-	}
 	if (node != NULL)
 	{
-		buf = GraphLockNode(v->handle, owner, BUFFER_LOCK_EXCLUSIVE, &node);
-		if (node != NULL && node->state == GRAPH_SLOT_LIVE &&
-			node->ntids == 0 && node->overflow == GRAPH_NONE)
-		{
-			QvWriteBegin(&w, v->index, false);
-			page = QvWriteRegister(&w, buf);
-			GraphPageNode(layout, page, GraphNodeSlot(layout, owner))->state = GRAPH_SLOT_DELETED;
-			QvWriteCommit(&w);
-			set_deleted(v, owner);
-			v->live_nodes--;
-		}
-		UnlockReleaseBuffer(buf);
+		unlink_empty(v, owner, head);
+		delete_if_empty(v, owner);
 	}
 	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 }
@@ -322,9 +367,7 @@ free_slot(GraphVacuum *v, uint32 number, uint8 state)
 	if (node->state == state &&
 		(state != GRAPH_SLOT_TIDS || ((GraphTids) node)->ntids == 0))
 	{
-		QvWriteBegin(&w, v->index, false);
-		node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, number));
-		memset(node, 0, layout->node_size);
+		memset(GraphBeginChange(v->handle, &w, buf, number), 0, layout->node_size);
 		QvWriteCommit(&w);
 		RecordFreeIndexPage(v->index, block);
 	}
@@ -351,95 +394,107 @@ clean_chains(GraphVacuum *v)
 
 /* ---- pass 2: edges ---- */
 
+/* Does a live node of the page have an edge to a deleted one? */
+static bool
+has_dead_edge(GraphVacuum *v, Page page)
+{
+	const GraphLayout *layout = &v->handle->layout;
+
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		const uint32 *ids = GraphNodeIds(layout, node);
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		for (uint32 i = 0; i < layout->degree; i++)
+			if (ids[i] != GRAPH_NONE && is_deleted(v, ids[i]))
+				return true;
+	}
+	return false;
+}
+
+/* Empty a node's places that lead to deleted nodes; note it when it lost much. */
+static void
+remove_dead_edges(GraphVacuum *v, GraphNode node, uint32 number)
+{
+	const GraphLayout *layout = &v->handle->layout;
+	const uint32 *ids = GraphNodeIds(layout, node);
+	uint32		used = 0,
+				lost = 0;
+
+	for (uint32 i = 0; i < layout->degree; i++)
+	{
+		if (ids[i] == GRAPH_NONE)
+			continue;
+		if (is_deleted(v, ids[i]))
+		{
+			GraphNodeClearEdge(layout, node, i);
+			lost++;
+		}
+		else
+			used++;
+	}
+	if (lost > 0 && used < layout->degree * REPAIR_BELOW)
+		number_add(&v->repairs, number);
+}
+
 static void
 remove_edges(GraphVacuum *v, BlockNumber block)
 {
 	const GraphLayout *layout = &v->handle->layout;
 	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
-	Page		page;
-	QvWrite		w;
-	bool		found = false;
 
 	if (!BufferIsValid(buf))
 		return;
-	page = BufferGetPage(buf);
-	for (uint32 slot = 0; slot < layout->per_page && !found; slot++)
+	if (has_dead_edge(v, BufferGetPage(buf)))
 	{
-		GraphNode	node = GraphPageNode(layout, page, slot);
-		const uint32 *ids = GraphNodeIds(layout, node);
+		QvWrite		w;
+		Page		page;
 
-		if (node->state != GRAPH_SLOT_LIVE)
-			continue;
-		for (uint32 i = 0; i < layout->degree && !found; i++)
-			found = ids[i] != GRAPH_NONE && is_deleted(v, ids[i]);
-	}
-	if (!found)
-	{
-		UnlockReleaseBuffer(buf);
-		return;
-	}
-
-	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	QvWriteBegin(&w, v->index, false);
-	page = QvWriteRegister(&w, buf);
-	for (uint32 slot = 0; slot < layout->per_page; slot++)
-	{
-		GraphNode	node = GraphPageNode(layout, page, slot);
-		const uint32 *ids = GraphNodeIds(layout, node);
-		uint32		used = 0,
-					lost = 0;
-
-		if (node->state != GRAPH_SLOT_LIVE)
-			continue;
-		for (uint32 i = 0; i < layout->degree; i++)
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		QvWriteBegin(&w, v->index, v->handle->building);
+		page = QvWriteRegister(&w, buf);
+		for (uint32 slot = 0; slot < layout->per_page; slot++)
 		{
-			if (ids[i] == GRAPH_NONE)
-				continue;
-			if (is_deleted(v, ids[i]))
-			{
-				GraphNodeClearEdge(layout, node, i);
-				lost++;
-			}
-			else
-				used++;
+			GraphNode	node = GraphPageNode(layout, page, slot);
+
+			if (node->state == GRAPH_SLOT_LIVE)
+				remove_dead_edges(v, node, GraphNodeNumber(layout, block, slot));
 		}
-		if (lost > 0 && used < layout->degree * REPAIR_BELOW)
-			number_add(&v->repairs, GraphNodeNumber(layout, block, slot));
+		QvWriteCommit(&w);
 	}
-	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 }
 
-/*
- * Search around a node's own value.  Returns NULL when the node is gone.
- */
+/* Search around a node's own value.  Returns NULL when the node is gone. */
 static GraphNeighborhood *
-search_around(GraphVacuum *v, uint32 id, GraphPoint **point)
+search_around(GraphVacuum *v, uint32 id)
 {
-	*point = v->handle->ops->node_point(v->handle, id);
-	return *point ? GraphFindNeighborhood(v->handle, *point, id) : NULL;
+	GraphPoint *point = GraphFormOf(v->handle)->node_point(v->handle, id);
+
+	return point ? GraphFindNeighborhood(v->handle, point, id) : NULL;
 }
 
 /* Put those of the n edges made that node id has not yet into its empty places. */
 static void
-fill_places(GraphVacuum *v, const GraphNeighborhood *nb, uint32 id, int n)
+fill_places(const GraphNeighborhood *nb, uint32 id, int n)
 {
-	const GraphLayout *layout = &v->handle->layout;
+	GraphHandle *handle = nb->handle;
 	GraphNode	node;
-	Buffer		buf = GraphLockNode(v->handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
 
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE)
 	{
 		QvWrite		w;
 		int			place;
 
-		QvWriteBegin(&w, v->index, false);
-		node = GraphPageNode(layout, QvWriteRegister(&w, buf), GraphNodeSlot(layout, id));
+		node = GraphBeginChange(handle, &w, buf, id);
 		for (int i = 0; i < n; i++)
-			if (!GraphNodeFindEdge(layout, node, GraphNeighborId(nb, i), &place) &&
+			if (!GraphNodeFindEdge(&handle->layout, node, GraphNeighborId(nb, i), &place) &&
 				place >= 0)
-				v->handle->ops->set_edge(nb, i, node, place);
+				GraphFormOf(handle)->set_edge(nb, i, node, place);
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
@@ -451,18 +506,17 @@ repair(GraphVacuum *v, uint32 id)
 {
 	MemoryContext old;
 	GraphNeighborhood *nb;
-	GraphPoint *point;
 
 	QvVacuumDelayPoint();
 	MemoryContextReset(v->row_context);
 	old = MemoryContextSwitchTo(v->row_context);
-	nb = search_around(v, id, &point);
+	nb = search_around(v, id);
 	if (nb != NULL)
 	{
-		int			n = GraphChooseNeighbors(nb, point);
+		int			n = GraphChooseNeighbors(nb);
 
-		fill_places(v, nb, id, n);
-		GraphLinkAllBack(nb, point, n, id, false);
+		fill_places(nb, id, n);
+		GraphLinkAllBack(nb, n, id);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -509,19 +563,18 @@ live_beside(GraphVacuum *v, uint32 id)
 
 /* A live node near a deleted one that an entry point leads to. */
 static uint32
-replace_entry(void *arg, uint32 id)
+replace_entry_point(void *arg, uint32 id)
 {
 	GraphVacuum *v = arg;
 	MemoryContext old;
 	GraphNeighborhood *nb;
-	GraphPoint *point;
 	uint32		to = id;
 
 	if (!is_deleted(v, id))
 		return id;
 	MemoryContextReset(v->row_context);
 	old = MemoryContextSwitchTo(v->row_context);
-	nb = search_around(v, id, &point);
+	nb = search_around(v, id);
 	if (nb != NULL && nb->count > 0)
 		to = GraphNeighborId(nb, 0);
 	else if ((to = live_beside(v, id)) == GRAPH_NONE)
@@ -540,10 +593,53 @@ free_deleted(GraphVacuum *v)
 	{
 		if (!is_deleted(v, number))
 			continue;
-		if (v->handle->ops->free_value)
-			v->handle->ops->free_value(v->handle, number);
+		GraphFreeValue(v->handle, number);
 		free_slot(v, number, GRAPH_SLOT_DELETED);
 	}
+}
+
+/* ---- all of it ---- */
+
+/* Rows are gone, and nodes with them: unlink those, and free their slots. */
+static void
+remove_deleted(GraphVacuum *v)
+{
+	BlockNumber nblocks;
+
+	/* inserts that began before their neighbors were deleted */
+	LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+
+	/*
+	 * With no node left, entry points would lead nowhere, and later inserts
+	 * would start a graph that they do not lead to.
+	 */
+	if (v->live_nodes == 0 && (v->some_live = first_live(v)) == GRAPH_NONE)
+		GraphClearEntryPoints(v->handle);
+	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+
+	/* those inserts may have added pages; later ones choose no deleted node */
+	nblocks = RelationGetNumberOfBlocks(v->index);
+	for (BlockNumber block = 1; block < nblocks; block++)
+		remove_edges(v, block);
+	for (uint32 i = 0; i < v->repairs.count; i++)
+		repair(v, v->repairs.items[i]);
+	GraphReplaceEntryPoints(v->handle, replace_entry_point, v);
+	free_deleted(v);
+}
+
+/* Leave the counts for the planner. */
+static void
+write_counts(GraphVacuum *v)
+{
+	GraphMetaData *meta;
+	Buffer		buf = GraphLockMeta(v->index, v->handle->hints, &meta);
+	QvWrite		w;
+
+	QvWriteBegin(&w, v->index, v->handle->building);
+	meta = GraphRegisterMeta(&w, buf);
+	meta->live_nodes = v->live_nodes;
+	meta->tuples = v->stats->num_index_tuples;
+	GraphEndChange(&w, buf);
 }
 
 IndexBulkDeleteResult *
@@ -555,8 +651,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
-	QvWrite		w;
-	Buffer		buf;
+	Size		bitmap_size;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -571,51 +666,17 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.row_context = AllocSetContextCreate(context, "quiver vacuum row",
 										  ALLOCSET_DEFAULT_SIZES);
 	v.nblocks = RelationGetNumberOfBlocks(info->index);
-	v.deleted = MemoryContextAllocExtended(context,
-										   (Size) v.nblocks * v.handle->layout.per_page / 8 + 8,
-										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-
-	v.live = MemoryContextAllocExtended(context,
-										(Size) v.nblocks * v.handle->layout.per_page / 8 + 8,
-										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	bitmap_size = (Size) v.nblocks * v.handle->layout.per_page / 8 + 8;
+	v.deleted = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v.live = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	v.some_live = GRAPH_NONE;
 
 	for (BlockNumber block = 1; block < v.nblocks; block++)
 		remove_rows(&v, block);
 	clean_chains(&v);
 	if (v.ndeleted > 0)
-	{
-		/* inserts that began before their neighbors were deleted */
-		LockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
-
-		/*
-		 * With no node left, entries would lead nowhere, and later inserts
-		 * would start a graph that they do not lead to.
-		 */
-		if (v.live_nodes == 0 && (v.some_live = first_live(&v)) == GRAPH_NONE)
-			GraphClearEntryPoints(v.index);
-		UnlockPage(v.index, GRAPH_UPDATE_LOCK, ExclusiveLock);
-
-		/* pages added since have no edges to deleted nodes */
-		v.nblocks = Min(v.nblocks, RelationGetNumberOfBlocks(info->index));
-		for (BlockNumber block = 1; block < RelationGetNumberOfBlocks(info->index); block++)
-			remove_edges(&v, block);
-		for (uint32 i = 0; i < v.repairs.count; i++)
-			repair(&v, v.repairs.items[i]);
-		GraphReplaceEntryPoints(v.index, replace_entry, &v);
-		free_deleted(&v);
-	}
-
-	buf = QvReadPage(v.index, NULL, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
-	QvWriteBegin(&w, v.index, false);
-	{
-		GraphMetaData *meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, buf));
-
-		meta->live_nodes = v.live_nodes;
-		meta->tuples = stats->num_index_tuples;
-	}
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+		remove_deleted(&v);
+	write_counts(&v);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return stats;

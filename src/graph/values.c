@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "graph/meta.h"
 #include "graph/values.h"
 #include "pages/write.h"
 
@@ -131,24 +132,23 @@ find_piece(GraphValuePage vp, int line, uint32 stamp, Size *bytes)
  * the list, or a new one.
  */
 static BlockNumber
-next_page(GraphHandle *handle, BlockNumber full, Size left, bool building)
+next_page(GraphHandle *handle, BlockNumber full, Size left)
 {
 	Relation	index = handle->index;
-	Buffer		meta_buf,
-				full_buf = InvalidBuffer,
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(index, handle->hints, &meta);
+	Buffer		full_buf = InvalidBuffer,
 				new_buf = InvalidBuffer;
-	BlockNumber next = InvalidBlockNumber;
+	BlockNumber next = meta->value_block;
 	QvWrite		w;
 
-	meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
-						  BUFFER_LOCK_EXCLUSIVE);
-	if (GraphPageMeta(index, BufferGetPage(meta_buf))->value_block != full)
+	if (next != full)
 	{
 		/* somebody went on already */
-		next = GraphPageMeta(index, BufferGetPage(meta_buf))->value_block;
 		UnlockReleaseBuffer(meta_buf);
 		return next;
 	}
+	next = InvalidBlockNumber;
 	if (BlockNumberIsValid(full))
 	{
 		full_buf = QvReadPage(index, handle->hints, full, QV_PAGE_VALUES,
@@ -168,8 +168,8 @@ next_page(GraphHandle *handle, BlockNumber full, Size left, bool building)
 		next = BufferGetBlockNumber(new_buf);
 	}
 
-	QvWriteBegin(&w, index, building);
-	((GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf)))->value_block = next;
+	QvWriteBegin(&w, index, handle->building);
+	GraphRegisterMeta(&w, meta_buf)->value_block = next;
 	if (BufferIsValid(full_buf))
 	{
 		Page		page = QvWriteRegister(&w, full_buf);
@@ -193,39 +193,47 @@ next_page(GraphHandle *handle, BlockNumber full, Size left, bool building)
 	return next;
 }
 
+/*
+ * Lock the page that the last of "left" bytes go to, *take of them.  *block is
+ * where to try first (invalid: nowhere), then which page that is.
+ */
+static Buffer
+lock_room(GraphHandle *handle, Size left, BlockNumber *block, Size *take)
+{
+	for (;;)
+	{
+		if (BlockNumberIsValid(*block))
+		{
+			Buffer		buf = QvReadPage(handle->index, handle->hints, *block, QV_PAGE_VALUES,
+										 BUFFER_LOCK_EXCLUSIVE);
+
+			*take = bytes_to_take(value_page(BufferGetPage(buf)), left);
+			if (*take > 0)
+				return buf;
+			UnlockReleaseBuffer(buf);
+		}
+		*block = next_page(handle, *block, left);
+	}
+}
+
 void
-GraphStoreValue(GraphHandle *handle, const void *value, Size size,
-				bool building, GraphValueRef *ref)
+GraphStoreValue(GraphHandle *handle, const void *value, Size size, GraphValueRef *ref)
 {
 	BlockNumber block = handle->meta.value_block;
-	Size		left = size;
+	Size		take;
 
 	memset(ref, 0, sizeof(*ref));
 	ref->block = InvalidBlockNumber;
 	ref->stamp = pg_prng_uint32(&pg_global_prng_state);
 	ref->size = size;
-	while (left > 0)
+	for (Size left = size; left > 0; left -= take)
 	{
-		Buffer		buf = InvalidBuffer;
+		Buffer		buf = lock_room(handle, left, &block, &take);
 		QvWrite		w;
 		GraphPiece	piece;
-		Size		take = 0;
 		uint16		line;
 
-		if (BlockNumberIsValid(block))
-		{
-			buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_VALUES,
-							 BUFFER_LOCK_EXCLUSIVE);
-			take = bytes_to_take(value_page(BufferGetPage(buf)), left);
-			if (take == 0)
-				UnlockReleaseBuffer(buf);
-		}
-		if (take == 0)
-		{
-			block = next_page(handle, block, left, building);
-			continue;
-		}
-		QvWriteBegin(&w, handle->index, building);
+		QvWriteBegin(&w, handle->index, handle->building);
 		piece = add_piece(value_page(QvWriteRegister(&w, buf)), PIECE_HEADER + take, &line);
 		piece->stamp = ref->stamp;
 		piece->rest = size - (left - take);
@@ -237,7 +245,6 @@ GraphStoreValue(GraphHandle *handle, const void *value, Size size,
 		UnlockReleaseBuffer(buf);
 		ref->block = block;
 		ref->line = line;
-		left -= take;
 	}
 	/* where this backend tries first the next time */
 	handle->meta.value_block = block;
@@ -294,20 +301,18 @@ GraphBorrowStored(GraphHandle *handle, const GraphValueRef *ref,
 static void
 list_page(GraphHandle *handle, BlockNumber block)
 {
-	Relation	index = handle->index;
-	Buffer		meta_buf = QvReadPage(index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
-									  BUFFER_LOCK_EXCLUSIVE);
-	Buffer		buf = QvReadPage(index, handle->hints, block, QV_PAGE_VALUES,
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	Buffer		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_VALUES,
 								 BUFFER_LOCK_EXCLUSIVE);
 
 	if (!value_page(BufferGetPage(buf))->listed)
 	{
-		GraphMetaData *meta;
 		Page		page;
 		QvWrite		w;
 
-		QvWriteBegin(&w, index, false);
-		meta = (GraphMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+		QvWriteBegin(&w, handle->index, handle->building);
+		meta = GraphRegisterMeta(&w, meta_buf);
 		page = QvWriteRegister(&w, buf);
 		value_page(page)->listed = 1;
 		QvPageGetHeader(page)->next = meta->value_block;
@@ -341,7 +346,7 @@ GraphFreeStored(GraphHandle *handle, const GraphValueRef *ref)
 			uint16		next_line = piece->next_line;
 
 			block = piece->next;
-			QvWriteBegin(&w, handle->index, false);
+			QvWriteBegin(&w, handle->index, handle->building);
 			vp = value_page(QvWriteRegister(&w, buf));
 			remove_piece(vp, line);
 			list = !vp->listed && page_room(vp) >= LIST_ROOM;

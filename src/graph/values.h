@@ -1,16 +1,16 @@
 /*
  * values.h
- *		Values that do not fit into plain nodes, on pages of their own.
+ *		Pages of values, for those that do not fit into plain nodes.
  *
  * A value is one piece when it fits into a page, and a chain of pieces
  * otherwise.  Pages with room for more form a list: the metapage's value_block,
  * then each page's next.  The free space map knows nothing of them: it holds
- * node pages, and value pages stay value pages (src/graph/README.md, "Values").
+ * node pages, and value pages stay value pages (src/graph/README.md, "Value pages").
  */
 #ifndef QV_GRAPH_VALUES_H
 #define QV_GRAPH_VALUES_H
 
-#include "graph/cache.h"
+#include "graph/handle.h"
 
 /* Memory for values that are put together from pieces; starts zeroed. */
 typedef struct GraphScratch
@@ -19,9 +19,9 @@ typedef struct GraphScratch
 	Size		size;
 } GraphScratch;
 
-/* Store size bytes and say where, in *ref.  building: write no WAL. */
+/* Store size bytes and say where, in *ref. */
 extern void GraphStoreValue(GraphHandle *handle, const void *value, Size size,
-							bool building, GraphValueRef *ref);
+							GraphValueRef *ref);
 
 /*
  * Look at a stored value: where it lies, its page pinned and share-locked in

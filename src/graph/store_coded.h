@@ -1,14 +1,14 @@
 /*
- * store_page.h
+ * store_coded.h
  *		A coded graph on its pages, as a search sees it.
  */
-#ifndef QV_GRAPH_STORE_PAGE_H
-#define QV_GRAPH_STORE_PAGE_H
+#ifndef QV_GRAPH_STORE_CODED_H
+#define QV_GRAPH_STORE_CODED_H
 
 #include "graph/query.h"
 #include "graph/search.h"
 
-typedef struct GraphPageStore
+typedef struct GraphCodedStore
 {
 	GraphStore	base;
 	GraphHandle *handle;
@@ -22,12 +22,9 @@ typedef struct GraphPageStore
 	void		(*visit) (void *arg, uint32 id, float distance,
 						  GraphNode node, const uint8 *code);
 	void	   *visit_arg;
-} GraphPageStore;
+} GraphCodedStore;
 
-extern void GraphPageStoreInit(GraphPageStore *store, GraphHandle *handle,
+extern void GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
 							   const GraphQuery *query);
 
-/* Offer the n nearest entry points. */
-extern void GraphPageStoreEnter(GraphStore *store, GraphSearch *search, int n);
-
-#endif							/* QV_GRAPH_STORE_PAGE_H */
+#endif							/* QV_GRAPH_STORE_CODED_H */

@@ -1,5 +1,5 @@
 /*
- * store_page.c
+ * store_coded.c
  *		Expanding nodes of a coded graph on their pages.
  *
  * One page access scores a node by its own code and estimates all its
@@ -9,8 +9,9 @@
 
 #include <math.h>
 
+#include "graph/entry_points.h"
 #include "graph/rows.h"
-#include "graph/store_page.h"
+#include "graph/store_coded.h"
 
 /*
  * Bytes to ask for ahead: the node's head, ids and factors and the start of
@@ -19,7 +20,7 @@
 #define PREFETCH_BYTES 640
 
 static void
-offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
+offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 				float distance, float ip)
 {
 	const GraphLayout *layout = &store->handle->layout;
@@ -68,9 +69,9 @@ offer_neighbors(GraphPageStore *store, GraphSearch *search, GraphNode node,
 }
 
 static void
-expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+coded_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
-	GraphPageStore *store = (GraphPageStore *) base;
+	GraphCodedStore *store = (GraphCodedStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
 	const uint8 *code;
 	GraphResult *result;
@@ -111,9 +112,9 @@ expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 }
 
 static void
-prefetch(GraphStore *base, uint32 id)
+coded_store_prefetch(GraphStore *base, uint32 id)
 {
-	GraphPageStore *store = (GraphPageStore *) base;
+	GraphCodedStore *store = (GraphCodedStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
 
 	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
@@ -121,27 +122,28 @@ prefetch(GraphStore *base, uint32 id)
 				   Min(PREFETCH_BYTES, layout->node_size));
 }
 
-void
-GraphPageStoreInit(GraphPageStore *store, GraphHandle *handle,
-				   const GraphQuery *query)
+static void
+coded_store_enter(GraphStore *base, GraphSearch *search, int n)
 {
-	memset(store, 0, sizeof(*store));
-	store->base.expand = expand;
-	store->base.prefetch = prefetch;
-	store->handle = handle;
-	store->query = query;
-	if (handle->layout.own_bits != 8)
-		store->unpacked = palloc(handle->layout.pdim);
-}
-
-void
-GraphPageStoreEnter(GraphStore *base, GraphSearch *search, int n)
-{
-	GraphPageStore *store = (GraphPageStore *) base;
+	GraphCodedStore *store = (GraphCodedStore *) base;
 	Candidate  *entries = palloc(n * sizeof(Candidate));
 	int			found = GraphNearestEntryPoints(store->handle, store->query, entries, n);
 
 	for (int i = 0; i < found; i++)
 		GraphSearchOffer(search, entries[i].distance, entries[i].id);
 	pfree(entries);
+}
+
+void
+GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
+				   const GraphQuery *query)
+{
+	memset(store, 0, sizeof(*store));
+	store->base.expand = coded_store_expand;
+	store->base.prefetch = coded_store_prefetch;
+	store->base.enter = coded_store_enter;
+	store->handle = handle;
+	store->query = query;
+	if (handle->layout.own_bits != 8)
+		store->unpacked = palloc(handle->layout.pdim);
 }
