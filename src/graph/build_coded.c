@@ -199,8 +199,7 @@ build_coded_prepare(GraphBuildState *base)
  * entries with at most BUILD_ENTRIES node numbers, returns how many.
  */
 static int
-find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list,
-		  uint32 *entries)
+find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list, uint32 *entries)
 {
 	Candidate	near[NEAREST_LISTS];
 	int			nnear = GraphNearestEntryPoints(&bs->base.handle, query, near, NEAREST_LISTS);
