@@ -418,8 +418,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	c.info.own_bits = meta->own_bits;
 	c.info.nodes_per_page = meta->nodes_per_page;
 	c.info.entries = meta->entry_count;
-	if (info)
-		*info = c.info;
+	*info = c.info;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -86,7 +86,7 @@ typedef struct GraphInfo
 	int			entries;
 } GraphInfo;
 
-/* Read the whole index and verify its invariants; info may be NULL. */
+/* Read the whole index and verify its invariants.  The caller keeps inserts out. */
 extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
 /* Count without verifying. */
