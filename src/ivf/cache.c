@@ -9,7 +9,8 @@
 #include "postgres.h"
 
 #include "ivf/cache.h"
-#include "ivf/route.h"
+#include "ivf/meta.h"
+#include "ivf/sweep.h"
 #include "miscadmin.h"
 #include "space/relcache.h"
 #include "utils/memutils.h"
@@ -21,46 +22,18 @@ typedef struct IvfRelCache
 	IvfLists   *lists;
 } IvfRelCache;
 
-static const QvMetaFormat ivf_meta_format = {
-	.what = "an index of posting lists",
-	.magic = IVF_META_MAGIC,
-	.min_version = IVF_META_WITHOUT_SKETCHES,
-	.max_version = IVF_META_VERSION,
-	.pgvector_magic = PGVECTOR_IVFFLAT_MAGIC
-};
-
-IvfMetaData *
-IvfPageMeta(Relation index, Page page)
-{
-	return QvMetaGet(index, page, &ivf_meta_format);
-}
-
-void
-IvfReadMeta(Relation index, IvfMetaData *meta)
-{
-	QvMetaRead(index, &ivf_meta_format, meta, sizeof(*meta));
-}
-
 /* Copy one entry of the directory to place i. */
 static void
 take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block,
 		   IvfEntry entry)
 {
 	const IvfLayout *layout = &handle->layout;
-	uint8	   *code = lists->codes + i * lists->stride;
 
-	if (layout->form == QV_FORM_CODED && layout->centroid_bits < 8)
-		qv_kernels.unpack_bits(IvfEntryCode(entry), layout->centroid_bits, code, layout->pdim);
-	else
-		memcpy(code, IvfEntryCode(entry), layout->centroid_bytes);
-	if (layout->form == QV_FORM_PLAIN &&
-		!handle->space.opclass.type->well_formed(code, layout->value_size, layout->dims))
+	if (!layout->codec->take_centroid(layout, &handle->space.opclass, entry, &lists->centroids, i))
 		QvReportCorruption(handle->index, block, "The value of list %u is damaged.", i);
 	if (entry->parent >= Max(1, handle->meta.tops))
 		QvReportCorruption(handle->index, block, "List %u is in group %u of %u.", i,
 						   entry->parent, handle->meta.tops);
-	lists->scale[i] = entry->scale;
-	lists->norm2[i] = entry->norm2;
 	lists->refs[i].head = entry->head;
 	lists->refs[i].tail = entry->tail;
 	lists->refs[i].directory = block;
@@ -82,17 +55,17 @@ make_room(IvfLists *lists, uint32 count)
 	old = MemoryContextSwitchTo(lists->part.context);
 	if (lists->allocated == 0)
 	{
-		lists->codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->stride,
+		lists->centroids.codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->centroids.stride,
 												  MCXT_ALLOC_HUGE);
-		lists->scale = palloc(room * sizeof(float));
-		lists->norm2 = palloc(room * sizeof(float));
+		lists->centroids.scale = palloc(room * sizeof(float));
+		lists->centroids.norm2 = palloc(room * sizeof(float));
 		lists->refs = palloc(room * sizeof(IvfListRef));
 	}
 	else
 	{
-		lists->codes = repalloc_huge(lists->codes, room * lists->stride);
-		lists->scale = repalloc(lists->scale, room * sizeof(float));
-		lists->norm2 = repalloc(lists->norm2, room * sizeof(float));
+		lists->centroids.codes = repalloc_huge(lists->centroids.codes, room * lists->centroids.stride);
+		lists->centroids.scale = repalloc(lists->centroids.scale, room * sizeof(float));
+		lists->centroids.norm2 = repalloc(lists->centroids.norm2, room * sizeof(float));
 		lists->refs = repalloc(lists->refs, room * sizeof(IvfListRef));
 	}
 	lists->allocated = room;
@@ -116,7 +89,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 
 	lists->broken = true;
 	lists->version = meta->version_lists;
-	lists->stride = layout->form == QV_FORM_CODED ? layout->pdim : MAXALIGN(layout->value_size);
+	lists->centroids.stride = Max(layout->pdim, MAXALIGN(layout->value_size));
 	make_room(lists, meta->lists);
 	lists->count = meta->lists;
 	while (done < lists->count)
@@ -142,8 +115,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 			{
 				take_entry(handle, lists, done + i, block,
 						   IvfPageEntry(layout, BufferGetPage(buf), i));
-				if (layout->form == QV_FORM_CODED)
-					IvfRouteUpdate(handle, lists, done + i);
+				IvfSweepUpdate(handle, lists, done + i);
 			}
 		done += n;
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
@@ -154,11 +126,9 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 static void
 read_meta(IvfHandle *handle)
 {
-	IvfReadMeta(handle->index, &handle->meta);
-	if (!IvfLayoutFromMeta(&handle->layout, &handle->meta))
-		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
+	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
 	if (handle->meta.metric != handle->space.opclass.metric ||
-		(handle->meta.form == QV_FORM_CODED) != handle->space.opclass.type->dense_float)
+		(handle->meta.pdim > 0) != handle->space.opclass.type->dense_float)
 		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
 }
 
@@ -176,8 +146,7 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 		 */
 		read_meta(handle);
 	} while (handle->meta.version_lists != lists->version);
-	if (handle->layout.form == QV_FORM_CODED)
-		IvfRouteFinish(handle, lists);
+	IvfSweepFinish(handle, lists);
 	lists->broken = false;
 }
 
@@ -211,7 +180,7 @@ make_entry(IvfHandle *handle)
 
 	handle->hints = &entry->base.hints;
 	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
-	if (meta->form == QV_FORM_CODED)
+	if (meta->pdim > 0)
 		QvSpaceRead(&entry->base.space, meta->seed, handle->index, handle->hints,
 					meta->mean_block);
 	handle->space = entry->base.space;

@@ -1,6 +1,6 @@
 /*
  * centroid_table.c
- *		Centroids that a user has made, read from a table when an index is built.
+ *		Reading centroids from a table when an index is built; see centroid_table.h.
  *
  * They are read by SQL as the user who owns the indexed table, so that user
  * needs the privilege to.
@@ -12,7 +12,7 @@
 #include "catalog/namespace.h"
 #include "compat.h"
 #include "executor/spi.h"
-#include "ivf/build.h"
+#include "ivf/centroid_table.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -92,9 +92,7 @@ make_query(const char *name, Oid column_type)
 
 typedef struct Reading
 {
-	const QvOpclassInfo *opclass;
-	const IvfMetaData *meta;
-	const QvRotation *rotation;
+	const QvSpace *space;
 	const char *name;
 	float	   *value;			/* dims */
 	float	   *vectors;		/* room x pdim */
@@ -113,11 +111,11 @@ make_room(Reading *r)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("table \"%s\" has more than %d centroids", r->name, IVF_MAX_LISTS)));
 	r->room = Min(2 * r->room, IVF_MAX_LISTS);
-	bytes = (Size) r->room * r->meta->pdim * sizeof(float);
+	bytes = (Size) r->room * r->space->pdim * sizeof(float);
 	if (bytes > limit)
 	{
-		r->room = limit / (r->meta->pdim * sizeof(float));
-		bytes = (Size) r->room * r->meta->pdim * sizeof(float);
+		r->room = limit / (r->space->pdim * sizeof(float));
+		bytes = (Size) r->room * r->space->pdim * sizeof(float);
 	}
 	if (r->room <= r->count)
 		ereport(ERROR,
@@ -137,21 +135,21 @@ add_centroid(Reading *r, Datum datum, bool isnull)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("table \"%s\" has a centroid that is null", r->name)));
 	value = PG_DETOAST_DATUM(datum);
-	if (r->opclass->type->dims(value) != r->meta->dims)
+	if (r->space->opclass.type->dims(value) != r->space->dims)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("table \"%s\" has a centroid of %d dimensions, not %u", r->name,
-						r->opclass->type->dims(value), r->meta->dims)));
-	if (!QvIsIndexed(r->opclass, value))
+						r->space->opclass.type->dims(value), r->space->dims)));
+	if (!QvIsIndexed(&r->space->opclass, value))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("table \"%s\" has a centroid of length zero", r->name),
 				 errdetail("The cosine distance to it is not defined.")));
 	if (r->count == r->room)
 		make_room(r);
-	r->opclass->type->to_float(value, r->value);
-	(void) QvScaleAndRotate(r->rotation, r->meta->metric != QV_METRIC_L2, r->value,
-						 r->vectors + (Size) r->count * r->meta->pdim);
+	r->space->opclass.type->to_float(value, r->value);
+	(void) QvScaleAndRotate(&r->space->rotation, r->space->opclass.metric != QV_METRIC_L2, r->value,
+							r->vectors + (Size) r->count * r->space->pdim);
 	r->count++;
 	if (value != DatumGetPointer(datum))
 		pfree(value);
@@ -190,26 +188,25 @@ fetch_all(Reading *r, const char *query)
 }
 
 float *
-IvfReadCentroids(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options,
-				 const IvfMetaData *meta, const QvRotation *rotation, uint32 *lists)
+IvfReadCentroids(const IvfBuildParams *build, uint32 *lists)
 {
+	const IvfOptions *options = build->options;
+	const QvSpace *space = &build->space;
 	Reading		r = {0};
 	bool		pushed = false;
 	const char *query;
 
-	if (meta->form != QV_FORM_CODED)
+	if (space->pdim == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("option \"centroids\" is not supported for this operator class")));
-	query = make_query(options->centroids, TupleDescAttr(RelationGetDescr(index), 0)->atttypid);
-	r.opclass = opclass;
-	r.meta = meta;
-	r.rotation = rotation;
+	query = make_query(options->centroids, TupleDescAttr(RelationGetDescr(build->index), 0)->atttypid);
+	r.space = space;
 	r.name = options->centroids;
-	r.value = palloc(meta->dims * sizeof(float));
+	r.value = palloc(space->dims * sizeof(float));
 	r.room = 16;
 	r.vectors = MemoryContextAllocHuge(CurrentMemoryContext,
-									   (Size) r.room * meta->pdim * sizeof(float));
+									   (Size) r.room * space->pdim * sizeof(float));
 	if (!ActiveSnapshotSet())
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());

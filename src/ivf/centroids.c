@@ -1,7 +1,6 @@
 /*
  * centroids.c
- *		The lists of a new index: their number, and their centroids from a
- *		sample of the table or from a table of centroids.
+ *		The lists of a new index; see centroids.h.
  */
 #include "postgres.h"
 
@@ -11,7 +10,11 @@
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 #include "commands/progress.h"
-#include "ivf/build.h"
+#include "ivf/centroid_table.h"
+#include "ivf/centroids.h"
+#include "ivf/cluster.h"
+#include "ivf/directory.h"
+#include "ivf/layout.h"
 #include "miscadmin.h"
 #include "space/sample.h"
 #include "utils/backend_progress.h"
@@ -26,66 +29,52 @@
 
 #define KMEANS_ITERATIONS 10
 
-/* Rows for each list that tell how long rows are, in pieces of so many. */
-#define STRETCH_ROWS 16
-#define STRETCH_PIECE 1024
+/* Rows for each list that tell how long rows are, assigned so many at a time. */
+#define LENGTH_ROWS 16
+#define LENGTH_BATCH 1024
 
+/* A sample of the table, as rows are clustered. */
 typedef struct Sampling
 {
-	const QvOpclassInfo *opclass;
-	const IvfMetaData *meta;
-	QvRotation	rotation;
-	float	   *value;			/* dims */
+	const IvfBuildParams *build;
+	float	   *scratch;		/* width */
 	float	   *rows;			/* target x width */
-	Size		width;			/* coordinates of a row */
 } Sampling;
 
 static bool
 take_row(void *state, int slot, Datum datum)
 {
 	Sampling   *s = state;
-	float	   *row = s->rows + slot * s->width;
+	const QvSpace *space = &s->build->space;
+	const IvfLayout *layout = &s->build->layout;
 	void	   *value = PG_DETOAST_DATUM(datum);
 
-	QvCheckDims(s->opclass, s->meta->dims, value);
-	if (!QvIsIndexed(s->opclass, value))
+	QvCheckDims(&space->opclass, space->dims, value);
+	if (!QvIsIndexed(&space->opclass, value))
 		return false;
-	s->opclass->type->to_float(value, s->meta->form == QV_FORM_PLAIN ? row : s->value);
-	if (s->meta->form == QV_FORM_CODED)
-		QvScaleAndRotate(&s->rotation, s->meta->metric == QV_METRIC_COSINE, s->value, row);
+	layout->codec->coordinates(space, value, s->scratch, s->rows + (Size) slot * layout->width);
 	return true;
 }
 
 /* Rows are near each other by their angle. */
 static bool
-is_spherical(const IvfMetaData *meta)
+is_spherical(const IvfBuildParams *build)
 {
-	return meta->metric == QV_METRIC_COSINE || meta->metric == QV_METRIC_IP;
+	QvMetric	metric = build->space.opclass.metric;
+
+	return metric == QV_METRIC_COSINE || metric == QV_METRIC_IP;
 }
 
-static uint32
-choose_lists(const IvfOptions *options, const IvfMetaData *meta, double rows)
-{
-	IvfMetaData sized = *meta;
-	IvfLayout	layout;
-
-	if (options->lists > 0)
-		return options->lists;
-	sized.lists = 1;
-	if (!IvfLayoutFromMeta(&layout, &sized))
-		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
-	return IvfChooseLists(&layout, rows);
-}
-
-/* The mean of the sample, subtracted from the centroids: L2 space. */
+/* Subtract the mean of the sample from the centroids: L2 space. */
 static void
-center(const IvfMetaData *meta, const float *rows, int n, float *mean,
-	   float *centroids, uint32 lists)
+center(const IvfBuildParams *build, const float *rows, int n, float *vectors, IvfNewLists *lists)
 {
-	QvMeanOfRows(rows, n, meta->pdim, INFINITY, mean);
-	for (uint32 i = 0; i < lists; i++)
-		for (uint32 j = 0; j < meta->pdim; j++)
-			centroids[(Size) i * meta->pdim + j] -= mean[j];
+	uint32		pdim = build->layout.pdim;
+
+	QvMeanOfRows(rows, n, pdim, INFINITY, lists->mean);
+	for (uint32 i = 0; i < lists->lists; i++)
+		for (uint32 j = 0; j < pdim; j++)
+			vectors[(Size) i * pdim + j] -= lists->mean[j];
 }
 
 /*
@@ -94,19 +83,19 @@ center(const IvfMetaData *meta, const float *rows, int n, float *mean,
  * sample, in pieces from everywhere in it.
  */
 static void
-stretch(const float *rows, int n, Size width, float *centroids, uint32 lists)
+set_lengths(const float *rows, int n, Size width, float *centroids, uint32 lists)
 {
 	double	   *sum = palloc0(lists * sizeof(double));
 	uint32	   *count = palloc0(lists * sizeof(uint32));
-	uint32	   *assign = palloc(STRETCH_PIECE * sizeof(uint32));
+	uint32	   *assign = palloc(LENGTH_BATCH * sizeof(uint32));
 	void	   *workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvAssignWorkspace(lists));
-	double		wanted = Min(n, (double) lists * STRETCH_ROWS + STRETCH_PIECE);
-	int			pieces = ceil(wanted / STRETCH_PIECE);
+	double		wanted = Min(n, (double) lists * LENGTH_ROWS + LENGTH_BATCH);
+	int			pieces = ceil(wanted / LENGTH_BATCH);
 
 	for (int p = 0; p < pieces; p++)
 	{
 		int			first = (int64) n * p / pieces;
-		int			m = Min(STRETCH_PIECE, n - first);
+		int			m = Min(LENGTH_BATCH, n - first);
 
 		CHECK_FOR_INTERRUPTS();
 		QvAssign(rows + first * width, m, width, centroids, lists, assign, NULL, workspace);
@@ -145,77 +134,45 @@ number_groups(uint32 *parent, uint32 lists, uint32 tops)
 	return groups;
 }
 
+/*
+ * From centroids as clustering makes them, lists x width in groups parent[], to
+ * entries of the directory; n rows of a sample.
+ */
 static void
-make_entries(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float *rows,
-			 const uint32 *parent, Size width, IvfCentroids *centroids)
+make_entries(const IvfBuildParams *build, const Sampling *sampling, int n, float *vectors,
+			 const uint32 *parent, IvfNewLists *lists)
 {
-	IvfMetaData sized = *meta;
-	IvfLayout	layout;
+	const IvfLayout *layout = &build->layout;
 
-	sized.lists = centroids->lists;
-	if (!IvfLayoutFromMeta(&layout, &sized))
-		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
-	centroids->entries = MemoryContextAllocHuge(CurrentMemoryContext,
-												(Size) centroids->lists * layout.entry_size);
-	for (uint32 i = 0; i < centroids->lists; i++)
-	{
-		const float *row = rows + i * width;
-		void	   *value = meta->form == QV_FORM_PLAIN ? opclass->type->from_float(row, meta->dims) : NULL;
-
-		IvfMakeEntry(&layout, row, value, parent[i],
-					 (IvfEntry) (centroids->entries + (Size) i * layout.entry_size));
-		if (value)
-			pfree(value);
-	}
-}
-
-/* From centroids as clustering makes them to the index's; n rows of a sample. */
-static void
-finish(const IvfMetaData *meta, const QvOpclassInfo *opclass, const float *rows, int n,
-	   float *vectors, uint32 *parent, Size width, IvfCentroids *centroids)
-{
-	if (is_spherical(meta) && n > 0)
-		stretch(rows, n, width, vectors, centroids->lists);
-	if (meta->form == QV_FORM_CODED)
-	{
-		centroids->mean = palloc0(meta->pdim * sizeof(float));
-		if (meta->space == QV_SPACE_L2)
-			center(meta, rows, n, centroids->mean, vectors, centroids->lists);
-	}
-	make_entries(meta, opclass, vectors, parent, width, centroids);
+	if (is_spherical(build) && n > 0)
+		set_lengths(sampling->rows, n, layout->width, vectors, lists->lists);
+	if (layout->pdim > 0)
+		lists->mean = palloc0(layout->pdim * sizeof(float));
+	if (layout->space == QV_SPACE_L2)
+		center(build, sampling->rows, n, vectors, lists);
+	lists->entries = MemoryContextAllocHuge(CurrentMemoryContext,
+											(Size) lists->lists * layout->entry_size);
+	for (uint32 i = 0; i < lists->lists; i++)
+		IvfMakeEntry(layout, &build->space.opclass, vectors + (Size) i * layout->width, parent[i],
+					 (IvfEntry) (lists->entries + (Size) i * layout->entry_size));
 }
 
 /* ---- a sample, clustered ---- */
 
-static void
-begin_sampling(Sampling *sampling, const QvOpclassInfo *opclass, const IvfMetaData *meta,
-			   float *rows)
-{
-	sampling->opclass = opclass;
-	sampling->meta = meta;
-	sampling->width = meta->form == QV_FORM_PLAIN ? meta->dims : meta->pdim;
-	sampling->rows = rows;
-	if (meta->form == QV_FORM_CODED)
-	{
-		sampling->value = palloc(meta->dims * sizeof(float));
-		QvRotationInit(&sampling->rotation, meta->dims, meta->seed,
-					   palloc(QvRotationSignBytes(meta->dims)));
-	}
-}
-
 static int
-take_sample(Relation heap, Relation index, IndexInfo *info, Sampling *sampling,
-			int target, double rows)
+take_sample(Sampling *sampling, int target, double rows)
 {
+	const IvfBuildParams *build = sampling->build;
 	QvSample	sample = {0};
 
-	sample.heap = heap;
-	sample.index = index;
-	sample.info = info;
-	sample.seed = sampling->meta->seed;
+	sample.heap = build->heap;
+	sample.index = build->index;
+	sample.info = build->info;
+	sample.seed = build->meta.seed;
 	sample.take = take_row;
 	sample.state = sampling;
 	sample.target = target;
+	sampling->scratch = palloc(build->layout.width * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_SAMPLE);
 	return QvSampleRows(&sample, rows);
 }
@@ -252,44 +209,47 @@ check_room(const IvfOptions *options, uint32 lists, size_t target, int n)
 }
 
 static void
-from_sample(Relation heap, Relation index, IndexInfo *info,
-			const QvOpclassInfo *opclass, const IvfOptions *options,
-			const IvfMetaData *meta, int workers, IvfCentroids *centroids)
+from_sample(const IvfBuildParams *build, IvfNewLists *new)
 {
-	Size		width = meta->form == QV_FORM_PLAIN ? meta->dims : meta->pdim;
-	uint32		lists = choose_lists(options, meta, centroids->rows);
-	size_t		target = choose_target(lists, width);
-	size_t		room;
-	Sampling	sampling = {0};
+	uint32		width = build->layout.width;
+	uint32		lists = build->options->lists > 0 ? build->options->lists :
+		IvfChooseLists(&build->layout, new->rows);
+	size_t		room = choose_target(lists, width);
+	Sampling	sampling = {.build = build};
+	IvfClusterParams params = {0};
 	IvfCluster *cluster;
 	IvfClusterData *data;
 	int			n;
 
 	/* not for ever more than there is, though the estimate may be wrong */
-	room = target;
-	target = Min(target, Max(MIN_SAMPLE, 2 * centroids->rows));
-	cluster = IvfClusterBegin(target, width, Min(lists, target), KMEANS_ITERATIONS, meta->seed,
-							  is_spherical(meta), workers,
-							  (Size) maintenance_work_mem * 1024);
+	params.target = Min(room, Max(MIN_SAMPLE, 2 * new->rows));
+	params.dim = width;
+	params.k = Min(lists, params.target);
+	params.iterations = KMEANS_ITERATIONS;
+	params.seed = build->meta.seed;
+	params.spherical = is_spherical(build);
+	params.workers = build->workers;
+	params.memory = (Size) maintenance_work_mem * 1024;
+	cluster = IvfClusterBegin(&params);
 	data = IvfClusterGet(cluster);
-	begin_sampling(&sampling, opclass, meta, data->rows);
-	n = take_sample(heap, index, info, &sampling, target, centroids->rows);
-	check_room(options, lists, room, n);
+	sampling.rows = data->rows;
+	n = take_sample(&sampling, params.target, new->rows);
+	check_room(build->options, lists, room, n);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
 	if (n == 0)
 	{
 		memset(data->centroids, 0, width * sizeof(float));
 		data->parent[0] = 0;
-		centroids->lists = data->tops = 1;
+		new->lists = data->tops = 1;
 	}
 	else
 	{
-		centroids->lists = IvfClusterRun(cluster, n);
+		new->lists = IvfClusterRun(cluster, n);
 		n = data->n;
 	}
-	centroids->tops = number_groups(data->parent, centroids->lists, data->tops);
-	finish(meta, opclass, data->rows, n, data->centroids, data->parent, width, centroids);
+	new->tops = number_groups(data->parent, new->lists, data->tops);
+	make_entries(build, &sampling, n, data->centroids, data->parent, new);
 	IvfClusterEnd(cluster);
 }
 
@@ -297,10 +257,11 @@ from_sample(Relation heap, Relation index, IndexInfo *info,
 
 /* Groups of centroids that are there already. */
 static uint32
-group(const IvfMetaData *meta, const float *vectors, uint32 lists, Size width, uint32 *parent)
+group(const IvfBuildParams *build, const float *vectors, uint32 lists, uint32 *parent)
 {
 	QvKmeansParams params = {0};
 	size_t		tops = QvHierarchyTops(lists, lists);
+	Size		width = build->layout.width;
 	float	   *tops_vectors;
 	void	   *workspace;
 
@@ -312,8 +273,8 @@ group(const IvfMetaData *meta, const float *vectors, uint32 lists, Size width, u
 	params.dim = width;
 	params.k = tops;
 	params.iterations = KMEANS_ITERATIONS;
-	params.seed = meta->seed;
-	params.spherical = is_spherical(meta);
+	params.seed = build->meta.seed;
+	params.spherical = is_spherical(build);
 	params.interrupt = QvClusterInterrupt;
 	tops_vectors = MemoryContextAllocHuge(CurrentMemoryContext, tops * width * sizeof(float));
 	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(lists, width, tops));
@@ -324,46 +285,38 @@ group(const IvfMetaData *meta, const float *vectors, uint32 lists, Size width, u
 }
 
 static void
-from_table(Relation heap, Relation index, IndexInfo *info,
-		   const QvOpclassInfo *opclass, const IvfOptions *options,
-		   const IvfMetaData *meta, IvfCentroids *centroids)
+from_table(const IvfBuildParams *build, IvfNewLists *new)
 {
 	Size		memory = (Size) maintenance_work_mem * 1024;
-	Sampling	sampling = {0};
-	float	   *vectors;
-	uint32	   *parent;
+	Size		width = build->layout.width;
+	Sampling	sampling = {.build = build};
+	float	   *vectors = IvfReadCentroids(build, &new->lists);
+	uint32	   *parent = palloc(new->lists * sizeof(uint32));
 	size_t		target;
 	int			n;
 
-	begin_sampling(&sampling, opclass, meta, NULL);
-	vectors = IvfReadCentroids(index, opclass, options, meta, &sampling.rotation,
-							   &centroids->lists);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
-	parent = palloc(centroids->lists * sizeof(uint32));
-	centroids->tops = group(meta, vectors, centroids->lists, sampling.width, parent);
+	new->tops = group(build, vectors, new->lists, parent);
 
 	/* the mean, and how long rows are */
-	target = Max(MIN_SAMPLE, (double) centroids->lists * STRETCH_ROWS);
-	target = Max(64, Min(target, memory / 3 / (sampling.width * sizeof(float))));
-	target = Min(target, Max(MIN_SAMPLE, 2 * centroids->rows));
-	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext,
-										   target * sampling.width * sizeof(float));
-	n = take_sample(heap, index, info, &sampling, target, centroids->rows);
-	finish(meta, opclass, sampling.rows, n, vectors, parent, sampling.width, centroids);
+	target = Max(MIN_SAMPLE, (double) new->lists * LENGTH_ROWS);
+	target = Max(64, Min(target, memory / 3 / (width * sizeof(float))));
+	target = Min(target, Max(MIN_SAMPLE, 2 * new->rows));
+	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext, target * width * sizeof(float));
+	n = take_sample(&sampling, target, new->rows);
+	make_entries(build, &sampling, n, vectors, parent, new);
 	pfree(sampling.rows);
 	pfree(parent);
 	pfree(vectors);
 }
 
 void
-IvfMakeCentroids(Relation heap, Relation index, IndexInfo *info,
-				 const QvOpclassInfo *opclass, const IvfOptions *options,
-				 const IvfMetaData *meta, int workers, IvfCentroids *centroids)
+IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists)
 {
-	memset(centroids, 0, sizeof(*centroids));
-	centroids->rows = QvEstimateRows(heap);
-	if (options->centroids)
-		from_table(heap, index, info, opclass, options, meta, centroids);
+	memset(lists, 0, sizeof(*lists));
+	lists->rows = QvEstimateRows(build->heap);
+	if (build->options->centroids)
+		from_table(build, lists);
 	else
-		from_sample(heap, index, info, opclass, options, meta, workers, centroids);
+		from_sample(build, lists);
 }

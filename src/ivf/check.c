@@ -10,24 +10,21 @@
  */
 #include "postgres.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "access/xlog.h"
 #include "containers/bitmap.h"
 #include "containers/compare.h"
-#include "ivf/calibrate.h"
+#include "ivf/cache.h"
 #include "ivf/ivf.h"
 #include "ivf/pages.h"
+#include "ivf/probes.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
 /* The recall that probes are reported for: the default of quiver.recall. */
-#define TOLD_RECALL 0.95
-
-/* |centroid|^2 may have been summed by another kernel. */
-#define NORM_TOLERANCE 1e-4f
+#define DEFAULT_RECALL 0.95
 
 typedef struct IvfChecker
 {
@@ -43,15 +40,13 @@ typedef struct IvfChecker
 	uint8	   *again;			/* bitmap by list: may have such pages */
 	BlockNumber *directory;		/* its pages */
 	uint32	   *rows;			/* live, by list */
-	char	   *image;			/* page of the directory, or of a list */
-	char	   *items[IVF_ITEM_KINDS];	/* pages of records and sketches read last */
-	BlockNumber item_blocks[IVF_ITEM_KINDS];
+	IvfPageImages images;		/* of a page of the directory, or of a list */
 	IvfInfo    *info;
 } IvfChecker;
 
 /* Copy a page. */
 static Page
-read_block(IvfChecker *c, BlockNumber block, char *image)
+read_block(IvfChecker *c, BlockNumber block, Page image)
 {
 	Buffer		buf;
 
@@ -60,12 +55,12 @@ read_block(IvfChecker *c, BlockNumber block, char *image)
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	memcpy(image, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);
-	return (Page) image;
+	return image;
 }
 
 /* Copy a page that a link leads to: of that kind, and met for the first time. */
 static Page
-read_linked(IvfChecker *c, BlockNumber from, BlockNumber block, QvPageKind kind, char *image)
+read_linked(IvfChecker *c, BlockNumber from, BlockNumber block, QvPageKind kind, Page image)
 {
 	Page		page;
 
@@ -113,7 +108,7 @@ check_mean(IvfChecker *c)
 
 	for (uint32 done = 0; done < c->layout->pdim; done += per_page, block++)
 	{
-		Page		page = read_linked(c, QV_META_BLOCK, block, QV_PAGE_FLOATS, c->image);
+		Page		page = read_linked(c, QV_META_BLOCK, block, QV_PAGE_FLOATS, c->images.page);
 		const float *mean = (const float *) QvPageGetData(page);
 
 		for (uint32 i = 0; i < Min(per_page, c->layout->pdim - done); i++)
@@ -122,49 +117,19 @@ check_mean(IvfChecker *c)
 	}
 }
 
-/* The centroid of a list; unpacked and decoded have room for it. */
-static void
-check_centroid(IvfChecker *c, BlockNumber block, uint32 list, IvfEntry entry,
-			   uint8 *unpacked, float *decoded)
-{
-	const IvfLayout *layout = c->layout;
-	const uint8 *code = IvfEntryCode(entry);
-	float		norm2;
-
-	if (layout->form == QV_FORM_PLAIN)
-	{
-		if (!c->handle->space.opclass.type->well_formed(code, layout->value_size, layout->dims))
-			QvReportCorruption(c->index, block, "The value of list %u is damaged.", list);
-		return;
-	}
-	if (!isfinite(entry->scale) || entry->scale < 0 || !isfinite(entry->norm2) || entry->norm2 < 0)
-		QvReportCorruption(c->index, block, "List %u has factors that are not finite or negative.", list);
-	if (layout->centroid_bits < 8)
-	{
-		qv_kernels.unpack_bits(code, layout->centroid_bits, unpacked, layout->pdim);
-		code = unpacked;
-	}
-	qv_kernels.decode_u8(code, entry->scale, QvCodeOffset(layout->centroid_bits), decoded, layout->pdim);
-	norm2 = qv_kernels.norm2_f32(decoded, layout->pdim);
-	if (!(fabsf(norm2 - entry->norm2) <= NORM_TOLERANCE * norm2 + FLT_MIN))
-		QvReportCorruption(c->index, block, "The centroid of list %u is not as long as the list says.", list);
-}
-
 /* The directory's pages form one chain with all lists in order. */
 static void
 check_directory(IvfChecker *c)
 {
 	const IvfMetaData *meta = c->meta;
 	const IvfLayout *layout = c->layout;
-	uint8	   *unpacked = palloc(Max(1, layout->pdim));
-	float	   *decoded = palloc(Max(1, layout->pdim) * sizeof(float));
 	BlockNumber block = meta->list_head,
 				from = QV_META_BLOCK;
 	uint32		npages = 0;
 
 	for (uint32 done = 0; done < meta->lists;)
 	{
-		Page		page = read_linked(c, from, block, QV_PAGE_LISTS, c->image);
+		Page		page = read_linked(c, from, block, QV_PAGE_LISTS, c->images.page);
 		IvfDirectory directory = IvfPageDirectory(page);
 
 		/* pages are full but for the last */
@@ -176,11 +141,13 @@ check_directory(IvfChecker *c)
 		for (uint32 i = 0; i < directory->count; i++)
 		{
 			IvfEntry	entry = IvfPageEntry(layout, page, i);
+			const char *wrong = layout->codec->check_centroid(layout, &c->handle->space.opclass, entry);
 
 			if (entry->parent >= Max(1, meta->tops))
 				QvReportCorruption(c->index, block, "List %u is in group %u of %u.",
 								   done + i, entry->parent, meta->tops);
-			check_centroid(c, block, done + i, entry, unpacked, decoded);
+			if (wrong)
+				QvReportCorruption(c->index, block, wrong, done + i);
 		}
 		done += directory->count;
 		c->directory[npages++] = from = block;
@@ -191,8 +158,6 @@ check_directory(IvfChecker *c)
 	if (from != meta->list_tail)
 		QvReportCorruption(c->index, QV_META_BLOCK, "The last page of the directory is %u, not %u.",
 						   from, meta->list_tail);
-	pfree(unpacked);
-	pfree(decoded);
 }
 
 /* ---- a list ---- */
@@ -210,65 +175,6 @@ typedef struct ListWalk
 	uint32		live;
 } ListWalk;
 
-static bool
-tid_possible(ItemPointer tid)
-{
-	return BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)) &&
-		OffsetNumberIsValid(ItemPointerGetOffsetNumberNoCheck(tid));
-}
-
-static void *
-item_of_slot(const IvfChecker *c, const ListWalk *walk, IvfItemKind which, uint32 slot)
-{
-	const IvfItems *items = &c->layout->items[which];
-
-	return IvfPageItem(items, (Page) c->items[which],
-					   IvfItemPlace(c->layout, items, walk->number, slot));
-}
-
-/* The record of a slot that is in use; returns whether it is live. */
-static bool
-check_record(IvfChecker *c, const ListWalk *walk, uint32 slot, bool live)
-{
-	BlockNumber block = c->item_blocks[IVF_RECORDS];
-	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
-
-	if (ItemPointerIsValid(&record->tid) != live)
-		QvReportCorruption(c->index, walk->block, "Row %u is %s, but its record is %s.", slot,
-						   live ? "live" : "dead", live ? "dead" : "live");
-	if (!live)
-		return false;
-	if (!tid_possible(&record->tid))
-		QvReportCorruption(c->index, block, "The record of row %u of block %u holds an impossible heap TID.",
-						   slot, walk->block);
-	if (!isfinite(record->scale) || record->scale < 0 || !isfinite(record->add) ||
-		!isfinite(record->error) || record->error < 0)
-		QvReportCorruption(c->index, block,
-						   "The record of row %u of block %u has factors that are not finite or negative.",
-						   slot, walk->block);
-	return true;
-}
-
-/* The sketch of a live slot, whose record is sound. */
-static void
-check_sketch(IvfChecker *c, const ListWalk *walk, uint32 slot)
-{
-	BlockNumber block = c->item_blocks[IVF_SKETCHES];
-	IvfRecord	record = item_of_slot(c, walk, IVF_RECORDS, slot);
-	IvfSketchData sketch;
-
-	memcpy(&sketch, item_of_slot(c, walk, IVF_SKETCHES, slot), sizeof(sketch));
-	if (!ItemPointerEquals(&sketch.tid, &record->tid))
-		QvReportCorruption(c->index, block,
-						   "The sketch of row %u of block %u is not of the row that its record is of.",
-						   slot, walk->block);
-	if (!isfinite(sketch.a) || !isfinite(sketch.b) || !QvFactorIsFinite(sketch.spread) ||
-		(sketch.spread & 0x8000) != 0)
-		QvReportCorruption(c->index, block,
-						   "The sketch of row %u of block %u has factors that are not finite or negative.",
-						   slot, walk->block);
-}
-
 /* Have the page of records, or of sketches, of a slot in hand. */
 static void
 load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, uint32 slot)
@@ -285,14 +191,14 @@ load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, u
 			QvReportCorruption(c->index, walk->block,
 							   "Page %u of list %u does not share the page of %s before it.",
 							   walk->number, walk->list, items->what);
-		if (c->item_blocks[which] == block)
+		if (c->images.item_blocks[which] == block)
 			return;
-		(void) read_block(c, block, c->items[which]);
+		(void) read_block(c, block, c->images.items[which]);
 	}
 	else
-		(void) read_linked(c, walk->block, block, items->kind, c->items[which]);
-	c->item_blocks[which] = walk->last[which] = block;
-	page = IvfPageItems((Page) c->items[which]);
+		(void) read_linked(c, walk->block, block, items->kind, c->images.items[which]);
+	c->images.item_blocks[which] = walk->last[which] = block;
+	page = IvfPageItems(c->images.items[which]);
 	if (page->list != walk->list || page->generation != walk->generation || page->number != number)
 		QvReportCorruption(c->index, block, "Page %u of the %s of list %u says that it is page %u of list %u.",
 						   number, items->what, walk->list, page->number, page->list);
@@ -324,79 +230,39 @@ check_item_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfItemK
 						   walk->number, walk->list, items->what);
 }
 
+/* Verify the rows of a page; returns how many are live. */
 static uint32
-check_coded_rows(IvfChecker *c, ListWalk *walk, Page page)
+check_rows(IvfChecker *c, ListWalk *walk, IvfListPage head)
 {
 	const IvfLayout *layout = c->layout;
-	IvfListPage head = IvfPageList(page);
 	uint32		live = 0;
 
-	if (!isfinite(head->a_scale) || head->a_scale <= 0 || !isfinite(head->b_scale) || head->b_scale <= 0)
+	if (layout->batches > 0 &&
+		(!isfinite(head->a_scale) || head->a_scale <= 0 || !isfinite(head->b_scale) || head->b_scale <= 0))
 		QvReportCorruption(c->index, walk->block, "The scales of the page's factors are not finite and positive.");
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		if (layout->items[which].per_page > 0)
 			check_item_links(c, walk, head, which);
 	for (uint32 slot = 0; slot < layout->slots; slot++)
 	{
-		uint16	   *block = IvfPageBatch(layout, page, slot / QV_BATCH);
-		bool		used = IvfBatchA(block)[slot % QV_BATCH] != QV_EMPTY_FACTOR;
-
-		if (slot >= head->count)
-		{
-			if (used)
-				QvReportCorruption(c->index, walk->block, "Row %u has a factor, but the page has %u rows.",
-								   slot, head->count);
-			continue;
-		}
-		if (used && (!QvFactorIsFinite(IvfBatchA(block)[slot % QV_BATCH]) ||
-					 !QvFactorIsFinite(IvfBatchB(block)[slot % QV_BATCH])))
-			QvReportCorruption(c->index, walk->block, "Row %u has a factor that is not finite.", slot);
 		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{
 			const IvfItems *items = &layout->items[which];
 
-			if (items->per_page > 0 &&
+			if (slot < head->count && items->per_page > 0 &&
 				(slot == 0 || IvfItemPlace(layout, items, walk->number, slot) == 0))
 				load_items(c, walk, head, which, slot);
 		}
-		if (!check_record(c, walk, slot, used))
-			continue;
-		live++;
-		if (layout->sketch_bytes > 0)
-			check_sketch(c, walk, slot);
+		live += layout->codec->check_slot(c->handle, &c->images, slot);
 	}
 	return live;
 }
 
-static uint32
-check_plain_rows(IvfChecker *c, ListWalk *walk, Page page)
-{
-	const IvfLayout *layout = c->layout;
-	uint32		live = 0;
-
-	for (uint32 slot = 0; slot < layout->slots; slot++)
-	{
-		IvfPlainRow row = IvfPagePlainRow(layout, page, slot);
-
-		if (!ItemPointerIsValid(&row->tid))
-			continue;
-		if (slot >= IvfPageList(page)->count)
-			QvReportCorruption(c->index, walk->block, "Row %u has a heap TID, but the page has %u rows.",
-							   slot, IvfPageList(page)->count);
-		if (!tid_possible(&row->tid))
-			QvReportCorruption(c->index, walk->block, "Row %u holds an impossible heap TID.", slot);
-		if (!c->handle->space.opclass.type->well_formed(IvfPlainValue(row), layout->value_size, layout->dims))
-			QvReportCorruption(c->index, walk->block, "The value of row %u is damaged.", slot);
-		live++;
-	}
-	return live;
-}
-
-/* One page of a list, copied to c->image. */
+/* One page of a list, which is in hand. */
 static void
 check_list_page(IvfChecker *c, ListWalk *walk)
 {
-	Page		page = (Page) c->image;
+	Page		page = c->images.page;
 	IvfListPage head = IvfPageList(page);
 	uint32		live;
 
@@ -408,7 +274,7 @@ check_list_page(IvfChecker *c, ListWalk *walk)
 		(head->count < c->layout->slots && BlockNumberIsValid(walk->next)))
 		QvReportCorruption(c->index, walk->block, "The page claims %u rows of %u, %u of them dead.",
 						   head->count, c->layout->slots, head->dead);
-	live = c->layout->form == QV_FORM_CODED ? check_coded_rows(c, walk, page) : check_plain_rows(c, walk, page);
+	live = check_rows(c, walk, head);
 	if (live != head->count - head->dead)
 		QvReportCorruption(c->index, walk->block, "The page has %u live rows, where it says %u.",
 						   live, head->count - head->dead);
@@ -422,7 +288,7 @@ static BlockNumber
 read_entry(IvfChecker *c, uint32 list, IvfEntryData *entry)
 {
 	BlockNumber block = c->directory[list / c->layout->entries_per_page];
-	Page		page = read_block(c, block, c->image);
+	Page		page = read_block(c, block, c->images.page);
 
 	QvPageCheck(c->index, block, page, QV_PAGE_LISTS);
 	if (list - IvfPageDirectory(page)->first >= IvfPageDirectory(page)->count)
@@ -446,11 +312,12 @@ check_list(IvfChecker *c, uint32 list)
 		QvReportCorruption(c->index, from, "List %u has only one of its ends.", list);
 	walk.generation = entry.generation;
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
-		walk.last[which] = c->item_blocks[which] = InvalidBlockNumber;
+		walk.last[which] = c->images.item_blocks[which] = InvalidBlockNumber;
 	for (walk.block = entry.head; BlockNumberIsValid(walk.block); walk.block = walk.next)
 	{
-		(void) read_linked(c, from, walk.block, QV_PAGE_CODES, c->image);
-		walk.next = QvPageGetHeader((Page) c->image)->next;
+		(void) read_linked(c, from, walk.block, QV_PAGE_CODES, c->images.page);
+		c->images.block = walk.block;
+		walk.next = QvPageGetHeader(c->images.page)->next;
 		check_list_page(c, &walk);
 		tail_met |= walk.block == entry.tail;
 		from = walk.block;
@@ -480,7 +347,7 @@ mark_list(IvfChecker *c, uint32 list)
 	block = entry.head;
 	for (uint32 number = 0; BlockNumberIsValid(block); number++)
 	{
-		Page		page = read_block(c, block, c->image);
+		Page		page = read_block(c, block, c->images.page);
 		IvfListPage head = IvfPageList(page);
 
 		QvPageCheck(c->index, block, page, QV_PAGE_CODES);
@@ -519,7 +386,7 @@ check_others(IvfChecker *c)
 
 		if (BitmapHas(c->used, block))
 			continue;
-		page = read_block(c, block, c->image);
+		page = read_block(c, block, c->images.page);
 		if (PageIsNew(page))
 			c->info->lost_pages++;
 		else if (QvPageIs(page, QV_PAGE_FREE))
@@ -553,7 +420,7 @@ survey(IvfChecker *c)
 {
 	for (BlockNumber block = 1; block < c->nblocks; block++)
 	{
-		Page		page = read_block(c, block, c->image);
+		Page		page = read_block(c, block, c->images.page);
 		IvfListPage head = IvfPageList(page);
 
 		if (PageIsNew(page))
@@ -602,7 +469,7 @@ summarize(IvfChecker *c)
 	info->median = c->rows[meta->lists / 2];
 	info->largest = c->rows[meta->lists - 1];
 	info->balance = sum > 0 ? squares / sum / sum * meta->lists : 1;
-	info->probes = Max(1, Min(meta->lists, ceil(meta->lists * IvfProbesFor(meta, TOLD_RECALL))));
+	info->probes = Max(1, Min(meta->lists, ceil(meta->lists * IvfProbesFor(meta, DEFAULT_RECALL))));
 }
 
 static void
@@ -631,9 +498,9 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 	c.again = palloc0(c.meta->lists / 8 + 1);
 	c.directory = palloc((c.meta->lists / c.layout->entries_per_page + 1) * sizeof(BlockNumber));
 	c.rows = palloc0(c.meta->lists * sizeof(uint32));
-	c.image = palloc(BLCKSZ);
+	c.images.page = palloc(BLCKSZ);
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
-		c.items[which] = palloc(BLCKSZ);
+		c.images.items[which] = palloc(BLCKSZ);
 	if (verify)
 	{
 		check_meta(&c);

@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-#include "ivf/calibrate.h"
 #include "ivf/ivf.h"
+#include "ivf/meta.h"
+#include "ivf/probes.h"
 
 /* Of the rows in the lists read, those whose records are read as well. */
 #define RECORDS_READ 0.01
@@ -25,9 +26,7 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	double		share,
 				rows;
 
-	IvfReadMeta(index, &meta);
-	if (!IvfLayoutFromMeta(&layout, &meta))
-		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
+	IvfReadMeta(index, &meta, &layout);
 	share = probes > 0 ? Min(1, (double) probes / meta.lists) :
 		IvfProbesFor(&meta, recall);
 	/* the metapage does not know of rows inserted since the last build or vacuum */
@@ -36,7 +35,7 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	cost->probes = Max(1, ceil(share * meta.lists));
 	cost->tuples = Max(1, rows * cost->probes / meta.lists);
 	cost->pages = 1 + cost->tuples / layout.slots + 0.5 * cost->probes;
-	if (layout.form == QV_FORM_CODED)
+	if (layout.items[IVF_RECORDS].per_page > 0)
 	{
 		double		records = Min(cost->tuples, Max(LEAST_RECORDS, RECORDS_READ * cost->tuples));
 

@@ -25,7 +25,7 @@
 
 #define IVF_MAX_LISTS 65536
 
-/* Recall targets that probes are measured for: see calibrate.c. */
+/* Recall targets that probes are measured for: see probes.h. */
 #define IVF_TARGETS 5
 
 typedef struct IvfMetaData
@@ -41,7 +41,7 @@ typedef struct IvfMetaData
 	uint8		centroid_bits;	/* likewise of a centroid's */
 	uint8		grows;			/* 1: lists are split as rows arrive */
 	uint16		scan_bits;		/* B: coordinates in the 1-bit codes */
-	uint16		batches_per_page;	/* FastScan batchs on a page of codes */
+	uint16		batches_per_page;	/* FastScan batches on a page of codes */
 	uint16		records_per_page;
 	uint16		entries_per_page;	/* lists on a page of the directory */
 	uint16		sketches_per_page;	/* as many as slots on a page of codes, or 0 */
@@ -95,8 +95,11 @@ typedef struct IvfDirectoryData
 
 typedef IvfDirectoryData *IvfDirectory;
 
+/* Bytes of a page for entries. */
+#define IVF_ENTRY_SPACE (QV_PAGE_SPACE - sizeof(IvfDirectoryData))
+
 /*
- * A page of a list: its header, then batches_per_page blocks (IvfLayout), or,
+ * A page of a list: its header, then batches_per_page batches (IvfLayout), or,
  * in a plain index, rows.  Position p of a list is slot p % slots_per_page of
  * page number p / slots_per_page, and record p % records_per_page of page of
  * records p / records_per_page; likewise of sketches.  The pages that hold a
@@ -192,21 +195,24 @@ typedef struct IvfItems
 	uint32		first_link;		/* where item_pages[] names them */
 } IvfItems;
 
+typedef struct IvfCodec IvfCodec;
+
 /* Where the parts are; derived from the metapage, never stored. */
 typedef struct IvfLayout
 {
-	QvForm		form;
+	const IvfCodec *codec;		/* of the index's form: codec.h */
 	QvSpaceKind	space;
 	uint32		dims;
 	uint32		pdim;
+	uint32		width;			/* coordinates of a centroid in memory: pdim, or dims */
 	int			bits;
 	int			centroid_bits;
 	uint32		scan_bits;
 	uint32		slots;			/* on a page of a list */
-	uint32		batches;			/* FastScan batchs on it */
+	uint32		batches;		/* FastScan batches on it */
 	uint32		batch_size;		/* codes and factors of 32 rows */
 	uint32		batch_start;	/* offset of the first in the page's data */
-	IvfItems		items[IVF_ITEM_KINDS];	/* by IvfItemKind */
+	IvfItems	items[IVF_ITEM_KINDS];	/* by IvfItemKind */
 	uint32		links;			/* pages named on a page */
 	uint32		entry_size;
 	uint32		entries_per_page;
@@ -215,28 +221,9 @@ typedef struct IvfLayout
 	uint32		sketch_bytes;	/* with its factors; 0: none */
 	uint32		sketch_lows;	/* coordinates whose low bit it has */
 	uint32		value_size;
+	uint32		data_bytes;		/* of a row: its codes, one after the other, or its value */
 	uint32		row_size;		/* plain: of a row on its page */
 } IvfLayout;
-
-/*
- * Choose the sizes for dims, metric and form (and bits when they are given),
- * filling in the metapage.  Plain: value_size is set already.
- */
-extern void IvfChooseLayout(IvfMetaData *meta);
-
-/* Derive the layout; false when the numbers cannot be (a damaged metapage). */
-extern bool IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta);
-
-/*
- * How many lists n rows should have: as many as fill a page each, but between
- * once and IVF_LISTS_PER_ROOT times the square root of n.  And how many rows a
- * list should have when there are so many lists, which is the same law.
- * Measured: src/ivf/README.md, "Number of lists".
- */
-#define IVF_LISTS_PER_ROOT 4
-
-extern uint32 IvfChooseLists(const IvfLayout *layout, double rows);
-extern double IvfListLength(const IvfLayout *layout, double lists);
 
 /* ---- addresses ---- */
 
@@ -261,17 +248,17 @@ IvfIsListPage(Page page)
 
 #define IvfPageList(page) ((IvfListPage) QvPageGetData(page))
 
-/* A block: 32 a factors, 32 b factors (float16), FastScan codes. */
+/* A batch: 32 a factors, 32 b factors (float16), FastScan codes. */
 static inline uint16 *
-IvfPageBatch(const IvfLayout *layout, Page page, uint32 block)
+IvfPageBatch(const IvfLayout *layout, Page page, uint32 batch)
 {
 	return (uint16 *) (QvPageGetData(page) + layout->batch_start +
-					   (Size) block * layout->batch_size);
+					   (Size) batch * layout->batch_size);
 }
 
-#define IvfBatchA(block) (block)
-#define IvfBatchB(block) ((block) + QV_BATCH)
-#define IvfBatchCodes(block) ((uint8 *) ((block) + 2 * QV_BATCH))
+#define IvfBatchA(batch) (batch)
+#define IvfBatchB(batch) ((batch) + QV_BATCH)
+#define IvfBatchCodes(batch) ((uint8 *) ((batch) + 2 * QV_BATCH))
 
 #define IvfPageItems(page) ((IvfItemPage) QvPageGetData(page))
 
@@ -303,7 +290,8 @@ IvfItemPageNumber(const IvfLayout *layout, const IvfItems *items, uint32 number,
 static inline uint32
 IvfItemLink(const IvfLayout *layout, const IvfItems *items, uint32 number, uint32 slot)
 {
-	return IvfItemPageNumber(layout, items, number, slot) - IvfItemPageNumber(layout, items, number, 0);
+	return IvfItemPageNumber(layout, items, number, slot) -
+		IvfItemPageNumber(layout, items, number, 0);
 }
 
 /* Its place on that page. */
@@ -315,11 +303,13 @@ IvfItemPlace(const IvfLayout *layout, const IvfItems *items, uint32 number, uint
 
 /* The page of a slot's item; invalid when there is none, or the page of codes is damaged. */
 static inline BlockNumber
-IvfItemBlock(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head, uint32 slot)
+IvfItemBlock(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head,
+			 uint32 slot)
 {
 	uint32		index = IvfItemLink(layout, items, head->number, slot);
 
-	return index < items->max_pages ? head->item_pages[items->first_link + index] : InvalidBlockNumber;
+	return index < items->max_pages ? head->item_pages[items->first_link + index] :
+		InvalidBlockNumber;
 }
 
 #endif							/* QV_IVF_FORMAT_H */

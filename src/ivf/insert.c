@@ -4,10 +4,16 @@
  */
 #include "postgres.h"
 
-#include "ivf/build.h"
+#include "ivf/cache.h"
+#include "ivf/directory.h"
+#include "ivf/ivf.h"
+#include "ivf/meta.h"
 #include "ivf/move.h"
+#include "ivf/nearest.h"
 #include "ivf/pages.h"
+#include "ivf/writer.h"
 #include "miscadmin.h"
+#include "pages/write.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
@@ -18,19 +24,21 @@ typedef struct Insertion
 	IvfQuery	query;
 	uint32		list;
 	IvfRow		row;
-	uint8	   *data;			/* its codes */
-	float	   *scratch;
+	IvfRowRoom	room;
+	float	   *centroid;		/* of the list, decoded */
 } Insertion;
 
-/* Choose the list, and code the row for it. */
+/* Choose the list for a value, and encode the row for it. */
 static void
-choose_list(Insertion *in)
+choose_list(Insertion *in, const void *value)
 {
-	in->list = IvfNearestList(in->handle, &in->query);
-	if (in->handle->layout.form == QV_FORM_PLAIN)
-		in->row.code = in->query.value;
-	else
-		IvfEncode(in->handle, in->list, in->query.base.q.x, in->data, in->scratch, &in->row);
+	IvfHandle  *handle = in->handle;
+	const IvfLayout *layout = &handle->layout;
+
+	layout->codec->prepare(handle, value, IvfLutBits(handle, false), &in->query);
+	in->list = IvfNearestList(handle, &in->query);
+	IvfDecodeCentroid(handle, in->list, in->centroid);
+	layout->codec->encode(layout, in->centroid, &in->query, &in->room, &in->row);
 }
 
 /*
@@ -145,8 +153,8 @@ add_to_page(Insertion *in, Buffer buf)
 	/* new ones only then: a damaged link may name a page that we are given */
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		if (places[which].new_page)
-			places[which].buf = IvfAllocPage(handle, false);
-	QvWriteBegin(&w, handle->index, false);
+			places[which].buf = IvfAllocPage(handle);
+	QvWriteBegin(&w, handle->index, handle->building);
 	page = QvWriteRegister(&w, buf);
 	head = IvfPageList(page);
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
@@ -166,11 +174,12 @@ add_to_page(Insertion *in, Buffer buf)
 		}
 		else
 			item_page = QvWriteRegister(&w, place->buf);
-		IvfPutItem(layout, which, item_page, IvfItemPlace(layout, items, head->number, slot), &in->row);
+		layout->codec->put_item(layout, which, item_page,
+								IvfItemPlace(layout, items, head->number, slot), &in->row);
 	}
 	if (slot == 0)
-		IvfSetScales(head, &in->row, 1);
-	IvfPutSlot(layout, page, slot, &in->row);
+		IvfSetScales(head, &in->row);
+	layout->codec->put_slot(layout, page, slot, &in->row);
 	head->count = slot + 1;
 	QvWriteCommit(&w);
 	for (int which = IVF_ITEM_KINDS - 1; which >= 0; which--)
@@ -191,7 +200,7 @@ init_page(Insertion *in, QvWrite *w, Buffer buf)
 	head->a_scale = head->b_scale = 1;
 	for (uint32 i = 0; i < layout->links; i++)
 		head->item_pages[i] = InvalidBlockNumber;
-	IvfClearSlots(layout, page);
+	layout->codec->clear_slots(layout, page);
 	return page;
 }
 
@@ -204,13 +213,13 @@ add_page(Insertion *in, Buffer *tail)
 {
 	IvfHandle  *handle = in->handle;
 	const IvfLayout *layout = &handle->layout;
-	Buffer		buf = IvfAllocPage(handle, false);
+	Buffer		buf = IvfAllocPage(handle);
 	QvWrite		w;
 	Page		before;
 	IvfListPage head,
 				last;
 
-	QvWriteBegin(&w, handle->index, false);
+	QvWriteBegin(&w, handle->index, handle->building);
 	head = IvfPageList(init_page(in, &w, buf));
 	before = QvWriteRegister(&w, *tail);
 	last = IvfPageList(before);
@@ -257,16 +266,14 @@ first_page(Insertion *in)
 		UnlockReleaseBuffer(entry_buf);
 		return InvalidBuffer;
 	}
-	buf = IvfAllocPage(handle, false);
-	meta_buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
-						  BUFFER_LOCK_EXCLUSIVE);
-	(void) IvfPageMeta(handle->index, BufferGetPage(meta_buf));
-	QvWriteBegin(&w, handle->index, false);
+	buf = IvfAllocPage(handle);
+	meta_buf = IvfLockMeta(handle);
+	QvWriteBegin(&w, handle->index, handle->building);
 	(void) init_page(in, &w, buf);
 	page = QvWriteRegister(&w, entry_buf);
 	entry = IvfPageEntry(&handle->layout, page, in->list - first);
 	entry->head = entry->tail = BufferGetBlockNumber(buf);
-	meta = (IvfMetaData *) QvPageGetData(QvWriteRegister(&w, meta_buf));
+	meta = IvfPageMeta(QvWriteRegister(&w, meta_buf));
 	IvfPageDirectory(page)->version = ++meta->version_lists;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
@@ -284,7 +291,7 @@ note_tail(Insertion *in, BlockNumber tail)
 	uint32		first = IvfPageDirectory(BufferGetPage(buf))->first;
 	QvWrite		w;
 
-	QvWriteBegin(&w, handle->index, false);
+	QvWriteBegin(&w, handle->index, handle->building);
 	entry = IvfPageEntry(&handle->layout, QvWriteRegister(&w, buf), in->list - first);
 	entry->tail = tail;
 	QvWriteCommit(&w);
@@ -329,32 +336,6 @@ add_row(Insertion *in, uint64 *rows, uint32 *generation)
 	return true;
 }
 
-/* Prepare the value; false when it is not indexed. */
-static bool
-prepare(Insertion *in, const void *value)
-{
-	IvfHandle  *handle = in->handle;
-	const IvfLayout *layout = &handle->layout;
-	float	   *x,
-			   *rotated;
-
-	QvCheckDims(&handle->space.opclass, handle->meta.dims, value);
-	if (!QvIsIndexed(&handle->space.opclass, value))
-		return false;
-	if (layout->form == QV_FORM_PLAIN)
-	{
-		in->query.value = value;
-		return true;
-	}
-	x = palloc(layout->pdim * sizeof(float));
-	rotated = palloc(layout->pdim * sizeof(float));
-	(void) QvSpaceRotateValue(&handle->space, value, x, rotated);
-	IvfQueryInit(handle, &in->query, rotated, false);
-	in->data = palloc(IvfRowBytes(layout));
-	in->scratch = palloc(3 * layout->pdim * sizeof(float));
-	return true;
-}
-
 void
 IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 		  ItemPointer tid)
@@ -368,17 +349,21 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	bool		added = false;
 
 	in.handle = IvfOpen(index, opclass);
-	if (!prepare(&in, value))
+	QvCheckDims(opclass, in.handle->meta.dims, value);
+	if (!QvIsIndexed(opclass, value))
 	{
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 		return;
 	}
+	in.room.data = palloc(in.handle->layout.data_bytes);
+	in.room.scratch = palloc(2 * in.handle->layout.width * sizeof(float));
+	in.centroid = palloc(in.handle->layout.width * sizeof(float));
 	for (;;)
 	{
 		LOCKMODE	mode;
 
-		choose_list(&in);
+		choose_list(&in, value);
 		in.row.tid = *tid;
 		/* many add to a list at once, but its first page is for one to make */
 		mode = BlockNumberIsValid(in.handle->lists->refs[in.list].head) ? ShareLock : ExclusiveLock;
@@ -391,8 +376,6 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 		if (!IvfRefresh(in.handle))
 			QvReportCorruption(index, QV_META_BLOCK,
 							   "A page of list %u does not belong to it, and nothing has changed.", in.list);
-		/* other centroids, and so another list, code and look-up table */
-		(void) prepare(&in, value);
 	}
 	if (IvfWantsSplit(in.handle, in.list, rows))
 		IvfTrySplit(index, opclass, in.list, generation, rows);

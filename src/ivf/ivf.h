@@ -33,7 +33,7 @@ extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 						  const IvfOptions *options);
 extern char *IvfBuildPhaseName(int64 phase);
 
-/* build_parallel.c: what a worker does */
+/* load.c: what a worker does */
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 

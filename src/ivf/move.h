@@ -9,7 +9,7 @@
 #ifndef QV_IVF_MOVE_H
 #define QV_IVF_MOVE_H
 
-#include "ivf/pages.h"
+#include "ivf/handle.h"
 
 /* Should a list of so many rows be two? */
 extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);

@@ -1,12 +1,11 @@
 /*
  * pages.h
- *		Metapage, directory and free pages of an index of posting lists.
+ *		Pages of lists, and free pages.
  */
 #ifndef QV_IVF_PAGES_H
 #define QV_IVF_PAGES_H
 
-#include "ivf/ivf.h"
-#include "ivf/rows.h"
+#include "ivf/handle.h"
 
 /*
  * Heavyweight page locks, by number.  Taken in this order; whoever moves rows
@@ -15,27 +14,12 @@
 #define IVF_MOVE_LOCK 0			/* exclusive: to move rows, to walk all of them */
 #define IVF_LIST_LOCK(list) ((BlockNumber) (list) + 1)	/* share: to add a row */
 
-/* Fill in the metapage of a new index. */
-extern void IvfMetaInit(IvfMetaData *meta, int dims, const IvfOptions *options,
-						const QvOpclassInfo *opclass);
-
-/*
- * Write metapage, mean (NULL: zero) and directory in a build: lists entries of
- * entry_size bytes.  Fills in where they are.
- */
-extern void IvfCreatePages(Relation index, ForkNumber fork, IvfMetaData *meta,
-						   const float *mean, const char *entries, uint32 lists);
-
-/* Make the bytes of a directory entry from a centroid (or value). */
-extern void IvfMakeEntry(const IvfLayout *layout, const float *centroid,
-						 const void *value, uint32 parent, IvfEntry entry);
-
 /*
  * A page to be filled: one that was freed, or a new one at the end.  Pinned
  * and exclusively locked.  Two backends may get the same block from the free
  * space map: a page that was freed must have another kind before it is unlocked.
  */
-extern Buffer IvfAllocPage(IvfHandle *handle, bool building);
+extern Buffer IvfAllocPage(IvfHandle *handle);
 
 /* Give back pages that nothing leads to any more: those of a list from head on. */
 extern void IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation,
@@ -53,8 +37,5 @@ extern Buffer IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 							  uint32 generation, int lockmode);
 extern Buffer IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block,
 							  uint32 list, uint32 generation, uint32 number, int lockmode);
-
-/* The entry of a list, for reading or changing: pinned, locked as asked. */
-extern Buffer IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry);
 
 #endif							/* QV_IVF_PAGES_H */

@@ -13,9 +13,8 @@
  *
  * How many rows will be wanted is not known.  The best so many are collected
  * in a "window"; when they are used up the lists are read again for the rows
- * after them, four times as many.  Rows proposed before are prefetched by their row
- * pointers: by its place a row that a bound kept out of the window before would
- * be lost.
+ * after them, four times as many.  Rows proposed before are known by their heap
+ * TIDs: by its place a row that a bound kept out of the window before would be lost.
  *
  * A window that takes most rows of the lists read takes far rows while nearer
  * ones are in other lists.  With "widen" it has a small share of those rows,
@@ -32,7 +31,11 @@
 
 #include "executor/instrument.h"
 #include "containers/bitmap.h"
-#include "ivf/calibrate.h"
+#include "ivf/cache.h"
+#include "ivf/ivf.h"
+#include "ivf/nearest.h"
+#include "ivf/probes.h"
+#include "ivf/reader.h"
 #include "ivf/scan.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -81,12 +84,43 @@
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
+typedef struct IvfScan
+{
+	QvScan		base;
+	Relation	index;
+	QvOpclassInfo opclass;
+	MemoryContext context;		/* of one search */
+	IvfScanParams params;
+	IvfHandle  *handle;			/* NULL before the first search */
+	IvfReader	reader;
+
+	/* lists */
+	IvfNear    *near;			/* room for all */
+	uint32		nnear;			/* read in this batch */
+	uint32		probes;			/* that the first batch was to have */
+	uint32		probed;			/* in all batches */
+	uint8	   *done;			/* bitmap: lists of earlier batches */
+
+	/* the reader's window */
+	uint32		wanted;			/* rows it would take if enough were read */
+	uint32		position;		/* next to propose */
+	uint32		prefetched;		/* end of the rows whose prefetch was asked for */
+	bool		complete;		/* no rows after the window */
+	bool		bound_sent;		/* the bound at its end has been returned */
+
+	/* rows proposed so far; from the second window on, the window knows them */
+	ItemPointerData *proposed;
+	uint32		nproposed;
+	uint32		max_proposed;
+	ItemPointerData tid;		/* of the candidate */
+} IvfScan;
+
 /* Have the window take no row that was proposed. */
 static void
 exclude_proposed(IvfScan *scan)
 {
-	if (scan->window.seen == NULL)
-		IvfWindowExclude(&scan->window, scan->proposed, scan->nproposed, scan->context);
+	if (scan->reader.window.seen == NULL)
+		IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nproposed, scan->context);
 }
 
 static uint32
@@ -100,7 +134,7 @@ most_lists(const IvfScan *scan)
 /*
  * The lists have moved: have the directory as it is now, and the lists of this
  * batch again.  Lists of earlier batches may have been split: their rows are
- * prefetched by their heap TIDs.
+ * known by their heap TIDs.
  */
 static void
 restart_batch(IvfScan *scan)
@@ -121,7 +155,7 @@ restart_batch(IvfScan *scan)
 	scan->near = repalloc(scan->near, handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0((handle->lists->count + 7) / 8);
 	MemoryContextSwitchTo(old);
-	scan->nnear = IvfNearest(handle, &scan->query, wanted, scan->near);
+	scan->nnear = IvfNearest(handle, &scan->reader.query, wanted, scan->near);
 }
 
 /* Read twice as many lists; false when there are no more. */
@@ -132,7 +166,7 @@ widen(IvfScan *scan)
 
 	if (probes <= scan->nnear)
 		return false;
-	scan->nnear = IvfNearest(scan->handle, &scan->query, probes, scan->near);
+	scan->nnear = IvfNearest(scan->handle, &scan->reader.query, probes, scan->near);
 	scan->probed = scan->nnear;
 	return true;
 }
@@ -158,11 +192,11 @@ fit_window(IvfScan *scan)
 	uint64		rows,
 				want;
 
-	scan->window.size = scan->wanted;
+	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
-	want = (uint64) scan->window.size *
-		(scan->window.size <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
+	want = (uint64) scan->reader.window.size *
+		(scan->reader.window.size <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
 	rows = rows_read(scan);
 	while (rows < want && (scan->params.probes == 0 || scan->nproposed > 0))
 	{
@@ -174,7 +208,7 @@ fit_window(IvfScan *scan)
 	{
 		Size		most = Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
 
-		scan->window.size = Min(scan->wanted, Max(LEAST_WINDOW, most));
+		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, most));
 	}
 }
 
@@ -185,32 +219,33 @@ fill_window(IvfScan *scan)
 	IvfHandle  *handle = scan->handle;
 	int64		misses = pgBufferUsage.shared_blks_read;
 	uint32		i = 0;
-	IvfReadAhead	ahead = {0};
+	IvfReadAhead ahead = {0};
 
 	fit_window(scan);
-	scan->window.count = 0;
+	scan->reader.window.count = 0;
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
-	scan->ngathered = 0;
+	scan->reader.ngathered = 0;
+	scan->reader.later = scan->nproposed > 0;
 	while (i < scan->nnear)
 	{
 		bool		cold = handle->stats->cold > 0;
 
 		if (cold)
-			IvfAskForLists(scan, &ahead, i);
+			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 
 		/*
 		 * The window is filled from enough rows that the best of them are good.
 		 * Then records are read at the end of each list; with reads to wait for,
 		 * of all lists at once.
 		 */
-		if (!IvfReadList(scan, &scan->near[i]) ||
+		if (!IvfReadList(&scan->reader, &scan->near[i], i) ||
 			((i + 1 == scan->nnear ||
-			  (scan->window.count < scan->window.size ? scan->ngathered >= FILL_FROM : !cold)) &&
-			 !IvfReadGathered(scan)))
+			  (scan->reader.window.count < scan->reader.window.size ? scan->reader.ngathered >= FILL_FROM : !cold)) &&
+			 !IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
-			scan->window.count = scan->ngathered = 0;
+			scan->reader.window.count = scan->reader.ngathered = 0;
 			fit_window(scan);
 			memset(&ahead, 0, sizeof(ahead));
 			i = 0;
@@ -220,8 +255,8 @@ fill_window(IvfScan *scan)
 		if (pgBufferUsage.shared_blks_read != misses)
 			handle->stats->cold = COLD_SCANS;
 	}
-	scan->complete = scan->window.count < scan->window.size;
-	IvfWindowSort(&scan->window);
+	scan->complete = scan->reader.window.count < scan->reader.window.size;
+	IvfWindowSort(&scan->reader.window);
 }
 
 /* As many rows as memory allows, else four times as many as before. */
@@ -252,9 +287,9 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 static uint32 *
 rows_taken(const IvfScan *scan)
 {
-	IvfScanStats  *stats = scan->handle->stats;
+	IvfScanStats *stats = scan->handle->stats;
 
-	return scan->by_sketch ? &stats->sketched : &stats->rows;
+	return scan->reader.by_sketch ? &stats->sketched : &stats->rows;
 }
 
 /*
@@ -275,16 +310,17 @@ note_rows(uint32 *stat, int64 taken)
 		*stat -= (*stat - rows + 7) / 8;
 }
 
+/* Count a search that is over among the scan statistics. */
 static void
-learn(IvfScan *scan)
+note_search(IvfScan *scan)
 {
-	IvfScanStats  *stats;
+	IvfScanStats *stats;
 
 	if (scan->handle == NULL)
 		return;
 	stats = scan->handle->stats;
-	if (scan->by_sketch)
-		stats->typical += (Min(scan->nproposed, MOST_EXPECTED) - stats->typical) / 16;
+	if (scan->reader.by_sketch)
+		stats->sketched_mean += (Min(scan->nproposed, MOST_EXPECTED) - stats->sketched_mean) / 16;
 	note_rows(rows_taken(scan), scan->nproposed);
 	if (stats->cold > 0)
 		stats->cold--;
@@ -300,32 +336,6 @@ choose_probes(const IvfScan *scan)
 	return Max(1, Min(lists, ceil(lists * IvfProbesFor(&scan->handle->meta, scan->params.recall))));
 }
 
-static void
-prepare_query(IvfScan *scan)
-{
-	IvfHandle  *handle = scan->handle;
-	const IvfLayout *layout = &handle->layout;
-	float	   *value,
-			   *rotated;
-
-	if (layout->form == QV_FORM_PLAIN)
-	{
-		scan->query.value = scan->value;
-		if (scan->value == NULL)
-		{
-			value = palloc0(layout->dims * sizeof(float));
-			scan->query.value = scan->opclass.type->from_float(value, layout->dims);
-		}
-		return;
-	}
-	value = palloc0(layout->pdim * sizeof(float));
-	rotated = palloc(layout->pdim * sizeof(float));
-	if (scan->value)
-		scan->opclass.type->to_float(scan->value, value);
-	(void) QvSpaceRotate(&handle->space, value, rotated);
-	IvfPrepareReading(scan, rotated);
-}
-
 /* Collect the first window of so many rows from so many lists. */
 static void
 start_search(IvfScan *scan, uint32 probes, uint32 window)
@@ -335,10 +345,10 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0((handle->lists->count + 7) / 8);
 	scan->probes = probes;
-	scan->nnear = scan->probed = IvfNearest(handle, &scan->query,
+	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
 											Min(probes, most_lists(scan)), scan->near);
 	scan->wanted = window;
-	IvfWindowInit(&scan->window, window);
+	IvfWindowInit(&scan->reader.window, window);
 	scan->proposed = NULL;
 	scan->nproposed = scan->max_proposed = 0;
 	fill_window(scan);
@@ -352,7 +362,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	IvfHandle  *handle;
 	uint32		rows;
 
-	learn(scan);
+	note_search(scan);
 	scan->handle = NULL;
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
@@ -368,18 +378,19 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
-	scan->handle = handle;
+	scan->handle = scan->reader.handle = handle;
 	scan->base.dims = handle->meta.dims;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->params = *params;
-	scan->value = value;
-	scan->by_sketch = handle->stats->cold > 0 && handle->layout.sketch_bytes > 0;
-	prepare_query(scan);
+	scan->reader.any_order = value == NULL;
+	scan->reader.by_sketch = handle->stats->cold > 0 && handle->layout.sketch_bytes > 0;
+	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
+	IvfBeginReading(&scan->reader);
 
 	rows = *rows_taken(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	/* in which those found together should be */
-	if (scan->by_sketch)
+	if (scan->reader.by_sketch)
 		rows = Max(rows, 2 * IvfScanRoundRows(&scan->base));
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
@@ -387,7 +398,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 }
 
 uint32
-IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
+IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint32 k,
 			   uint32 lists, uint32 *ranks)
 {
 	IvfScan    *scan = begin_scan(handle->index, &handle->space.opclass);
@@ -395,17 +406,15 @@ IvfSearchRanks(IvfHandle *handle, const float *x, ItemPointer self, uint32 k,
 	uint32		n = 0;
 	float		least = -INFINITY;
 
-	scan->handle = handle;
-	if (handle->layout.form == QV_FORM_PLAIN)
-		scan->value = scan->query.value = x;
-	else
-		IvfPrepareReading(scan, x);
+	scan->handle = scan->reader.handle = handle;
+	scan->reader.query = *query;
+	IvfBeginReading(&scan->reader);
 	start_search(scan, lists, RANKED_ROWS * k + 1);
-	if (handle->layout.space == QV_SPACE_L2 && scan->window.count > 0)
-		least = EQUAL_SHARE * scan->window.rows[scan->window.count - 1].distance;
-	for (uint32 i = 0; i < scan->window.count && n < k; i++)
-		if (!ItemPointerEquals(&scan->window.rows[i].tid, self) && scan->window.rows[i].distance > least)
-			ranks[n++] = scan->window.rows[i].rank;
+	if (handle->layout.space == QV_SPACE_L2 && scan->reader.window.count > 0)
+		least = EQUAL_SHARE * scan->reader.window.rows[scan->reader.window.count - 1].distance;
+	for (uint32 i = 0; i < scan->reader.window.count && n < k; i++)
+		if (!ItemPointerEquals(&scan->reader.window.rows[i].tid, self) && scan->reader.window.rows[i].distance > least)
+			ranks[n++] = scan->reader.window.rows[i].rank;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
@@ -425,8 +434,8 @@ add_proposed(IvfScan *scan, ItemPointer tid)
 		scan->max_proposed = size;
 	}
 	scan->proposed[scan->nproposed++] = *tid;
-	if (scan->window.seen)
-		IvfWindowExclude(&scan->window, tid, 1, scan->context);
+	if (scan->reader.window.seen)
+		IvfWindowExclude(&scan->reader.window, tid, 1, scan->context);
 }
 
 static QvScanStep
@@ -437,9 +446,9 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 
 	for (;;)
 	{
-		if (scan->position < scan->window.count)
+		if (scan->position < scan->reader.window.count)
 		{
-			const IvfWindowRow *row = &scan->window.rows[scan->position++];
+			const IvfWindowRow *row = &scan->reader.window.rows[scan->position++];
 
 			candidate->distance = row->distance;
 			candidate->error = row->error;
@@ -459,8 +468,8 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		if (!scan->bound_sent)
 		{
 			scan->bound_sent = true;
-			candidate->distance = scan->window.rows[scan->window.count - 1].distance;
-			candidate->error = scan->window.rows[scan->window.count - 1].error;
+			candidate->distance = scan->reader.window.rows[scan->reader.window.count - 1].distance;
+			candidate->error = scan->reader.window.rows[scan->reader.window.count - 1].error;
 			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);
@@ -494,7 +503,7 @@ ivf_scan_resume(QvScan *base)
 
 		for (uint32 i = 0; i < scan->nnear; i++)
 			BitmapSet(scan->done, scan->near[i].list);
-		found = IvfNearest(scan->handle, &scan->query, wanted, scan->near);
+		found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
 		scan->nnear = 0;
 		for (uint32 i = 0; i < found; i++)
 			if (!BitmapHas(scan->done, scan->near[i].list))
@@ -513,21 +522,21 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 {
 	IvfScan    *scan = (IvfScan *) base;
 	int			n = 0;
-	uint32		end = scan->window.count;
+	uint32		end = scan->reader.window.count;
 
 	/* in runs, so that the reads overlap */
 	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
 		return 0;
 
 	/* what scans mostly take, then a few more at a time: none should be read in vain */
-	if (scan->by_sketch)
+	if (scan->reader.by_sketch)
 	{
 		if (scan->prefetched >= scan->position + FEW_AHEAD / 2)
 			return 0;
-		end = Min(end, Max(SURE_SHARE * scan->handle->stats->typical, scan->position + FEW_AHEAD));
+		end = Min(end, Max(SURE_SHARE * scan->handle->stats->sketched_mean, scan->position + FEW_AHEAD));
 	}
 	for (uint32 i = Max(scan->prefetched, scan->position); i < end && n < max; i++)
-		tids[n++] = scan->window.rows[i].tid;
+		tids[n++] = scan->reader.window.rows[i].tid;
 	scan->prefetched = Max(scan->prefetched, scan->position) + n;
 	return n;
 }
@@ -538,7 +547,7 @@ IvfScanRoundRows(const QvScan *base)
 	const IvfScan *scan = (const IvfScan *) base;
 	uint32		returned = scan->handle->stats->returned;
 
-	return !scan->by_sketch ? 0 : returned > 0 ? returned : FIRST_ROUND;
+	return !scan->reader.by_sketch ? 0 : returned > 0 ? returned : FIRST_ROUND;
 }
 
 static void
@@ -554,7 +563,7 @@ ivf_scan_end(QvScan *base)
 {
 	IvfScan    *scan = (IvfScan *) base;
 
-	learn(scan);
+	note_search(scan);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
 }

@@ -15,9 +15,15 @@
 #include "access/genam.h"
 #include "compat.h"
 #include "containers/bitmap.h"
+#include "ivf/cache.h"
+#include "ivf/directory.h"
 #include "ivf/ivf.h"
+#include "ivf/meta.h"
 #include "ivf/move.h"
+#include "ivf/pages.h"
+#include "ivf/walk.h"
 #include "miscadmin.h"
+#include "pages/write.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -35,6 +41,9 @@ typedef struct IvfVacuum
 	BlockNumber nblocks;		/* when it began */
 	uint8	   *used;			/* bitmap by block: something leads to it */
 	double		live;
+	IvfWalk		walk;
+	uint8	   *dead;			/* by slot of the page in hand */
+
 	/* the list being read */
 	uint64		list_live;
 	uint64		list_dead;
@@ -52,7 +61,7 @@ set_used(IvfVacuum *v, BlockNumber block)
  * records: slots first to last.  WAL record: both pages.
  */
 static void
-mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead)
+mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
 {
 	IvfHandle  *handle = v->handle;
 	const IvfLayout *layout = &handle->layout;
@@ -63,7 +72,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 				records = NULL;
 	QvWrite		w;
 
-	if (layout->form == QV_FORM_CODED)
+	if (items->per_page > 0)
 	{
 		BlockNumber block = IvfItemBlock(layout, items, head, first);
 
@@ -74,159 +83,101 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last, const uint8 *dead
 			QvReportCorruption(handle->index, block,
 							   "The page of records does not belong to list %u.", head->list);
 	}
-	QvWriteBegin(&w, handle->index, false);
+	QvWriteBegin(&w, handle->index, handle->building);
 	page = QvWriteRegister(&w, buf);
-	head = IvfPageList(page);
 	if (BufferIsValid(record_buf))
 		records = QvWriteRegister(&w, record_buf);
 	for (uint32 slot = first; slot <= last; slot++)
-	{
-		if (!dead[slot])
-			continue;
-		if (layout->form == QV_FORM_PLAIN)
-			ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
-		else
+		if (v->dead[slot])
 		{
-			IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] = QV_EMPTY_FACTOR;
-			ItemPointerSetInvalid(&((IvfRecord)
-									IvfPageItem(items, records,
-												IvfItemPlace(layout, items, head->number, slot)))->tid);
+			layout->codec->mark_dead(layout, page, slot, records);
+			IvfPageList(page)->dead++;
+			v->stats->tuples_removed++;
 		}
-		head->dead++;
-		v->stats->tuples_removed++;
-	}
 	QvWriteCommit(&w);
 	if (BufferIsValid(record_buf))
 		UnlockReleaseBuffer(record_buf);
 }
 
-/* The heap TIDs of a page, by slot; invalid ones for slots not in use. */
-static void
-read_tids(IvfVacuum *v, Page page, BlockNumber at, ItemPointerData *tids)
+/* Find the dead rows of the page in hand; returns how many are marked dead now. */
+static uint32
+find_dead(IvfVacuum *v)
 {
-	IvfHandle  *handle = v->handle;
-	const IvfLayout *layout = &handle->layout;
-	const IvfItems *items = &layout->items[IVF_RECORDS];
-	IvfListPage head = IvfPageList(page);
-	Buffer		buf = InvalidBuffer;
-	BlockNumber block = InvalidBlockNumber;
-
-	for (uint32 slot = 0; slot < head->count; slot++)
-	{
-		BlockNumber at_slot;
-
-		ItemPointerSetInvalid(&tids[slot]);
-		if (layout->form == QV_FORM_PLAIN)
-		{
-			tids[slot] = IvfPagePlainRow(layout, page, slot)->tid;
-			continue;
-		}
-		at_slot = IvfItemBlock(layout, items, head, slot);
-		if (!BlockNumberIsValid(at_slot))
-			QvReportCorruption(handle->index, at, "Row %u has no page of records.", slot);
-		if (at_slot != block)
-		{
-			if (BufferIsValid(buf))
-				UnlockReleaseBuffer(buf);
-			block = at_slot;
-			buf = IvfReadItemPage(handle, IVF_RECORDS, block, head->list, head->generation,
-								  IvfItemPageNumber(layout, items, head->number, slot),
-								  BUFFER_LOCK_SHARE);
-			if (!BufferIsValid(buf))
-				QvReportCorruption(handle->index, block,
-								   "The page of records does not belong to list %u.", head->list);
-		}
-		if (IvfSlotLive(layout, page, slot))
-		{
-			IvfRecord	record = IvfPageItem(items, BufferGetPage(buf),
-											 IvfItemPlace(layout, items, head->number, slot));
-
-			tids[slot] = record->tid;
-		}
-	}
-	if (BufferIsValid(buf))
-		UnlockReleaseBuffer(buf);
-}
-
-/*
- * Take the dead rows out of one page; returns the next.  The page is looked at
- * without its lock: rows can only be added meanwhile.
- */
-static BlockNumber
-vacuum_page(IvfVacuum *v, uint32 list, uint32 generation, uint32 number,
-			BlockNumber block, char *image, ItemPointerData *tids, uint8 *dead)
-{
-	IvfHandle  *handle = v->handle;
-	const IvfLayout *layout = &handle->layout;
-	const IvfItems *items = &layout->items[IVF_RECORDS];
-	Buffer		buf;
-	IvfListPage head;
+	uint32		count = IvfPageList(v->walk.images.page)->count;
 	uint32		ndead = 0;
-	BlockNumber next;
 
-	QvVacuumDelayPoint();
-	buf = IvfReadListPage(handle, block, list, generation, BUFFER_LOCK_SHARE);
-	if (!BufferIsValid(buf))
-		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
-	memcpy(image, BufferGetPage(buf), BLCKSZ);
-	UnlockReleaseBuffer(buf);
-	set_used(v, block);
-	head = IvfPageList((Page) image);
-	for (uint32 i = 0; i < layout->links; i++)
-		if (BlockNumberIsValid(head->item_pages[i]))
-			set_used(v, head->item_pages[i]);
-	if (head->number != number)
-		QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
-						   head->number, list, number);
-	next = QvPageGetHeader((Page) image)->next;
-	read_tids(v, (Page) image, block, tids);
-	for (uint32 slot = 0; slot < head->count; slot++)
+	for (uint32 slot = 0; slot < count; slot++)
 	{
-		dead[slot] = ItemPointerIsValid(&tids[slot]) && v->callback(&tids[slot], v->callback_state);
-		ndead += dead[slot];
-		if (ItemPointerIsValid(&tids[slot]) && !dead[slot])
+		ItemPointer tid = IvfWalkTid(&v->walk, slot);
+		bool		live = ItemPointerIsValid(tid);
+
+		v->dead[slot] = live && v->callback(tid, v->callback_state);
+		ndead += v->dead[slot];
+		if (live && !v->dead[slot])
 			v->list_live++;
 		else
 			v->list_dead++;
 	}
-	if (ndead == 0)
-		return next;
+	return ndead;
+}
 
-	buf = IvfReadListPage(handle, block, list, generation, BUFFER_LOCK_EXCLUSIVE);
+/*
+ * Take the dead rows out of the page in hand, which was looked at without its
+ * lock: rows can only be added meanwhile.
+ */
+static void
+vacuum_page(IvfVacuum *v)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfItems *items = &layout->items[IVF_RECORDS];
+	BlockNumber block = v->walk.images.block;
+	IvfListPage head = IvfPageList(v->walk.images.page);
+	Buffer		buf;
+
+	set_used(v, block);
+	for (uint32 i = 0; i < layout->links; i++)
+		if (BlockNumberIsValid(head->item_pages[i]))
+			set_used(v, head->item_pages[i]);
+	if (find_dead(v) == 0)
+		return;
+	buf = IvfReadListPage(handle, block, head->list, head->generation, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buf))
-		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
+		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", head->list);
 	for (uint32 first = 0, last; first < head->count; first = last + 1)
 	{
-		bool		any = dead[first];
+		bool		any = v->dead[first];
 
 		last = first;
 		while (last + 1 < head->count &&
-			   (layout->form == QV_FORM_PLAIN ||
+			   (items->per_page == 0 ||
 				IvfItemLink(layout, items, head->number, last + 1) ==
 				IvfItemLink(layout, items, head->number, first)))
-			any |= dead[++last];
+			any |= v->dead[++last];
 		if (any)
-			mark_dead(v, buf, first, last, dead);
+			mark_dead(v, buf, first, last);
 	}
 	UnlockReleaseBuffer(buf);
-	return next;
 }
 
 static void
-vacuum_list(IvfVacuum *v, uint32 list, char *image, ItemPointerData *tids, uint8 *dead)
+vacuum_list(IvfVacuum *v, uint32 list)
 {
 	IvfHandle  *handle = v->handle;
-	uint32		generation = handle->lists->refs[list].generation;
-	BlockNumber block;
+	BlockNumber head;
 	IvfEntry	entry;
 	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
 
 	/* its first page may be younger than what we know */
-	block = entry->head;
+	head = entry->head;
 	UnlockReleaseBuffer(buf);
 	v->list_live = v->list_dead = 0;
-	for (uint32 number = 0; BlockNumberIsValid(block); number++)
-		block = vacuum_page(v, list, generation, number, block, image, tids, dead);
+	IvfWalkStart(&v->walk, list, head);
+	while (IvfWalkNextPage(&v->walk))
+	{
+		QvVacuumDelayPoint();
+		vacuum_page(v);
+	}
 	v->live += v->list_live;
 	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
 		IvfCompactList(handle, list);
@@ -281,13 +232,11 @@ free_unused(IvfVacuum *v)
 static void
 write_tuples(IvfVacuum *v)
 {
-	Buffer		buf = QvReadPage(v->handle->index, v->handle->hints, QV_META_BLOCK,
-								 QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buf = IvfLockMeta(v->handle);
 	QvWrite		w;
 
-	(void) IvfPageMeta(v->handle->index, BufferGetPage(buf));
-	QvWriteBegin(&w, v->handle->index, false);
-	((IvfMetaData *) QvPageGetData(QvWriteRegister(&w, buf)))->tuples = v->live;
+	QvWriteBegin(&w, v->handle->index, v->handle->building);
+	IvfPageMeta(QvWriteRegister(&w, buf))->tuples = v->live;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 }
@@ -301,9 +250,6 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
 	IvfVacuum	v = {0};
-	char	   *image;
-	ItemPointerData *tids;
-	uint8	   *dead;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -318,12 +264,11 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.nblocks = RelationGetNumberOfBlocks(info->index);
 	v.used = MemoryContextAllocExtended(CurrentMemoryContext, v.nblocks / 8 + 1,
 										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	image = palloc(BLCKSZ);
-	tids = palloc(v.handle->layout.slots * sizeof(ItemPointerData));
-	dead = palloc(v.handle->layout.slots);
+	v.dead = palloc(v.handle->layout.slots);
+	IvfWalkInit(&v.walk, v.handle);
 	stats->pages_free = 0;
 	for (uint32 list = 0; list < v.handle->lists->count; list++)
-		vacuum_list(&v, list, image, tids, dead);
+		vacuum_list(&v, list);
 	free_unused(&v);
 	write_tuples(&v);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);

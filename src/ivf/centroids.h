@@ -1,0 +1,23 @@
+/*
+ * centroids.h
+ *		The lists of a new index: their number, and their centroids from a sample of
+ *		the table or from a table of centroids.
+ */
+#ifndef QV_IVF_CENTROIDS_H
+#define QV_IVF_CENTROIDS_H
+
+#include "ivf/build_params.h"
+
+typedef struct IvfNewLists
+{
+	float	   *mean;			/* pdim, rotated; NULL in a plain index */
+	char	   *entries;		/* of the directory, entry_size bytes each */
+	uint32		lists;
+	uint32		tops;			/* groups of lists */
+	double		rows;			/* of the table, roughly */
+} IvfNewLists;
+
+/* Find the lists for the rows of a table. */
+extern void IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists);
+
+#endif							/* QV_IVF_CENTROIDS_H */

@@ -1,0 +1,229 @@
+/*
+ * coded_scan.c
+ *		Scanning lists of codes; see coded_scan.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "ivf/coded_scan.h"
+#include "ivf/pages.h"
+#include "port/pg_bitutils.h"
+
+/*
+ * How many standard deviations below its estimate a distance is taken to be
+ * possible.  Larger ones read more records for no more recall at the usual
+ * probes (src/ivf/README.md, "Bound").
+ */
+#define BOUND_SIGMAS 1.6
+
+/*
+ * The same, relative to that, from the second window on: in strict order a row
+ * that its bound keeps out of its window is lost.
+ */
+#define LATER_BOUND 2.0f
+
+void
+coded_begin_reading(IvfReader *reader)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	double		share = (double) layout->scan_bits / layout->pdim;
+
+	/*
+	 * The standard deviation of a one-bit estimate over B of D coordinates, as
+	 * a share of |b| and the query's length: src/ivf/README.md, "Bound".
+	 */
+	reader->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
+	reader->lut_bias = QvQueryLutBias(&reader->query.base.q, layout->scan_bits);
+	if (reader->by_sketch)
+	{
+		double		sum = 0;
+
+		/* a low bit is -1/2 or 1/2, a high one of the last coordinates -1 or 1 */
+		for (uint32 i = 0; i < layout->sketch_lows; i++)
+			sum += 0.5 * reader->query.base.q.x[i];
+		for (uint32 i = layout->scan_bits; i < layout->pdim; i++)
+			sum += reader->query.base.q.x[i];
+		reader->sketch_bias = sum;
+	}
+	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
+	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
+	reader->scratch = palloc(layout->pdim);
+}
+
+/* Read one record and offer its row; false when the list has moved. */
+static bool
+read_record(IvfReader *reader, const IvfGathered *g)
+{
+	IvfHandle  *handle = reader->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfListRef *ref = &handle->lists->refs[g->list];
+	Buffer		buf = IvfReadItemPage(handle, IVF_RECORDS, g->block, g->list, ref->generation,
+									  g->number, BUFFER_LOCK_SHARE);
+	IvfRecord	record;
+	const uint8 *code;
+	IvfWindowRow row;
+	float		ip;
+
+	if (!BufferIsValid(buf))
+		return false;
+	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->slot);
+	row.tid = record->tid;
+	row.rank = g->rank;
+	if (!ItemPointerIsValid(&row.tid))
+	{
+		UnlockReleaseBuffer(buf);
+		return true;
+	}
+	code = IvfRecordCode(record);
+	if (layout->bits < 8)
+	{
+		qv_kernels.unpack_bits(code, layout->bits, reader->scratch, layout->pdim);
+		code = reader->scratch;
+	}
+	ip = QvCodeIp(&reader->query.base.q, code, layout->bits, record->scale);
+	if (layout->space == QV_SPACE_L2)
+	{
+		row.distance = g->base + record->add - 2 * ip;
+		row.error = 2 * record->error * sqrtf(Max(0, g->base));
+	}
+	else
+	{
+		row.distance = g->base - ip;
+		row.error = record->error * reader->query.base.norm;
+	}
+	/* damaged factors: the row itself will tell */
+	if (isnan(row.distance))
+		row.distance = -INFINITY;
+	if (isnan(row.error))
+		row.error = INFINITY;
+	UnlockReleaseBuffer(buf);
+	IvfWindowOffer(&reader->window, &row);
+	return true;
+}
+
+/* How far the query is from the rows of a list, for the deviation of estimates. */
+static float
+distance_away(const IvfReader *reader, float base)
+{
+	float		away = reader->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
+		reader->query.base.norm;
+
+	return reader->later ? away * LATER_BOUND : away;
+}
+
+/* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
+static bool
+read_sketch(IvfReader *reader, const IvfGathered *g)
+{
+	IvfHandle  *handle = reader->handle;
+	const IvfLayout *layout = &handle->layout;
+	const float *x = reader->query.base.q.x;
+	uint32		lows = layout->sketch_lows;
+	uint32		rest = layout->pdim - layout->scan_bits;
+	Buffer		buf = IvfReadItemPage(handle, IVF_SKETCHES, g->block, g->list,
+									  handle->lists->refs[g->list].generation, g->number,
+									  BUFFER_LOCK_SHARE);
+	IvfSketchData sketch;
+	const uint8 *bits;
+	IvfWindowRow row;
+	float		ip,
+				spread;
+
+	if (!BufferIsValid(buf))
+		return false;
+	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->slot);
+	memcpy(&sketch, bits, sizeof(sketch));
+	bits += sizeof(sketch);
+	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
+		2 * qv_kernels.ip_bits_f32(bits + lows / 8, x + layout->scan_bits, rest);
+	UnlockReleaseBuffer(buf);
+	ip += 2 * g->ip - reader->sketch_bias;
+	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
+	row.distance = g->base + sketch.a + sketch.b * ip -
+		(float) BOUND_SIGMAS * fabsf(sketch.b) * spread * distance_away(reader, g->base);
+	row.error = 0;
+	row.tid = sketch.tid;
+	row.rank = g->rank;
+	/* the one-bit code says nothing, or factors are damaged: the row will tell */
+	if (!isfinite(row.distance))
+		row.distance = -INFINITY;
+	if (ItemPointerIsValid(&row.tid))
+		IvfWindowOffer(&reader->window, &row);
+	return true;
+}
+
+bool
+coded_read_gathered(IvfReader *reader, const IvfGathered *g)
+{
+	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
+}
+
+void
+coded_begin_list(IvfReader *reader, IvfListScan *ls)
+{
+	ls->shift = reader->bound_factor * distance_away(reader, ls->base);
+	ls->estimate.base = ls->base;
+	ls->estimate.lut_scale = reader->query.base.q.lut_scale;
+	ls->estimate.lut_bias = reader->lut_bias + ls->shift;
+}
+
+/* The inner product that a bound was made of; not finite when there is none in it. */
+static float
+ip_of_bound(const IvfListScan *ls, const uint16 *a16, const uint16 *b16, float bound)
+{
+	float		a,
+				b;
+
+	qv_kernels.f16_to_f32(a16, &a, 1);
+	qv_kernels.f16_to_f32(b16, &b, 1);
+	return (bound - ls->base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
+}
+
+/* Gather the rows of a page that may matter. */
+void
+coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	IvfListPage head = IvfPageList(page);
+	const IvfItems *items = &layout->items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
+	float		limit = IvfWindowThreshold(&reader->window);
+	uint32		nbatches = (head->count + QV_BATCH - 1) / QV_BATCH;
+
+	ls->estimate.a_scale = head->a_scale;
+	ls->estimate.b_scale = head->b_scale;
+	for (uint32 i = 0; i < nbatches; i++)
+	{
+		uint16	   *codes = IvfPageBatch(layout, page, i);
+		float		bounds[QV_BATCH];
+		uint32		mask;
+
+		ls->estimate.a = IvfBatchA(codes);
+		ls->estimate.b = IvfBatchB(codes);
+		mask = qv_kernels.fastscan_estimate(IvfBatchCodes(codes), reader->query.base.q.lut,
+											layout->scan_bits / 4, &ls->estimate, limit, bounds);
+		while (mask != 0)
+		{
+			int			j = pg_rightmost_one_pos32(mask);
+			uint32		slot = i * QV_BATCH + j;
+			IvfGathered *g = &reader->gathered[reader->ngathered];
+
+			mask &= mask - 1;
+			if (slot >= head->count)
+				break;
+			g->bound = bounds[j];
+			g->base = ls->base;
+			if (reader->by_sketch)
+				g->ip = ip_of_bound(ls, ls->estimate.a + j, ls->estimate.b + j, bounds[j]);
+			g->list = ls->list;
+			g->rank = ls->rank;
+			g->asked = false;
+			g->block = IvfItemBlock(layout, items, head, slot);
+			g->number = IvfItemPageNumber(layout, items, head->number, slot);
+			g->slot = IvfItemPlace(layout, items, head->number, slot);
+			if (!BlockNumberIsValid(g->block))
+				QvReportCorruption(reader->handle->index, block, "Row %u has no page of %s.", slot, items->what);
+			reader->ngathered++;
+		}
+	}
+}

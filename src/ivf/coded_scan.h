@@ -1,0 +1,19 @@
+/*
+ * coded_scan.h
+ *		Scanning lists of codes: one-bit codes, then records or sketches of the rows
+ *		that may matter.
+ */
+#ifndef QV_IVF_CODED_SCAN_H
+#define QV_IVF_CODED_SCAN_H
+
+#include "ivf/reader.h"
+
+/* See IvfCodec. */
+extern void coded_begin_reading(IvfReader *reader);
+extern void coded_begin_list(IvfReader *reader, IvfListScan *list);
+extern void coded_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page);
+
+/* Read a record, or a sketch, and offer its row; false when the list has moved. */
+extern bool coded_read_gathered(IvfReader *reader, const IvfGathered *g);
+
+#endif							/* QV_IVF_CODED_SCAN_H */

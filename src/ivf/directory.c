@@ -1,0 +1,125 @@
+/*
+ * directory.c
+ *		Entries of the directory of lists; see directory.h.
+ */
+#include "postgres.h"
+
+#include "ivf/directory.h"
+#include "ivf/meta.h"
+#include "ivf/pages.h"
+#include "pages/write.h"
+
+void
+IvfMakeEntry(const IvfLayout *layout, const QvOpclassInfo *opclass, const float *centroid,
+			 uint32 parent, IvfEntry entry)
+{
+	memset(entry, 0, layout->entry_size);
+	entry->head = entry->tail = InvalidBlockNumber;
+	entry->generation = 1;
+	entry->parent = parent;
+	layout->codec->encode_centroid(layout, opclass, centroid, entry);
+}
+
+Buffer
+IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry)
+{
+	BlockNumber block = handle->lists->refs[list].directory;
+	Buffer		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_LISTS, lockmode);
+	IvfDirectory directory = IvfPageDirectory(BufferGetPage(buf));
+
+	if (list < directory->first || list - directory->first >= directory->count ||
+		directory->count > handle->layout.entries_per_page)
+		QvReportCorruption(handle->index, block, "The page of the directory does not have list %u.", list);
+	*entry = IvfPageEntry(&handle->layout, BufferGetPage(buf), list - directory->first);
+	return buf;
+}
+
+/* WAL record: the directory's page, the metapage. */
+void
+IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
+{
+	Buffer		meta_buf,
+				buf;
+	IvfEntry	entry;
+	IvfMetaData *meta;
+	QvWrite		w;
+	Page		page;
+	uint32		first;
+
+	buf = IvfReadEntry(handle, list, BUFFER_LOCK_EXCLUSIVE, &entry);
+	first = IvfPageDirectory(BufferGetPage(buf))->first;
+	meta_buf = IvfLockMeta(handle);
+	QvWriteBegin(&w, handle->index, handle->building);
+	page = QvWriteRegister(&w, buf);
+	entry = IvfPageEntry(&handle->layout, page, list - first);
+	entry->head = now->head;
+	entry->tail = now->tail;
+	entry->generation = now->generation;
+	entry->rows = now->rows;
+	entry->refused = now->refused;
+	meta = IvfPageMeta(QvWriteRegister(&w, meta_buf));
+	IvfPageDirectory(page)->version = ++meta->version_lists;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(meta_buf);
+	UnlockReleaseBuffer(buf);
+}
+
+/*
+ * WAL record: the pages of both entries, a new page when the last is full, the
+ * metapage.
+ */
+void
+IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2])
+{
+	const IvfLayout *layout = &handle->layout;
+	Relation	index = handle->index;
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_EXCLUSIVE, &entry);
+	Buffer		tail_buf = buf;
+	Buffer		new_buf = InvalidBuffer;
+	Buffer		meta_buf;
+	uint32		first = IvfPageDirectory(BufferGetPage(buf))->first;
+	BlockNumber tail = handle->meta.list_tail;
+	IvfMetaData *meta;
+	IvfDirectory directory;
+	QvWrite		w;
+	Page		page,
+				tail_page;
+
+	/* only who holds IVF_MOVE_LOCK appends, so the handle's tail is the tail */
+	if (tail != BufferGetBlockNumber(buf))
+		tail_buf = QvReadPage(index, handle->hints, tail, QV_PAGE_LISTS, BUFFER_LOCK_EXCLUSIVE);
+	directory = IvfPageDirectory(BufferGetPage(tail_buf));
+	if (directory->first + directory->count != handle->lists->count ||
+		directory->count > layout->entries_per_page)
+		QvReportCorruption(index, tail, "The directory does not end at list %u.", handle->lists->count);
+	if (directory->count == layout->entries_per_page)
+		new_buf = IvfAllocPage(handle);
+	meta_buf = IvfLockMeta(handle);
+
+	QvWriteBegin(&w, index, handle->building);
+	page = QvWriteRegister(&w, buf);
+	tail_page = tail_buf == buf ? page : QvWriteRegister(&w, tail_buf);
+	meta = IvfPageMeta(QvWriteRegister(&w, meta_buf));
+	memcpy(IvfPageEntry(layout, page, list - first), entries[0], layout->entry_size);
+	if (BufferIsValid(new_buf))
+	{
+		QvPageGetHeader(tail_page)->next = BufferGetBlockNumber(new_buf);
+		tail_page = QvWriteRegisterNew(&w, new_buf, QV_PAGE_LISTS);
+		IvfPageDirectory(tail_page)->first = meta->lists;
+		IvfPageDirectory(tail_page)->count = 0;
+		meta->list_tail = BufferGetBlockNumber(new_buf);
+	}
+	directory = IvfPageDirectory(tail_page);
+	memcpy(IvfPageEntry(layout, tail_page, directory->count++), entries[1], layout->entry_size);
+	meta->lists++;
+	meta->version_lists++;
+	IvfPageDirectory(page)->version = directory->version = meta->version_lists;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(meta_buf);
+	if (BufferIsValid(new_buf))
+		UnlockReleaseBuffer(new_buf);
+	if (tail_buf != buf)
+		UnlockReleaseBuffer(tail_buf);
+	UnlockReleaseBuffer(buf);
+}

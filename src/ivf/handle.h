@@ -1,0 +1,86 @@
+/*
+ * handle.h
+ *		An open index of posting lists, and its directory in memory.
+ */
+#ifndef QV_IVF_HANDLE_H
+#define QV_IVF_HANDLE_H
+
+#include "ivf/codec.h"
+#include "space/relcache.h"
+
+/* Where a list is. */
+typedef struct IvfListRef
+{
+	BlockNumber head;
+	BlockNumber tail;
+	BlockNumber directory;		/* page of the directory with its entry */
+	uint32		generation;
+	uint32		parent;
+	uint32		rows;			/* as of the last build, split or vacuum */
+	uint32		refused;		/* to be split, when it had so many rows */
+} IvfListRef;
+
+/*
+ * The directory.  When there are many lists, one-bit codes of the centroids choose
+ * those whose own codes are measured, and groups of lists choose those one-bit
+ * codes: see sweep.h.
+ */
+typedef struct IvfLists
+{
+	QvRelCachePart part;
+	uint32		version;		/* IvfMetaData.version_lists of when it was read */
+	uint32		count;
+	uint32		allocated;		/* lists that there is room for */
+	bool		broken;			/* an update ended half way: read it again */
+	IvfCentroids centroids;
+	IvfListRef *refs;
+
+	/* one-bit codes, in order of the groups */
+	uint32		ngroups;
+	uint32	   *group_start;	/* ngroups + 1: first batch of each */
+	float	   *group_center;	/* ngroups x pdim; NULL: all are swept */
+	uint32		nbatches;
+	uint32		batch_room;		/* batches that there is room for */
+	uint32	   *batch_list;		/* nbatches x 32: list numbers, or IVF_NO_LIST */
+	float	   *batch_factor;	/* likewise: of the code's inner product */
+	uint8	   *batch_codes;
+} IvfLists;
+
+#define IVF_NO_LIST UINT32_MAX
+
+/*
+ * Scan statistics of an index, kept by each backend for itself: how many rows its
+ * scans took, by which the next one is sized, and whether they waited for the disk.
+ */
+typedef struct IvfScanStats
+{
+	uint32		rows;			/* that a scan proposes, lately; 0: not known */
+	uint32		sketched;		/* likewise of scans by sketches */
+	float		sketched_mean;	/* rows that these propose, on average */
+	uint32		returned;		/* rows that a scan returns, lately; 0: not known */
+	uint32		cold;			/* scans to come that should read ahead */
+} IvfScanStats;
+
+typedef struct IvfHandle
+{
+	Relation	index;
+	bool		building;		/* its pages are written without WAL */
+	QvSpace		space;
+	IvfMetaData meta;			/* as read when the handle was opened */
+	IvfLayout	layout;
+	IvfLists   *lists;
+	QvBufferHints *hints;
+	BufferAccessStrategy record_strategy;	/* or NULL */
+	IvfScanStats *stats;
+	struct IvfRelCache *entry;
+	MemoryContextCallback release;
+} IvfHandle;
+
+/* The centroid of a list, as rows are encoded for it: see IvfCodec.decode_centroid. */
+static inline void
+IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out)
+{
+	handle->layout.codec->decode_centroid(&handle->layout, &handle->lists->centroids, list, out);
+}
+
+#endif							/* QV_IVF_HANDLE_H */

@@ -1,0 +1,67 @@
+/*
+ * meta.c
+ *		The metapage; see meta.h.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "ivf/layout.h"
+#include "ivf/meta.h"
+
+static const QvMetaFormat ivf_meta_format = {
+	.what = "an index of posting lists",
+	.magic = IVF_META_MAGIC,
+	.min_version = IVF_META_WITHOUT_SKETCHES,
+	.max_version = IVF_META_VERSION,
+	.pgvector_magic = PGVECTOR_IVFFLAT_MAGIC
+};
+
+/* Frozen in each index; the same for all, so that builds repeat exactly. */
+#define ROTATION_SEED UINT64CONST(0x5175697665720002)
+
+void
+IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const IvfOptions *options,
+			const QvOpclassInfo *opclass)
+{
+	memset(meta, 0, sizeof(*meta));
+	meta->magic = IVF_META_MAGIC;
+	meta->dims = dims;
+	meta->form = opclass->type->dense_float ? QV_FORM_CODED : QV_FORM_PLAIN;
+	meta->metric = opclass->metric;
+	meta->bits = options->bits;
+	meta->grows = options->centroids == NULL;
+	meta->max_lists = options->lists ? options->lists : IVF_MAX_LISTS;
+	meta->seed = ROTATION_SEED;
+	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
+	meta->mean_block = meta->list_head = meta->list_tail = InvalidBlockNumber;
+	meta->lists = meta->tops = 1;
+	if (meta->form == QV_FORM_CODED)
+	{
+		meta->pdim = QvPaddedDim(dims);
+		meta->space = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+	}
+	else
+		meta->value_size = opclass->type->fixed_size(dims);
+	IvfChooseLayout(meta);
+	meta->version = meta->sketches_per_page > 0 ? IVF_META_VERSION : IVF_META_WITHOUT_SKETCHES;
+	if (!IvfLayoutFromMeta(layout, meta))
+		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
+}
+
+void
+IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout)
+{
+	QvMetaRead(index, &ivf_meta_format, meta, sizeof(*meta));
+	if (!IvfLayoutFromMeta(layout, meta))
+		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
+}
+
+Buffer
+IvfLockMeta(IvfHandle *handle)
+{
+	Buffer		buf = QvReadPage(handle->index, handle->hints, QV_META_BLOCK, QV_PAGE_META,
+								 BUFFER_LOCK_EXCLUSIVE);
+
+	(void) QvMetaGet(handle->index, BufferGetPage(buf), &ivf_meta_format);
+	return buf;
+}

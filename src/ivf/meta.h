@@ -1,0 +1,24 @@
+/*
+ * meta.h
+ *		The metapage of an index of posting lists.
+ */
+#ifndef QV_IVF_META_H
+#define QV_IVF_META_H
+
+#include "ivf/handle.h"
+#include "ivf/ivf.h"
+
+/* Fill in the metapage of a new index, with one list, and derive its layout. */
+extern void IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims,
+						const IvfOptions *options, const QvOpclassInfo *opclass);
+
+/* Read and check the metapage alone, and derive the layout. */
+extern void IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout);
+
+/* Pin, lock exclusively and check it, to change it. */
+extern Buffer IvfLockMeta(IvfHandle *handle);
+
+/* The metapage in a page that was checked. */
+#define IvfPageMeta(page) ((IvfMetaData *) QvPageGetData(page))
+
+#endif							/* QV_IVF_META_H */

@@ -1,0 +1,82 @@
+/*
+ * nearest.c
+ *		The lists nearest to a value; see nearest.h.
+ */
+#include "postgres.h"
+
+#include "ivf/nearest.h"
+#include "ivf/select.h"
+#include "ivf/sweep.h"
+
+uint32
+IvfLutBits(const IvfHandle *handle, bool scans)
+{
+	uint32		nbits = IvfSweepBits(handle);
+
+	return scans ? Max(nbits, handle->layout.scan_bits) : nbits;
+}
+
+/* The lists that may be among the n nearest, measured; returns how many. */
+static uint32
+measure_lists(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 n,
+			  IvfNear *out)
+{
+	uint32		count = handle->lists->count;
+
+	if (IvfWantsSweep(handle, query, n))
+		count = IvfSweep(handle, query, n, out);
+	else
+		for (uint32 i = 0; i < count; i++)
+			out[i].list = i;
+	handle->layout.codec->measure(handle, query, &handle->lists->centroids, what, out, count);
+	return count;
+}
+
+static uint32
+nearest_of(const IvfNear *near, uint32 count)
+{
+	uint32		best = 0;
+
+	for (uint32 i = 1; i < count; i++)
+		if (IvfNearer(&near[i], &near[best]))
+			best = i;
+	return best;
+}
+
+uint32
+IvfNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+{
+	uint32		count;
+
+	n = Min(n, handle->lists->count);
+	count = measure_lists(handle, query, IVF_TO_SEARCH, n, out);
+	n = Min(n, count);
+	if (n > 1)
+		IvfSelectNearest(out, count, n);
+	else
+		out[0] = out[nearest_of(out, count)];
+	return n;
+}
+
+uint32
+IvfNearestList(const IvfHandle *handle, const IvfQuery *query)
+{
+	IvfNear    *near;
+	uint32		list;
+
+	if (handle->lists->count == 1)
+		return 0;
+	near = palloc(handle->lists->count * sizeof(IvfNear));
+	list = near[nearest_of(near, measure_lists(handle, query, IVF_TO_ASSIGN, 1, near))].list;
+	pfree(near);
+	return list;
+}
+
+uint32
+IvfNearestOfTwo(const IvfHandle *handle, const IvfQuery *query, const IvfCentroids *two)
+{
+	IvfNear		near[2] = {{.list = 0}, {.list = 1}};
+
+	handle->layout.codec->measure(handle, query, two, IVF_TO_ASSIGN, near, 2);
+	return nearest_of(near, 2);
+}

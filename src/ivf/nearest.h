@@ -1,0 +1,28 @@
+/*
+ * nearest.h
+ *		The lists nearest to a value.
+ */
+#ifndef QV_IVF_NEAREST_H
+#define QV_IVF_NEAREST_H
+
+#include "ivf/handle.h"
+
+/*
+ * Coordinates in the look-up table of a query for which lists are chosen, and, if
+ * it scans, read: see IvfCodec.prepare.
+ */
+extern uint32 IvfLutBits(const IvfHandle *handle, bool scans);
+
+/*
+ * The n nearest lists in order, at most all.  Returns how many; out has room
+ * for as many as there are lists.
+ */
+extern uint32 IvfNearest(const IvfHandle *handle, const IvfQuery *query,
+						 uint32 n, IvfNear *out);
+
+/* The list that a row belongs to; and which of two that it is to be split into. */
+extern uint32 IvfNearestList(const IvfHandle *handle, const IvfQuery *query);
+extern uint32 IvfNearestOfTwo(const IvfHandle *handle, const IvfQuery *query,
+							  const IvfCentroids *two);
+
+#endif							/* QV_IVF_NEAREST_H */

@@ -1,0 +1,92 @@
+/*
+ * reader.h
+ *		Reading posting lists for a search: the nearest rows of the lists asked for
+ *		come into its window.  Pages are locked one at a time.
+ */
+#ifndef QV_IVF_READER_H
+#define QV_IVF_READER_H
+
+#include "containers/minheap.h"
+#include "ivf/handle.h"
+#include "ivf/window.h"
+#include "quant/quant.h"
+
+/* A row whose record, or sketch, may be worth reading. */
+typedef struct IvfGathered
+{
+	float		bound;			/* its distance is hardly less */
+	float		base;			/* distance of its centroid */
+	float		ip;				/* by sketches: of its one-bit code and the query */
+	uint32		list;
+	BlockNumber block;			/* of its record or sketch */
+	uint32		number;			/* of that page in the list */
+	uint16		slot;
+	uint16		rank;			/* of its list */
+	bool		asked;			/* to be read ahead */
+} IvfGathered;
+
+/* Its memory is that of the context it was begun in. */
+typedef struct IvfReader
+{
+	IvfHandle  *handle;
+	IvfQuery	query;
+	bool		any_order;		/* the query is null: plain rows are not measured */
+	bool		by_sketch;		/* coded: finer codes are left alone */
+	bool		later;			/* windows after the first: wider bounds */
+	IvfWindow	window;
+
+	/* coded: */
+	float		bound_factor;	/* of the query's distance from the centroid */
+	float		lut_bias;		/* of the one-bit codes */
+	float		sketch_bias;	/* of an inner product with a sketch's bits */
+	IvfGathered *gathered;
+	uint32		ngathered;
+	MinHeap		order;			/* of those gathered, nearest bound first */
+	uint8	   *scratch;		/* an unpacked code */
+} IvfReader;
+
+/* What does not change while a list is read. */
+typedef struct IvfListScan
+{
+	uint32		list;
+	uint16		rank;			/* among those nearest to the query */
+	float		base;			/* distance of its centroid */
+
+	/* coded: */
+	float		shift;			/* what makes estimates bounds */
+	QvEstimateParams estimate;
+} IvfListScan;
+
+/* Candidates gathered before their records are read: more than fit a page. */
+#define IVF_MAX_GATHERED Max(4096, BLCKSZ / 4)
+
+/* Blocks asked for ahead of those being read. */
+#define IVF_READ_AHEAD 32
+
+/* Begin with handle, query, any_order and by_sketch set. */
+extern void IvfBeginReading(IvfReader *reader);
+
+/*
+ * Read one list, the one of that rank: its rows that may matter are gathered
+ * (coded), or put in the window (plain).  False when the list has moved.
+ */
+extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank);
+
+/* Put the rows gathered into the window that still may matter; false likewise. */
+extern bool IvfReadGathered(IvfReader *reader);
+
+/*
+ * The blocks of lists, a few lists ahead of the one being read.  Pages of a
+ * list that was built or compacted follow one another.
+ */
+typedef struct IvfReadAhead
+{
+	uint32		near;			/* next list to ask for */
+	uint32		page;			/* next page of it */
+} IvfReadAhead;
+
+/* Ask for blocks of the n nearest lists after the one of rank reading. */
+extern void IvfAskForLists(IvfHandle *handle, IvfReadAhead *ahead, const IvfNear *near,
+						   uint32 n, uint32 reading);
+
+#endif							/* QV_IVF_READER_H */
