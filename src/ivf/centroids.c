@@ -38,7 +38,8 @@ typedef struct Sampling
 {
 	const IvfBuildParams *build;
 	float	   *scratch;		/* width */
-	float	   *rows;			/* target x width */
+	float	   *rows;			/* n x width */
+	int			n;
 } Sampling;
 
 static bool
@@ -67,11 +68,11 @@ is_spherical(const IvfBuildParams *build)
 
 /* Subtract the mean of the sample from the centroids: L2 space. */
 static void
-center(const IvfBuildParams *build, const float *rows, int n, float *vectors, IvfNewLists *lists)
+center(const Sampling *sampling, float *vectors, IvfNewLists *lists)
 {
-	uint32		pdim = build->layout.pdim;
+	uint32		pdim = sampling->build->layout.pdim;
 
-	QvMeanOfRows(rows, n, pdim, INFINITY, lists->mean);
+	QvMeanOfRows(sampling->rows, sampling->n, pdim, INFINITY, lists->mean);
 	for (uint32 i = 0; i < lists->lists; i++)
 		for (uint32 j = 0; j < pdim; j++)
 			vectors[(Size) i * pdim + j] -= lists->mean[j];
@@ -136,20 +137,20 @@ number_groups(uint32 *parent, uint32 lists, uint32 tops)
 
 /*
  * From centroids as clustering makes them, lists x width in groups parent[], to
- * entries of the directory; n rows of a sample.
+ * entries of the directory.
  */
 static void
-make_entries(const IvfBuildParams *build, const Sampling *sampling, int n, float *vectors,
-			 const uint32 *parent, IvfNewLists *lists)
+make_entries(const Sampling *sampling, float *vectors, const uint32 *parent, IvfNewLists *lists)
 {
+	const IvfBuildParams *build = sampling->build;
 	const IvfLayout *layout = &build->layout;
 
-	if (is_spherical(build) && n > 0)
-		set_lengths(sampling->rows, n, layout->width, vectors, lists->lists);
+	if (is_spherical(build) && sampling->n > 0)
+		set_lengths(sampling->rows, sampling->n, layout->width, vectors, lists->lists);
 	if (layout->pdim > 0)
 		lists->mean = palloc0(layout->pdim * sizeof(float));
 	if (layout->space == QV_SPACE_L2)
-		center(build, sampling->rows, n, vectors, lists);
+		center(sampling, vectors, lists);
 	lists->entries = MemoryContextAllocHuge(CurrentMemoryContext,
 											(Size) lists->lists * layout->entry_size);
 	for (uint32 i = 0; i < lists->lists; i++)
@@ -159,7 +160,7 @@ make_entries(const IvfBuildParams *build, const Sampling *sampling, int n, float
 
 /* ---- a sample, clustered ---- */
 
-static int
+static void
 take_sample(Sampling *sampling, int target, double rows)
 {
 	const IvfBuildParams *build = sampling->build;
@@ -174,7 +175,7 @@ take_sample(Sampling *sampling, int target, double rows)
 	sample.target = target;
 	sampling->scratch = palloc(build->layout.width * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_SAMPLE);
-	return QvSampleRows(&sample, rows);
+	sampling->n = QvSampleRows(&sample, rows);
 }
 
 /* How many rows there is room to sample for so many lists. */
@@ -219,7 +220,6 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	IvfClusterParams params = {0};
 	IvfCluster *cluster;
 	IvfClusterData *data;
-	int			n;
 
 	/* not for ever more than there is, though the estimate may be wrong */
 	params.target = Min(room, Max(MIN_SAMPLE, 2 * new->rows));
@@ -233,11 +233,11 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	cluster = IvfClusterBegin(&params);
 	data = IvfClusterGet(cluster);
 	sampling.rows = data->rows;
-	n = take_sample(&sampling, params.target, new->rows);
-	check_room(build->options, lists, room, n);
+	take_sample(&sampling, params.target, new->rows);
+	check_room(build->options, lists, room, sampling.n);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
-	if (n == 0)
+	if (sampling.n == 0)
 	{
 		memset(data->centroids, 0, width * sizeof(float));
 		data->parent[0] = 0;
@@ -245,11 +245,11 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	}
 	else
 	{
-		new->lists = IvfClusterRun(cluster, n);
-		n = data->n;
+		new->lists = IvfClusterRun(cluster, sampling.n);
+		sampling.n = data->n;
 	}
 	new->tops = number_groups(data->parent, new->lists, data->tops);
-	make_entries(build, &sampling, n, data->centroids, data->parent, new);
+	make_entries(&sampling, data->centroids, data->parent, new);
 	IvfClusterEnd(cluster);
 }
 
@@ -293,7 +293,6 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 	float	   *vectors = IvfReadCentroids(build, &new->lists);
 	uint32	   *parent = palloc(new->lists * sizeof(uint32));
 	size_t		target;
-	int			n;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
 	new->tops = group(build, vectors, new->lists, parent);
@@ -303,8 +302,8 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 	target = Max(64, Min(target, memory / 3 / (width * sizeof(float))));
 	target = Min(target, Max(MIN_SAMPLE, 2 * new->rows));
 	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext, target * width * sizeof(float));
-	n = take_sample(&sampling, target, new->rows);
-	make_entries(build, &sampling, n, vectors, parent, new);
+	take_sample(&sampling, target, new->rows);
+	make_entries(&sampling, vectors, parent, new);
 	pfree(sampling.rows);
 	pfree(parent);
 	pfree(vectors);

@@ -120,8 +120,7 @@ struct IvfCodec
 	/*
 	 * The code of a centroid[width] (centered) in an entry, which is zero there;
 	 * taken out of one, into place i, false when it is damaged; decoded into
-	 * out[width].  A plain row does
-	 * not depend on its centroid, which is not decoded.
+	 * out[width].  A plain row does not depend on its centroid, which is not decoded.
 	 */
 	void		(*encode_centroid) (const IvfLayout *layout, const QvOpclassInfo *opclass,
 									const float *centroid, IvfEntry entry);

@@ -51,15 +51,26 @@ coded_begin_reading(IvfReader *reader)
 	reader->scratch = palloc(layout->pdim);
 }
 
+/* The page of a row's record or sketch; InvalidBuffer when the list has moved. */
+static Buffer
+read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g)
+{
+	IvfItemPageData wanted = {
+		.list = g->list,
+		.generation = handle->lists->refs[g->list].generation,
+		.number = g->number
+	};
+
+	return IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
+}
+
 /* Read one record and offer its row; false when the list has moved. */
 static bool
 read_record(IvfReader *reader, const IvfGathered *g)
 {
 	IvfHandle  *handle = reader->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfListRef *ref = &handle->lists->refs[g->list];
-	Buffer		buf = IvfReadItemPage(handle, IVF_RECORDS, g->block, g->list, ref->generation,
-									  g->number, BUFFER_LOCK_SHARE);
+	Buffer		buf = read_items(handle, IVF_RECORDS, g);
 	IvfRecord	record;
 	const uint8 *code;
 	IvfWindowRow row;
@@ -121,9 +132,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	const float *x = reader->query.base.q.x;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
-	Buffer		buf = IvfReadItemPage(handle, IVF_SKETCHES, g->block, g->list,
-									  handle->lists->refs[g->list].generation, g->number,
-									  BUFFER_LOCK_SHARE);
+	Buffer		buf = read_items(handle, IVF_SKETCHES, g);
 	IvfSketchData sketch;
 	const uint8 *bits;
 	IvfWindowRow row;

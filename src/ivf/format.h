@@ -301,6 +301,18 @@ IvfItemPlace(const IvfLayout *layout, const IvfItems *items, uint32 number, uint
 	return (number * layout->slots + slot) % items->per_page;
 }
 
+/* What that page begins with. */
+static inline IvfItemPageData
+IvfItemPageWanted(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head,
+				  uint32 slot)
+{
+	return (IvfItemPageData) {
+		.list = head->list,
+		.generation = head->generation,
+		.number = IvfItemPageNumber(layout, items, head->number, slot)
+	};
+}
+
 /* The page of a slot's item; invalid when there is none, or the page of codes is damaged. */
 static inline BlockNumber
 IvfItemBlock(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head,

@@ -103,6 +103,7 @@ lock_items(Insertion *in, Buffer codes, IvfItemKind which, uint32 slot)
 	const IvfItems *items = &layout->items[which];
 	IvfListPage head = IvfPageList(BufferGetPage(codes));
 	ItemPlace	place = {.buf = InvalidBuffer};
+	IvfItemPageData wanted;
 	uint32		index;
 	BlockNumber block;
 
@@ -124,9 +125,8 @@ lock_items(Insertion *in, Buffer codes, IvfItemKind which, uint32 slot)
 	if (block == BufferGetBlockNumber(codes))
 		QvReportCorruption(handle->index, block,
 						   "The page is named as page of %s of its own rows.", items->what);
-	place.buf = IvfReadItemPage(handle, which, block, in->list, head->generation,
-								IvfItemPageNumber(layout, items, head->number, slot),
-								BUFFER_LOCK_EXCLUSIVE);
+	wanted = IvfItemPageWanted(layout, items, head, slot);
+	place.buf = IvfReadItemPage(handle, which, block, &wanted, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(place.buf))
 		QvReportCorruption(handle->index, block,
 						   "The page of %s does not belong to list %u.", items->what, in->list);
@@ -168,8 +168,7 @@ add_to_page(Insertion *in, Buffer buf)
 		if (place->new_page)
 		{
 			item_page = QvWriteRegisterNew(&w, place->buf, items->kind);
-			IvfInitItemPage(item_page, in->list, head->generation,
-							IvfItemPageNumber(layout, items, head->number, slot));
+			*IvfPageItems(item_page) = IvfItemPageWanted(layout, items, head, slot);
 			head->item_pages[place->link] = BufferGetBlockNumber(place->buf);
 		}
 		else

@@ -11,10 +11,10 @@
 
 /* ---- reading ---- */
 
-/* A page of that kind of the list and generation, or InvalidBuffer. */
+/* A page of that kind of the owner's list and generation, or InvalidBuffer. */
 static Buffer
-read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list,
-			  uint32 generation, int lockmode)
+read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind,
+			  const IvfItemPageData *owner, int lockmode)
 {
 	Buffer		buf = QvReadAnyPage(handle->index, handle->hints, block,
 									kind == QV_PAGE_RECORDS ? handle->record_strategy : NULL,
@@ -22,8 +22,8 @@ read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list
 	Page		page = BufferGetPage(buf);
 
 	/* list and generation are the first words of all kinds */
-	if (QvPageIs(page, kind) && IvfPageList(page)->list == list &&
-		IvfPageList(page)->generation == generation)
+	if (QvPageIs(page, kind) && IvfPageItems(page)->list == owner->list &&
+		IvfPageItems(page)->generation == owner->generation)
 		return buf;
 	if (PageIsNew(page) || QvPageGetHeader(page)->magic != QV_PAGE_MAGIC ||
 		QvPageGetHeader(page)->version != QV_PAGE_VERSION)
@@ -36,7 +36,8 @@ Buffer
 IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 				uint32 generation, int lockmode)
 {
-	Buffer		buf = read_own_page(handle, block, QV_PAGE_CODES, list, generation, lockmode);
+	IvfItemPageData owner = {.list = list,.generation = generation};
+	Buffer		buf = read_own_page(handle, block, QV_PAGE_CODES, &owner, lockmode);
 	IvfListPage head;
 
 	if (!BufferIsValid(buf))
@@ -52,15 +53,16 @@ IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 }
 
 Buffer
-IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block, uint32 list,
-				uint32 generation, uint32 number, int lockmode)
+IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block,
+				const IvfItemPageData *wanted, int lockmode)
 {
-	Buffer		buf = read_own_page(handle, block, handle->layout.items[which].kind, list,
-									generation, lockmode);
+	Buffer		buf = read_own_page(handle, block, handle->layout.items[which].kind, wanted,
+									lockmode);
 
-	if (BufferIsValid(buf) && IvfPageItems(BufferGetPage(buf))->number != number)
+	if (BufferIsValid(buf) && IvfPageItems(BufferGetPage(buf))->number != wanted->number)
 		QvReportCorruption(handle->index, block, "The page of %s is number %u of list %u, not %u.",
-						   handle->layout.items[which].what, IvfPageItems(BufferGetPage(buf))->number, list, number);
+						   handle->layout.items[which].what, IvfPageItems(BufferGetPage(buf))->number,
+						   wanted->list, wanted->number);
 	return buf;
 }
 
@@ -110,9 +112,9 @@ IvfFreePage(IvfHandle *handle, Buffer buf)
 
 /* Free a block if it is a page of records or sketches of that list. */
 static void
-free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, uint32 list, uint32 generation)
+free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, const IvfItemPageData *owner)
 {
-	Buffer		buf = read_own_page(handle, block, kind, list, generation, BUFFER_LOCK_EXCLUSIVE);
+	Buffer		buf = read_own_page(handle, block, kind, owner, BUFFER_LOCK_EXCLUSIVE);
 
 	/* those between two pages come twice */
 	if (BufferIsValid(buf))
@@ -126,6 +128,7 @@ void
 IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 {
 	const IvfLayout *layout = &handle->layout;
+	IvfItemPageData owner = {.list = list,.generation = generation};
 	BlockNumber *links = palloc(Max(1, layout->links) * sizeof(BlockNumber));
 
 	while (BlockNumberIsValid(head))
@@ -147,7 +150,7 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 
 			for (uint32 i = items->first_link; i < items->first_link + items->max_pages; i++)
 				if (BlockNumberIsValid(links[i]))
-					free_items(handle, links[i], items->kind, list, generation);
+					free_items(handle, links[i], items->kind, &owner);
 		}
 		head = next;
 	}

@@ -31,11 +31,11 @@ extern void IvfFreePage(IvfHandle *handle, Buffer buf);
 /*
  * Read a page of a list and look whether it is one of that generation.
  * Returns it pinned and locked, or InvalidBuffer when the list has moved.  A
- * page of records or sketches must be the one of that number.
+ * page of records or sketches must be of that number, too.
  */
 extern Buffer IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 							  uint32 generation, int lockmode);
 extern Buffer IvfReadItemPage(IvfHandle *handle, IvfItemKind which, BlockNumber block,
-							  uint32 list, uint32 generation, uint32 number, int lockmode);
+							  const IvfItemPageData *wanted, int lockmode);
 
 #endif							/* QV_IVF_PAGES_H */

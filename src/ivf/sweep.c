@@ -126,23 +126,43 @@ compare_parents(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-/* Put the one-bit code of a list's centroid, which is decoded, into its place. */
+/* Room for a centroid, decoded, and its one-bit code. */
+typedef struct SweepRoom
+{
+	float	   *centroid;		/* pdim */
+	uint8	   *bits;
+} SweepRoom;
+
+static SweepRoom
+get_room(const IvfHandle *handle)
+{
+	uint32		pdim = handle->layout.pdim;
+
+	return (SweepRoom) {
+		.centroid = palloc(pdim * sizeof(float)),
+		.bits = palloc(SWEEP_BITS(pdim) / 8)
+	};
+}
+
 static void
-put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 batch,
-		 uint32 slot, const float *centroid, uint8 *bits)
+free_room(SweepRoom *room)
+{
+	pfree(room->centroid);
+	pfree(room->bits);
+}
+
+/* Put the one-bit code of a list's centroid into its place; it is left decoded. */
+static void
+put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 place, SweepRoom *room)
 {
 	uint32		pdim = handle->layout.pdim;
 	uint32		nbits = SWEEP_BITS(pdim);
 
-	lists->batch_factor[batch * QV_BATCH + slot] = QvEncodeBits(centroid, pdim, nbits, bits);
-	lists->batch_list[batch * QV_BATCH + slot] = list;
-	QvPackSlot(lists->batch_codes + batch * QvBatchBytes(nbits), nbits, slot, bits);
-}
-
-static void
-decode(const IvfHandle *handle, const IvfLists *lists, uint32 list, float *out)
-{
-	handle->layout.codec->decode_centroid(&handle->layout, &lists->centroids, list, out);
+	handle->layout.codec->decode_centroid(&handle->layout, &lists->centroids, list, room->centroid);
+	lists->batch_factor[place] = QvEncodeBits(room->centroid, pdim, nbits, room->bits);
+	lists->batch_list[place] = list;
+	QvPackSlot(lists->batch_codes + place / QV_BATCH * QvBatchBytes(nbits), nbits, place % QV_BATCH,
+			   room->bits);
 }
 
 /* Begin anew, with room for so many batches. */
@@ -176,20 +196,17 @@ make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 
 /* Codes in the order of the lists. */
 static void
-flat_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *bits)
+flat_codes(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
 {
 	make_batches(handle, lists, lists->allocated / QV_BATCH + 1);
 	for (uint32 list = 0; list < lists->count; list++)
-	{
-		decode(handle, lists, list, centroid);
-		put_code(handle, lists, list, list / QV_BATCH, list % QV_BATCH, centroid, bits);
-	}
+		put_code(handle, lists, list, list, room);
 	lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
 }
 
 /* Codes in the order of the groups; a group's last batch may be partly empty. */
 static void
-grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *bits)
+grouped_codes(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
 {
 	uint32		pdim = handle->layout.pdim;
 	uint32		tops = handle->meta.tops;
@@ -211,9 +228,8 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 		uint32		list = order[i];
 		float	   *center = lists->group_center + (Size) group * pdim;
 
-		decode(handle, lists, list, centroid);
-		put_code(handle, lists, list, batch, slot, centroid, bits);
-		qv_kernels.add_f32(center, centroid, pdim);
+		put_code(handle, lists, list, batch * QV_BATCH + slot, room);
+		qv_kernels.add_f32(center, room->centroid, pdim);
 		members++;
 		if (++slot == QV_BATCH)
 		{
@@ -238,36 +254,29 @@ grouped_codes(const IvfHandle *handle, IvfLists *lists, float *centroid, uint8 *
 void
 IvfSweepUpdate(const IvfHandle *handle, IvfLists *lists, uint32 list)
 {
-	float	   *centroid;
-	uint8	   *bits;
+	SweepRoom	room;
 
 	/* else all are made at the end */
 	if (lists->group_center || list / QV_BATCH >= lists->batch_room)
 		return;
-	centroid = palloc(handle->layout.pdim * sizeof(float));
-	bits = palloc(SWEEP_BITS(handle->layout.pdim) / 8);
-	decode(handle, lists, list, centroid);
-	put_code(handle, lists, list, list / QV_BATCH, list % QV_BATCH, centroid, bits);
-	pfree(centroid);
-	pfree(bits);
+	room = get_room(handle);
+	put_code(handle, lists, list, list, &room);
+	free_room(&room);
 }
 
 void
 IvfSweepFinish(const IvfHandle *handle, IvfLists *lists)
 {
-	float	   *centroid;
-	uint8	   *bits;
+	SweepRoom	room;
 
 	if (lists->count <= EXACT_LISTS || handle->layout.scan_bits == 0)
 		return;
-	centroid = palloc(handle->layout.pdim * sizeof(float));
-	bits = palloc(SWEEP_BITS(handle->layout.pdim) / 8);
+	room = get_room(handle);
 	if (lists->count > FLAT_LISTS && handle->meta.tops > 1)
-		grouped_codes(handle, lists, centroid, bits);
+		grouped_codes(handle, lists, &room);
 	else if ((Size) lists->batch_room * QV_BATCH < lists->count || lists->group_center)
-		flat_codes(handle, lists, centroid, bits);
+		flat_codes(handle, lists, &room);
 	else
 		lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
-	pfree(centroid);
-	pfree(bits);
+	free_room(&room);
 }

@@ -75,10 +75,9 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
 	if (items->per_page > 0)
 	{
 		BlockNumber block = IvfItemBlock(layout, items, head, first);
+		IvfItemPageData wanted = IvfItemPageWanted(layout, items, head, first);
 
-		record_buf = IvfReadItemPage(handle, IVF_RECORDS, block, head->list, head->generation,
-									 IvfItemPageNumber(layout, items, head->number, first),
-									 BUFFER_LOCK_EXCLUSIVE);
+		record_buf = IvfReadItemPage(handle, IVF_RECORDS, block, &wanted, BUFFER_LOCK_EXCLUSIVE);
 		if (!BufferIsValid(record_buf))
 			QvReportCorruption(handle->index, block,
 							   "The page of records does not belong to list %u.", head->list);

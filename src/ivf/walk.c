@@ -76,6 +76,7 @@ load_items(IvfWalk *walk, IvfItemKind which, uint32 slot)
 	Relation	index = walk->handle->index;
 	IvfListPage head = IvfPageList(walk->images.page);
 	BlockNumber block;
+	IvfItemPageData wanted;
 	Buffer		buf;
 
 	if (items->per_page == 0)
@@ -85,8 +86,8 @@ load_items(IvfWalk *walk, IvfItemKind which, uint32 slot)
 		QvReportCorruption(index, walk->images.block, "Row %u has no page of %s.", slot, items->what);
 	if (walk->images.item_blocks[which] == block)
 		return;
-	buf = IvfReadItemPage(walk->handle, which, block, walk->list, walk->generation,
-						  IvfItemPageNumber(layout, items, head->number, slot), BUFFER_LOCK_SHARE);
+	wanted = IvfItemPageWanted(layout, items, head, slot);
+	buf = IvfReadItemPage(walk->handle, which, block, &wanted, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buf))
 		QvReportCorruption(index, block, "The page of %s does not belong to list %u.",
 						   items->what, walk->list);

@@ -13,16 +13,6 @@
 #include "utils/memutils.h"
 
 void
-IvfInitItemPage(Page page, uint32 list, uint32 generation, uint32 number)
-{
-	IvfItemPage head = IvfPageItems(page);
-
-	head->list = list;
-	head->generation = generation;
-	head->number = number;
-}
-
-void
 IvfSetScales(IvfListPage head, const IvfRow *row)
 {
 	float		a = fabsf(row->a),
@@ -148,7 +138,10 @@ claim_page(IvfWriter *writer, Buffer buf)
 	QvWriteBegin(&w, writer->handle->index, writer->handle->building);
 	page = QvWriteRegister(&w, buf);
 	QvPageGetHeader(page)->kind = QV_PAGE_RECORDS;
-	IvfInitItemPage(page, writer->list, writer->generation, 0);
+	*IvfPageItems(page) = (IvfItemPageData) {
+		.list = writer->list,
+		.generation = writer->generation
+	};
 	QvWriteCommit(&w);
 }
 
@@ -272,9 +265,12 @@ IvfWriterAdd(IvfWriter *writer, const IvfRow *row)
 		if (position % items->per_page == 0)
 		{
 			memset(image, 0, BLCKSZ);
-			IvfInitItemPage(image, writer->list, writer->generation,
-							IvfItemPageNumber(layout, items, writer->total_pages, 0) +
-							position / items->per_page);
+			*IvfPageItems(image) = (IvfItemPageData) {
+				.list = writer->list,
+				.generation = writer->generation,
+				.number = IvfItemPageNumber(layout, items, writer->total_pages, 0) +
+				position / items->per_page
+			};
 		}
 		layout->codec->put_item(layout, which, image, position % items->per_page, row);
 	}

@@ -8,9 +8,6 @@
 
 #include "ivf/handle.h"
 
-/* Fill in the head of a page of records or sketches of a list. */
-extern void IvfInitItemPage(Page page, uint32 list, uint32 generation, uint32 number);
-
 /* Set the scales of the factors of a page by its first row. */
 extern void IvfSetScales(IvfListPage head, const IvfRow *row);
 
