@@ -640,6 +640,95 @@ qv_quantize_u8_avx2(const float *x, size_t n, float t, float half,
 	*yy = sum_f32(s_yy);
 }
 
+AVX2 static double
+qv_norm2_f64_avx2(const float *x, size_t n)
+{
+	__m256d		s0 = _mm256_setzero_pd();
+	__m256d		s1 = s0;
+	double		lanes[8];
+	size_t		i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+	{
+		__m256d		v0 = _mm256_cvtps_pd(_mm_loadu_ps(x + i));
+		__m256d		v1 = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4));
+
+		s0 = _mm256_fmadd_pd(v0, v0, s0);
+		s1 = _mm256_fmadd_pd(v1, v1, s1);
+	}
+	_mm256_storeu_pd(lanes, s0);
+	_mm256_storeu_pd(lanes + 4, s1);
+	return qv_norm2_end(lanes, x, i, n);
+}
+
+AVX2 static void
+qv_divide_f32_avx2(const float *x, double by, float *dst, size_t n)
+{
+	__m256d		divisor = _mm256_set1_pd(by);
+	size_t		i;
+
+	for (i = 0; i + 4 <= n; i += 4)
+	{
+		__m256d		v = _mm256_cvtps_pd(_mm_loadu_ps(x + i));
+
+		_mm_storeu_ps(dst + i, _mm256_cvtpd_ps(_mm256_div_pd(v, divisor)));
+	}
+	for (; i < n; i++)
+		qv_store_f32(dst, i, (float) (qv_load_f32(x, i) / by));
+}
+
+/* The bits of a byte of the type bit are in descending order, mask bits not. */
+AVX2 static void
+qv_positive_bits_f32_avx2(const float *x, size_t n, uint8_t *bits)
+{
+	const __m256i order = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+
+	for (size_t i = 0; i < n; i += 8)
+	{
+		__m256		v = n - i >= 8 ? load_f32(x + i) : tail_f32(x + i, n - i);
+
+		v = _mm256_permutevar8x32_ps(v, order);
+		bits[i / 8] = (uint8_t)
+			_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GT_OQ));
+	}
+}
+
+/* Eight halves as all ones or zero, in descending order */
+AVX2 static inline __m128i
+positive_f16(__m128i v)
+{
+	const __m128i order = _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9,
+										6, 7, 4, 5, 2, 3, 0, 1);
+
+	v = _mm_shuffle_epi8(v, order);
+	return _mm_andnot_si128(_mm_cmpgt_epi16(v, _mm_set1_epi16(F16_INFINITY)),
+							_mm_cmpgt_epi16(v, _mm_setzero_si128()));
+}
+
+AVX2 static void
+qv_positive_bits_f16_avx2(const uint16_t *x, size_t n, uint8_t *bits)
+{
+	size_t		i;
+
+	for (i = 0; i + 16 <= n; i += 16)
+	{
+		__m128i		v0 = positive_f16(_mm_loadu_si128((const __m128i *) (x + i)));
+		__m128i		v1 = positive_f16(_mm_loadu_si128((const __m128i *) (x + i + 8)));
+
+		qv_store_u16(bits, i / 16, (uint16_t)
+					 _mm_movemask_epi8(_mm_packs_epi16(v0, v1)));
+	}
+	for (; i < n; i += 8)
+	{
+		uint16_t	copy[8] = {0};
+		__m128i		v;
+
+		memcpy(copy, x + i, (n - i < 8 ? n - i : 8) * sizeof(copy[0]));
+		v = positive_f16(_mm_loadu_si128((const __m128i *) copy));
+		bits[i / 8] = (uint8_t) _mm_movemask_epi8(_mm_packs_epi16(v, v));
+	}
+}
+
 AVX2 static float
 qv_norm2_f32_avx2(const float *x, size_t n)
 {
@@ -1166,6 +1255,52 @@ SPARSE(qv_l2sq_sparse_avx2, step_l2sq, true)
 SPARSE(qv_ip_sparse_avx2, step_ip, false)
 SPARSE(qv_l1_sparse_avx2, step_l1, true)
 
+/* memset() of some kilobytes takes several times as long. */
+AVX2 static inline void
+zero_bytes(void *dst, size_t n)
+{
+	char	   *p = dst;
+
+	for (; n >= 32; n -= 32, p += 32)
+		_mm256_storeu_si256((__m256i *) p, _mm256_setzero_si256());
+	memset(p, 0, n);
+}
+
+#define STORE_VALUES(to, values) _mm256_storeu_ps(to, values)
+#define STORE_HALVES(to, values) _mm_storeu_si128((__m128i *) (to), to_f16(values))
+
+/* What is scattered one by one was checked, and converted, eight at a time. */
+#define SCATTER(name, type, store_elem, store_vector) \
+AVX2 static bool \
+name(const QvSparse *v, float limit, type *dst, size_t dim) \
+{ \
+	__m256i		last = _mm256_set1_epi32((int) dim - 1); \
+	__m256		bound = _mm256_set1_ps(limit); \
+\
+	zero_bytes(dst, dim * sizeof(type)); \
+	for (size_t i = 0; i < v->n; i += 8) \
+	{ \
+		size_t		count = v->n - i < 8 ? v->n - i : 8; \
+		__m256i		m = lanes(count); \
+		__m256i		indices = _mm256_maskload_epi32(v->indices + i, m); \
+		__m256		values = _mm256_maskload_ps(v->values + i, m); \
+		__m256i		good = _mm256_cmpeq_epi32(_mm256_max_epu32(indices, last), last); \
+		type		elems[8]; \
+\
+		good = _mm256_and_si256(good, _mm256_castps_si256( \
+			_mm256_cmp_ps(abs_f32(values), bound, _CMP_LT_OQ))); \
+		if (dim == 0 || _mm256_movemask_epi8(good) != -1) \
+			return false; \
+		store_vector(elems, values); \
+		for (size_t j = 0; j < count; j++) \
+			store_elem(dst, (uint32_t) qv_load_i32(v->indices, i + j), elems[j]); \
+	} \
+	return true; \
+}
+
+SCATTER(qv_scatter_f32_avx2, float, qv_store_f32, STORE_VALUES)
+SCATTER(qv_scatter_f16_avx2, uint16_t, qv_store_u16, STORE_HALVES)
+
 void
 QvFillAvx2(QvKernels *table)
 {
@@ -1191,6 +1326,10 @@ QvFillAvx2(QvKernels *table)
 	table->residual_bits = qv_residual_bits_avx2;
 	table->decode_u8 = qv_decode_u8_avx2;
 	table->quantize_u8 = qv_quantize_u8_avx2;
+	table->norm2_f64 = qv_norm2_f64_avx2;
+	table->divide_f32 = qv_divide_f32_avx2;
+	table->positive_bits_f32 = qv_positive_bits_f32_avx2;
+	table->positive_bits_f16 = qv_positive_bits_f16_avx2;
 	table->norm2_f32 = qv_norm2_f32_avx2;
 	table->maxabs_f32 = qv_maxabs_f32_avx2;
 	table->fht_f32 = qv_fht_f32_avx2;
@@ -1206,6 +1345,8 @@ QvFillAvx2(QvKernels *table)
 	table->l2sq_sparse = qv_l2sq_sparse_avx2;
 	table->ip_sparse = qv_ip_sparse_avx2;
 	table->l1_sparse = qv_l1_sparse_avx2;
+	table->scatter_f32 = qv_scatter_f32_avx2;
+	table->scatter_f16 = qv_scatter_f16_avx2;
 }
 
 #endif							/* QV_X86 */

@@ -564,6 +564,91 @@ qv_quantize_u8_avx512(const float *x, size_t n, float t, float half,
 	*yy = _mm512_reduce_add_ps(s_yy);
 }
 
+AVX512 static double
+qv_norm2_f64_avx512(const float *x, size_t n)
+{
+	__m512d		sum = _mm512_setzero_pd();
+	double		lanes[8];
+	size_t		i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+	{
+		__m512d		v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i));
+
+		sum = _mm512_fmadd_pd(v, v, sum);
+	}
+	_mm512_storeu_pd(lanes, sum);
+	return qv_norm2_end(lanes, x, i, n);
+}
+
+AVX512 static void
+qv_divide_f32_avx512(const float *x, double by, float *dst, size_t n)
+{
+	__m512d		divisor = _mm512_set1_pd(by);
+
+	size_t		i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+	{
+		__m512d		v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i));
+
+		_mm256_storeu_ps(dst + i, _mm512_cvtpd_ps(_mm512_div_pd(v, divisor)));
+	}
+	if (i < n)
+	{
+		__mmask8	m = (__mmask8) low_bits(n - i);
+		__m512d		v = _mm512_cvtps_pd(_mm256_maskz_loadu_ps(m, x + i));
+
+		_mm256_mask_storeu_ps(dst + i, m, _mm512_cvtpd_ps(_mm512_div_pd(v, divisor)));
+	}
+}
+
+/* The bits of a byte of the type bit are in descending order, mask bits not. */
+AVX512 static void
+qv_positive_bits_f32_avx512(const float *x, size_t n, uint8_t *bits)
+{
+	const __m512i order = _mm512_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0,
+											15, 14, 13, 12, 11, 10, 9, 8);
+
+	for (size_t i = 0; i < n; i += 16)
+	{
+		__m512		v = mask_load_f32((__mmask16) low_bits(n - i), x + i);
+		uint16_t	set = (uint16_t)
+			_mm512_cmp_ps_mask(_mm512_permutexvar_ps(order, v), _mm512_setzero_ps(),
+							   _CMP_GT_OQ);
+
+		bits[i / 8] = (uint8_t) set;
+		if (n - i > 8)
+			bits[i / 8 + 1] = (uint8_t) (set >> 8);
+	}
+}
+
+AVX512 static void
+qv_positive_bits_f16_avx512(const uint16_t *x, size_t n, uint8_t *bits)
+{
+	const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9,
+															   6, 7, 4, 5, 2, 3, 0, 1));
+	const __m512i infinity = _mm512_set1_epi16(F16_INFINITY);
+
+	for (size_t i = 0; i < n; i += 32)
+	{
+		__m512i		v = _mm512_maskz_loadu_epi16((__mmask32) low_bits(n - i), x + i);
+		__mmask32	set;
+
+		v = _mm512_shuffle_epi8(v, order);
+		set = _mm512_cmpgt_epi16_mask(v, _mm512_setzero_si512()) &
+			_mm512_cmple_epi16_mask(v, infinity);
+
+		if (n - i >= 32)
+			qv_store_u32(bits, i / 32, set);
+		else
+		{
+			for (size_t j = 0; j < n - i; j += 8)
+				bits[(i + j) / 8] = (uint8_t) (set >> j);
+		}
+	}
+}
+
 AVX512 static float
 qv_norm2_f32_avx512(const float *x, size_t n)
 {
@@ -1209,6 +1294,53 @@ SPARSE(qv_l2sq_sparse_avx512, step_l2sq, true)
 SPARSE(qv_ip_sparse_avx512, step_ip, false)
 SPARSE(qv_l1_sparse_avx512, step_l1, true)
 
+/* memset() of some kilobytes takes several times as long. */
+AVX512 static inline void
+zero_bytes(void *dst, size_t n)
+{
+	char	   *p = dst;
+
+	for (; n > 64; n -= 64, p += 64)
+		_mm512_storeu_si512(p, _mm512_setzero_si512());
+	_mm512_mask_storeu_epi8(p, low_bits(n), _mm512_setzero_si512());
+}
+
+#define STORE_VALUES(to, values) _mm512_storeu_ps(to, values)
+#define STORE_HALVES(to, values) \
+	_mm256_storeu_si256((__m256i *) (to), \
+						_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | \
+										_MM_FROUND_NO_EXC))
+
+/* What is scattered one by one was checked, and converted, sixteen at a time. */
+#define SCATTER(name, type, store_elem, store_vector) \
+AVX512 static bool \
+name(const QvSparse *v, float limit, type *dst, size_t dim) \
+{ \
+	__m512i		end = _mm512_set1_epi32((int) dim); \
+	__m512		bound = _mm512_set1_ps(limit); \
+\
+	zero_bytes(dst, dim * sizeof(type)); \
+	for (size_t i = 0; i < v->n; i += 16) \
+	{ \
+		size_t		count = v->n - i < 16 ? v->n - i : 16; \
+		__mmask16	m = (__mmask16) low_bits(count); \
+		__m512i		indices = _mm512_maskz_loadu_epi32(m, v->indices + i); \
+		__m512		values = mask_load_f32(m, v->values + i); \
+		type		elems[16]; \
+\
+		if (_mm512_mask_cmplt_epu32_mask(m, indices, end) != m || \
+			_mm512_mask_cmp_ps_mask(m, _mm512_abs_ps(values), bound, _CMP_LT_OQ) != m) \
+			return false; \
+		store_vector(elems, values); \
+		for (size_t j = 0; j < count; j++) \
+			store_elem(dst, (uint32_t) qv_load_i32(v->indices, i + j), elems[j]); \
+	} \
+	return true; \
+}
+
+SCATTER(qv_scatter_f32_avx512, float, qv_store_f32, STORE_VALUES)
+SCATTER(qv_scatter_f16_avx512, uint16_t, qv_store_u16, STORE_HALVES)
+
 void
 QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 {
@@ -1232,6 +1364,10 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	table->residual_bits = qv_residual_bits_avx512;
 	table->decode_u8 = qv_decode_u8_avx512;
 	table->quantize_u8 = qv_quantize_u8_avx512;
+	table->norm2_f64 = qv_norm2_f64_avx512;
+	table->divide_f32 = qv_divide_f32_avx512;
+	table->positive_bits_f32 = qv_positive_bits_f32_avx512;
+	table->positive_bits_f16 = qv_positive_bits_f16_avx512;
 	table->norm2_f32 = qv_norm2_f32_avx512;
 	table->maxabs_f32 = qv_maxabs_f32_avx512;
 	table->fht_f32 = qv_fht_f32_avx512;
@@ -1247,6 +1383,8 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	table->l2sq_sparse = qv_l2sq_sparse_avx512;
 	table->ip_sparse = qv_ip_sparse_avx512;
 	table->l1_sparse = qv_l1_sparse_avx512;
+	table->scatter_f32 = qv_scatter_f32_avx512;
+	table->scatter_f16 = qv_scatter_f16_avx512;
 
 	if (cpu->avx512vnni)
 	{

@@ -143,6 +143,23 @@ typedef struct QvKernels
 	void		(*quantize_u8) (const float *x, size_t n, float t, float half,
 								uint8_t *code, float *xy, float *yy);
 
+	/*
+	 * Sum of squares in double, which float32 elements neither overflow nor
+	 * leave below.  Squares are exact, and the order of the additions is fixed
+	 * (see qv_norm2_end() in levels.h): equal at all levels, bit for bit.
+	 */
+	double		(*norm2_f64) (const float *x, size_t n);
+
+	/* dst[i] = x[i] / by, in double, then rounded; dst may be x */
+	void		(*divide_f32) (const float *x, double by, float *dst, size_t n);
+
+	/*
+	 * Bits of the type bit, high bit first: bit i = (x[i] > 0).  Writes all of
+	 * the (n + 7) / 8 bytes, those of no element as zero.
+	 */
+	void		(*positive_bits_f32) (const float *x, size_t n, uint8_t *bits);
+	void		(*positive_bits_f16) (const uint16_t *x, size_t n, uint8_t *bits);
+
 	/* sum of squares, and largest absolute value */
 	float		(*norm2_f32) (const float *x, size_t n);
 	float		(*maxabs_f32) (const float *x, size_t n);
@@ -209,6 +226,16 @@ typedef struct QvKernels
 	float		(*l2sq_sparse) (const QvSparse *a, const QvSparse *b);
 	float		(*ip_sparse) (const QvSparse *a, const QvSparse *b);
 	float		(*l1_sparse) (const QvSparse *a, const QvSparse *b);
+
+	/*
+	 * The dim elements of a sparse vector, as float32 or rounded to float16.
+	 * Returns false, dst being anything, if an index is not below dim or the
+	 * magnitude of a value not below limit.
+	 */
+	bool		(*scatter_f32) (const QvSparse *v, float limit, float *dst,
+								size_t dim);
+	bool		(*scatter_f16) (const QvSparse *v, float limit, uint16_t *dst,
+								size_t dim);
 } QvKernels;
 
 /* The table in use.  Complete scalar table until QvKernelsInit() has run. */

@@ -61,6 +61,7 @@ qv_store_##suffix(void *base, size_t i, type v) \
 QV_DEFINE_ACCESS(f32, float)
 QV_DEFINE_ACCESS(i32, int32_t)
 QV_DEFINE_ACCESS(u16, uint16_t)
+QV_DEFINE_ACCESS(u32, uint32_t)
 QV_DEFINE_ACCESS(u64, uint64_t)
 
 /*
@@ -68,6 +69,13 @@ QV_DEFINE_ACCESS(u64, uint64_t)
  * comparison, which clang 14 takes apart into scalar ones (60 ns a block).
  */
 #define F16_INFINITY 0x7c00
+
+/* Neither zero, nor negative, nor NaN */
+static inline bool
+qv_f16_positive(uint16_t h)
+{
+	return h != 0 && h <= F16_INFINITY;
+}
 
 /*
  * Conversions of one value, equal bit for bit to the instructions of the SIMD
@@ -124,6 +132,25 @@ qv_f32_to_f16(float f)
 	}
 	bits += 0xfff + (bits >> 13 & 1);
 	return (uint16_t) (sign | (bits - 0x38000000) >> 13);
+}
+
+/*
+ * The end of norm2_f64: sum[j] holds the squares of the elements i = j (mod 8)
+ * up to done, a multiple of eight.
+ */
+static inline double
+qv_norm2_end(const double sum[8], const float *x, size_t done, size_t n)
+{
+	double		rest = 0;
+
+	for (size_t i = done; i < n; i++)
+	{
+		double		v = qv_load_f32(x, i);
+
+		rest += v * v;
+	}
+	return (sum[0] + sum[4]) + (sum[1] + sum[5]) +
+		(sum[2] + sum[6]) + (sum[3] + sum[7]) + rest;
 }
 
 /* a, b = scale * (a + b), scale * (a - b) */

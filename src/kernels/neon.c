@@ -539,6 +539,100 @@ qv_quantize_u8_neon(const float *x, size_t n, float t, float half,
 	}
 }
 
+static double
+qv_norm2_f64_neon(const float *x, size_t n)
+{
+	float64x2_t sum[4] = {vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0)};
+	double		lanes[8];
+	size_t		i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+	{
+#pragma GCC unroll 2
+		for (int j = 0; j < 2; j++)
+		{
+			float32x4_t v = load_f32(x + i + 4 * j);
+			float64x2_t low = vcvt_f64_f32(vget_low_f32(v));
+			float64x2_t high = vcvt_high_f64_f32(v);
+
+			sum[2 * j] = vfmaq_f64(sum[2 * j], low, low);
+			sum[2 * j + 1] = vfmaq_f64(sum[2 * j + 1], high, high);
+		}
+	}
+	for (int j = 0; j < 4; j++)
+		vst1q_f64(lanes + 2 * j, sum[j]);
+	return qv_norm2_end(lanes, x, i, n);
+}
+
+static void
+qv_divide_f32_neon(const float *x, double by, float *dst, size_t n)
+{
+	float64x2_t divisor = vdupq_n_f64(by);
+	size_t		i;
+
+	for (i = 0; i + 4 <= n; i += 4)
+	{
+		float32x4_t v = load_f32(x + i);
+		float64x2_t low = vdivq_f64(vcvt_f64_f32(vget_low_f32(v)), divisor);
+		float64x2_t high = vdivq_f64(vcvt_high_f64_f32(v), divisor);
+
+		store_f32(dst + i, vcombine_f32(vcvt_f32_f64(low), vcvt_f32_f64(high)));
+	}
+	for (; i < n; i++)
+		qv_store_f32(dst, i, (float) (qv_load_f32(x, i) / by));
+}
+
+/* One byte of the type bit, whose first bit is the high one */
+static inline uint8_t
+bits_of_bytes(uint8x8_t set)
+{
+	static const uint8_t bit_values[8] = {128, 64, 32, 16, 8, 4, 2, 1};
+
+	return vaddv_u8(vand_u8(set, vld1_u8(bit_values)));
+}
+
+static void
+qv_positive_bits_f32_neon(const float *x, size_t n, uint8_t *bits)
+{
+	float		copy[8] = {0};
+
+	for (size_t i = 0; i < n; i += 8)
+	{
+		const float *from = x + i;
+		uint16x8_t	set;
+
+		if (n - i < 8)
+		{
+			memcpy(copy, from, (n - i) * sizeof(float));
+			from = copy;
+		}
+		set = vcombine_u16(vmovn_u32(vcgtq_f32(load_f32(from), vdupq_n_f32(0))),
+						   vmovn_u32(vcgtq_f32(load_f32(from + 4), vdupq_n_f32(0))));
+		bits[i / 8] = bits_of_bytes(vmovn_u16(set));
+	}
+}
+
+static void
+qv_positive_bits_f16_neon(const uint16_t *x, size_t n, uint8_t *bits)
+{
+	uint16_t	copy[8] = {0};
+
+	for (size_t i = 0; i < n; i += 8)
+	{
+		const uint16_t *from = x + i;
+		int16x8_t	v;
+
+		if (n - i < 8)
+		{
+			memcpy(copy, from, (n - i) * sizeof(uint16_t));
+			from = copy;
+		}
+		v = vreinterpretq_s16_u8(vld1q_u8((const uint8_t *) from));
+		bits[i / 8] = bits_of_bytes(vmovn_u16(vandq_u16(vcgtq_s16(v, vdupq_n_s16(0)),
+														vcleq_s16(v, vdupq_n_s16(F16_INFINITY)))));
+	}
+}
+
 static float
 qv_norm2_f32_neon(const float *x, size_t n)
 {
@@ -812,6 +906,10 @@ QvFillNeon(QvKernels *table)
 	table->residual_bits = qv_residual_bits_neon;
 	table->decode_u8 = qv_decode_u8_neon;
 	table->quantize_u8 = qv_quantize_u8_neon;
+	table->norm2_f64 = qv_norm2_f64_neon;
+	table->divide_f32 = qv_divide_f32_neon;
+	table->positive_bits_f32 = qv_positive_bits_f32_neon;
+	table->positive_bits_f16 = qv_positive_bits_f16_neon;
 	table->norm2_f32 = qv_norm2_f32_neon;
 	table->maxabs_f32 = qv_maxabs_f32_neon;
 	table->fht_f32 = qv_fht_f32_neon;

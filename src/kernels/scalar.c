@@ -304,6 +304,49 @@ qv_quantize_u8_scalar(const float *x, size_t n, float t, float half,
 	*yy = sum_lanes(lanes_yy);
 }
 
+static double
+qv_norm2_f64_scalar(const float *x, size_t n)
+{
+	double		sum[8] = {0};
+	size_t		i;
+
+	for (i = 0; i + 8 <= n; i += 8)
+	{
+		for (size_t j = 0; j < 8; j++)
+		{
+			double		v = ld(x, i + j);
+
+			sum[j] += v * v;
+		}
+	}
+	return qv_norm2_end(sum, x, i, n);
+}
+
+static void
+qv_divide_f32_scalar(const float *x, double by, float *dst, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		qv_store_f32(dst, i, (float) (ld(x, i) / by));
+}
+
+#define POSITIVE_BITS(name, type, positive) \
+static void \
+name(const type *x, size_t n, uint8_t *bits) \
+{ \
+	for (size_t i = 0; i < n; i += 8) \
+	{ \
+		unsigned	byte = 0; \
+\
+		for (size_t j = 0; j < 8 && i + j < n; j++) \
+			byte |= (unsigned) (positive) << (7 - j); \
+		bits[i / 8] = (uint8_t) byte; \
+	} \
+}
+
+POSITIVE_BITS(qv_positive_bits_f32_scalar, float, ld(x, i + j) > 0)
+POSITIVE_BITS(qv_positive_bits_f16_scalar, uint16_t,
+			  qv_f16_positive(qv_load_u16(x, i + j)))
+
 static float
 qv_norm2_f32_scalar(const float *x, size_t n)
 {
@@ -543,6 +586,26 @@ qv_ip_sparse_scalar(const QvSparse *a, const QvSparse *b)
 	return sum;
 }
 
+#define SCATTER(name, type, store, convert) \
+static bool \
+name(const QvSparse *v, float limit, type *dst, size_t dim) \
+{ \
+	memset(dst, 0, dim * sizeof(type)); \
+	for (size_t i = 0; i < v->n; i++) \
+	{ \
+		uint32_t	index = (uint32_t) qv_load_i32(v->indices, i); \
+		float		x = ld(v->values, i); \
+\
+		if (index >= dim || !(fabsf(x) < limit)) \
+			return false; \
+		store(dst, index, convert(x)); \
+	} \
+	return true; \
+}
+
+SCATTER(qv_scatter_f32_scalar, float, qv_store_f32,)
+SCATTER(qv_scatter_f16_scalar, uint16_t, qv_store_u16, qv_f32_to_f16)
+
 #define SCALAR_TABLE \
 { \
 	.level = "scalar", \
@@ -567,6 +630,10 @@ qv_ip_sparse_scalar(const QvSparse *a, const QvSparse *b)
 	.residual_bits = qv_residual_bits_scalar, \
 	.decode_u8 = qv_decode_u8_scalar, \
 	.quantize_u8 = qv_quantize_u8_scalar, \
+	.norm2_f64 = qv_norm2_f64_scalar, \
+	.divide_f32 = qv_divide_f32_scalar, \
+	.positive_bits_f32 = qv_positive_bits_f32_scalar, \
+	.positive_bits_f16 = qv_positive_bits_f16_scalar, \
 	.norm2_f32 = qv_norm2_f32_scalar, \
 	.maxabs_f32 = qv_maxabs_f32_scalar, \
 	.fht_f32 = qv_fht_f32_scalar, \
@@ -582,6 +649,8 @@ qv_ip_sparse_scalar(const QvSparse *a, const QvSparse *b)
 	.l2sq_sparse = qv_l2sq_sparse_scalar, \
 	.ip_sparse = qv_ip_sparse_scalar, \
 	.l1_sparse = qv_l1_sparse_scalar, \
+	.scatter_f32 = qv_scatter_f32_scalar, \
+	.scatter_f16 = qv_scatter_f16_scalar, \
 }
 
 QvKernels	qv_kernels = SCALAR_TABLE;

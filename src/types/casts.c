@@ -179,25 +179,27 @@ static Datum
 DenseFromSparse(FunctionCallInfo fcinfo, const DenseType *to)
 {
 	SparseView	v = SparseViewOf(PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0)));
-	float	   *x;
+	QvSparse	from = {(const int32_t *) v.indices, (const float *) v.values, v.nnz};
+	void	   *value;
 
 	QvCheckDim(to->name, to->max_dim, v.dim, NULL);
 	QvCheckTypmod(PG_GETARG_INT32(1), v.dim, NULL);
 
-	x = palloc0(v.dim * sizeof(float));
-	for (int i = 0; i < v.nnz; i++)
+	value = QvDenseNew(to, v.dim);
+	if (unlikely(!to->scatter(&from, QvDenseElems(value), v.dim)))
 	{
-		int			index = v.indices[i];
-
 		/* a damaged value must not write outside the new one */
-		if (index < 0 || index >= v.dim)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("sparsevec index out of bounds")));
-		x[index] = v.values[i];
+		for (int i = 0; i < v.nnz; i++)
+		{
+			if (v.indices[i] < 0 || v.indices[i] >= v.dim)
+				ereport(ERROR,
+						(errcode(ERRCODE_DATA_CORRUPTED),
+						 errmsg("sparsevec index out of bounds")));
+		}
+		QvDenseCheckFloats(to, v.values, v.nnz);
 	}
 
-	PG_RETURN_POINTER(QvDenseFromFloats(to, x, v.dim));
+	PG_RETURN_POINTER(value);
 }
 
 QV_FUNCTION(sparsevec_to_vector)

@@ -29,10 +29,20 @@ void *
 QvDenseNew(const DenseType *type, int dim)
 {
 	Size		size = sizeof(DenseHeader) + (Size) dim * type->elem_size;
-	DenseHeader *value = palloc0(size);
+	DenseHeader *value = palloc(size);
 
 	SET_VARSIZE(value, size);
 	value->dim = (int16) dim;
+	value->unused = 0;
+	return value;
+}
+
+void *
+QvDenseZero(const DenseType *type, int dim)
+{
+	void	   *value = QvDenseNew(type, dim);
+
+	memset(QvDenseElems(value), 0, (Size) dim * type->elem_size);
 	return value;
 }
 
@@ -50,20 +60,21 @@ QvDenseFloats(const DenseType *type, DenseView v)
 	return x;
 }
 
-void *
-QvDenseFromFloats(const DenseType *type, const float *x, int dim)
+void
+QvDenseCheckFloats(const DenseType *type, const qv_unaligned_float *x, int n)
 {
-	void	   *value;
 	float		overflow = type->overflow;
 	int			bad = 0;
 
 	/* without a branch, so that the compiler uses vector instructions */
-	for (int i = 0; i < dim; i++)
+	for (int i = 0; i < n; i++)
 		bad |= !(fabsf(x[i]) < overflow);
+	if (likely(!bad))
+		return;
 
-	if (unlikely(bad))
-		QvCheckAllFinite(type->name, x, dim);
-	for (int i = 0; unlikely(bad) && i < dim; i++)
+	for (int i = 0; i < n; i++)
+		QvCheckFinite(type->name, x[i], NULL);
+	for (int i = 0; i < n; i++)
 	{
 		if (fabsf(x[i]) >= overflow)
 		{
@@ -75,7 +86,14 @@ QvDenseFromFloats(const DenseType *type, const float *x, int dim)
 					 errmsg("\"%s\" is out of range for type %s", text, type->name)));
 		}
 	}
+}
 
+void *
+QvDenseFromFloats(const DenseType *type, const float *x, int dim)
+{
+	void	   *value;
+
+	QvDenseCheckFloats(type, x, dim);
 	value = QvDenseNew(type, dim);
 	type->store(x, QvDenseElems(value), dim);
 	return value;
@@ -291,52 +309,44 @@ QvDenseDims(FunctionCallInfo fcinfo)
 	PG_RETURN_INT32(DenseViewOf(value).dim);
 }
 
-/* Eight sums, so that the additions do not wait for each other. */
-double
-QvSquaredNorm(const float *x, int n)
-{
-	double		sum[8] = {0};
-	double		rest = 0;
-	int			i = 0;
-
-	for (; i + 8 <= n; i += 8)
-	{
-		for (int j = 0; j < 8; j++)
-			sum[j] += (double) x[i + j] * (double) x[i + j];
-	}
-	for (; i < n; i++)
-		rest += (double) x[i] * (double) x[i];
-
-	return (sum[0] + sum[4]) + (sum[1] + sum[5]) +
-		(sum[2] + sum[6]) + (sum[3] + sum[7]) + rest;
-}
-
 Datum
 QvDenseNorm(FunctionCallInfo fcinfo, const DenseType *type)
 {
 	DenseView	v = QV_ARG_DENSE(0);
 
-	PG_RETURN_FLOAT8(sqrt(QvSquaredNorm(QvDenseFloats(type, v), v.dim)));
+	PG_RETURN_FLOAT8(sqrt(qv_kernels.norm2_f64(QvDenseFloats(type, v), v.dim)));
 }
 
 /*
- * A new value of the computed floats x, which are finite or overflowed.  Used
- * for the results of arithmetic; what a user gave goes through
- * QvDenseFromFloats().
+ * A new value, and where its floats are computed: in the value itself if its
+ * elements are floats.  Computed() makes it complete.
+ */
+static float *
+NewComputed(const DenseType *type, int dim, void **value)
+{
+	*value = QvDenseNew(type, dim);
+	if (type->elem_size == sizeof(float))
+		return QvDenseElems(*value);
+	return palloc(dim * sizeof(float));
+}
+
+/*
+ * The floats x are the result of arithmetic, finite or overflowed; what a user
+ * gave goes through QvDenseFromFloats().
  */
 static Datum
-Computed(const DenseType *type, const float *x, int dim)
+Computed(const DenseType *type, void *value, const float *x, int dim)
 {
-	void	   *value;
-	bool		overflow = false;
+	float		limit = type->overflow;
+	int			overflow = 0;
 
 	for (int i = 0; i < dim; i++)
-		overflow |= (fabsf(x[i]) >= type->overflow);
+		overflow |= (fabsf(x[i]) >= limit);
 	if (overflow)
 		float_overflow_error();
 
-	value = QvDenseNew(type, dim);
-	type->store(x, QvDenseElems(value), dim);
+	if (x != QvDenseElems(value))
+		type->store(x, QvDenseElems(value), dim);
 	PG_RETURN_POINTER(value);
 }
 
@@ -346,17 +356,31 @@ QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type)
 {
 	DenseView	v = QV_ARG_DENSE(0);
 	const float *x = QvDenseFloats(type, v);
-	double		norm = sqrt(QvSquaredNorm(x, v.dim));
+	double		norm = sqrt(qv_kernels.norm2_f64(x, v.dim));
+	void	   *value;
 	float	   *out;
 
 	if (norm == 0)
-		PG_RETURN_POINTER(QvDenseNew(type, v.dim));
+		PG_RETURN_POINTER(QvDenseZero(type, v.dim));
 
-	out = palloc(v.dim * sizeof(float));
-	for (int i = 0; i < v.dim; i++)
-		out[i] = (float) (x[i] / norm);
+	out = NewComputed(type, v.dim, &value);
+	qv_kernels.divide_f32(x, norm, out, v.dim);
 
-	return Computed(type, out, v.dim);
+	return Computed(type, value, out, v.dim);
+}
+
+/* Of products of which one is too small: the error of the first that is bad. */
+static void
+ProductError(const DenseType *type, const float *x, const float *y,
+			 const float *out, int dim)
+{
+	for (int i = 0; i < dim; i++)
+	{
+		if (fabsf(out[i]) >= type->overflow)
+			float_overflow_error();
+		if (fabsf(out[i]) <= type->underflow && x[i] != 0 && y[i] != 0)
+			float_underflow_error();
+	}
 }
 
 Datum
@@ -366,6 +390,7 @@ QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type, DenseOperator 
 	DenseView	b = QV_ARG_DENSE(1);
 	const float *x;
 	const float *y;
+	void	   *value;
 	float	   *out;
 
 	if (a.dim != b.dim)
@@ -373,7 +398,7 @@ QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type, DenseOperator 
 
 	x = QvDenseFloats(type, a);
 	y = QvDenseFloats(type, b);
-	out = palloc(a.dim * sizeof(float));
+	out = NewComputed(type, a.dim, &value);
 
 	switch (op)
 	{
@@ -386,20 +411,22 @@ QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type, DenseOperator 
 				out[i] = x[i] - y[i];
 			break;
 		case DENSE_MUL:
-			for (int i = 0; i < a.dim; i++)
 			{
-				out[i] = x[i] * y[i];
+				float		low = type->underflow;
+				int			underflow = 0;
 
-				/* overflow of an earlier element is reported before this */
-				if (fabsf(out[i]) >= type->overflow)
-					float_overflow_error();
-				if (fabsf(out[i]) <= type->underflow && x[i] != 0 && y[i] != 0)
-					float_underflow_error();
+				for (int i = 0; i < a.dim; i++)
+				{
+					out[i] = x[i] * y[i];
+					underflow |= (fabsf(out[i]) <= low) & (x[i] != 0) & (y[i] != 0);
+				}
+				if (unlikely(underflow))
+					ProductError(type, x, y, out, a.dim);
+				break;
 			}
-			break;
 	}
 
-	return Computed(type, out, a.dim);
+	return Computed(type, value, out, a.dim);
 }
 
 Datum
@@ -426,12 +453,9 @@ Datum
 QvDenseQuantize(FunctionCallInfo fcinfo, const DenseType *type)
 {
 	DenseView	v = QV_ARG_DENSE(0);
-	const float *x = QvDenseFloats(type, v);
 	struct varlena *bits = QvNewBits(v.dim);
-	uint8	   *bytes = QvBitBytes(bits);
 
-	for (int i = 0; i < v.dim; i++)
-		bytes[i / 8] |= (uint8) ((x[i] > 0) << (7 - i % 8));
+	type->positive_bits(v.x, QvBitBytes(bits), v.dim);
 
 	PG_RETURN_POINTER(bits);
 }

@@ -12,6 +12,8 @@
 
 #include "types/values.h"
 
+#include "kernels/kernels.h"
+
 typedef struct DenseType
 {
 	const char *name;			/* SQL name */
@@ -26,13 +28,23 @@ typedef struct DenseType
 	/* Elements to floats and back; the elements need no alignment. */
 	void		(*load) (const void *elems, float *out, int n);
 	void		(*store) (const float *x, void *elems, int n);
+
+	/*
+	 * The dim elements of a sparse vector; false if an index or a value is out
+	 * of range.
+	 */
+	bool		(*scatter) (const QvSparse *v, void *elems, int dim);
+
+	/* (n + 7) / 8 bytes of a bit string, set where an element is positive */
+	void		(*positive_bits) (const void *elems, uint8 *bytes, int n);
 } DenseType;
 
 extern const DenseType qv_vector_type;
 extern const DenseType qv_halfvec_type;
 
-/* A new value of n dimensions, elements zero. */
+/* A new value whose elements are the caller's to set, and one of zeros. */
 extern void *QvDenseNew(const DenseType *type, int dim);
+extern void *QvDenseZero(const DenseType *type, int dim);
 
 /* The elements of a value whose varlena header is the long one. */
 extern void *QvDenseElems(void *value);
@@ -43,7 +55,10 @@ extern void *QvDenseElems(void *value);
  */
 extern const float *QvDenseFloats(const DenseType *type, DenseView v);
 
-/* A value made of floats that come from outside: checks that each fits. */
+/* Floats that come from outside: an error unless each fits as an element. */
+extern void QvDenseCheckFloats(const DenseType *type, const qv_unaligned_float *x, int n);
+
+/* A value made of such floats, which it checks. */
 extern void *QvDenseFromFloats(const DenseType *type, const float *x, int dim);
 
 /* Type input and output */
@@ -69,9 +84,6 @@ typedef enum DenseOperator
 extern Datum QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type,
 							   DenseOperator op);
 extern Datum QvDenseConcat(FunctionCallInfo fcinfo, const DenseType *type);
-
-/* Sum of squares without overflow or underflow */
-extern double QvSquaredNorm(const float *x, int n);
 
 /* aggregate.c */
 extern Datum QvDenseAdd(FunctionCallInfo fcinfo, const DenseType *type);

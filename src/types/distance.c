@@ -89,44 +89,37 @@ DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
  * knows nothing of the next row while the executor is at work on this one.  A
  * table that was loaded or scanned in order lies in consecutive buffers, up or
  * (those that a dropped table left free) down, so once a value is found to lie
- * one block beside a recent one, its place in the next block is prefetched.
- * (100,000 rows of 768 dimensions: vector, 3 kB each, 67 ms without, 51 ms with;
- * halfvec 44 and 35 ms.)
+ * one block beside the latest one at its place, its place in the next block is
+ * prefetched.  (Nanoseconds a row without and with, vectors of 128, 384, 768 and
+ * 1,536 dimensions: 357 and 154, 450 and 205, 800 and 455, 1,180 and 880.  Of
+ * these the scan alone takes 107 to 330, and a core's 22 GB/s 140 for 3 kB.)
  *
  * Prefetching cannot fault, whatever lies there; where rows come in no such
  * order, as from an index, nothing is prefetched.
  */
 #define PREFETCH_LINE		64		/* of a cache */
-#define PREFETCH_MIN_BYTES	1024	/* shorter values gain nothing */
-#define PREFETCH_TRACE		8	/* as many of these fit in a block */
+#define PREFETCH_MIN_BYTES	256	/* shorter values gain nothing */
+#define PREFETCH_TRACE		(BLCKSZ / PREFETCH_MIN_BYTES)
 
 static inline void
 PrefetchNextBlock(int n, const struct varlena *value)
 {
-	static const char *trace[2][PREFETCH_TRACE];
-	static unsigned int next[2];
+	/* the latest value of each place in a block; no two are in one place */
+	static uintptr_t trace[2][PREFETCH_TRACE];
 
-	const char *here = (const char *) value;
+	uintptr_t	here = (uintptr_t) value;
+	uintptr_t  *place = &trace[n][here / PREFETCH_MIN_BYTES % PREFETCH_TRACE];
+	uintptr_t	step = here - *place;
 	Size		bytes = VARSIZE(value);
-	ptrdiff_t	stride = 0;
 
-	if (bytes < PREFETCH_MIN_BYTES || bytes > BLCKSZ ||
-		trace[n][(next[n] - 1) % PREFETCH_TRACE] == here)
+	if (step == 0 || bytes < PREFETCH_MIN_BYTES || bytes > BLCKSZ)
 		return;
+	*place = here;
 
-	for (int i = 0; i < PREFETCH_TRACE; i++)
-	{
-		ptrdiff_t	step = (ptrdiff_t) ((uintptr_t) here - (uintptr_t) trace[n][i]);
-
-		if (step == BLCKSZ || step == -BLCKSZ)
-			stride = step;
-	}
-	trace[n][next[n]++ % PREFETCH_TRACE] = here;
-
-	if (stride != 0)
+	if (step == BLCKSZ || step == -(uintptr_t) BLCKSZ)
 	{
 		for (Size i = 0; i < bytes; i += PREFETCH_LINE)
-			__builtin_prefetch((const void *) ((uintptr_t) here + stride + i), 0, 2);
+			__builtin_prefetch((const void *) (here + step + i), 0, 2);
 	}
 }
 

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-#include "kernels/kernels.h"
-
 static void
 LoadHalves(const void *elems, float *out, int n)
 {
@@ -18,6 +16,18 @@ static void
 StoreHalves(const float *x, void *elems, int n)
 {
 	qv_kernels.f32_to_f16(x, elems, n);
+}
+
+static bool
+ScatterHalves(const QvSparse *v, void *elems, int dim)
+{
+	return qv_kernels.scatter_f16(v, qv_halfvec_type.overflow, elems, dim);
+}
+
+static void
+PositiveHalves(const void *elems, uint8 *bytes, int n)
+{
+	qv_kernels.positive_bits_f16(elems, n, bytes);
 }
 
 /*
@@ -32,7 +42,9 @@ const DenseType qv_halfvec_type = {
 	.overflow = 65520.0f,
 	.underflow = 0x1p-25f,
 	.load = LoadHalves,
-	.store = StoreHalves
+	.store = StoreHalves,
+	.scatter = ScatterHalves,
+	.positive_bits = PositiveHalves
 };
 
 #define HALFVEC_FUNCTION(symbol, result) \

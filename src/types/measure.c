@@ -17,7 +17,8 @@ CosineInDouble(const DenseType *type, DenseView a, DenseView b)
 	for (int i = 0; i < a.dim; i++)
 		ab += (double) x[i] * (double) y[i];
 
-	return CosineDistance(ab, QvSquaredNorm(x, a.dim), QvSquaredNorm(y, b.dim));
+	return CosineDistance(ab, qv_kernels.norm2_f64(x, a.dim),
+						  qv_kernels.norm2_f64(y, b.dim));
 }
 
 double

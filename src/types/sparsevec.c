@@ -26,11 +26,12 @@ QvNewSparse(int dim, int nnz)
 {
 	Size		size = offsetof(SparseVector, indices) +
 		(Size) nnz * (sizeof(int32) + sizeof(float));
-	SparseVector *result = palloc0(size);
+	SparseVector *result = palloc(size);
 
 	SET_VARSIZE(result, size);
 	result->dim = dim;
 	result->nnz = nnz;
+	result->unused = 0;
 	return result;
 }
 
@@ -340,11 +341,7 @@ QV_FUNCTION(sparsevec_send)
 static double
 SparseNorm(SparseView v)
 {
-	double		sum = 0;
-
-	for (int i = 0; i < v.nnz; i++)
-		sum += (double) v.values[i] * (double) v.values[i];
-	return sqrt(sum);
+	return sqrt(qv_kernels.norm2_f64((const float *) v.values, v.nnz));
 }
 
 QV_FUNCTION(sparsevec_l2_norm)
@@ -354,38 +351,43 @@ QV_FUNCTION(sparsevec_l2_norm)
 	PG_RETURN_FLOAT8(SparseNorm(v));
 }
 
+/* v, of whose elements nnz are not zero, without the others */
+static SparseVector *
+WithoutZeros(SparseVector *v, int nnz)
+{
+	SparseVector *result = QvNewSparse(v->dim, nnz);
+	const float *from = SparseValues(v);
+	float	   *to = SparseValues(result);
+	int			j = 0;
+
+	for (int i = 0; i < v->nnz; i++)
+	{
+		if (from[i] != 0)
+		{
+			result->indices[j] = v->indices[i];
+			to[j] = from[i];
+			j++;
+		}
+	}
+	return result;
+}
+
 /* Elements that become zero in float32 are left out, as zeros always are. */
 QV_FUNCTION(sparsevec_l2_normalize)
 {
 	SparseView	v = SparseViewOf(PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0)));
-	double		norm = SparseNorm(v);
-	SparseVector *result;
-	float	   *values;
-	int			nnz = 0;
-	int			j = 0;
+	SparseVector *result = QvNewSparse(v.dim, v.nnz);
+	float	   *values = SparseValues(result);
+	int			zeros = 0;
 
+	memcpy(result->indices, v.indices, v.nnz * sizeof(int32));
+	qv_kernels.divide_f32((const float *) v.values, SparseNorm(v), values, v.nnz);
+
+	/* no element is longer than the norm, so none overflows */
 	for (int i = 0; i < v.nnz; i++)
-	{
-		float		x = (float) (v.values[i] / norm);
-
-		if (isinf(x))
-			float_overflow_error();
-		nnz += (x != 0);
-	}
-
-	result = QvNewSparse(v.dim, nnz);
-	values = SparseValues(result);
-	for (int i = 0; i < v.nnz; i++)
-	{
-		float		x = (float) (v.values[i] / norm);
-
-		if (x != 0)
-		{
-			result->indices[j] = v.indices[i];
-			values[j] = x;
-			j++;
-		}
-	}
+		zeros += (values[i] == 0);
+	if (unlikely(zeros > 0))
+		result = WithoutZeros(result, v.nnz - zeros);
 
 	PG_RETURN_POINTER(result);
 }
@@ -396,18 +398,22 @@ QV_FUNCTION(sparsevec_l2_normalize)
  * number of dimensions.
  */
 static int
-CompareSparse(SparseView a, SparseView b)
+CompareSparse(const void *value_a, const void *value_b)
 {
+	SparseView	a = SparseViewOf(value_a);
+	SparseView	b = SparseViewOf(value_b);
 	int			n = Min(a.nnz, b.nnz);
+	int			i = 0;
 
-	for (int i = 0; i < n; i++)
+	while (i < n && a.indices[i] == b.indices[i] && a.values[i] == b.values[i])
+		i++;
+	if (i < n)
 	{
 		if (a.indices[i] < b.indices[i])
 			return a.values[i] < 0 ? -1 : 1;
 		if (a.indices[i] > b.indices[i])
 			return b.values[i] < 0 ? 1 : -1;
-		if (a.values[i] != b.values[i])
-			return a.values[i] < b.values[i] ? -1 : 1;
+		return a.values[i] < b.values[i] ? -1 : 1;
 	}
 
 	/* one has more elements: do they lie within the other's dimensions? */
@@ -419,4 +425,7 @@ CompareSparse(SparseView a, SparseView b)
 	return (a.dim > b.dim) - (a.dim < b.dim);
 }
 
-QV_COMPARISONS(sparsevec, SparseViewOf, CompareSparse)
+/* A view by value would go through memory; see CompareSparse(). */
+#define VALUE_ITSELF(value) (value)
+
+QV_COMPARISONS(sparsevec, VALUE_ITSELF, CompareSparse)

@@ -18,6 +18,18 @@ StoreFloats(const float *x, void *elems, int n)
 	memcpy(elems, x, n * sizeof(float));
 }
 
+static bool
+ScatterFloats(const QvSparse *v, void *elems, int dim)
+{
+	return qv_kernels.scatter_f32(v, qv_vector_type.overflow, elems, dim);
+}
+
+static void
+PositiveFloats(const void *elems, uint8 *bytes, int n)
+{
+	qv_kernels.positive_bits_f32(elems, n, bytes);
+}
+
 const DenseType qv_vector_type = {
 	.name = "vector",
 	.max_dim = VECTOR_MAX_DIM,
@@ -25,7 +37,9 @@ const DenseType qv_vector_type = {
 	.overflow = INFINITY,
 	.underflow = 0,
 	.load = LoadFloats,
-	.store = StoreFloats
+	.store = StoreFloats,
+	.scatter = ScatterFloats,
+	.positive_bits = PositiveFloats
 };
 
 #define VECTOR_FUNCTION(symbol, result) \

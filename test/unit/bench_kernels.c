@@ -123,6 +123,10 @@ bench_level(const size_t *dims)
 	ROW("decode_u8", qv_kernels.decode_u8(ua, 0.01f, 127.5f, scratch, n));
 	ROW("quantize_u8", qv_kernels.quantize_u8(fa, n, 30.0f, 128.0f, bytes, &x, &y));
 	ROW("norm2_f32", sink = qv_kernels.norm2_f32(fa, n));
+	ROW("norm2_f64", sink = qv_kernels.norm2_f64(fa, n));
+	ROW("divide_f32", qv_kernels.divide_f32(fa, 3.0, scratch, n));
+	ROW("positive_bits_f32", qv_kernels.positive_bits_f32(fa, n, bytes));
+	ROW("positive_bits_f16", qv_kernels.positive_bits_f16(ha, n, bytes));
 	ROW("maxabs_f32", sink = qv_kernels.maxabs_f32(fa, n));
 	ROW("fht_f32(2^k<=n)", qv_kernels.fht_f32(scratch, n < 128 ? 64 : n < 1024 ? 512 : 1024));
 	ROW("flip_signs_f32", qv_kernels.flip_signs_f32(scratch, ua, n));

@@ -846,6 +846,144 @@ test_sign_bits_f32(void)
 	}
 }
 
+/*
+ * The reference adds in another order; all else about the result, which is
+ * stored by l2_normalize(), must be the same at every level.
+ */
+static void
+test_norm2_f64(void)
+{
+	FOR_LENGTHS(n) FOR_PLACEMENTS(place) for (int kind = 0; kind < KINDS; kind++)
+	{
+		float	   *x = place_at(&buf_a, place, n * 4);
+		long double sum = 0;
+		double		lanes[8] = {0};
+		double		rest = 0;
+		double		got;
+
+		fill_kind(x, n, kind);
+		for (size_t i = 0; i < n; i++)
+		{
+			double		v = at_f32(x, i);
+
+			sum += (long double) v * v;
+			if (i < n / 8 * 8)
+				lanes[i % 8] += v * v;
+			else
+				rest += v * v;
+		}
+		got = K.norm2_f64(x, n);
+		CHECK(fabsl(got - sum) <= 1e-15L * (1 + n / 8) * sum,
+			  "kind %d of %zu: got %.17g, want %.17Lg", kind, n, got, sum);
+		CHECK(got == (lanes[0] + lanes[4]) + (lanes[1] + lanes[5]) +
+			  (lanes[2] + lanes[6]) + (lanes[3] + lanes[7]) + rest,
+			  "kind %d of %zu: another order", kind, n);
+	}
+	CHECK(K.norm2_f64(NULL, 0) == 0, "nothing has length 0");
+
+	/* squares that a float32 would lose */
+	for (size_t i = 0; i < 19; i++)
+		put_f32((float *) buf_a.start, i, i % 2 ? 1e-30f : -1e30f);
+	CHECK(fabs(K.norm2_f64((float *) buf_a.start, 19) / 1e61 - 1) < 1e-7, "large squares");
+	put_f32((float *) buf_a.start, 0, 1e-45f);
+	CHECK(K.norm2_f64((float *) buf_a.start, 1) > 0, "small squares");
+}
+
+static void
+test_divide_f32(void)
+{
+	static const double divisors[] = {1, 3, 0.1, 1e30, 1e-30, 0x1p-149, 0};
+
+	FOR_LENGTHS(n) FOR_PLACEMENTS(place)
+	{
+		const float *x = place_at(&buf_a, place, n * 4);
+		float	   *dst = place_at(&buf_b, place, n * 4);
+
+		for (size_t d = 0; d < sizeof(divisors) / sizeof(divisors[0]); d++)
+		{
+			fill_kind((float *) x, n, d % 2 ? MIXED : NORMAL);
+			if (place == 1)
+				put_f32(dst, n, 5);
+			K.divide_f32(x, divisors[d], dst, n);
+			for (size_t i = 0; i < n; i++)
+			{
+				float		want = (float) ((double) at_f32(x, i) / divisors[d]);
+				float		got = at_f32(dst, i);
+
+				CHECK(memcmp(&got, &want, sizeof(got)) == 0,
+					  "element %zu of %zu by %g: got %.9g, want %.9g", i, n,
+					  divisors[d], got, want);
+			}
+			if (place == 1)
+				CHECK(at_f32(dst, n) == 5, "wrote past %zu", n);
+		}
+
+		/* in place */
+		for (size_t i = 0; i < n; i++)
+			put_f32(dst, i, (float) i);
+		K.divide_f32(dst, 7, dst, n);
+		for (size_t i = 0; i < n; i++)
+			CHECK(at_f32(dst, i) == (float) ((double) i / 7), "in place, %zu of %zu", i, n);
+	}
+}
+
+/* bits: what a kernel wrote for n elements, of which positive() knows the sign */
+static void
+check_positive_bits(const uint8_t *bits, size_t n, const void *x,
+					bool (*positive) (const void *x, size_t i))
+{
+	for (size_t i = 0; i < (n + 7) / 8 * 8; i++)
+		CHECK((bits[i / 8] >> (7 - i % 8) & 1) == (i < n && positive(x, i)),
+			  "bit %zu of %zu", i, n);
+}
+
+static bool
+positive_f32(const void *x, size_t i)
+{
+	return at_f32(x, i) > 0;
+}
+
+static bool
+positive_f16(const void *x, size_t i)
+{
+	return UnitHalfValue(at_u16(x, i)) > 0;
+}
+
+static void
+test_positive_bits(void)
+{
+	static const float special[] = {0.0f, -0.0f, NAN, INFINITY, -INFINITY, 1e-45f, -1e-45f};
+	static const uint16_t special_f16[] = {
+		0, 0x8000, 0x7e00, 0x7c01, 0xfe00, 0x7c00, 0xfc00, 1, 0x8001, 0x7bff
+	};
+
+	FOR_LENGTHS(n) FOR_PLACEMENTS(place)
+	{
+		size_t		bytes = (n + 7) / 8;
+		float	   *x = place_at(&buf_a, place, n * 4);
+		uint16_t   *h = place_at(&buf_c, place, n * 2);
+		uint8_t    *bits = place_at(&buf_b, place, bytes);
+
+		fill_kind(x, n, MIXED);
+		UnitFillBytes(h, n * 2);
+		for (size_t i = 0; i < n; i += 3)
+		{
+			put_f32(x, i, special[i / 3 % 7]);
+			memcpy((char *) h + i * 2, &special_f16[i / 3 % 10], 2);
+		}
+		memset(bits, 0xff, bytes);
+		if (place == 1)
+			bits[bytes] = 0x5a;
+		K.positive_bits_f32(x, n, bits);
+		check_positive_bits(bits, n, x, positive_f32);
+		memset(bits, 0xff, bytes);
+		K.positive_bits_f16(h, n, bits);
+		check_positive_bits(bits, n, h, positive_f16);
+		if (place == 1)
+			CHECK(bits[bytes] == 0x5a, "wrote past %zu", n);
+	}
+}
+
 static void
 test_ip_bits_f32(void)
 {
@@ -1275,6 +1413,80 @@ test_sparse(void)
 
 /* ---- levels ---- */
 
+/* dim elements of which nnz are given, at ascending indices, the last included */
+static void
+test_scatter(void)
+{
+	static const size_t counts[] = {0, 1, 7, 8, 9, 15, 16, 17, 33, 64, 200};
+
+	FOR_LENGTHS(dim) for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+	{
+		size_t		n = counts[c];
+		int			place = (int) (c % 2);
+		int32_t    *indices = place_at(&buf_a, place, n * 4);
+		float	   *values = place_at(&buf_b, place, n * 4);
+		float	   *x = place_at(&buf_c, place, dim * 4);
+		uint16_t   *h = place_at(&buf_d, place, dim * 2);
+		QvSparse	v = {indices, values, n};
+		size_t		at = 0;
+
+		if (n > dim)
+			continue;
+		for (size_t i = 0; i < n; i++)
+		{
+			int32_t		index = (int32_t) ((i + 1) * dim / n - 1);
+
+			memcpy((char *) indices + i * 4, &index, 4);
+			put_f32(values, i, UnitNormal() * 100);
+		}
+		memset(x, 0xff, dim * 4);
+		memset(h, 0xff, dim * 2);
+		if (place == 1)
+			put_f32(x, dim, 5);
+		CHECK(K.scatter_f32(&v, INFINITY, x, dim), "%zu of %zu", n, dim);
+		CHECK(K.scatter_f16(&v, 65520, h, dim), "%zu of %zu as halves", n, dim);
+		for (size_t i = 0; i < dim; i++)
+		{
+			float		want = 0;
+			int32_t		index = -1;
+
+			if (at < n)
+				memcpy(&index, (char *) indices + at * 4, 4);
+			if (index == (int32_t) i)
+				want = at_f32(values, at++);
+			CHECK(at_f32(x, i) == want, "element %zu of %zu", i, dim);
+			CHECK(at_u16(h, i) == UnitHalfFromDouble(want), "half %zu of %zu", i, dim);
+		}
+		if (place == 1)
+			CHECK(at_f32(x, dim) == 5, "wrote past %zu", dim);
+
+		/* the first and the last one may be bad */
+		for (size_t i = 0; i < n; i += n > 1 ? n - 1 : 1)
+		{
+			int32_t		bad[] = {(int32_t) dim, -1, INT32_MIN, INT32_MAX};
+			float		wrong[] = {INFINITY, -INFINITY, NAN, 65520, -65520};
+			float		value = at_f32(values, i);
+			int32_t		index;
+
+			memcpy(&index, (char *) indices + i * 4, 4);
+			for (int j = 0; j < 4; j++)
+			{
+				memcpy((char *) indices + i * 4, &bad[j], 4);
+				CHECK(!K.scatter_f32(&v, INFINITY, x, dim), "index %d of %zu", bad[j], dim);
+				CHECK(!K.scatter_f16(&v, 65520, h, dim), "index %d of %zu", bad[j], dim);
+			}
+			memcpy((char *) indices + i * 4, &index, 4);
+			for (int j = 0; j < 5; j++)
+			{
+				put_f32(values, i, wrong[j]);
+				CHECK(K.scatter_f32(&v, INFINITY, x, dim) == (j > 2), "value %g", wrong[j]);
+				CHECK(!K.scatter_f16(&v, 65520, h, dim), "value %g", wrong[j]);
+			}
+			put_f32(values, i, value);
+		}
+	}
+}
+
 static void
 test_levels(void)
 {
@@ -1350,6 +1562,9 @@ SuiteKernels(void)
 		UnitRun("quantize_u8", *l, test_quantize_u8);
 		UnitRun("maxabs_f32", *l, test_maxabs_f32);
 		UnitRun("sign_bits_f32", *l, test_sign_bits_f32);
+		UnitRun("norm2_f64", *l, test_norm2_f64);
+		UnitRun("divide_f32", *l, test_divide_f32);
+		UnitRun("positive_bits_f32, positive_bits_f16", *l, test_positive_bits);
 		UnitRun("ip_bits_f32", *l, test_ip_bits_f32);
 		UnitRun("split_s16", *l, test_split_s16);
 		UnitRun("lut_f32", *l, test_lut_f32);
@@ -1359,6 +1574,7 @@ SuiteKernels(void)
 		UnitRun("ip_f32_block", *l, test_ip_f32_block);
 		UnitRun("argmin_diff_f32", *l, test_argmin_diff_f32);
 		UnitRun("sparse", *l, test_sparse);
+		UnitRun("scatter_f32, scatter_f16", *l, test_scatter);
 	}
 	UnitBufferFree(&buf_a);
 	UnitBufferFree(&buf_b);
