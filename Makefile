@@ -10,6 +10,7 @@
 #   make check-layers         include rules between the folders of src/
 #   make indent               lay out the C sources as pgindent does
 #   make check-format         is there anything to lay out?
+#   make dist                 archives of the commit checked out: quiver-VERSION.tar.gz, .zip
 #
 # WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
 
@@ -118,4 +119,15 @@ check-format:
 	tools/typedefs --check .
 	PG_CONFIG='$(PG_CONFIG)' tools/indent --check .
 
-.PHONY: spare-pgvector prove_installcheck check-unit check-layers indent check-format
+
+# PGXN takes the .zip; packages are built from either.
+DIST = dist
+version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" quiver.control)
+dist:
+	@mkdir -p '$(DIST)'
+	@for format in tar.gz zip; do \
+		git archive --format=$$format --prefix=quiver-$(version)/ \
+			-o '$(DIST)/quiver-$(version)'.$$format HEAD || exit 1; \
+	done
+
+.PHONY: dist spare-pgvector prove_installcheck check-unit check-layers indent check-format
