@@ -4,11 +4,12 @@
 #		Real clients, installed from PyPI and npm, against the private server.
 #		Sourced by tools/check_clients and ./check, after private_pg.sh.
 #
-# The caller has a running server whose log has client_log_prefix, and defines
+# The caller has a running server, and defines
 #
 #   pass NAME TEXT   fail NAME TEXT   skip NAME TEXT   show_log FILE
 #
-# then calls client_tests core|all [NAME...]. Packages go below $qv_home/clients and
+# then calls client_tests core|all [NAME...], the server having started with
+# client_server_settings core|all. Packages go below $qv_home/clients and
 # stay there; each test file has a database of its own. See test/clients/README.md.
 
 client_log_prefix="log_line_prefix = '%m [%p] %d '"
@@ -17,6 +18,8 @@ client_log_prefix="log_line_prefix = '%m [%p] %d '"
 # be there; of the others one that cannot be installed is skipped.
 client_core=(psycopg psycopg2 asyncpg sqlalchemy django node_postgres)
 client_others=(pg8000 peewee sqlmodel langchain llama_index mem0)
+# shellcheck source=tools/client_suites.sh
+. "$qv_top/tools/client_suites.sh"
 client_set() {
 	case $1 in
 		psycopg | psycopg2 | asyncpg | sqlalchemy | django) echo core ;;
@@ -28,15 +31,32 @@ client_set() {
 
 # client_tests core|all [NAME...]: only the named ones, if any are.
 client_tests() {
-	local which=$1 name set wanted=() ready=()
+	local which=$1 wanted=()
 	shift
 	client_home=$qv_home/clients
 	client_sources=$qv_tree/test/clients
 	rm -rf "${client_home:?}/run" "${client_home:?}/home"
 	mkdir -p "$client_home/run" "$client_home/home"
+	local suites=() name
 	wanted=("${client_core[@]}")
-	[ "$which" = core ] || wanted+=("${client_others[@]}")
+	[ "$which" = core ] || wanted+=("${client_others[@]}" "${client_suites[@]}")
 	[ $# = 0 ] || wanted=("$@")
+	set -- "${wanted[@]}"
+	wanted=()
+	for name; do
+		case $name in
+			pgvector-*) suites+=("$name") ;;
+			*) wanted+=("$name") ;;
+		esac
+	done
+	[ ${#wanted[@]} = 0 ] || client_file_tests "$which" "${wanted[@]}"
+	suite_tests ${suites[@]+"${suites[@]}"}
+}
+
+# client_file_tests core|all NAME...: those that are a file of test/clients.
+client_file_tests() {
+	local which=$1 name set ready=()
+	shift
 
 	if ! [ -f "$qv_root$("$PG_CONFIG" --pkglibdir)/auto_explain.so" ]; then
 		fail "clients" "this server lacks auto_explain (PostgreSQL's contrib), which shows the plans"
@@ -50,7 +70,7 @@ client_tests() {
 		return 0
 	fi
 	client_state_core=ok
-	for name in "${wanted[@]}"; do
+	for name; do
 		set=$(client_set "$name")
 		local state=client_state_$set reason=client_reason_$set
 		if [ -z "${!state:-}" ]; then

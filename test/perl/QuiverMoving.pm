@@ -15,6 +15,7 @@ use Test::More;
 
 our @EXPORT = qw(
   need_pgvector
+  copy_installation
   new_installation
   install_quiver
   installed_file
@@ -32,25 +33,27 @@ our @EXPORT = qw(
 my $top = Cwd::getcwd();
 my %dir;
 
-# Skip the file when there is no stock pgvector for this server.
-sub need_pgvector
+# Where a server has its files: by its configuration, and in the copy that runs.
+foreach my $what (qw(bindir pkglibdir sharedir))
 {
 	my $config = $ENV{PG_CONFIG} || 'pg_config';
 
+	chomp($dir{$what} = `$config --$what`);
+	chomp($dir{"our $what"} = `pg_config --$what`);
+}
+
+# Skip the file when there is no stock pgvector for this server.
+sub need_pgvector
+{
 	plan skip_all => 'no stock pgvector: PGVECTOR_PREFIX does not name an installation (see tools/stock_pgvector)'
 	  if !$ENV{PGVECTOR_PREFIX};
-	foreach my $what (qw(bindir pkglibdir sharedir))
-	{
-		chomp($dir{$what} = `$config --$what`);
-		chomp($dir{"our $what"} = `pg_config --$what`);
-	}
 	my $control = "$ENV{PGVECTOR_PREFIX}$dir{sharedir}/extension/vector.control";
 	plan skip_all => "no stock pgvector: there is no $control" if !-f $control;
 	return;
 }
 
-# A copy of the server with a stock pgvector and without Quiver; its root.
-sub new_installation
+# A copy of the server, Quiver included, whose files a test may change; its root.
+sub copy_installation
 {
 	my $root = PostgreSQL::Test::Utils::tempdir();
 
@@ -61,6 +64,13 @@ sub new_installation
 		system_or_bail('mkdir', '-p', dirname($to));
 		system_or_bail('cp', '-rL', $dir{"our $what"}, $to);
 	}
+	return $root;
+}
+
+# A copy of the server with a stock pgvector and without Quiver; its root.
+sub new_installation
+{
+	my $root = copy_installation();
 	my $extension = "$root$dir{sharedir}/extension";
 	system_or_bail('rm', '-rf', glob("$extension/pgvector-backup-*"));
 	unlink glob("$extension/vector*"), glob("$extension/quiver*"),
@@ -177,13 +187,15 @@ FROM public.items i WHERE id < 5 ORDER BY id;
 });
 }
 
-# Every object of extension vector with all that its catalog rows say, in words:
-# what pg_proc, pg_type and so on hold, but for OIDs.
+# Every object of an extension (vector unless another is named) with all that its
+# catalog rows say, in words: what pg_proc, pg_type and so on hold, but for OIDs.
 sub catalog
 {
-	my ($node, $db) = @_;
+	my ($node, $db, $extension) = @_;
+	my $sql = PostgreSQL::Test::Utils::slurp_file("$top/test/perl/catalog.sql");
 
-	return $node->safe_psql($db, PostgreSQL::Test::Utils::slurp_file("$top/test/perl/catalog.sql"));
+	$sql =~ s/e\.extname = '\Kvector'/$extension'/ || die 'catalog.sql names no extension' if $extension;
+	return $node->safe_psql($db, $sql);
 }
 
 # Two texts of many lines are equal; shows only the lines that are not.
