@@ -31,7 +31,7 @@ BEGIN ATOMIC
     WITH near AS (
         SELECT id, row_number() OVER (ORDER BY distance) AS rank
         FROM (SELECT id, embedding <=> embed(query) AS distance
-              FROM package ORDER BY distance LIMIT 50) n
+              FROM package WHERE embed(query) IS NOT NULL ORDER BY distance LIMIT 50) n
     ), matching AS (
         SELECT id, row_number() OVER (ORDER BY relevance DESC, id) AS rank
         FROM (SELECT id, ts_rank_cd(words, websearch_to_tsquery('english', query)) AS relevance
