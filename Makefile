@@ -73,12 +73,15 @@ ifneq ($(origin with_llvm),command line)
 override with_llvm := no
 endif
 
+# An archive can be made where there is no PostgreSQL.
+ifneq ($(MAKECMDGOALS),dist)
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 ifeq ($(PGXS),)
 $(error $(PG_CONFIG) does not run: install postgresql-server-dev-NN, or give PG_CONFIG=/path/to/pg_config)
 endif
 include $(PGXS)
+endif
 
 -include $(OBJS:.o=.d)
 

@@ -4,8 +4,8 @@
 #		The test suites of pgvector's own clients, unmodified, against the private
 #		server. Sourced by tools/clients.sh, whose functions it uses.
 #
-# pgvector-go and pgvector-rust have theirs in the package that the Go proxy and
-# crates.io hand out. Those of pgvector-python, -node and -java are in their
+# pgvector-go and pgvector-rust have theirs in the package that the module proxy and
+# cargo hand out. Those of pgvector-python, -node and -java are in their
 # repositories alone: a checkout below $QUIVER_CLIENT_SUITES, or a clone from GitHub.
 #
 # The suites name "localhost", some of them with port 5432, so the server listens there
