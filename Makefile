@@ -122,7 +122,6 @@ check-format:
 	tools/typedefs --check .
 	PG_CONFIG='$(PG_CONFIG)' tools/indent --check .
 
-
 # PGXN takes the .zip; packages are built from either.
 DIST = dist
 version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" quiver.control)

@@ -7,7 +7,7 @@
  * (nodeAgg.c) is changed in place, as float8_accum() does, so a row costs no
  * allocation.
  */
-#include "types/dense.h"
+#include "types/aggregate.h"
 
 #include <math.h>
 

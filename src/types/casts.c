@@ -4,7 +4,7 @@
  *
  * Every cast function takes (value, typmod, explicit) and checks the typmod.
  */
-#include "types/dense.h"
+#include "types/casts.h"
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"

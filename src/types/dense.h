@@ -85,14 +85,6 @@ extern Datum QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type,
 							   DenseOperator op);
 extern Datum QvDenseConcat(FunctionCallInfo fcinfo, const DenseType *type);
 
-/* aggregate.c */
-extern Datum QvDenseAdd(FunctionCallInfo fcinfo, const DenseType *type);
-extern Datum QvDenseAccum(FunctionCallInfo fcinfo, const DenseType *type);
-extern Datum QvDenseAvg(FunctionCallInfo fcinfo, const DenseType *type);
-
-/* casts.c */
-extern Datum QvDenseTypmodCast(FunctionCallInfo fcinfo);
-
 /* The argument as a view, inline values where they lie. */
 #define QV_ARG_DENSE(n) \
 	DenseViewOf(PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(n)))

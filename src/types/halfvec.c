@@ -2,6 +2,8 @@
  * halfvec.c
  *		The type halfvec: IEEE binary16 elements.
  */
+#include "types/aggregate.h"
+#include "types/casts.h"
 #include "types/dense.h"
 
 #include <math.h>

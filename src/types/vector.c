@@ -2,6 +2,8 @@
  * vector.c
  *		The type vector: float32 elements.
  */
+#include "types/aggregate.h"
+#include "types/casts.h"
 #include "types/dense.h"
 
 #include <math.h>

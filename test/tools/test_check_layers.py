@@ -66,6 +66,34 @@ class CheckLayers(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 self.assertTrue(found[0].startswith(f"src/{name}:1: "), found)
 
+    def test_circles(self) -> None:
+        by_header = {
+            "graph/a.h": '#include "graph/b.h"\n',
+            "graph/b.c": '#include "graph/b.h"\n\n#include "graph/a.h"\n',
+            "graph/b.h": "",
+        }
+        self.assertEqual(len(self.complaints(by_header)), 1)
+        # a and b call each other, and both are declared in the folder's face
+        by_call = {
+            "ivf/ivf.h": "extern void A(void);\nextern void B(void);\n",
+            "ivf/a.c": '#include "ivf/ivf.h"\n\nvoid\nA(void)\n{\n\tB();\n}\n',
+            "ivf/b.c": '#include "ivf/ivf.h"\n\nvoid\nB(void)\n{\n\tA();\n}\n',
+        }
+        found = self.complaints(by_call)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("a circle of files: a takes B, b takes A", found[0])
+        by_call["ivf/b.c"] = '#include "ivf/ivf.h"\n\nstatic void\nA(void)\n{\n}\n\nvoid\nB(void)\n{\n}\n'
+        self.assertEqual(self.complaints(by_call), [])
+
+    def test_headers_of_their_files(self) -> None:
+        files = {
+            "graph/a.c": "int\nA(void)\n{\n}\n",
+            "graph/a.h": "extern int\tA(void);\nextern int\tB(void);\n",
+            "graph/b.c": '#include "graph/a.h"\n\nint\nB(void)\n{\n}\n',
+        }
+        found = self.complaints(files)
+        self.assertEqual(found, ["src/graph/a.h:2: B() is not in a.c"])
+
     def test_comments_do_not_count(self) -> None:
         self.assertEqual(self.complaints({"graph/a.c": "/* PG_VERSION_NUM */\n"}), [])
 
