@@ -140,7 +140,7 @@ describe_graph(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
 	set_info(row, INFO_NODES, Int64GetDatum(info.nodes));
 	set_info(row, INFO_DELETED_NODES, Int64GetDatum(info.deleted));
 	set_info(row, INFO_FREE_SLOTS, Int64GetDatum(info.free_slots));
-	set_info(row, INFO_MAX_DEGREE, Int32GetDatum(info.slots));
+	set_info(row, INFO_MAX_DEGREE, Int32GetDatum(info.max_degree));
 	set_info(row, INFO_MEAN_DEGREE, Float8GetDatum(info.nodes ? (double) info.edges / info.nodes : 0));
 	set_info(row, INFO_NODES_PER_PAGE, Int32GetDatum(info.nodes_per_page));
 	set_info(row, INFO_ENTRY_POINTS, Int32GetDatum(info.entries));
@@ -235,7 +235,10 @@ quiver_check(PG_FUNCTION_ARGS)
 	QvOpclassInfo opclass;
 	int64		tuples;
 
-	/* before waiting for a lock on somebody else's table; again once it is had */
+	/*
+	 * before waiting for a lock on somebody else's table; again once it is
+	 * had
+	 */
 	if (OidIsValid(table) && !QvIsIndexOwner(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 	if (OidIsValid(table))

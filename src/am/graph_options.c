@@ -60,7 +60,8 @@ HnswDefineSettings(void)
 const GraphScanSettings *
 HnswSettings(void)
 {
-	static GraphScanSettings foreign;	/* ours keep the defaults until they are defined */
+	static GraphScanSettings foreign;	/* ours keep the defaults until they
+										 * are defined */
 
 	if (hnsw_settings_defined)
 		return &hnsw_settings;

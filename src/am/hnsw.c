@@ -26,8 +26,8 @@ hnswbeginscan(Relation index, int nkeys, int norderbys)
 
 static void
 hnswcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages)
+				 Cost *startup, Cost *total, Selectivity *selectivity,
+				 double *correlation, double *pages)
 {
 	GraphAmCostEstimate(root, path, loop_count, HnswSettings(), startup, total,
 						selectivity, correlation, pages);

@@ -30,10 +30,12 @@ extern IndexAmRoutine *IvfAmRoutine(const IvfAm *am, int support);
 
 extern IndexBuildResult *IvfAmBuild(Relation heap, Relation index, IndexInfo *info,
 									const IvfAm *am);
+
 /* Where a worker of a build begins. */
 extern PGDLLEXPORT void IvfParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 
 extern void IvfAmBuildEmpty(Relation index, const IvfAm *am);
+
 /* KnnScanSource.start, by these settings. */
 extern void IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 						   KnnScanRules *rules);

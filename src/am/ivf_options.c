@@ -63,7 +63,8 @@ IvfflatDefineSettings(void)
 const IvfScanSettings *
 IvfflatSettings(void)
 {
-	static IvfScanSettings foreign; /* ours keep the defaults until they are defined */
+	static IvfScanSettings foreign; /* ours keep the defaults until they are
+									 * defined */
 	IvfScanSettings *settings = &ivfflat_settings;
 
 	if (!ivfflat_settings_defined)

@@ -12,8 +12,8 @@ static IndexBuildResult *ivfflatbuild(Relation heap, Relation index, IndexInfo *
 static void ivfflatbuildempty(Relation index);
 static IndexScanDesc ivfflatbeginscan(Relation index, int nkeys, int norderbys);
 static void ivfflatcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages);
+								Cost *startup, Cost *total, Selectivity *selectivity,
+								double *correlation, double *pages);
 
 static const IvfAm ivfflat_am = {
 	.get_options = IvfflatGetOptions,
@@ -56,8 +56,8 @@ ivfflatbeginscan(Relation index, int nkeys, int norderbys)
 
 static void
 ivfflatcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages)
+					Cost *startup, Cost *total, Selectivity *selectivity,
+					double *correlation, double *pages)
 {
 	IvfAmCostEstimate(root, path, loop_count, &ivfflat_am, startup, total,
 					  selectivity, correlation, pages);

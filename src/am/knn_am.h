@@ -19,7 +19,8 @@ extern IndexAmRoutine *KnnAmRoutine(int support);
 typedef struct KnnCost
 {
 	double		pages;			/* touched */
-	double		tuples;			/* rows a search yields; more take more searches */
+	double		tuples;			/* rows a search yields; more take more
+								 * searches */
 	double		evaluations;	/* distances computed or estimated */
 } KnnCost;
 

@@ -30,7 +30,8 @@ typedef struct KnnScan
 	KnnScanRules rules;
 	bool		started;
 	bool		exhausted;		/* no more candidates */
-	bool		have_step;		/* a candidate or a bound is at hand, not dealt with */
+	bool		have_step;		/* a candidate or a bound is at hand, not
+								 * dealt with */
 	QvScanStep	step;
 	QvCandidate candidate;
 	double		candidate_bound;	/* no row of it, or to come, is nearer */
@@ -38,8 +39,10 @@ typedef struct KnnScan
 	double		last_distance;	/* of the row returned last */
 	int64		tuples;			/* heap TIDs seen */
 	int64		returned;		/* rows returned */
-	int64		target;			/* rows that are returned when so many are found */
-	double	   *nearest;		/* ascending distances of those not returned, up to it */
+	int64		target;			/* rows that are returned when so many are
+								 * found */
+	double	   *nearest;		/* ascending distances of those not returned,
+								 * up to it */
 	int			nnearest;
 	bool		resumed;		/* the first batch is over */
 } KnnScan;

@@ -24,9 +24,11 @@
 typedef struct KnnScanRules
 {
 	bool		iterative;		/* search on when a batch is used up */
-	bool		strict;			/* leave out what is nearer than a row returned */
+	bool		strict;			/* leave out what is nearer than a row
+								 * returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
-	int64		first_rows;		/* rows of a strict scan's first batch that wait for nothing */
+	int64		first_rows;		/* rows of a strict scan's first batch that
+								 * wait for nothing */
 
 	/*
 	 * So many rows, likely all that are wanted, are found before the first is
@@ -41,14 +43,14 @@ typedef struct KnnScanRules
 typedef struct KnnScanSource
 {
 	/*
-	 * Called once, before the first start(), in a memory context that lives as
-	 * long as the scan; so does opclass.
+	 * Called once, before the first start(), in a memory context that lives
+	 * as long as the scan; so does opclass.
 	 */
 	QvScan	   *(*begin) (Relation index, const QvOpclassInfo *opclass);
 
 	/*
-	 * Start over for a query value (detoasted, lives until the next start; NULL:
-	 * any order), with the settings as they are now, and fill in rules.
+	 * Start over for a query value (detoasted, lives until the next start;
+	 * NULL: any order), with the settings as they are now, and fill in rules.
 	 */
 	void		(*start) (QvScan *scan, const void *query, KnnScanRules *rules);
 } KnnScanSource;

@@ -26,8 +26,8 @@ quivergraphbeginscan(Relation index, int nkeys, int norderbys)
 
 static void
 quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages)
+						Cost *startup, Cost *total, Selectivity *selectivity,
+						double *correlation, double *pages)
 {
 	GraphAmCostEstimate(root, path, loop_count, QuiverGraphSettings(), startup, total,
 						selectivity, correlation, pages);

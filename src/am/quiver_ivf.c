@@ -11,8 +11,8 @@ static IndexBuildResult *quiverivfbuild(Relation heap, Relation index, IndexInfo
 static void quiverivfbuildempty(Relation index);
 static IndexScanDesc quiverivfbeginscan(Relation index, int nkeys, int norderbys);
 static void quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages);
+								  Cost *startup, Cost *total, Selectivity *selectivity,
+								  double *correlation, double *pages);
 
 static const IvfAm quiver_ivf_am = {
 	.get_options = QuiverIvfGetOptions,
@@ -55,8 +55,8 @@ quiverivfbeginscan(Relation index, int nkeys, int norderbys)
 
 static void
 quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-	Cost *startup, Cost *total, Selectivity *selectivity,
-	double *correlation, double *pages)
+					  Cost *startup, Cost *total, Selectivity *selectivity,
+					  double *correlation, double *pages)
 {
 	IvfAmCostEstimate(root, path, loop_count, &quiver_ivf_am, startup, total,
 					  selectivity, correlation, pages);

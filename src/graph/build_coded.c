@@ -305,7 +305,7 @@ build_coded_make_entry_points(GraphBuildState *base, const uint32 *position)
 	for (uint32 i = 0; i < bs->nlists; i++)
 		if (bs->medoid[i] != GRAPH_NONE)
 			GraphAppendEntryPoint(&base->handle, entry_points, position[bs->medoid[i]],
-							 centroid(bs, i));
+								  centroid(bs, i));
 	if (entry_points->count == 0 && base->mem.count > 0)
 	{
 		GraphCode	code;
@@ -320,7 +320,7 @@ build_coded_make_entry_points(GraphBuildState *base, const uint32 *position)
 
 static void
 build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
-		   const uint32 *position, uint32 first)
+					   const uint32 *position, uint32 first)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	const GraphLayout *layout = &bs->base.handle.layout;

@@ -49,8 +49,8 @@ struct GraphBuildOps
 	void		(*prepare) (GraphBuildState *bs);
 
 	/*
-	 * Add a node without edges for a value, of the column's dimensions, to the
-	 * graph in memory, from graph_context.  Returns its number, and in
+	 * Add a node without edges for a value, of the column's dimensions, to
+	 * the graph in memory, from graph_context.  Returns its number, and in
 	 * entries[nentries], at most BUILD_ENTRIES, where to search for its
 	 * neighbors from.
 	 */
@@ -61,15 +61,18 @@ struct GraphBuildOps
 	void		(*connected) (GraphBuildState *bs, uint32 id);
 
 	/*
-	 * All rows are in memory: set the nodes' "list", by which they are ordered
-	 * on the pages.  NULL: they have it.
+	 * All rows are in memory: set the nodes' "list", by which they are
+	 * ordered on the pages.  NULL: they have it.
 	 */
 	void		(*assign_lists) (GraphBuildState *bs);
 
 	/* The table of entry points to write; node i will be at position[i]. */
 	GraphEntryPoints *(*make_entry_points) (GraphBuildState *bs, const uint32 *position);
 
-	/* Write a node with its edges but without rows; node i is number first + position[i]. */
+	/*
+	 * Write a node with its edges but without rows; node i is number first +
+	 * position[i].
+	 */
 	void		(*write_node) (GraphBuildState *bs, GraphMemNode *from,
 							   GraphNode to, const uint32 *position, uint32 first);
 

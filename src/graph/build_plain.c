@@ -140,7 +140,7 @@ build_plain_make_entry_points(GraphBuildState *base, const uint32 *position)
 
 static void
 build_plain_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
-		   const uint32 *position, uint32 first)
+					   const uint32 *position, uint32 first)
 {
 	const GraphLayout *layout = &base->handle.layout;
 

@@ -413,7 +413,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	c.info.dims = meta->dims;
 	c.info.m = meta->m;
 	c.info.ef_construction = meta->ef_construction;
-	c.info.slots = meta->degree;
+	c.info.max_degree = meta->degree;
 	c.info.code_bits = meta->code_bits;
 	c.info.own_bits = meta->own_bits;
 	c.info.nodes_per_page = meta->nodes_per_page;

@@ -28,8 +28,8 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 
 	/*
 	 * A search expands its ef candidates, one page each, and some on the way
-	 * there: with the entry points about a quarter more (measured at 0.95-0.99
-	 * recall, src/graph/README.md), and never more than there are.
+	 * there: with the entry points about a quarter more (measured at
+	 * 0.95-0.99 recall, src/graph/README.md), and never more than there are.
 	 */
 	cost->tuples = Min(nodes, ef);
 	expanded = Min(nodes, 1.25 * ef + 2);

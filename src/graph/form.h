@@ -31,9 +31,12 @@ typedef struct GraphNeighborhood
 {
 	GraphHandle *handle;
 	const GraphPoint *point;
-	const float *centered;		/* the point, for the entry points; NULL: plain */
-	GraphStore *store;			/* for the search: takes in the live nodes expanded */
-	GraphPairDistance pair;		/* of two copies, with the point's offset; arg is this */
+	const float *centered;		/* the point, for the entry points; NULL:
+								 * plain */
+	GraphStore *store;			/* for the search: takes in the live nodes
+								 * expanded */
+	GraphPairDistance pair;		/* of two copies, with the point's offset; arg
+								 * is this */
 	uint32		count;
 	uint32		capacity;
 	Candidate  *candidates;		/* ascending; ids index the copies */
@@ -99,7 +102,10 @@ typedef struct GraphFormOps
 	/* Has copy number "at" the same value as the point? */
 	bool		(*same) (const GraphNeighborhood *nb, uint32 at);
 
-	/* Prepare edges from the point to the first n candidates.  NULL: nothing to do. */
+	/*
+	 * Prepare edges from the point to the first n candidates.  NULL: nothing
+	 * to do.
+	 */
 	void		(*make_edges) (GraphNeighborhood *nb, int n);
 
 	/*
@@ -108,7 +114,10 @@ typedef struct GraphFormOps
 	 */
 	void		(*store_value) (GraphNeighborhood *nb);
 
-	/* Make a slot the point's node: live, without rows, with the n edges made. */
+	/*
+	 * Make a slot the point's node: live, without rows, with the n edges
+	 * made.
+	 */
 	void		(*fill_node) (const GraphNeighborhood *nb, int n, GraphNode node);
 
 	/* Put edge number i of those made into a place of a node. */

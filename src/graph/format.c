@@ -56,8 +56,8 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 		int			bits;
 
 		/*
-		 * When even one node a page cannot have its third of the bits, 512 are
-		 * better spent than a finer own code.
+		 * When even one node a page cannot have its third of the bits, 512
+		 * are better spent than a finer own code.
 		 */
 		if (bits_that_fit(meta, own_bits, 1) < fewest)
 			fewest = own_bits == 2 ? QV_DIM_ALIGN : Min(fewest, 512);

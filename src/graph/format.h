@@ -33,7 +33,7 @@
 #define HNSW_MIN_EF_CONSTRUCTION 4
 #define HNSW_DEFAULT_EF_CONSTRUCTION 64
 #define HNSW_MAX_EF_CONSTRUCTION 1000
-#define GRAPH_MAX_DEGREE 224		/* 2 * HNSW_MAX_M, in whole batches of 32 */
+#define GRAPH_MAX_DEGREE 224	/* 2 * HNSW_MAX_M, in whole batches of 32 */
 
 typedef struct GraphMetaData
 {
@@ -139,7 +139,8 @@ typedef struct GraphValuePageData
 	uint16		lines;			/* used or not */
 	uint16		upper;			/* where the pieces start */
 	uint16		live;			/* bytes of all pieces, aligned */
-	uint16		listed;			/* 1: in the list from the metapage's value_block */
+	uint16		listed;			/* 1: in the list from the metapage's
+								 * value_block */
 	GraphValueLine line[FLEXIBLE_ARRAY_MEMBER];
 } GraphValuePageData;
 
@@ -166,7 +167,7 @@ StaticAssertDecl(offsetof(GraphPieceData, data) == 16, "on-disk value piece chan
  */
 typedef struct GraphLayout
 {
-	QvForm	form;
+	QvForm		form;
 	uint32		pdim;
 	uint32		degree;
 	uint32		code_bits;

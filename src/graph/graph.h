@@ -79,7 +79,7 @@ typedef struct GraphInfo
 	int			dims;
 	int			m;
 	int			ef_construction;
-	int			slots;
+	int			max_degree;
 	int			code_bits;
 	int			own_bits;
 	int			nodes_per_page;

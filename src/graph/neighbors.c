@@ -46,8 +46,9 @@ GraphFindNeighborhood(GraphHandle *handle, GraphPoint *point, uint32 around)
 	GraphSearchRun(&search, store);
 
 	/*
-	 * A repair begins where nodes were deleted.  They are way-points, but they
-	 * also fill the pool: of ef nodes after a large deletion few are live.
+	 * A repair begins where nodes were deleted.  They are way-points, but
+	 * they also fill the pool: of ef nodes after a large deletion few are
+	 * live.
 	 */
 	for (int round = 0; around != GRAPH_NONE && nb->count < ef &&
 		 round < MAX_REPAIR_ROUNDS; round++)

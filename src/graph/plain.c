@@ -30,7 +30,8 @@ typedef struct PlainNeighborhood
 	GraphNeighborhood base;
 	GraphScratch scratch;
 	void	  **values;
-	GraphValueRef ref;			/* where the point's value is, when not in its node */
+	GraphValueRef ref;			/* where the point's value is, when not in its
+								 * node */
 } PlainNeighborhood;
 
 /* ---- points ---- */

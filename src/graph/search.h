@@ -39,9 +39,9 @@ struct GraphStore
 	bool		exact;
 
 	/*
-	 * Score node id (offered: the distance it was last offered under, which is
-	 * final in exact stores), record it by GraphSearchResult() if it is to be
-	 * kept, and offer its neighbors by GraphSearchOffer().
+	 * Score node id (offered: the distance it was last offered under, which
+	 * is final in exact stores), record it by GraphSearchResult() if it is to
+	 * be kept, and offer its neighbors by GraphSearchOffer().
 	 */
 	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
 						   float offered);

@@ -36,8 +36,8 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	params.lut_bias = query->node_bias;
 
 	/*
-	 * Inner product: <r, q> is known exactly along x, so only the rest of q is
-	 * estimated; a holds what to add per unit of <x, q> / |x|^2
+	 * Inner product: <r, q> is known exactly along x, so only the rest of q
+	 * is estimated; a holds what to add per unit of <x, q> / |x|^2
 	 * (src/graph/README.md, "Factors").
 	 */
 	if (query->base.kind == QV_SPACE_IP)
@@ -136,7 +136,7 @@ coded_store_enter(GraphStore *base, GraphSearch *search, int n)
 
 void
 GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
-				   const GraphQuery *query)
+					const GraphQuery *query)
 {
 	memset(store, 0, sizeof(*store));
 	store->base.expand = coded_store_expand;

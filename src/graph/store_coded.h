@@ -25,6 +25,6 @@ typedef struct GraphCodedStore
 } GraphCodedStore;
 
 extern void GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
-							   const GraphQuery *query);
+								const GraphQuery *query);
 
 #endif							/* QV_GRAPH_STORE_CODED_H */

@@ -35,7 +35,7 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 	mem->layout = layout;
 	mem->max_edges = layout->degree + GRAPH_MEM_SLACK;
 	mem->payload_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +
-								 mem->max_edges * sizeof(Candidate));
+									mem->max_edges * sizeof(Candidate));
 	mem->node_size = TYPEALIGN(64, mem->payload_offset + payload);
 	mem->chunk_nodes = 1;
 	mem->chunk_bytes = Min(CHUNK_BYTES, max_memory / CHUNKS_IN_MEMORY);

@@ -43,7 +43,7 @@ struct GraphMem
 	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
 	bool		(*same) (const GraphMem *mem, uint32 a, uint32 b);
 	const GraphLayout *layout;
-	QvSpaceKind	space;			/* this and the next: coded */
+	QvSpaceKind space;			/* this and the next: coded */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* degree + slack */

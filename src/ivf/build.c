@@ -202,7 +202,11 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
 	IvfMeasureProbes(handle);
 	QvWriteLogAll(index, MAIN_FORKNUM);
-	/* a map of free pages from the start, so that a later one does not add to the size */
+
+	/*
+	 * a map of free pages from the start, so that a later one does not add to
+	 * the size
+	 */
 	RecordUsedIndexPage(index, QV_META_BLOCK);
 	return result;
 }
@@ -211,7 +215,7 @@ void
 IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options)
 {
 	IvfBuildParams build;
-	IvfNewLists one = {.lists = 1,.tops = 1};
+	IvfNewLists one = {.lists = 1, .tops = 1};
 	float	   *zero;
 
 	init_params(&build, index, opclass, options);

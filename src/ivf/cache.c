@@ -56,7 +56,7 @@ make_room(IvfLists *lists, uint32 count)
 	if (lists->allocated == 0)
 	{
 		lists->centroids.codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->centroids.stride,
-												  MCXT_ALLOC_HUGE);
+															MCXT_ALLOC_HUGE);
 		lists->centroids.scale = palloc(room * sizeof(float));
 		lists->centroids.norm2 = palloc(room * sizeof(float));
 		lists->refs = palloc(room * sizeof(IvfListRef));
@@ -141,8 +141,8 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 		read_lists(handle, lists);
 
 		/*
-		 * A list that was split meanwhile may have been read as its first half,
-		 * while the second was not counted yet.
+		 * A list that was split meanwhile may have been read as its first
+		 * half, while the second was not counted yet.
 		 */
 		read_meta(handle);
 	} while (handle->meta.version_lists != lists->version);

@@ -170,7 +170,8 @@ typedef struct ListWalk
 	BlockNumber block;			/* being looked at */
 	BlockNumber next;
 	uint32		number;			/* of the block in the list */
-	BlockNumber last[IVF_ITEM_KINDS];	/* pages of records and sketches of the slots so far */
+	BlockNumber last[IVF_ITEM_KINDS];	/* pages of records and sketches of
+										 * the slots so far */
 	uint64		slots;			/* used, dead ones too */
 	uint32		live;
 } ListWalk;

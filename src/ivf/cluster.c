@@ -42,7 +42,7 @@ struct IvfCluster
 	IvfClusterData data;
 	size_t		target;
 	ParallelContext *pcxt;		/* NULL: alone */
-	IvfParallelUsage		usage;
+	IvfParallelUsage usage;
 	ClusterShared *shared;
 	void	   *memory;			/* shared, when alone */
 	int			workers;
@@ -99,7 +99,7 @@ static Size
 workspace_size(size_t n, size_t dim, size_t k)
 {
 	size_t		tops = QvHierarchyTops(n, k);
-	QvHierarchyParams params = {.n = n,.dim = dim,.k = k};
+	QvHierarchyParams params = {.n = n, .dim = dim, .k = k};
 	Size		plan = QvHierarchyPlanWorkspace(&params, tops);
 	Size		task;
 

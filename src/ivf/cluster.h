@@ -14,7 +14,8 @@ typedef struct IvfCluster IvfCluster;
 
 typedef struct IvfClusterData
 {
-	float	   *rows;			/* the sample: target x dim, the caller fills it */
+	float	   *rows;			/* the sample: target x dim, the caller fills
+								 * it */
 	size_t		n;				/* rows left of it after IvfClusterRun() */
 	float	   *centroids;		/* k x dim, after IvfClusterRun() */
 	uint32	   *parent;			/* of each centroid, below tops */

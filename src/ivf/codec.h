@@ -39,8 +39,8 @@ typedef struct IvfCentroids
 typedef enum IvfMeasure
 {
 	IVF_TO_SEARCH,				/* squared distance, or negative inner product */
-	IVF_TO_ASSIGN				/* a row's: inner product by the angle, or lists of
-								 * long rows would draw everything */
+	IVF_TO_ASSIGN				/* a row's: inner product by the angle, or
+								 * lists of long rows would draw everything */
 } IvfMeasure;
 
 /* A row as it is put into a list. */
@@ -108,9 +108,10 @@ struct IvfCodec
 								float *out);
 
 	/*
-	 * Make a value (NULL: of any direction), or a row read back, ready to be looked
-	 * for, with a look-up table over nbits coordinates (0: none).  The query may
-	 * refer to the value or the row.  Memory from CurrentMemoryContext.
+	 * Make a value (NULL: of any direction), or a row read back, ready to be
+	 * looked for, with a look-up table over nbits coordinates (0: none).  The
+	 * query may refer to the value or the row.  Memory from
+	 * CurrentMemoryContext.
 	 */
 	void		(*prepare) (const struct IvfHandle *handle, const void *value, uint32 nbits,
 							IvfQuery *query);
@@ -118,9 +119,10 @@ struct IvfCodec
 								const IvfRow *row, uint32 nbits, IvfQuery *query);
 
 	/*
-	 * The code of a centroid[width] (centered) in an entry, which is zero there;
-	 * taken out of one, into place i, false when it is damaged; decoded into
-	 * out[width].  A plain row does not depend on its centroid, which is not decoded.
+	 * The code of a centroid[width] (centered) in an entry, which is zero
+	 * there; taken out of one, into place i, false when it is damaged;
+	 * decoded into out[width].  A plain row does not depend on its centroid,
+	 * which is not decoded.
 	 */
 	void		(*encode_centroid) (const IvfLayout *layout, const QvOpclassInfo *opclass,
 									const float *centroid, IvfEntry entry);
@@ -130,8 +132,8 @@ struct IvfCodec
 									uint32 i, float *out);
 
 	/*
-	 * What is wrong with an entry's centroid, a format with the list's number; NULL
-	 * when it is sound.
+	 * What is wrong with an entry's centroid, a format with the list's
+	 * number; NULL when it is sound.
 	 */
 	const char *(*check_centroid) (const IvfLayout *layout, const QvOpclassInfo *opclass,
 								   IvfEntry entry);
@@ -142,8 +144,9 @@ struct IvfCodec
 							IvfNear *near, uint32 n);
 
 	/*
-	 * Encode a prepared value for a list by its decoded centroid: fills in all but
-	 * the heap TID.  And back: the row's coordinates, centered, in out[width].
+	 * Encode a prepared value for a list by its decoded centroid: fills in
+	 * all but the heap TID.  And back: the row's coordinates, centered, in
+	 * out[width].
 	 */
 	void		(*encode) (const IvfLayout *layout, const float *centroid,
 						   const IvfQuery *query, const IvfRowRoom *room, IvfRow *row);
@@ -158,22 +161,31 @@ struct IvfCodec
 	void		(*put_item) (const IvfLayout *layout, IvfItemKind which, Page page,
 							 uint32 place, const IvfRow *row);
 
-	/* A slot's heap TID, invalid when it is empty or dead; records: its page of them. */
+	/*
+	 * A slot's heap TID, invalid when it is empty or dead; records: its page
+	 * of them.
+	 */
 	ItemPointer (*slot_tid) (const IvfLayout *layout, Page page, uint32 slot, Page records);
 	void		(*mark_dead) (const IvfLayout *layout, Page page, uint32 slot, Page records);
 
 	/*
-	 * Read a live slot back.  The row refers to the images, and to scan, which has
-	 * room for a one-bit code.
+	 * Read a live slot back.  The row refers to the images, and to scan,
+	 * which has room for a one-bit code.
 	 */
 	void		(*read) (const struct IvfHandle *handle, const IvfPageImages *images,
 						 uint32 slot, uint8 *scan, IvfRow *row);
 
-	/* Verify a slot of a page whose head is sound; returns whether it is live. */
+	/*
+	 * Verify a slot of a page whose head is sound; returns whether it is
+	 * live.
+	 */
 	bool		(*check_slot) (const struct IvfHandle *handle, const IvfPageImages *images,
 							   uint32 slot);
 
-	/* For searches: see reader.h.  Only what scan_page() gathered is read back. */
+	/*
+	 * For searches: see reader.h.  Only what scan_page() gathered is read
+	 * back.
+	 */
 	void		(*begin_reading) (struct IvfReader *reader);
 	void		(*begin_list) (struct IvfReader *reader, struct IvfListScan *list);
 	void		(*scan_page) (struct IvfReader *reader, struct IvfListScan *list,

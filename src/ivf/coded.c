@@ -130,6 +130,9 @@ add_items(IvfLayout *layout, IvfItemKind which, IvfItems items)
 static bool
 coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 {
+	IvfItems	records = {0};
+	IvfItems	sketches = {0};
+
 	if ((meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
 		(meta->bits != 8 && meta->bits != 4 && meta->bits != 2) ||
 		(meta->centroid_bits != 8 && meta->centroid_bits != 4 && meta->centroid_bits != 2) ||
@@ -147,13 +150,12 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 	layout->batches = meta->batches_per_page;
 	layout->slots = layout->batches * QV_BATCH;
 	layout->batch_size = BatchSize(layout->scan_bits);
-	add_items(layout, IVF_RECORDS, (IvfItems) {
-		.kind = QV_PAGE_RECORDS,
-		.what = "records",
-		.size = meta->record_size,
-		.per_page = meta->records_per_page,
-		.max_pages = record_pages(layout->slots, meta->records_per_page)
-	});
+	records.kind = QV_PAGE_RECORDS;
+	records.what = "records";
+	records.size = meta->record_size;
+	records.per_page = meta->records_per_page;
+	records.max_pages = record_pages(layout->slots, meta->records_per_page);
+	add_items(layout, IVF_RECORDS, records);
 	if (meta->sketches_per_page > 0)
 	{
 		layout->sketch_lows = sketch_lows(meta->pdim, meta->scan_bits, meta->bits, layout->slots);
@@ -161,13 +163,12 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 			return false;
 		layout->sketch_bytes = TYPEALIGN(4, sizeof(IvfSketchData) +
 										 (meta->pdim - meta->scan_bits + layout->sketch_lows) / 8);
-		add_items(layout, IVF_SKETCHES, (IvfItems) {
-			.kind = QV_PAGE_SKETCHES,
-			.what = "sketches",
-			.size = layout->sketch_bytes,
-			.per_page = meta->sketches_per_page,
-			.max_pages = 1
-		});
+		sketches.kind = QV_PAGE_SKETCHES;
+		sketches.what = "sketches";
+		sketches.size = layout->sketch_bytes;
+		sketches.per_page = meta->sketches_per_page;
+		sketches.max_pages = 1;
+		add_items(layout, IVF_SKETCHES, sketches);
 	}
 	layout->data_bytes = layout->code_bytes + layout->scan_bits / 8 + layout->sketch_bytes;
 	layout->batch_start = list_head_size(layout->slots, meta->records_per_page,
@@ -290,7 +291,7 @@ coded_check_centroid(const IvfLayout *layout, const QvOpclassInfo *opclass, IvfE
 	float		norm2 = entry->norm2;
 	float	   *decoded;
 	float		length2;
-	IvfCentroids one = {.scale = &scale,.norm2 = &norm2};
+	IvfCentroids one = {.scale = &scale, .norm2 = &norm2};
 
 	if (!isfinite(scale) || scale < 0 || !isfinite(norm2) || norm2 < 0)
 		return "List %u has factors that are not finite or negative.";

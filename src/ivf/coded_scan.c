@@ -30,8 +30,8 @@ coded_begin_reading(IvfReader *reader)
 	double		share = (double) layout->scan_bits / layout->pdim;
 
 	/*
-	 * The standard deviation of a one-bit estimate over B of D coordinates, as
-	 * a share of |b| and the query's length: src/ivf/README.md, "Bound".
+	 * The standard deviation of a one-bit estimate over B of D coordinates,
+	 * as a share of |b| and the query's length: src/ivf/README.md, "Bound".
 	 */
 	reader->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
 	reader->lut_bias = QvQueryLutBias(&reader->query.base.q, layout->scan_bits);
@@ -39,7 +39,10 @@ coded_begin_reading(IvfReader *reader)
 	{
 		double		sum = 0;
 
-		/* a low bit is -1/2 or 1/2, a high one of the last coordinates -1 or 1 */
+		/*
+		 * a low bit is -1/2 or 1/2, a high one of the last coordinates -1 or
+		 * 1
+		 */
 		for (uint32 i = 0; i < layout->sketch_lows; i++)
 			sum += 0.5 * reader->query.base.q.x[i];
 		for (uint32 i = layout->scan_bits; i < layout->pdim; i++)
@@ -154,7 +157,11 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	row.error = 0;
 	row.tid = sketch.tid;
 	row.rank = g->rank;
-	/* the one-bit code says nothing, or factors are damaged: the row will tell */
+
+	/*
+	 * the one-bit code says nothing, or factors are damaged: the row will
+	 * tell
+	 */
 	if (!isfinite(row.distance))
 		row.distance = -INFINITY;
 	if (ItemPointerIsValid(&row.tid))

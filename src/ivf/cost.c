@@ -29,7 +29,11 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	IvfReadMeta(index, &meta, &layout);
 	share = probes > 0 ? Min(1, (double) probes / meta.lists) :
 		IvfProbesFor(&meta, recall);
-	/* the metapage does not know of rows inserted since the last build or vacuum */
+
+	/*
+	 * the metapage does not know of rows inserted since the last build or
+	 * vacuum
+	 */
 	rows = Max(1, tuples > 0 ? tuples : meta.tuples);
 	cost->lists = meta.lists;
 	cost->probes = Max(1, ceil(share * meta.lists));

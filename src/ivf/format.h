@@ -44,7 +44,8 @@ typedef struct IvfMetaData
 	uint16		batches_per_page;	/* FastScan batches on a page of codes */
 	uint16		records_per_page;
 	uint16		entries_per_page;	/* lists on a page of the directory */
-	uint16		sketches_per_page;	/* as many as slots on a page of codes, or 0 */
+	uint16		sketches_per_page;	/* as many as slots on a page of codes, or
+									 * 0 */
 	uint32		record_size;
 	uint32		entry_size;
 	uint32		value_size;		/* plain: of a row's value */
@@ -70,14 +71,16 @@ StaticAssertDecl(sizeof(IvfMetaData) == 120, "on-disk ivf metapage changed");
  */
 typedef struct IvfEntryData
 {
-	BlockNumber head;			/* first page of the list, or invalid: no row yet */
+	BlockNumber head;			/* first page of the list, or invalid: no row
+								 * yet */
 	BlockNumber tail;			/* last page, or one not long before it */
 	uint32		generation;		/* of the list's pages: changes when they do */
 	uint32		parent;			/* group of lists */
 	uint32		rows;			/* as of the last build, split or vacuum */
 	float		scale;			/* of the centroid's code */
 	float		norm2;			/* |centroid|^2, of the decoded code */
-	uint32		refused;		/* rows it had when it could not be split; 0: never */
+	uint32		refused;		/* rows it had when it could not be split; 0:
+								 * never */
 } IvfEntryData;
 
 typedef IvfEntryData *IvfEntry;
@@ -89,7 +92,8 @@ typedef struct IvfDirectoryData
 {
 	uint32		first;			/* number of its first list */
 	uint32		count;			/* lists on it */
-	uint32		version;		/* IvfMetaData.version_lists of its last change */
+	uint32		version;		/* IvfMetaData.version_lists of its last
+								 * change */
 	uint32		unused;
 } IvfDirectoryData;
 
@@ -127,7 +131,8 @@ typedef struct IvfItemPageData
 {
 	uint32		list;
 	uint32		generation;
-	uint32		number;			/* of the page among the list's pages of that kind */
+	uint32		number;			/* of the page among the list's pages of that
+								 * kind */
 	uint32		unused;
 } IvfItemPageData;
 
@@ -139,7 +144,8 @@ StaticAssertDecl(sizeof(IvfItemPageData) == 16, "on-disk ivf page of records cha
 typedef struct IvfRecordData
 {
 	float		scale;			/* residual ~ scale * (code - offset) */
-	float		add;			/* L2: |residual|^2 + 2 <decoded residual, centroid> */
+	float		add;			/* L2: |residual|^2 + 2 <decoded residual,
+								 * centroid> */
 	float		error;			/* |residual - decoded residual|, at most */
 	ItemPointerData tid;		/* invalid: dead */
 	uint16		unused;
@@ -158,8 +164,8 @@ typedef struct IvfSketchData
 {
 	float		a;				/* factors, as those of one-bit codes */
 	float		b;
-	uint16		spread;			/* float16: of an inner product with the code, for a
-								 * query of length 1 */
+	uint16		spread;			/* float16: of an inner product with the code,
+								 * for a query of length 1 */
 	ItemPointerData tid;
 } IvfSketchData;
 
@@ -201,10 +207,11 @@ typedef struct IvfCodec IvfCodec;
 typedef struct IvfLayout
 {
 	const IvfCodec *codec;		/* of the index's form: codec.h */
-	QvSpaceKind	space;
+	QvSpaceKind space;
 	uint32		dims;
 	uint32		pdim;
-	uint32		width;			/* coordinates of a centroid in memory: pdim, or dims */
+	uint32		width;			/* coordinates of a centroid in memory: pdim,
+								 * or dims */
 	int			bits;
 	int			centroid_bits;
 	uint32		scan_bits;
@@ -221,7 +228,8 @@ typedef struct IvfLayout
 	uint32		sketch_bytes;	/* with its factors; 0: none */
 	uint32		sketch_lows;	/* coordinates whose low bit it has */
 	uint32		value_size;
-	uint32		data_bytes;		/* of a row: its codes, one after the other, or its value */
+	uint32		data_bytes;		/* of a row: its codes, one after the other,
+								 * or its value */
 	uint32		row_size;		/* plain: of a row on its page */
 } IvfLayout;
 
@@ -306,10 +314,11 @@ static inline IvfItemPageData
 IvfItemPageWanted(const IvfLayout *layout, const IvfItems *items, const IvfListPageData *head,
 				  uint32 slot)
 {
-	return (IvfItemPageData) {
+	return (IvfItemPageData)
+	{
 		.list = head->list,
-		.generation = head->generation,
-		.number = IvfItemPageNumber(layout, items, head->number, slot)
+			.generation = head->generation,
+			.number = IvfItemPageNumber(layout, items, head->number, slot)
 	};
 }
 

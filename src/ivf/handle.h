@@ -28,7 +28,8 @@ typedef struct IvfListRef
 typedef struct IvfLists
 {
 	QvRelCachePart part;
-	uint32		version;		/* IvfMetaData.version_lists of when it was read */
+	uint32		version;		/* IvfMetaData.version_lists of when it was
+								 * read */
 	uint32		count;
 	uint32		allocated;		/* lists that there is room for */
 	bool		broken;			/* an update ended half way: read it again */
@@ -57,7 +58,8 @@ typedef struct IvfScanStats
 	uint32		rows;			/* that a scan proposes, lately; 0: not known */
 	uint32		sketched;		/* likewise of scans by sketches */
 	float		sketched_mean;	/* rows that these propose, on average */
-	uint32		returned;		/* rows that a scan returns, lately; 0: not known */
+	uint32		returned;		/* rows that a scan returns, lately; 0: not
+								 * known */
 	uint32		cold;			/* scans to come that should read ahead */
 } IvfScanStats;
 

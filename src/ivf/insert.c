@@ -86,7 +86,8 @@ lock_tail(Insertion *in, bool *moved)
 /* Where the record, or the sketch, of the row goes. */
 typedef struct ItemPlace
 {
-	Buffer		buf;			/* pinned and exclusively locked; invalid: no such kind */
+	Buffer		buf;			/* pinned and exclusively locked; invalid: no
+								 * such kind */
 	bool		new_page;
 	uint32		link;			/* in item_pages[] */
 } ItemPlace;
@@ -231,7 +232,7 @@ add_page(Insertion *in, Buffer *tail)
 		if (items->per_page > 0 && IvfItemPlace(layout, items, head->number, 0) != 0)
 			head->item_pages[items->first_link] =
 				last->item_pages[items->first_link +
-						   IvfItemLink(layout, items, last->number, layout->slots - 1)];
+								 IvfItemLink(layout, items, last->number, layout->slots - 1)];
 	}
 	QvPageGetHeader(before)->next = BufferGetBlockNumber(buf);
 	QvWriteCommit(&w);

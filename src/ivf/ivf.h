@@ -22,7 +22,8 @@ typedef struct IvfOptions
 	int			lists;			/* 0: chosen from the number of rows */
 	int			bits;			/* of the codes: 8, 4 or 2; 0: 8 */
 	const char *centroids;		/* table to read them from, or NULL */
-	bool		notice_little_data; /* say so when there are fewer rows than lists */
+	bool		notice_little_data; /* say so when there are fewer rows than
+									 * lists */
 } IvfOptions;
 
 /* build.c */
@@ -94,14 +95,16 @@ typedef struct IvfInfo
 	int64		free_pages;
 	int64		lost_pages;		/* that nothing leads to */
 	int			dims;
-	int			bits;			/* of a row's code, each coordinate; 0: whole values */
+	int			bits;			/* of a row's code, each coordinate; 0: whole
+								 * values */
 	int			scan_bits;		/* coordinates in the one-bit codes */
 	int			lists;
 	int			probes;			/* that a search for the default recall reads */
 	int64		smallest;		/* rows of lists */
 	int64		median;
 	int64		largest;
-	double		balance;		/* mean square of list sizes / square of the mean */
+	double		balance;		/* mean square of list sizes / square of the
+								 * mean */
 } IvfInfo;
 
 /*

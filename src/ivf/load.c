@@ -64,6 +64,7 @@ static Tuplesortstate *
 begin_sort(const IvfHandle *handle, int participants, SortCoordinate coordinate)
 {
 	Size		directory = MemoryContextMemAllocated(handle->lists->part.context, true);
+
 	/* what a sort of its own cannot do without */
 	int			memory = Max(64, (int) (maintenance_work_mem / participants) - (int) (directory / 1024));
 	AttrNumber	keys[] = {1};
@@ -139,7 +140,7 @@ encode_row(Loader *loader, const void *value)
 	IvfHandle  *handle = loader->handle;
 	const IvfLayout *layout = &handle->layout;
 	IvfSorted  *sorted = loader->sorted;
-	IvfRowRoom	room = {.data = sorted->data,.scratch = loader->scratch};
+	IvfRowRoom	room = {.data = sorted->data, .scratch = loader->scratch};
 	IvfQuery	query;
 	IvfRow		row;
 	uint32		list;
@@ -229,7 +230,7 @@ typedef struct LoadShared
 typedef struct Parallel
 {
 	ParallelContext *pcxt;
-	IvfParallelUsage		usage;
+	IvfParallelUsage usage;
 	LoadShared *shared;
 	Sharedsort *sort;
 	Snapshot	snapshot;
@@ -318,7 +319,7 @@ static void
 load_part(LoadShared *shared, Sharedsort *sharedsort, const IvfBuildParams *build,
 		  IvfHandle *handle, bool progress)
 {
-	SortCoordinateData coordinate = {.isWorker = true,.nParticipants = -1,.sharedsort = sharedsort};
+	SortCoordinateData coordinate = {.isWorker = true, .nParticipants = -1, .sharedsort = sharedsort};
 	Loader		loader;
 	double		tuples;
 

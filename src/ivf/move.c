@@ -222,7 +222,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[list];
 	uint32		numbers[2] = {list, handle->lists->count};
-	Split		s = {.handle = handle,.list = list};
+	Split		s = {.handle = handle, .list = list};
 	uint32		total;
 
 	s.centroid = palloc(layout->width * sizeof(float));

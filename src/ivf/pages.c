@@ -36,7 +36,7 @@ Buffer
 IvfReadListPage(IvfHandle *handle, BlockNumber block, uint32 list,
 				uint32 generation, int lockmode)
 {
-	IvfItemPageData owner = {.list = list,.generation = generation};
+	IvfItemPageData owner = {.list = list, .generation = generation};
 	Buffer		buf = read_own_page(handle, block, QV_PAGE_CODES, &owner, lockmode);
 	IvfListPage head;
 
@@ -128,7 +128,7 @@ void
 IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 {
 	const IvfLayout *layout = &handle->layout;
-	IvfItemPageData owner = {.list = list,.generation = generation};
+	IvfItemPageData owner = {.list = list, .generation = generation};
 	BlockNumber *links = palloc(Max(1, layout->links) * sizeof(BlockNumber));
 
 	while (BlockNumberIsValid(head))

@@ -11,7 +11,8 @@
  * Heavyweight page locks, by number.  Taken in this order; whoever moves rows
  * takes both.  See src/ivf/README.md, "Locks".
  */
-#define IVF_MOVE_LOCK 0			/* exclusive: to move rows, to walk all of them */
+#define IVF_MOVE_LOCK 0			/* exclusive: to move rows, to walk all of
+								 * them */
 #define IVF_LIST_LOCK(list) ((BlockNumber) (list) + 1)	/* share: to add a row */
 
 /*

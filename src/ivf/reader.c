@@ -72,7 +72,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 	const IvfListRef *ref = &handle->lists->refs[near->list];
 	BlockNumber block = ref->head;
 	uint32		number = 0;
-	IvfListScan list = {.list = near->list,.rank = rank,.base = near->distance};
+	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
 
 	codec->begin_list(reader, &list);
 	while (BlockNumberIsValid(block))

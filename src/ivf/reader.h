@@ -16,7 +16,8 @@ typedef struct IvfGathered
 {
 	float		bound;			/* its distance is hardly less */
 	float		base;			/* distance of its centroid */
-	float		ip;				/* by sketches: of its one-bit code and the query */
+	float		ip;				/* by sketches: of its one-bit code and the
+								 * query */
 	uint32		list;
 	BlockNumber block;			/* of its record or sketch */
 	uint32		number;			/* of that page in the list */
@@ -30,7 +31,8 @@ typedef struct IvfReader
 {
 	IvfHandle  *handle;
 	IvfQuery	query;
-	bool		any_order;		/* the query is null: plain rows are not measured */
+	bool		any_order;		/* the query is null: plain rows are not
+								 * measured */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* windows after the first: wider bounds */
 	IvfWindow	window;

@@ -104,7 +104,8 @@ typedef struct IvfScan
 	/* the reader's window */
 	uint32		wanted;			/* rows it would take if enough were read */
 	uint32		position;		/* next to propose */
-	uint32		prefetched;		/* end of the rows whose prefetch was asked for */
+	uint32		prefetched;		/* end of the rows whose prefetch was asked
+								 * for */
 	bool		complete;		/* no rows after the window */
 	bool		bound_sent;		/* the bound at its end has been returned */
 
@@ -235,9 +236,9 @@ fill_window(IvfScan *scan)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 
 		/*
-		 * The window is filled from enough rows that the best of them are good.
-		 * Then records are read at the end of each list; with reads to wait for,
-		 * of all lists at once.
+		 * The window is filled from enough rows that the best of them are
+		 * good. Then records are read at the end of each list; with reads to
+		 * wait for, of all lists at once.
 		 */
 		if (!IvfReadList(&scan->reader, &scan->near[i], i) ||
 			((i + 1 == scan->nnear ||
@@ -369,8 +370,9 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	handle = IvfOpen(scan->index, &scan->opclass);
 
 	/*
-	 * Of an index larger than shared buffers, pages of records are read through
-	 * a few of them: the pages of codes, which are read much more often, stay.
+	 * Of an index larger than shared buffers, pages of records are read
+	 * through a few of them: the pages of codes, which are read much more
+	 * often, stay.
 	 */
 	handle->hints->scarce = handle->stats->cold > 0;
 	if (handle->stats->cold > 0 &&
@@ -528,7 +530,10 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
 		return 0;
 
-	/* what scans mostly take, then a few more at a time: none should be read in vain */
+	/*
+	 * what scans mostly take, then a few more at a time: none should be read
+	 * in vain
+	 */
 	if (scan->reader.by_sketch)
 	{
 		if (scan->prefetched >= scan->position + FEW_AHEAD / 2)

@@ -92,4 +92,3 @@ IvfSelectFew(IvfNear *items, uint32 count)
 	}
 	return kept;
 }
-

@@ -138,9 +138,10 @@ get_room(const IvfHandle *handle)
 {
 	uint32		pdim = handle->layout.pdim;
 
-	return (SweepRoom) {
+	return (SweepRoom)
+	{
 		.centroid = palloc(pdim * sizeof(float)),
-		.bits = palloc(SWEEP_BITS(pdim) / 8)
+			.bits = palloc(SWEEP_BITS(pdim) / 8)
 	};
 }
 

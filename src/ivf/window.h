@@ -15,7 +15,8 @@ typedef struct IvfWindowRow
 	float		distance;
 	float		error;
 	ItemPointerData tid;
-	uint16		rank;			/* of its list among those nearest to the query */
+	uint16		rank;			/* of its list among those nearest to the
+								 * query */
 } IvfWindowRow;
 
 StaticAssertDecl(IVF_MAX_LISTS <= PG_UINT16_MAX + 1, "rank of a list is too narrow");

@@ -31,7 +31,8 @@ struct IvfWriter
 	IvfHandle  *handle;
 	uint32		list;
 	uint32		generation;
-	uint32		extent_pages;	/* whole pages of records and sketches belong to so many */
+	uint32		extent_pages;	/* whole pages of records and sketches belong
+								 * to so many */
 	char	   *pages;			/* images of pages of the list */
 	char	   *items[IVF_ITEM_KINDS];	/* and of its records, its sketches */
 	BlockNumber *blocks;		/* where they go */
@@ -138,9 +139,10 @@ claim_page(IvfWriter *writer, Buffer buf)
 	QvWriteBegin(&w, writer->handle->index, writer->handle->building);
 	page = QvWriteRegister(&w, buf);
 	QvPageGetHeader(page)->kind = QV_PAGE_RECORDS;
-	*IvfPageItems(page) = (IvfItemPageData) {
+	*IvfPageItems(page) = (IvfItemPageData)
+	{
 		.list = writer->list,
-		.generation = writer->generation
+			.generation = writer->generation
 	};
 	QvWriteCommit(&w);
 }
@@ -265,11 +267,12 @@ IvfWriterAdd(IvfWriter *writer, const IvfRow *row)
 		if (position % items->per_page == 0)
 		{
 			memset(image, 0, BLCKSZ);
-			*IvfPageItems(image) = (IvfItemPageData) {
+			*IvfPageItems(image) = (IvfItemPageData)
+			{
 				.list = writer->list,
-				.generation = writer->generation,
-				.number = IvfItemPageNumber(layout, items, writer->total_pages, 0) +
-				position / items->per_page
+					.generation = writer->generation,
+					.number = IvfItemPageNumber(layout, items, writer->total_pages, 0) +
+						position / items->per_page
 			};
 		}
 		layout->codec->put_item(layout, which, image, position % items->per_page, row);

@@ -87,8 +87,8 @@ typedef struct QvKernels
 	int32_t		(*sum_u8) (const uint8_t *a, size_t n);
 
 	/*
-	 * Code times a 16-bit query given as q = 256 * hi + lo, both signed bytes.
-	 * Exact for n <= 32768.
+	 * Code times a 16-bit query given as q = 256 * hi + lo, both signed
+	 * bytes. Exact for n <= 32768.
 	 */
 	int64_t		(*ip_u8s16) (const uint8_t *code, const int8_t *hi,
 							 const int8_t *lo, size_t n);
@@ -102,15 +102,15 @@ typedef struct QvKernels
 								size_t n);
 
 	/*
-	 * FastScan over one block of 32 one-bit codes (layout: see src/quant/README,
-	 * "FastScan layout").  nibbles = code bits / 4, a multiple of 4, at most
-	 * 8192; lut holds 16 bytes per nibble; out[i] is the sum over nibbles of
-	 * lut[nibble][value of code i].  Exact.
+	 * FastScan over one block of 32 one-bit codes (layout: see
+	 * src/quant/README, "FastScan layout").  nibbles = code bits / 4, a
+	 * multiple of 4, at most 8192; lut holds 16 bytes per nibble; out[i] is
+	 * the sum over nibbles of lut[nibble][value of code i].  Exact.
 	 */
 	void		(*fastscan) (const uint8_t *block, const uint8_t *lut,
 							 size_t nibbles, uint32_t out[QV_BATCH]);
 
-	/*
+	/*-
 	 * The same followed by the estimate
 	 *   out[i] = base + a_scale * a[i]
 	 *          + b_scale * b[i] * (lut_scale * sum[i] + lut_bias)
@@ -123,8 +123,8 @@ typedef struct QvKernels
 
 	/*
 	 * One-bit code of the residual r = decode(code) - p over its first n
-	 * coordinates, decode(code)[i] = scale * (code[i] - offset).  Writes bit i
-	 * = (r[i] >= 0) to bits (n / 8 bytes; n a multiple of 16), and the sums
+	 * coordinates, decode(code)[i] = scale * (code[i] - offset).  Writes bit
+	 * i = (r[i] >= 0) to bits (n / 8 bytes; n a multiple of 16), and the sums
 	 * sum_abs = sum |r[i]|, yp = sum (bit - 0.5) * p[i].
 	 */
 	void		(*residual_bits) (const uint8_t *code, float scale, float offset,
@@ -136,17 +136,18 @@ typedef struct QvKernels
 							  float *dst, size_t n);
 
 	/*
-	 * Extended-RaBitQ rounding: code[i] = clamp(floor(x[i] * t), -half,
-	 * half - 1) + half, y = code - (half - 0.5).  Returns the sums xy = <x, y>
-	 * and yy = <y, y>.  half is 128, 8 or 2 (8, 4 and 2 bits).
+	 * Extended-RaBitQ rounding: code[i] = clamp(floor(x[i] * t), -half, half
+	 * - 1) + half, y = code - (half - 0.5).  Returns the sums xy = <x, y> and
+	 * yy = <y, y>.  half is 128, 8 or 2 (8, 4 and 2 bits).
 	 */
 	void		(*quantize_u8) (const float *x, size_t n, float t, float half,
 								uint8_t *code, float *xy, float *yy);
 
 	/*
 	 * Sum of squares in double, which float32 elements neither overflow nor
-	 * leave below.  Squares are exact, and the order of the additions is fixed
-	 * (see qv_norm2_end() in levels.h): equal at all levels, bit for bit.
+	 * leave below.  Squares are exact, and the order of the additions is
+	 * fixed (see qv_norm2_end() in levels.h): equal at all levels, bit for
+	 * bit.
 	 */
 	double		(*norm2_f64) (const float *x, size_t n);
 
@@ -154,8 +155,8 @@ typedef struct QvKernels
 	void		(*divide_f32) (const float *x, double by, float *dst, size_t n);
 
 	/*
-	 * Bits of the type bit, high bit first: bit i = (x[i] > 0).  Writes all of
-	 * the (n + 7) / 8 bytes, those of no element as zero.
+	 * Bits of the type bit, high bit first: bit i = (x[i] > 0).  Writes all
+	 * of the (n + 7) / 8 bytes, those of no element as zero.
 	 */
 	void		(*positive_bits_f32) (const float *x, size_t n, uint8_t *bits);
 	void		(*positive_bits_f16) (const uint16_t *x, size_t n, uint8_t *bits);
@@ -171,9 +172,9 @@ typedef struct QvKernels
 	void		(*flip_signs_f32) (float *x, const uint8_t *signs, size_t n);
 
 	/*
-	 * Inner products of every row of a with every row of b, row major:
-	 * out[i * ldo + j] = <a[i], b[j]>, register-blocked.  lda/ldb/ldo are row
-	 * strides in elements.
+	 * Inner products of every row of a with every row of b, row major: out[i *
+	 * ldo + j] = <a[i], b[j]>, register-blocked.  lda/ldb/ldo are row strides
+	 * in elements.
 	 */
 	void		(*ip_f32_block) (const float *a, size_t na, size_t lda,
 								 const float *b, size_t nb, size_t ldb,
@@ -221,7 +222,8 @@ typedef struct QvKernels
 
 	/*
 	 * Sparse vectors: squared L2, inner product and L1, where an element that
-	 * one of them lacks is zero.  Indices that do not ascend give some result.
+	 * one of them lacks is zero.  Indices that do not ascend give some
+	 * result.
 	 */
 	float		(*l2sq_sparse) (const QvSparse *a, const QvSparse *b);
 	float		(*ip_sparse) (const QvSparse *a, const QvSparse *b);

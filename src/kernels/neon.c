@@ -467,7 +467,7 @@ qv_residual_bits_neon(const uint8_t *code, float scale, float offset,
 			set[j] = vcgeq_f32(r, vdupq_n_f32(0));
 			s_abs[j % 2] = vaddq_f32(s_abs[j % 2], vabsq_f32(r));
 			s_yp[j % 2] = vaddq_f32(s_yp[j % 2],
-								   vbslq_f32(set[j], x, vnegq_f32(x)));
+									vbslq_f32(set[j], x, vnegq_f32(x)));
 		}
 		store_mask16(bits + i / 8, set);
 	}

@@ -23,7 +23,7 @@ typedef enum QvPageKind
 {
 	QV_PAGE_META = 1,			/* block 0 */
 	QV_PAGE_FLOATS = 2,			/* consecutive float32 values: the mean */
-	QV_PAGE_ENTRIES = 3,			/* entry points of a graph */
+	QV_PAGE_ENTRIES = 3,		/* entry points of a graph */
 	QV_PAGE_NODES = 4,			/* fixed-size node slots of a graph */
 	QV_PAGE_VALUES = 5,			/* whole values that do not fit into nodes */
 	QV_PAGE_LISTS = 6,			/* directory of posting lists */

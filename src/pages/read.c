@@ -149,7 +149,10 @@ QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block,
 bool
 QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 {
-	/* a look at the buffer's tag without its lock: it may be wrong, at no harm */
+	/*
+	 * a look at the buffer's tag without its lock: it may be wrong, at no
+	 * harm
+	 */
 	if (block < hints->size && hints->buffers[block] > 0)
 	{
 		BufferDesc *desc = GetBufferDescriptor(hints->buffers[block] - 1);
@@ -158,7 +161,11 @@ QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 			QvBufferTagRelNumber(desc->tag) == QvRelationNumber(index))
 			return false;
 	}
-	/* the block may come from a damaged page: reading it says so, with the index's name */
+
+	/*
+	 * the block may come from a damaged page: reading it says so, with the
+	 * index's name
+	 */
 	if (!has_block(index, hints, block))
 		return false;
 	return PrefetchBuffer(index, MAIN_FORKNUM, block).initiated_io;

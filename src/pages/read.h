@@ -19,8 +19,10 @@ typedef struct QvBufferHints
 	Buffer	   *buffers;		/* by block; InvalidBuffer = unknown */
 	BlockNumber size;			/* entries in buffers */
 	uint32		reads;			/* since the last full look-up */
-	BlockNumber nblocks;		/* that the index had when it was last asked: it only grows */
-	bool		scarce;			/* buffers are: let the clock sweep see every read */
+	BlockNumber nblocks;		/* that the index had when it was last asked:
+								 * it only grows */
+	bool		scarce;			/* buffers are: let the clock sweep see every
+								 * read */
 } QvBufferHints;
 
 /*

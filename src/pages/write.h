@@ -29,6 +29,7 @@ typedef struct QvWrite
 
 extern void QvWriteBegin(QvWrite *w, Relation index, bool building);
 extern Page QvWriteRegister(QvWrite *w, Buffer buf);
+
 /* A page to be initialized from nothing: returns it initialized. */
 extern Page QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind);
 extern void QvWriteCommit(QvWrite *w);

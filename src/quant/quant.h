@@ -87,9 +87,11 @@ extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
 /* Write code number slot (0..31) of a block; other slots are untouched. */
 extern void QvPackSlot(uint8_t *block, size_t nbits, int slot,
 					   const uint8_t *bits);
+
 /* Read it back. */
 extern void QvUnpackSlot(const uint8_t *block, size_t nbits, int slot,
 						 uint8_t *bits);
+
 /* Pack n <= 32 codes, bits_stride bytes apart, zeroing the other slots. */
 extern void QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
 						size_t bits_stride, int n);
@@ -104,7 +106,8 @@ typedef struct QvQuery
 	float		norm2;			/* |x|^2 */
 	float		sum;			/* sum of the 16-bit query's values * scale16 */
 	int32_t		sum16;			/* the same sum before scaling, exact */
-	float		scale16;		/* x[i] = scale16 * (256 * hi[i] + lo[i]) + err */
+	float		scale16;		/* x[i] = scale16 * (256 * hi[i] + lo[i]) +
+								 * err */
 	float		err16;			/* |x - its 16-bit form|, rounded up */
 	const int8_t *hi;			/* pdim */
 	const int8_t *lo;			/* pdim */

@@ -79,7 +79,7 @@ int
 QvSampleRows(const QvSample *s, double rows)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(s->heap);
-	Sampling	sampling = {.sample = s,.skip = -1};
+	Sampling	sampling = {.sample = s, .skip = -1};
 	double		blocks;
 
 	init_reservoir(&sampling.reservoir, s->target, s->seed);

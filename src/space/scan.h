@@ -20,8 +20,8 @@ typedef enum QvScanStep
 {
 	QV_SCAN_CANDIDATE,			/* rows, the ones that may be nearest first */
 	QV_SCAN_BOUND,				/* none to come is nearer than this */
-	QV_SCAN_END					/* the end of the batch: likewise, of rows that
-								 * QvScanOps.resume() may still find */
+	QV_SCAN_END					/* the end of the batch: likewise, of rows
+								 * that QvScanOps.resume() may still find */
 } QvScanStep;
 
 /* Distances are search distances: see QvScanDistance(). */
@@ -42,8 +42,9 @@ typedef struct QvScanOps
 	const char *what;			/* "a graph index", in error messages */
 
 	/*
-	 * The next step.  Of a bound or the end only the candidate's distance and error
-	 * are set (INFINITY: nothing is known).  At the end it may be asked again.
+	 * The next step.  Of a bound or the end only the candidate's distance and
+	 * error are set (INFINITY: nothing is known).  At the end it may be asked
+	 * again.
 	 */
 	QvScanStep	(*next) (QvScan *scan, QvCandidate *candidate);
 
@@ -51,8 +52,9 @@ typedef struct QvScanOps
 	bool		(*resume) (QvScan *scan);
 
 	/*
-	 * May be NULL: rows that are likely to be proposed soon and whose pages of
-	 * the table are worth reading in the background; each row once.  Returns how many.
+	 * May be NULL: rows that are likely to be proposed soon and whose pages
+	 * of the table are worth reading in the background; each row once.
+	 * Returns how many.
 	 */
 	int			(*prefetch) (QvScan *scan, ItemPointerData *tids, int max);
 
@@ -67,8 +69,10 @@ typedef struct QvScanOps
 struct QvScan
 {
 	const QvScanOps *ops;
-	int			dims;			/* coordinates over which a candidate's error spreads */
-	double		scale;			/* metric distance = scale * (search distance + offset) */
+	int			dims;			/* coordinates over which a candidate's error
+								 * spreads */
+	double		scale;			/* metric distance = scale * (search distance
+								 * + offset) */
 	double		offset;
 };
 

@@ -27,7 +27,8 @@ typedef enum QvForm
 /* What distance the codes estimate.  On disk: never reuse one. */
 typedef enum QvSpaceKind
 {
-	QV_SPACE_L2 = 1,			/* squared L2 (also of unit vectors, for cosine) */
+	QV_SPACE_L2 = 1,			/* squared L2 (also of unit vectors, for
+								 * cosine) */
 	QV_SPACE_IP = 2				/* negative inner product */
 } QvSpaceKind;
 

@@ -30,8 +30,8 @@ typedef struct DenseType
 	void		(*store) (const float *x, void *elems, int n);
 
 	/*
-	 * The dim elements of a sparse vector; false if an index or a value is out
-	 * of range.
+	 * The dim elements of a sparse vector; false if an index or a value is
+	 * out of range.
 	 */
 	bool		(*scatter) (const QvSparse *v, void *elems, int dim);
 

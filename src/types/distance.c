@@ -97,8 +97,8 @@ DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
  * Prefetching cannot fault, whatever lies there; where rows come in no such
  * order, as from an index, nothing is prefetched.
  */
-#define PREFETCH_LINE		64		/* of a cache */
-#define PREFETCH_MIN_BYTES	256	/* shorter values gain nothing */
+#define PREFETCH_LINE		64	/* of a cache */
+#define PREFETCH_MIN_BYTES	256 /* shorter values gain nothing */
 #define PREFETCH_TRACE		(BLCKSZ / PREFETCH_MIN_BYTES)
 
 static inline void

@@ -40,8 +40,9 @@ typedef struct VectorTypeOps
 	void		(*to_float) (const void *value, float *out);
 
 	/*
-	 * The value nearest to coordinates, palloc'd.  NULL unless to_float is there
-	 * and dense_float is not: for centroids of types that are not quantized.
+	 * The value nearest to coordinates, palloc'd.  NULL unless to_float is
+	 * there and dense_float is not: for centroids of types that are not
+	 * quantized.
 	 */
 	void	   *(*from_float) (const float *x, int dims);
 

@@ -1387,6 +1387,7 @@ test_sparse(void)
 				double		ip;
 				double		ip_abs;
 				double		l1;
+
 				/* the scalar level has one chain: half a unit a term */
 				double		most = 6e-8 * (double) (n + m + 5);
 

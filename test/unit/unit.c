@@ -162,7 +162,7 @@ UnitHalfFromDouble(double v)
 		return (uint16_t) (sign | 0x7c00);
 	if (v < ldexp(1, -14))
 		return (uint16_t) (sign | (unsigned) nearbyint(ldexp(v, 24)));
-	(void) frexp(v, &exponent);	/* v in [2^(exponent - 1), 2^exponent) */
+	(void) frexp(v, &exponent); /* v in [2^(exponent - 1), 2^exponent) */
 	units = nearbyint(ldexp(v, 11 - exponent)); /* 1024 to 2048 */
 	return (uint16_t) (sign | ((unsigned) (exponent + 13) * 1024 +
 							   (unsigned) units));
