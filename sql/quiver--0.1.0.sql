@@ -418,7 +418,7 @@ CREATE FUNCTION quivergraphhandler(internal) RETURNS index_am_handler
     AS 'MODULE_PATHNAME' LANGUAGE C;
 
 CREATE ACCESS METHOD quiver_graph TYPE INDEX HANDLER quivergraphhandler;
-COMMENT ON ACCESS METHOD quiver_graph IS 'quantized graph for nearest-neighbor search';
+COMMENT ON ACCESS METHOD quiver_graph IS 'quantised graph for nearest-neighbor search';
 
 CREATE OPERATOR CLASS vector_l2_ops
     DEFAULT FOR TYPE vector USING quiver_graph AS
