@@ -1,0 +1,134 @@
+"""Vectors like embeddings, from a seed: a mixture of many anisotropic clusters.
+
+    x = mean direction + topic center + sub-cluster center     (power-law cluster sizes)
+      + t * (noise within the cluster, with a decaying spectrum)   (t: spread of a point)
+      + a little isotropic noise, then scaled to unit length
+
+all in the coordinates of K principal directions, turned into `dimensions` by one random
+orthonormal basis. Every cluster has a spectrum of its own. Queries are fresh draws. The
+numbers were fitted on real text embeddings (bench/README.md). Row i depends only on the
+seed, the dimensions, the clusters and i: a larger set begins with the rows of a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from quiver_bench.errors import DataError
+from quiver_bench.truth import Floats, nearest
+
+ALPHA_BETWEEN = 0.6  # spectrum of the centers: variance of axis i ~ (i + 1)^-alpha
+ALPHA_WITHIN = 1.29  # spectrum of the noise inside a cluster
+SHIFT = 1.0
+TOPIC_SHARE = 0.16  # shares of the variance
+CLUSTER_SHARE = 0.105
+ISOTROPIC_SHARE = 0.115
+ANISOTROPY = 0.84  # sd of the log of a cluster's scale along an axis
+SPREAD = 0.11  # sd of the log of a point's spread
+CLUSTER_SPREAD = 0.09
+ZIPF = 0.4  # size of a cluster ~ rank^-zipf
+BLOCK = 32768  # rows of one stream of random numbers: part of the recipe
+STEP = 4096
+NEIGHBORS = 100
+
+
+class Mixture:
+    """The model; draw() gives rows of it."""
+
+    def __init__(self, dimensions: int, clusters: int, seed: int, mean_cos: float = 0.3) -> None:
+        self.dimensions, self.seed, self.clusters = dimensions, seed, clusters
+        self.axes = axes = min(dimensions, 768)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        basis = np.linalg.qr(rng.standard_normal((dimensions, axes)))[0].T
+        self.basis = np.ascontiguousarray(basis, dtype=np.float32)
+        numbers = np.arange(1, axes + 1)
+        between = (numbers + SHIFT) ** -ALPHA_BETWEEN
+        between /= between.sum()
+        within = (numbers + SHIFT) ** -ALPHA_WITHIN
+        within /= within.sum()
+        within_share = 1.0 - TOPIC_SHARE - CLUSTER_SHARE - ISOTROPIC_SHARE
+        topics = max(4, round(clusters**0.5))
+        topic_of = rng.integers(0, topics, clusters)
+        topic = rng.standard_normal((topics, axes)) * np.sqrt(between * TOPIC_SHARE)
+        sub = rng.standard_normal((clusters, axes)) * np.sqrt(between * CLUSTER_SHARE)
+        scale = np.sqrt(within)[None, :] * np.exp(
+            ANISOTROPY * rng.standard_normal((clusters, axes))
+        )
+        scale *= np.sqrt(within_share / (scale**2).sum(axis=1, keepdims=True))
+        scale *= np.exp(CLUSTER_SPREAD * rng.standard_normal((clusters, 1)))
+        mean = rng.standard_normal(axes)
+        mean *= np.sqrt(mean_cos / max(1e-9, 1.0 - mean_cos)) / np.linalg.norm(mean)
+        self.center = (topic[topic_of] + sub + mean).astype(np.float32)
+        self.scale = scale.astype(np.float32)
+        weight = np.arange(1, clusters + 1) ** -ZIPF
+        self.cumulated = np.cumsum(rng.permutation(weight / weight.sum()))
+        self.cumulated[-1] = 1.0
+        self.isotropic = np.float32(np.sqrt(ISOTROPIC_SHARE / dimensions))
+
+    def draw(self, rows: int, stream: int, block: int) -> Floats:
+        """Rows of a block of a stream (1: rows to index, 2: queries), of unit length."""
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stream, block)))
+        out = np.empty((rows, self.dimensions), np.float32)
+        for start in range(0, rows, STEP):
+            count = min(STEP, rows - start)
+            # Always draw STEP rows: so a shorter block is the beginning of a longer one.
+            chosen = np.searchsorted(self.cumulated, rng.random(STEP), side="right")[:count]
+            chosen = np.minimum(chosen, self.clusters - 1)
+            spread = np.exp(SPREAD * rng.standard_normal(STEP, dtype=np.float32))[:count, None]
+            noise = rng.standard_normal((STEP, self.axes), dtype=np.float32)[:count]
+            isotropic = rng.standard_normal((STEP, self.dimensions), dtype=np.float32)[:count]
+            noise *= self.scale[chosen]
+            noise *= spread
+            noise += self.center[chosen]
+            x = noise @ self.basis
+            isotropic *= self.isotropic
+            x += isotropic
+            out[start : start + count] = x
+        out /= np.linalg.norm(out, axis=1, keepdims=True)
+        return out
+
+
+def default_clusters(rows: int) -> int:
+    return max(256, int(4 * rows**0.5))
+
+
+def make(
+    path: Path, rows: int, dimensions: int, metric: str, queries: int, seed: int,
+    clusters: int = 0, mean_cos: float = 0.3, update: Callable[[str], None] = lambda _: None,
+) -> None:  # fmt: skip
+    """Write a set in the layout of ann-benchmarks; takes 4 * rows * dimensions bytes."""
+    if metric not in ("euclidean", "angular"):
+        raise DataError("made data is euclidean or angular")
+    if rows < 100 or dimensions < 2 or queries < 1:
+        raise DataError("made data needs 100 rows, 2 dimensions and a query at least")
+    clusters = clusters or default_clusters(rows)
+    mixture = Mixture(dimensions, clusters, seed, mean_cos)
+    test = mixture.draw(queries, 2, 0)
+    k = min(NEIGHBORS, rows)
+    ids = np.full((queries, k), -1, dtype=np.int64)
+    found = np.full((queries, k), np.inf)
+    part = path.with_suffix(".part")
+    with h5py.File(part, "w") as file:
+        train = file.create_dataset("train", (rows, dimensions), "f4")
+        for block, first in enumerate(range(0, rows, BLOCK)):
+            count = min(BLOCK, rows - first)
+            x = mixture.draw(count, 1, block)
+            train[first : first + count] = x
+            near, far = nearest(x, test, k, metric)
+            both = np.hstack([found, far])
+            named = np.hstack([ids, np.where(near >= 0, near + first, -1)])
+            order = np.lexsort((named, both))[:, :k]
+            ids = np.take_along_axis(named, order, axis=1)
+            found = np.take_along_axis(both, order, axis=1)
+            update(f"{first + count:,} of {rows:,} rows")
+        file.create_dataset("test", data=test)
+        file.create_dataset("neighbors", data=ids.astype(np.int32))
+        file.create_dataset("distances", data=found.astype(np.float32))
+        file.attrs["distance"], file.attrs["dimension"] = metric, dimensions
+        file.attrs["type"], file.attrs["point_type"] = "dense", "float"
+        file.attrs["source"] = f"quiver-bench data make: seed {seed}, {clusters} clusters"
+    part.rename(path)

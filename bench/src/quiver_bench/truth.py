@@ -1,0 +1,101 @@
+"""Exact neighbors: computed with numpy, kept in files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from quiver_bench.recall import Truth
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+# Candidates beyond k that are ranked again in double precision: single
+# precision may misplace near ties.
+MARGIN = 50
+BLOCK = 128
+
+
+def distances(rows: Floats, query: Floats, metric: str) -> Doubles:
+    """Distances of rows to one query in double precision.
+
+    euclidean and angular (1 - cosine) as ann-benchmarks defines them; ip is the negative
+    inner product.
+    """
+    r, q = rows.astype(np.float64), query.astype(np.float64)
+    if metric == "ip":
+        return np.asarray(-(r @ q))
+    if metric == "angular":
+        norms = np.linalg.norm(r, axis=1) * np.linalg.norm(q)
+        return np.asarray(1.0 - (r @ q) / np.maximum(norms, 1e-30))
+    return np.asarray(np.linalg.norm(r - q, axis=1))
+
+
+def nearest(
+    train: Floats, queries: Floats, k: int, metric: str
+) -> tuple[npt.NDArray[np.int64], Doubles]:
+    """Every query's k nearest rows: numbers and distances, ascending, ties by number.
+
+    With fewer than k rows the rest is -1 and inf.
+    """
+    ids = np.full((len(queries), k), -1, dtype=np.int64)
+    found = np.full((len(queries), k), np.inf)
+    if not len(train):
+        return ids, found
+    offset = np.zeros(len(train), dtype=np.float32)
+    scaled = train
+    if metric == "angular":
+        scaled = train / np.maximum(np.linalg.norm(train, axis=1, keepdims=True), 1e-30)
+    elif metric == "euclidean":
+        offset = np.einsum("ij,ij->i", train, train) / 2
+    take = min(len(train), k)
+    keep = min(len(train), k + MARGIN)
+    for start in range(0, len(queries), BLOCK):
+        block = queries[start : start + BLOCK]
+        scores = offset - block @ scaled.T
+        near = np.argpartition(scores, keep - 1, axis=1)[:, :keep]
+        for i, candidates in enumerate(near):
+            exact = distances(train[candidates], block[i], metric)
+            order = np.lexsort((candidates, exact))[:take]
+            ids[start + i, :take] = candidates[order]
+            found[start + i, :take] = exact[order]
+    return ids, found
+
+
+def cached(
+    folder: Path, identity: str, train: Floats, queries: Floats, k: int, metric: str,
+    passing: npt.NDArray[np.bool_] | None = None,
+) -> Truth:  # fmt: skip
+    """The truth of these rows and queries, from folder or computed and kept there.
+
+    passing: the rows that pass a filter, or None for all. The name of the file comes of
+    identity, the shapes, a sample of the numbers, k, the metric and the filter.
+    """
+    from quiver_bench.recall import Truth
+
+    sha = hashlib.sha256(f"{identity} {train.shape} {queries.shape} {k} {metric}".encode())
+    sha.update(np.ascontiguousarray(train[:: max(1, len(train) // 1000)]).tobytes())
+    sha.update(np.ascontiguousarray(queries).tobytes())
+    if passing is not None:
+        sha.update(np.packbits(passing).tobytes())
+    path = folder / f"truth-{sha.hexdigest()[:24]}.npz"
+    if path.is_file():
+        with np.load(path) as kept:
+            return Truth(kept["ids"], kept["distances"])
+    if passing is None:
+        ids, found = nearest(train, queries, k, metric)
+    else:
+        numbers = np.flatnonzero(passing)
+        ids, found = nearest(train[numbers], queries, k, metric)
+        if len(numbers):
+            ids = np.where(ids >= 0, numbers[ids], -1)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, ids=ids, distances=found)
+    part.rename(path)
+    return Truth(ids, found)
