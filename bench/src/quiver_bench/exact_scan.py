@@ -12,6 +12,7 @@ without an index is measured: rows in shared buffers, one client, no parallel
 workers, no JIT, the servers in turn, the median of the server's own execution
 times. Both must return the same rows. Needs psql; run it on an idle machine.
 """
+
 import argparse
 import json
 import statistics
@@ -31,7 +32,11 @@ SETTINGS = "SET jit = off; SET max_parallel_workers_per_gather = 0; SET synchron
 def sql(server: str, text: str) -> str:
     return subprocess.run(
         ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", server],
-        input=SETTINGS + text, capture_output=True, text=True, check=True).stdout.strip()
+        input=SETTINGS + text,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
 
 
 def type_of(kind: str) -> str:
@@ -49,23 +54,30 @@ def value(kind: str, dims: int, row: str) -> str:
         chosen = f"(j + {row}) % 10 = 0"
         if kind == RANDOM_SPARSE:
             chosen = f"(hashint4(j * 65536 + {row}) & 1023) < 102"
-        array = (f"(SELECT array_agg(CASE WHEN {chosen} THEN {term} ELSE 0 END::real ORDER BY j)"
-                 f" FROM generate_series(1, {dims}) j)")
+        array = (
+            f"(SELECT array_agg(CASE WHEN {chosen} THEN {term} ELSE 0 END::real ORDER BY j)"
+            f" FROM generate_series(1, {dims}) j)"
+        )
         return f"{array}::vector::sparsevec({dims})"
     return f"{array}::{kind}({dims})"
 
 
 def load(server: str, kind: str, dims: int, rows: int) -> None:
-    sql(server, f"""SET client_min_messages = warning;
+    sql(
+        server,
+        f"""SET client_min_messages = warning;
         DROP TABLE IF EXISTS exact_scan;
         CREATE TABLE exact_scan (id int, v {type_of(kind)}({dims}));
         ALTER TABLE exact_scan ALTER v SET STORAGE PLAIN;
-        INSERT INTO exact_scan SELECT i, {value(kind, dims, 'i')} FROM generate_series(1, {rows}) i;
-        VACUUM ANALYZE exact_scan;""")
+        INSERT INTO exact_scan SELECT i, {value(kind, dims, "i")} FROM generate_series(1, {rows}) i;
+        VACUUM ANALYZE exact_scan;""",
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("quiver")
     parser.add_argument("pgvector")
     parser.add_argument("--rows", type=int, default=20000)
@@ -79,7 +91,10 @@ def main() -> None:
     for kind, operators in TYPES.items():
         for server in servers:
             load(server, kind, args.dims, args.rows)
-        query = sql(args.pgvector, f"SELECT {value(kind, args.dims, '5' if type_of(kind) == 'sparsevec' else '0.5')}")
+        query = sql(
+            args.pgvector,
+            f"SELECT {value(kind, args.dims, '5' if type_of(kind) == 'sparsevec' else '0.5')}",
+        )
         literal = f"B'{query}'" if kind == "bit" else f"'{query}'::{type_of(kind)}"
         for op in operators:
             select = f"SELECT id FROM exact_scan ORDER BY v {op} {literal}, id LIMIT 10"
@@ -94,7 +109,10 @@ def main() -> None:
                     plan = sql(server, f"{explain} \\echo warm\n{explain}").split("warm")[1]
                     times[i].append(json.loads(plan)[0]["Execution Time"])
             quiver, pgvector = (statistics.median(t) for t in times)
-            print(f"{kind:17} {op:4} {quiver:9.2f} {pgvector:9.2f} {pgvector / quiver:7.2f}", flush=True)
+            print(
+                f"{kind:17} {op:4} {quiver:9.2f} {pgvector:9.2f} {pgvector / quiver:7.2f}",
+                flush=True,
+            )
     for server in servers:
         sql(server, "DROP TABLE exact_scan")
 

@@ -62,7 +62,9 @@ class Sent:
         return int((self.start_ns + self.latency_ns).max()) if len(self.query) else 0
 
 
-def warm(session: Session, encoded: Sequence[Any], order: Sequence[int], plan: Plan) -> tuple[int, bool]:
+def warm(
+    session: Session, encoded: Sequence[Any], order: Sequence[int], plan: Plan
+) -> tuple[int, bool]:
     """Send until the mean of the last window is that of the one before; (sent, stable)."""
     if plan.warm_seconds <= 0:
         return 0, False
@@ -142,9 +144,7 @@ def run_client(
         session.close()
 
 
-def _process(
-    factory: SessionFactory, queries: Floats, client: int, plan: Plan, pipe: Any
-) -> None:
+def _process(factory: SessionFactory, queries: Floats, client: int, plan: Plan, pipe: Any) -> None:
     """A client in a process: says when it is ready, is told when to begin."""
 
     def wait() -> float:

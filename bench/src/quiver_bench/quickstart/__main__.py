@@ -10,9 +10,14 @@ from pathlib import Path
 
 import psycopg
 
-from quickstart import database, datasets, measure, packages, report, truth
-from quickstart.console import Step, done_before, say
-from quickstart.errors import QuickstartError
+from quiver_bench import datasets, registry, truth
+from quiver_bench.console import Step, done_before, say
+from quiver_bench.engines.postgres import Connection, Server, operator, relation_bytes
+from quiver_bench.errors import BenchError, DataError
+from quiver_bench.quickstart import database, measure, packages, report
+from quiver_bench.recall import Truth
+
+QUERIES = 1000
 
 # What is measured of each index: a setting of quiver.* and its values.
 WAYS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -25,18 +30,28 @@ def choose_data(top: Path, home: Path) -> datasets.Dataset:
     """The first source that there is."""
     given = os.environ.get("QUIVER_DATA")
     if given != "packages":
-        path = datasets.find_file(given, top, home) or datasets.download(home)
+        path = datasets.find_given(top, home) or download(home)
         if path:
             with Step(f"read {path.name}") as step:
                 dataset, verified = datasets.read(path)
                 step.note = f"verified: {verified}"
-            return dataset
+            if dataset.metric == "ip":
+                raise DataError(f"{path}: the quickstart takes euclidean and angular")
+            return dataset.first(None, QUERIES)
     return packages.make(home)
 
 
-def prepare(
-    server: database.Server, build_id: str, dataset: datasets.Dataset
-) -> database.Connection:
+def download(home: Path) -> Path | None:
+    """Fashion-MNIST from ann-benchmarks; None when it cannot be had."""
+    try:
+        with Step(f"download {datasets.FASHION_MNIST}.hdf5") as step:
+            return registry.download(datasets.FASHION_MNIST, home, step.update)
+    except DataError as error:
+        say(f"  {error}")
+        return None
+
+
+def prepare(server: Server, build_id: str, dataset: datasets.Dataset) -> Connection:
     """A database with the rows in it."""
     db = database.open_database(server, build_id, dataset)
     n, dimensions = dataset.train.shape
@@ -49,17 +64,16 @@ def prepare(
 
 
 def run(arguments: argparse.Namespace) -> None:
-    server = database.Server(arguments.socket, arguments.port, arguments.bin)
+    server = Server(arguments.socket, arguments.port, arguments.bin)
     dataset = choose_data(arguments.top, arguments.home).first(arguments.rows)
     db = prepare(server, arguments.build_id, dataset)
 
     with Step(f"exact neighbors of {len(dataset.queries):,} queries (numpy)"):
-        exact = truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric)
-        kth = exact[:, -1]
+        exact = Truth(*truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric))
 
     ways = [measure.exact_way()]
     with Step("exact scan: recall and speed"):
-        results = [measure.measure(server, ways[0], dataset, kth)]
+        results = [measure.measure_way(server, ways[0], dataset, exact)]
 
     seconds: dict[str, float] = {}
     sizes: dict[str, int] = {}
@@ -71,36 +85,37 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             done_before(f"index, {method}", f"built in {built:.1f} s by an earlier run")
         seconds[method] = built
-        sizes[method] = database.relation_bytes(db, database.index_name(method))
+        sizes[method] = relation_bytes(db, database.index_name(method))
         for value in values:
             way = measure.index_way(method, setting, value)
             with Step(f"{way.title}: recall and speed"):
-                results.append(measure.measure(server, way, dataset, kth))
+                results.append(measure.measure_way(server, way, dataset, exact))
 
-    rows_size = database.relation_bytes(db, "items")
+    rows_size = relation_bytes(db, "items")
     say()
     say(f"{dataset.name}: {len(dataset.train):,} rows ({rows_size / 2**20:.0f} MB), one client")
     say()
     say(report.table(results, seconds, sizes))
-    for words in dataset.searches:
-        say()
-        say(f'  "{words}"')
-        for name, text, distance in measure.search_words(db, dataset, words):
-            say(f"    {distance:.3f}  {name:<28} {text[:70]}")
+    if isinstance(dataset, packages.Packages):
+        for words in packages.SEARCHES:
+            say()
+            say(f'  "{words}"')
+            for name, text, distance in measure.search_words(db, dataset, words):
+                say(f"    {distance:.3f}  {name:<28} {text[:70]}")
     db.close()
     say()
     say_how_to_go_on(server, dataset)
 
 
-def say_how_to_go_on(server: database.Server, dataset: datasets.Dataset) -> None:
-    operator = database.OPERATORS[dataset.metric][0]
-    if dataset.texts:
+def say_how_to_go_on(server: Server, dataset: datasets.Dataset) -> None:
+    nearer = operator(dataset.metric)
+    if isinstance(dataset, packages.Packages):
         columns, source = "name, description", "items WHERE name = 'gnuchess'"
     else:
         columns, source = "id", "queries WHERE id = 7"
     query = (
         f"SELECT {columns} FROM items"
-        f" ORDER BY embedding {operator} (SELECT embedding FROM {source}) LIMIT 5"
+        f" ORDER BY embedding {nearer} (SELECT embedding FROM {source}) LIMIT 5"
     )
     psql = [f"{server.bin}/psql", "-h", server.socket, "-p", str(server.port)]
     psql += ["-U", "postgres", "-d", database.DATABASE]
@@ -126,7 +141,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         run(arguments)
-    except (QuickstartError, psycopg.Error) as error:
+    except (BenchError, psycopg.Error) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

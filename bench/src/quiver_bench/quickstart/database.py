@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import psycopg
+import numpy as np
 from psycopg import sql
 from psycopg.types.json import Json
 
-from quickstart.console import Step
-from quickstart.datasets import Dataset
-from quickstart.errors import MeasureError, QuickstartError
-from quickstart.truth import Floats
+from quiver_bench.console import Step
+from quiver_bench.datasets import Dataset
+from quiver_bench.engines.postgres import (
+    COPY_ROWS,
+    INLINE_DIMENSIONS,
+    Connection,
+    Server,
+    copy_blocks,
+    copy_into,
+    operator_class,
+    watched_build,
+)
+from quiver_bench.quickstart.packages import Packages
+from quiver_bench.truth import Floats
 
 DATABASE = "quickstart"
 # An index has a table of its own, or the planner would choose between them.
 TABLES = {"quiver_graph": "items", "quiver_ivf": "items_in_lists"}
-OPERATORS = {"euclidean": ("<->", "vector_l2_ops"), "angular": ("<=>", "vector_cosine_ops")}
-# Vectors up to here are kept in the row, so that a scan reads no second table.
-INLINE_DIMENSIONS = 1900
-
-
-@dataclass(frozen=True)
-class Server:
-    """Where the private server listens, and its programs."""
-
-    socket: str
-    port: int
-    bin: str
-
-    def connect(self, dbname: str = DATABASE) -> psycopg.Connection[tuple[object, ...]]:
-        try:
-            return psycopg.connect(
-                host=self.socket, port=self.port, user="postgres", dbname=dbname, autocommit=True
-            )
-        except psycopg.OperationalError as error:
-            raise QuickstartError(f"the private server does not answer: {error}") from error
-
-
-Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def open_database(server: Server, build_id: str, dataset: Dataset) -> Connection:
@@ -50,14 +35,14 @@ def open_database(server: Server, build_id: str, dataset: Dataset) -> Connection
     with server.connect("postgres") as admin:
         row = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
         if row:
-            with server.connect() as db:
+            with server.connect(DATABASE) as db:
                 if recall_state(db, "made") == wanted:
-                    return server.connect()
+                    return server.connect(DATABASE)
         admin.execute(
             sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE))
         )
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    db = server.connect()
+    db = server.connect(DATABASE)
     db.execute("CREATE TABLE quickstart_state (key text PRIMARY KEY, value jsonb NOT NULL)")
     for extension in ("vector", "quiver"):
         db.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension)))
@@ -82,18 +67,21 @@ def recall_state(db: Connection, key: str) -> object:
     return row[0] if row else None
 
 
-def _copy_rows(vectors: Floats, texts: list[tuple[str, str]] | None) -> Iterator[bytes]:
-    """The rows of COPY ... (FORMAT binary): id, texts if any, vector."""
-    fields = (4 if texts else 2).to_bytes(2, "big")
-    for i, vector in enumerate(vectors):
-        row = fields + b"\0\0\0\4" + i.to_bytes(4, "big")
-        if texts:
+def _text_rows(vectors: Floats, texts: list[tuple[str, str]]) -> Iterator[bytes]:
+    """A COPY ... (FORMAT binary) of id, two texts, vector."""
+    yield b"PGCOPY\n\xff\r\n\0" + b"\0" * 8
+    for start in range(0, len(vectors), COPY_ROWS):
+        block = b""
+        for i in range(start, min(start + COPY_ROWS, len(vectors))):
+            block += b"\0\4" + b"\0\0\0\4" + i.to_bytes(4, "big")
             for text in texts[i]:
                 data = text.encode()
-                row += len(data).to_bytes(4, "big") + data
-        body = vector.astype(">f4").tobytes()
-        row += (len(body) + 4).to_bytes(4, "big") + len(vector).to_bytes(2, "big") + b"\0\0" + body
-        yield row
+                block += len(data).to_bytes(4, "big") + data
+            body = vectors[i].astype(">f4").tobytes()
+            block += (len(body) + 4).to_bytes(4, "big")
+            block += vectors.shape[1].to_bytes(2, "big") + b"\0\0" + body
+        yield block
+    yield b"\xff\xff"
 
 
 def _load_table(
@@ -110,14 +98,11 @@ def _load_table(
     )
     if dimensions <= INLINE_DIMENSIONS:
         db.execute(sql.SQL("ALTER TABLE {} ALTER COLUMN embedding SET STORAGE PLAIN").format(table))
-    statement = sql.SQL("COPY {} FROM STDIN WITH (FORMAT binary)").format(table)
-    with db.cursor().copy(statement) as copy:
-        copy.write(b"PGCOPY\n\xff\r\n\0" + b"\0" * 8)
-        for i, row in enumerate(_copy_rows(vectors, texts)):
-            copy.write(row)
-            if i % 2000 == 0:
-                step.update(f"{i:,} of {len(vectors):,} rows")
-        copy.write(b"\xff\xff")
+    numbers = np.arange(len(vectors), dtype=np.int32)
+    blocks = _text_rows(vectors, texts) if texts else copy_blocks(vectors, numbers)
+    copy_into(
+        db, name, blocks, lambda i: step.update(f"{i * COPY_ROWS:,} of {len(vectors):,} rows")
+    )
     step.update("vacuum and analyze")
     db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
 
@@ -125,7 +110,8 @@ def _load_table(
 def load(db: Connection, dataset: Dataset, step: Step) -> None:
     """Fill items, its copies and queries."""
     _load_table(db, "queries", dataset.queries, None, step)
-    _load_table(db, "items", dataset.train, dataset.texts, step)
+    texts = dataset.texts if isinstance(dataset, Packages) else None
+    _load_table(db, "items", dataset.train, texts, step)
     for name in TABLES.values():
         if name == "items":
             continue
@@ -138,28 +124,6 @@ def load(db: Connection, dataset: Dataset, step: Step) -> None:
     keep_state(db, "loaded", len(dataset.train))
 
 
-def _watch(server: Server, pid: int, step: Step, stop: threading.Event) -> None:
-    """Show pg_stat_progress_create_index from a second connection."""
-    with server.connect() as db:
-        while not stop.wait(0.5):
-            row = db.execute(
-                "SELECT phase, tuples_done, tuples_total, blocks_done, blocks_total"
-                " FROM pg_stat_progress_create_index WHERE pid = %s",
-                (pid,),
-            ).fetchone()
-            if row:
-                phase, tuples, tuples_total, blocks, blocks_total = row
-                text = f"{step.seconds:.0f} s, {phase}"
-                for done, total, what in (
-                    (tuples, tuples_total, "rows"),
-                    (blocks, blocks_total, "blocks"),
-                ):
-                    if total:
-                        text += f", {done:,} of {total:,} {what}"
-                        break
-                step.update(text)
-
-
 def index_name(method: str) -> str:
     return f"{TABLES[method]}_embedding_idx"
 
@@ -167,24 +131,18 @@ def index_name(method: str) -> str:
 def build_index(db: Connection, server: Server, method: str, metric: str, step: Step) -> float:
     """CREATE INDEX; answers the seconds it took."""
     index = sql.Identifier(index_name(method))
-    stop = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(server, db.info.backend_pid, step, stop))
-    watcher.start()
-    try:
-        db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
+    db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
+    with watched_build(db, lambda: server.connect(DATABASE), step.update):
         began = time.perf_counter_ns()
         db.execute(
             sql.SQL("CREATE INDEX {} ON {} USING {} (embedding {})").format(
                 index,
                 sql.Identifier(TABLES[method]),
                 sql.Identifier(method),
-                sql.Identifier(OPERATORS[metric][1]),
+                sql.Identifier(operator_class("vector", metric)),
             )
         )
         seconds = (time.perf_counter_ns() - began) / 1e9
-    finally:
-        stop.set()
-        watcher.join()
     keep_state(db, method, seconds)
     return seconds
 
@@ -197,10 +155,3 @@ def index_ready(db: Connection, method: str) -> float | None:
         (index_name(method),),
     ).fetchone()
     return float(str(seconds)) if row and seconds is not None else None
-
-
-def relation_bytes(db: Connection, name: str) -> int:
-    row = db.execute("SELECT pg_relation_size(%s::regclass)", (name,)).fetchone()
-    if row is None or not isinstance(row[0], int):
-        raise MeasureError(f"{name} has no size")
-    return row[0]

@@ -13,16 +13,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
-from quickstart.console import Step, done_before
-from quickstart.errors import DataError
+import numpy as np
 
-if TYPE_CHECKING:
-    from quickstart.datasets import Dataset
-    from quickstart.truth import Floats
+from quiver_bench.console import Step, done_before
+from quiver_bench.errors import DataError
+
+from quiver_bench.datasets import Dataset
+from quiver_bench.truth import Floats
 
 LIMIT = 100_000
 DIMENSIONS = 256
@@ -36,6 +37,18 @@ LIBRARY = re.compile(
     r"^(lib|python3?-|golang|ruby-|r-|node-|elpa-|php|fonts-|linux-|haskell|ghc)"
     r"|-(dev|dbg|dbgsym|docs?|data|common|l10n.*)$"
 )
+
+
+@dataclass(frozen=True)
+class Packages(Dataset):
+    """Rows with their texts, and how words become a vector."""
+
+    texts: list[tuple[str, str]]
+    encode: Callable[[str], Floats]
+
+    def first(self, rows: int | None, queries: int | None = None) -> Self:
+        fewer = super().first(rows, queries)
+        return replace(fewer, texts=fewer.texts[: len(fewer.train)])
 
 
 @dataclass(frozen=True)
@@ -128,8 +141,6 @@ class TextModel:
 
     def encode(self, texts: list[str]) -> Floats:
         """Vectors of unit length; zero for a text without a known word."""
-        import numpy as np
-
         vectors = self.svd.transform(self.words.transform(texts)) / np.sqrt(
             self.svd.singular_values_
         )
@@ -165,12 +176,8 @@ def _fit(packages: list[Package], kept: Path) -> tuple[Floats, TextModel]:
     return vectors, model
 
 
-def make(home: Path) -> Dataset:
+def make(home: Path) -> Packages:
     """The data set, made once and kept in home."""
-    import numpy as np
-
-    from quickstart.datasets import Dataset
-
     packages = known_packages()
     sources = [Path(__file__).read_text(), *(package.text for package in packages)]
     key = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:16]
@@ -188,7 +195,7 @@ def make(home: Path) -> Dataset:
     # Queries as people put them: a summary alone, without name and tags.
     chosen = np.random.default_rng(1).choice(rows, min(len(rows), 2 * QUERIES), replace=False)
     queries = model.encode([packages[i].summary for i in chosen])
-    return Dataset(
+    return Packages(
         name=f"Debian packages, {DIMENSIONS} dimensions",
         identity=f"packages {key}",
         metric="angular",
@@ -196,5 +203,4 @@ def make(home: Path) -> Dataset:
         queries=queries[queries.any(axis=1)][:QUERIES],
         texts=[(packages[i].name, packages[i].summary) for i in rows],
         encode=lambda words: model.encode([words])[0],
-        searches=SEARCHES,
     )

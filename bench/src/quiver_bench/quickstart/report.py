@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quickstart.measure import Result
+from quiver_bench.quickstart.measure import Result
 
 
 def table(

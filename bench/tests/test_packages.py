@@ -6,9 +6,9 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "src"))
 
-from quickstart.packages import parse, teachers
+from quiver_bench.quickstart.packages import parse, teachers
 
 DUMP = """\
 Package: gnuchess

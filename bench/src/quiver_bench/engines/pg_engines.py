@@ -1,0 +1,377 @@
+"""The engines inside PostgreSQL: what their indexes, options and settings are called."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg import sql
+
+from quiver_bench.engines import postgres
+from quiver_bench.engines.base import Built, Data, Engine, Search, SessionFactory, take
+from quiver_bench.engines.postgres import (
+    Cluster,
+    Connection,
+    Installation,
+    PgSession,
+    Statements,
+)
+from quiver_bench.environment import memory_mb
+from quiver_bench.errors import ConfigError, EngineError, MeasureError, MissingError
+from quiver_bench.records import Params, canonical
+
+TABLE = "quiver_bench_items"
+INDEX = "quiver_bench_index"
+
+
+def default_settings() -> dict[str, str]:
+    """The same for all engines inside PostgreSQL; a suite's server part goes over them."""
+    memory = memory_mb()
+    return {
+        "shared_buffers": f"{min(4096, max(128, memory // 8))}MB",
+        "maintenance_work_mem": f"{min(2048, max(64, memory // 12))}MB",
+        "max_parallel_maintenance_workers": "0",
+        "max_parallel_workers_per_gather": "0",
+        "max_wal_size": "4GB",
+        "checkpoint_timeout": "1h",
+        "jit": "off",
+        "autovacuum": "off",
+        "fsync": "on",
+    }
+
+
+class PgEngine(Engine):
+    """What they share. A suite's options: index, type, url, version."""
+
+    embedded = False
+    parameters = ("m", "ef_construction", "lists")
+    extensions: ClassVar[tuple[str, ...]] = ("vector",)
+    # index: option of a suite's query -> setting
+    settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    preload: ClassVar[str] = ""
+    cluster: Cluster | None = None
+
+    def __init__(self, name: str, options: Params, place: Path, top: Path | None) -> None:
+        super().__init__(name, options, place, top)
+        self.index = str(options.get("index") or next(iter(self.settings_of)))
+        self.type = str(options.get("type") or "vector")
+        self.url = str(options.get("url") or "")
+        if self.index not in self.settings_of:
+            raise ConfigError(f"{name}: {self.adapter} has no index {self.index}")
+        if self.type not in ("vector", "halfvec", "bit_hamming", "bit_jaccard"):
+            raise ConfigError(f"{name}: no type {self.type}")
+        self.search_parameters = tuple(self.settings_of[self.index])  # type: ignore[misc]
+
+    # The server.
+
+    def install(self) -> Installation:
+        raise NotImplementedError
+
+    def version_of(self, db: Connection) -> str:
+        return str(_one(db, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+
+    def start(self, server: Params) -> str:
+        """Engines of an installation share a cluster when they have the same settings."""
+        if self.url:
+            self.conninfo = self.url
+        else:
+            asked = {**default_settings(), **{name: str(v) for name, v in server.items()}}
+            if self.preload:
+                asked["shared_preload_libraries"] = self.preload
+            self.asked = asked
+            short = hashlib.sha256(canonical(asked).encode()).hexdigest()[:8]
+            self.cluster = postgres.cluster(self.install(), short)
+            self.cluster.start(asked)
+            database = re.sub("[^a-z0-9]", "_", f"bench_{self.name.lower()}")
+            with self.cluster.server.connect("postgres") as admin:
+                found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,))
+                if not found.fetchone():
+                    admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+            self.conninfo = (
+                f"host={self.cluster.socket} port={postgres.PORT} user=postgres dbname={database}"
+            )
+        with self.connect() as db:
+            for extension in self.extensions:
+                db.execute(
+                    sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(extension))
+                )
+            self._check_settings(db)
+            return f"{self.version_of(db)}, PostgreSQL {db.info.parameter_status('server_version')}"
+
+    def _check_settings(self, db: Connection) -> None:
+        """Settings that a server did not take are no settings."""
+        rows = db.execute(
+            "SELECT name, error FROM pg_file_settings WHERE sourcefile LIKE '%%/bench.conf'"
+            " AND (NOT applied OR error IS NOT NULL)"
+        ).fetchall()
+        if rows and not self.url:
+            raise EngineError(f"the server did not take settings: {rows}")
+
+    def connect(self) -> Connection:
+        try:
+            return psycopg.connect(self.conninfo, autocommit=True)
+        except psycopg.Error as error:
+            words = self.cluster.last_words() if self.cluster else ""
+            raise EngineError(f"cannot connect: {error}{words}") from error
+
+    def stop(self) -> None:
+        if self.cluster:
+            self.cluster.stop()
+
+    def alive(self) -> bool:
+        return self.cluster is None or self.cluster.pid() is not None
+
+    def pids(self) -> Iterable[int]:
+        pid = self.cluster.pid() if self.cluster else None
+        return () if pid is None else (pid,)
+
+    def settings(self) -> Params:
+        names = [*(self.asked if not self.url else default_settings()), "server_version"]
+        with self.connect() as db:
+            return {name: str(_one(db, "SELECT current_setting(%s)", name)) for name in names}
+
+    # Rows and indexes.
+
+    def load(self, data: Data) -> float:
+        self.data = data
+        with self.connect() as db:
+            return postgres.load_items(db, TABLE, data)
+
+    def options_of(self, params: Params) -> dict[str, Any]:
+        """What goes into WITH ()."""
+        return {name: params[name] for name in self.parameters if params.get(name) is not None}
+
+    def indexed(self) -> sql.Composable:
+        """The expression that the index is on, and its operator class."""
+        metric, d = self.data.dataset.metric, sql.Literal(self.data.dataset.dimensions)
+        if self.type == "vector":
+            text, ops = sql.SQL("embedding"), postgres.operator_class("vector", metric)
+        elif self.type == "halfvec":
+            text = sql.SQL("(embedding::halfvec({}))").format(d)  # type: ignore[assignment]
+            ops = postgres.operator_class("halfvec", metric)
+        else:
+            text = sql.SQL("(binary_quantize(embedding)::bit({}))").format(d)  # type: ignore[assignment]
+            ops = f"{self.type}_ops"
+        return sql.SQL("{} {}").format(text, sql.Identifier(ops))
+
+    def build(self, params: Params) -> Built:
+        notices: list[str] = []
+        with self.connect() as db:
+            db.add_notice_handler(lambda d: notices.append(str(d.message_primary)))
+            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(INDEX)))
+            notices.clear()
+            began = time.perf_counter_ns()
+            db.execute(self.create_index(params))
+            seconds = (time.perf_counter_ns() - began) / 1e9
+            notes = tuple(n for n in notices if "maintenance_work_mem" in n)
+            sizes = [postgres.relation_bytes(db, name) for name in (INDEX, TABLE)]
+            db.execute("CHECKPOINT")
+            if _one(db, "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_prewarm'"):
+                db.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+                for name in (TABLE, INDEX):
+                    db.execute("SELECT pg_prewarm(%s::regclass)", (name,))
+        return Built(seconds, sizes[0], sizes[1], notes=notes)
+
+    def create_index(self, params: Params) -> sql.Composable:
+        options = self.options_of(params)
+        pairs = sql.SQL(", ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(value))
+            for name, value in options.items()
+        )
+        return sql.SQL("CREATE INDEX {} ON {} USING {} ({}){}").format(
+            sql.Identifier(INDEX), sql.Identifier(TABLE), sql.Identifier(self.index),
+            self.indexed(), sql.SQL(" WITH ({})").format(pairs) if options else sql.SQL(""),
+        )  # fmt: skip
+
+    def empty(self, params: Params) -> None:
+        with self.connect() as db:
+            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(INDEX)))
+            db.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(TABLE)))
+            db.execute(self.create_index(params))
+
+    def settle(self) -> None:
+        with self.connect() as db:
+            db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(TABLE)))
+
+    # Searches.
+
+    def statements(self, search: Search) -> Statements:
+        metric, d = self.data.dataset.metric, self.data.dataset.dimensions
+        op = postgres.operator(metric)
+        known = self.settings_of[self.index]
+        settings = {
+            known[name]: str(value) for name, value in search.params.items()
+            if name in known and value is not None
+        }  # fmt: skip
+        condition = ""
+        if search.where:
+            condition = f" WHERE {search.where.column} < {search.where.below}"
+        else:
+            settings["enable_seqscan"] = "off"
+        if self.type in ("vector", "halfvec"):
+            expression = "embedding" if self.type == "vector" else f"embedding::halfvec({d})"
+            text = (
+                f"SELECT id FROM {TABLE}{condition} ORDER BY {expression} {op} %s LIMIT {search.k}"
+            )
+            return Statements(self.conninfo, TABLE, text, 1, self.type, settings)
+        # The index finds candidates by their bits; the vectors themselves rank them.
+        first = "<~>" if self.type == "bit_hamming" else "<%%>"
+        candidates = max(search.k, take(search.params, "ef_search", 40))
+        text = (
+            f"SELECT id FROM (SELECT id, embedding FROM {TABLE}{condition}"
+            f" ORDER BY binary_quantize(embedding)::bit({d}) {first} binary_quantize(%s)"
+            f" LIMIT {candidates}) near ORDER BY embedding {op} %s LIMIT {search.k}"
+        )
+        return Statements(self.conninfo, TABLE, text, 2, "vector", settings)
+
+    def sessions(self, search: Search) -> SessionFactory:
+        return partial(PgSession, self.statements(search))
+
+    def check_plan(self, search: Search) -> None:
+        statements = self.statements(search)
+        session = PgSession(statements)
+        try:
+            query = session.encode(self.data.dataset.queries[0])
+            explain = b"EXPLAIN (COSTS OFF) " + statements.search.encode()
+            rows = session.db.execute(explain, (query,) * statements.uses).fetchall()
+        finally:
+            session.close()
+        plan = "\n".join(str(row[0]) for row in rows)
+        if INDEX not in plan:
+            raise MeasureError(f"the planner chose another way: {' '.join(plan.split())}")
+
+
+def _one(db: Connection, statement: str, *values: Any) -> Any:
+    row = db.execute(statement.encode(), values or None).fetchone()
+    return row[0] if row else None
+
+
+def checkout_version(top: Path | None) -> str:
+    """The commit of the checkout, with + when it has changes."""
+    if top is None:
+        return ""
+    git = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", str(top), "describe", "--always", "--dirty=+",
+         "--abbrev=10", "--exclude=*"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return git.stdout.strip()
+
+
+_HNSW = {
+    "ef_search": "hnsw.ef_search", "iterative_scan": "hnsw.iterative_scan",
+    "max_scan_tuples": "hnsw.max_scan_tuples",
+}  # fmt: skip
+_IVFFLAT = {"probes": "ivfflat.probes", "iterative_scan": "ivfflat.iterative_scan"}
+
+
+class Quiver(PgEngine):
+    adapter = "quiver"
+    extensions = ("vector", "quiver")
+    parameters = ("m", "ef_construction", "lists", "bits")
+    settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "quiver_graph": {
+            "ef_search": "quiver.ef_search", "iterative_scan": "quiver.iterative_scan",
+        },
+        "quiver_ivf": {
+            "recall": "quiver.recall", "probes": "quiver.probes",
+            "iterative_scan": "quiver.iterative_scan",
+        },
+        "hnsw": _HNSW,
+        "ivfflat": _IVFFLAT,
+    }  # fmt: skip
+
+    def install(self) -> Installation:
+        return postgres.install(self.top, ("quiver", "quiver"), {})
+
+    def version_of(self, db: Connection) -> str:
+        return f"{_one(db, 'SELECT quiver_version()')} {checkout_version(self.top)}".strip()
+
+
+class Pgvector(PgEngine):
+    adapter = "pgvector"
+    settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {"hnsw": _HNSW, "ivfflat": _IVFFLAT}
+
+    def install(self) -> Installation:
+        version = str(self.options.get("version") or "")
+        environment = {}
+        if version:
+            if not os.environ.get("PGVECTOR_SOURCE"):
+                raise MissingError(
+                    f"pgvector {version} needs PGVECTOR_SOURCE, a git repository of it"
+                )
+            environment["PGVECTOR_VERSION"] = version
+        name = f"pgvector-{version}" if version else "pgvector"
+        return postgres.install(self.top, (name, "pgvector"), environment)
+
+
+class _FromPrefix(PgEngine):
+    """An extension beside pgvector, which somebody built and installed below a root."""
+
+    variable: ClassVar[str]
+    extension: ClassVar[str]
+
+    def install(self) -> Installation:
+        prefix = os.environ.get(self.variable)
+        if not prefix:
+            raise MissingError(
+                f"{self.adapter} needs {self.variable}: the root below which it is installed"
+                f" (make install DESTDIR=...), for this machine's PostgreSQL; or a url"
+            )
+        return postgres.install(self.top, (self.adapter, "pgvector", prefix), {})
+
+    def version_of(self, db: Connection) -> str:
+        found = _one(db, "SELECT extversion FROM pg_extension WHERE extname = %s", self.extension)
+        return f"{found}, pgvector {super().version_of(db)}"
+
+
+class VectorChord(_FromPrefix):
+    adapter = "vectorchord"
+    variable, extension, preload = "VECTORCHORD_PREFIX", "vchord", "vchord"
+    extensions = ("vector", "vchord")
+    parameters = ("lists", "residual", "sampling_factor")
+    settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "vchordrq": {"probes": "vchordrq.probes", "epsilon": "vchordrq.epsilon"},
+        "vchordg": {"ef_search": "vchordg.ef_search"},
+    }
+
+    def create_index(self, params: Params) -> sql.Composable:
+        """Its options are a text in TOML. lists: "100" or, of two levels, "10,1000"."""
+        if self.index == "vchordg":
+            return super().create_index({})
+        metric = self.data.dataset.metric
+        lists = str(params.get("lists") or max(10, round(self.data.dataset.rows / 500)))
+        residual = params.get("residual")
+        text = [
+            f"residual_quantization = {str(residual if residual is not None else metric != 'angular').lower()}",
+            "[build.internal]",
+            f"lists = [{lists}]",
+            f"spherical_centroids = {str(metric != 'euclidean').lower()}",
+            f"sampling_factor = {take(params, 'sampling_factor', 256)}",
+            f"build_threads = {take(params, 'threads', 1)}",
+        ]
+        return sql.SQL("CREATE INDEX {} ON {} USING {} ({}) WITH (options = {})").format(
+            sql.Identifier(INDEX), sql.Identifier(TABLE), sql.Identifier(self.index),
+            self.indexed(), sql.Literal("\n".join(text)),
+        )  # fmt: skip
+
+
+class Pgvectorscale(_FromPrefix):
+    adapter = "pgvectorscale"
+    label = "adapter not run for real"
+    variable, extension = "PGVECTORSCALE_PREFIX", "vectorscale"
+    extensions = ("vector", "vectorscale")
+    parameters = ("num_neighbors", "search_list_size")
+    settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "diskann": {
+            "ef_search": "diskann.query_search_list_size", "rescore": "diskann.query_rescore",
+        }
+    }  # fmt: skip
