@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -116,7 +117,7 @@ def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
 
     Files of these kinds do not say their metric: it is in the name, else euclidean.
     """
-    readers = {".npy": np.load, ".parquet": read_parquet}
+    readers: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".parquet": read_parquet}
     read_one = readers.get(path.suffix, read_vecs)
     train = _floats(read_one(path))
     metric = next((m for m in METRICS if m in path.name), "euclidean")

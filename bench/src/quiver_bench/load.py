@@ -13,7 +13,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quiver_bench.engines.base import Session, SessionFactory
-from quiver_bench.errors import EngineError
+from quiver_bench.errors import BenchError, EngineError
 from quiver_bench.truth import Floats
 
 # Warm until the means of two windows of queries differ by less than this.
@@ -95,56 +95,152 @@ def order_of(client: int, queries: int, plan: Plan) -> npt.NDArray[np.int64]:
     return np.random.default_rng([plan.seed, client]).permutation(queries)
 
 
-def run_client(
-    factory: SessionFactory, queries: Floats, client: int, plan: Plan, wait: Callable[[], float]
-) -> Sent:
-    """Connect, warm, wait for the others, send. wait() answers the common start."""
-    session = factory()
-    try:
-        encoded = [session.encode(vector) for vector in queries]
-        order = order_of(client, len(queries), plan)
+class Job(ABC):
+    """What one client does."""
+
+    @abstractmethod
+    def run(self, session: Session, wait: Callable[[], float]) -> Sent:
+        """Get ready, wait for the others, work. wait() answers when that began."""
+
+
+class Recorder:
+    """Takes the times of one client."""
+
+    def __init__(self, begin: float) -> None:
+        """begin, of the monotonic clock in seconds, may be a little ahead."""
+        pause = begin - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        self.begin = int(begin * 1e9)
+        self.clock = time.perf_counter_ns
+        self.skew = time.monotonic_ns() - self.clock()  # perf_counter may count from elsewhere
+        self.cpu = time.thread_time_ns()
+        self.numbers: list[int] = []
+        self.starts: list[int] = []
+        self.latencies: list[int] = []
+
+    def over(self, seconds: float) -> bool:
+        return self.clock() + self.skew >= self.begin + seconds * 1e9
+
+    def add(self, number: int, start: int, latency: int) -> None:
+        """start is of the monotonic clock."""
+        self.numbers.append(number)
+        self.starts.append(start)
+        self.latencies.append(latency)
+
+    def sent(self, answers: dict[int, list[int]], warmed: int, settled: bool) -> Sent:
+        elapsed = max(1, time.monotonic_ns() - self.begin)
+        return Sent(
+            np.asarray(self.numbers, dtype=np.int32), np.asarray(self.starts, dtype=np.int64),
+            np.asarray(self.latencies, dtype=np.int64), answers, warmed, settled,
+            (time.thread_time_ns() - self.cpu) / elapsed,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SearchJob(Job):
+    """Searches of one client of a plan."""
+
+    queries: Floats
+    client: int
+    plan: Plan
+
+    def run(self, session: Session, wait: Callable[[], float]) -> Sent:
+        plan = self.plan
+        encoded = [session.encode(vector) for vector in self.queries]
+        order = order_of(self.client, len(self.queries), plan)
         warmed, settled = warm(session, encoded, order.tolist(), plan)
-        count = plan.queries or (len(queries) if plan.seconds <= 0 else 1 << 30)
+        count = plan.queries or (len(self.queries) if plan.seconds <= 0 else 1 << 30)
         step = plan.clients / plan.rate * 1e9 if plan.rate else 0.0
-        numbers: list[int] = []
-        starts: list[int] = []
-        latencies: list[int] = []
-        answers: dict[int, list[int]] = {}
-        begin = int(wait() * 1e9)
         limit = plan.seconds if plan.seconds > 0 else plan.longest
-        end = begin + int(limit * 1e9)
-        cpu = time.thread_time_ns()
-        clock = time.perf_counter_ns
-        skew = time.monotonic_ns() - clock()  # perf_counter may count from elsewhere
+        answers: dict[int, list[int]] = {}
+        record = Recorder(wait())
         for i in range(count):
             query = int(order[i % len(order)])
             due = 0
             if step:
-                due = begin + int(step * i + step * client / plan.clients)
-                pause = due - skew - clock()
+                due = record.begin + int(step * (i + self.client / plan.clients))
+                pause = due - record.skew - record.clock()
                 if pause > 0:
                     time.sleep(pause / 1e9)
-            start = clock()
-            if start + skew >= end:
+            if record.over(limit):
                 break
+            start = record.clock()
             found = session.search(encoded[query])
-            done = clock()
-            numbers.append(query)
-            starts.append(due or start + skew)
-            latencies.append(done + skew - due if due else done - start)
+            done = record.clock()
+            begun = due or start + record.skew
+            record.add(query, begun, done + record.skew - begun)
             if query not in answers:
                 answers[query] = [int(row) for row in found]
-        elapsed = max(1, time.monotonic_ns() - begin)
-        return Sent(
-            np.asarray(numbers, dtype=np.int32), np.asarray(starts, dtype=np.int64),
-            np.asarray(latencies, dtype=np.int64), answers, warmed, settled,
-            (time.thread_time_ns() - cpu) / elapsed,
-        )  # fmt: skip
+        return record.sent(answers, warmed, settled)
+
+
+@dataclass(frozen=True)
+class InsertJob(Job):
+    """Inserts rows first, first + step, ... for so long; vectors come round again."""
+
+    vectors: Floats
+    ranks: npt.NDArray[np.int32]  # [n, 2]
+    first: int
+    step: int
+    seconds: float
+
+    def run(self, session: Session, wait: Callable[[], float]) -> Sent:
+        encoded = [session.encode(vector) for vector in self.vectors]
+        record = Recorder(wait())
+        row = self.first
+        while not record.over(self.seconds):
+            at = row % len(encoded)
+            ranks = (int(self.ranks[at, 0]), int(self.ranks[at, 1]))
+            start = record.clock()
+            session.insert(row, encoded[at], ranks)
+            record.add(row, start + record.skew, record.clock() - start)
+            row += self.step
+        return record.sent({}, 0, True)
+
+
+@dataclass(frozen=True)
+class ReplaceJob(Job):
+    """Gives rows new numbers, n higher: inserts the vector again and deletes the old row.
+
+    So that the true neighbors stay what they were (recall.py). seconds 0: every row once.
+    """
+
+    rows: npt.NDArray[np.int64]  # their numbers to begin with
+    vectors: Floats  # of these rows
+    ranks: npt.NDArray[np.int32]  # of these rows, [len(rows), 2]
+    n: int
+    seconds: float = 0.0
+
+    def run(self, session: Session, wait: Callable[[], float]) -> Sent:
+        rows = self.rows.tolist()
+        record = Recorder(wait())
+        i = 0
+        while not record.over(self.seconds) if self.seconds else i < len(rows):
+            at = i % len(rows)
+            encoded = session.encode(self.vectors[at])
+            ranks = (int(self.ranks[at, 0]), int(self.ranks[at, 1]))
+            start = record.clock()
+            session.insert(rows[at] + self.n, encoded, ranks)
+            session.delete(rows[at])
+            record.add(rows[at], start + record.skew, record.clock() - start)
+            rows[at] += self.n
+            i += 1
+        return record.sent({}, 0, True)
+
+
+Client = tuple[SessionFactory, Job]
+
+
+def _client(factory: SessionFactory, job: Job, wait: Callable[[], float]) -> Sent:
+    session = factory()
+    try:
+        return job.run(session, wait)
     finally:
         session.close()
 
 
-def _process(factory: SessionFactory, queries: Floats, client: int, plan: Plan, pipe: Any) -> None:
+def _process(factory: SessionFactory, job: Job, pipe: Any) -> None:
     """A client in a process: says when it is ready, is told when to begin."""
 
     def wait() -> float:
@@ -152,8 +248,12 @@ def _process(factory: SessionFactory, queries: Floats, client: int, plan: Plan, 
         return float(pipe.recv())
 
     try:
-        pipe.send(("done", run_client(factory, queries, client, plan, wait)))
-        pipe.recv()  # stay connected until the reads of the server are counted
+        session = factory()
+        try:
+            pipe.send(("done", job.run(session, wait)))
+            pipe.recv()  # stay connected until the reads of the server are counted
+        finally:
+            session.close()
     except EOFError:
         return
     except BaseException as error:
@@ -161,18 +261,16 @@ def _process(factory: SessionFactory, queries: Floats, client: int, plan: Plan, 
 
 
 def _run_processes(
-    factory: SessionFactory, queries: Floats, plan: Plan, started: Callable[[], None],
+    clients: Sequence[Client], longest: float, started: Callable[[], None],
     ended: Callable[[], None],
 ) -> list[Sent]:  # fmt: skip
     context = multiprocessing.get_context("spawn")
     pipes: list[Any] = []
     processes = []
     try:
-        for client in range(plan.clients):
+        for factory, job in clients:
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_process, args=(factory, queries, client, plan, theirs), daemon=True
-            )
+            process = context.Process(target=_process, args=(factory, job, theirs), daemon=True)
             process.start()
             theirs.close()
             pipes.append(ours)
@@ -189,19 +287,18 @@ def _run_processes(
                 answers.append(value)
             return answers
 
-        expect("ready", START_SECONDS + plan.warm_seconds + plan.clients)
+        expect("ready", START_SECONDS + 5 * len(clients))
         started()
         begin = time.monotonic() + 0.05
         for pipe in pipes:
             pipe.send(begin)
-        sent = expect("done", max(plan.seconds, plan.longest) + START_SECONDS)
+        sent = expect("done", longest + START_SECONDS)
         ended()
         for pipe in pipes:
             pipe.send("go")
         for process in processes:
             process.join(10)
-        return sent
-    except (EOFError, BrokenPipeError) as error:
+    except (EOFError, OSError) as error:
         raise EngineError("a client ended without a word") from error
     finally:
         for process in processes:
@@ -209,53 +306,66 @@ def _run_processes(
                 process.terminate()
         for pipe in pipes:
             pipe.close()
+    return sent
 
 
 def _run_threads(
-    factory: SessionFactory, queries: Floats, plan: Plan, started: Callable[[], None],
-    ended: Callable[[], None],
-) -> list[Sent]:  # fmt: skip
-    """Clients of an engine that lives in this process."""
-    sent: list[Sent | None] = [None] * plan.clients
-    failures: list[str] = []
+    clients: Sequence[Client], started: Callable[[], None], ended: Callable[[], None]
+) -> list[Sent]:
+    """Clients of an engine that lives in this process, or a single one."""
+    sent: list[Sent | None] = [None] * len(clients)
+    failures: list[Exception] = []
     begin = [0.0]
 
     def all_ready() -> None:
         started()
         begin[0] = time.monotonic()
 
-    barrier = threading.Barrier(plan.clients, all_ready)
+    barrier = threading.Barrier(len(clients), all_ready)
 
     def wait() -> float:
         barrier.wait()
         return begin[0]
 
-    def client(number: int) -> None:
+    def work(number: int) -> None:
         try:
-            sent[number] = run_client(factory, queries, number, plan, wait)
+            sent[number] = _client(*clients[number], wait)
         except threading.BrokenBarrierError:
             pass
         except Exception as error:
-            failures.append(f"{type(error).__name__}: {error}")
-            failures.append(traceback.format_exc())
+            failures.append(error)
             barrier.abort()
 
-    threads = [threading.Thread(target=client, args=(i,)) for i in range(plan.clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    if len(clients) == 1:
+        work(0)
+    else:
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(clients))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     ended()
     if failures:
-        raise EngineError(f"a client failed: {failures[0]}")
+        error = failures[0]
+        if isinstance(error, BenchError):
+            raise error
+        raise EngineError(f"a client failed: {type(error).__name__}: {error}") from error
     return [one for one in sent if one is not None]
 
 
 def run(
-    factory: SessionFactory, queries: Floats, plan: Plan, embedded: bool,
+    clients: Sequence[Client], embedded: bool, longest: float = 3600.0,
     started: Callable[[], None] = lambda: None, ended: Callable[[], None] = lambda: None,
 ) -> list[Sent]:  # fmt: skip
-    """What every client kept. started() and ended() are called around the measured time."""
-    if embedded or plan.clients == 1:
-        return _run_threads(factory, queries, plan, started, ended)
-    return _run_processes(factory, queries, plan, started, ended)
+    """What every client kept. started() and ended() are called around the measured time.
+
+    longest: seconds that the measured time may take before the clients count as lost.
+    """
+    if embedded or len(clients) == 1:
+        return _run_threads(clients, started, ended)
+    return _run_processes(clients, longest, started, ended)
+
+
+def searches(factory: SessionFactory, queries: Floats, plan: Plan) -> list[Client]:
+    """The clients of a plan."""
+    return [(factory, SearchJob(queries, client, plan)) for client in range(plan.clients)]

@@ -131,6 +131,7 @@ class Engine(ABC):
     adapter: ClassVar[str]
     label: ClassVar[str] = ""  # said beside its name in every table
     embedded: ClassVar[bool] = True
+    reads_while_writing: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ()  # of build
     search_parameters: ClassVar[tuple[str, ...]] = ()
 
@@ -174,6 +175,13 @@ class Engine(ABC):
     def settings(self) -> Params:
         """Settings as the engine says they are."""
         return {}
+
+    def limit_memory(self, buffers_mb: int, memory_mb: int) -> str:
+        """Go on with these buffers, and so much memory with the file cache; names the method.
+
+        0 and 0 end it.
+        """
+        raise UnsupportedError("memory tiers are made for engines inside PostgreSQL")
 
     def check_plan(self, search: Search) -> None:
         """MeasureError when a search would not use the index."""

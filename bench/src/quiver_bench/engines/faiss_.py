@@ -38,6 +38,7 @@ class FaissSession(Session):
 
 class Faiss(Engine):
     adapter = "faiss"
+    reads_while_writing = False
     parameters = ("m", "ef_construction", "lists")
     search_parameters = ("ef_search", "probes")
 

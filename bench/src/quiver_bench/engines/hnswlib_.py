@@ -48,6 +48,7 @@ class HnswlibSession(Session):
 
 class Hnswlib(Engine):
     adapter = "hnswlib"
+    reads_while_writing = False
     label = "stands in for AnnLite"
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search",)

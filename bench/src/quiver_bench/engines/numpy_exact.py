@@ -52,6 +52,7 @@ class NumpySession(Session):
 
 class NumpyExact(Engine):
     adapter = "numpy"
+    reads_while_writing = False
     label = "exact; stands in for DocArray's in-memory store"
 
     def start(self, server: Params) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -25,8 +26,15 @@ from quiver_bench.engines.postgres import (
     Statements,
 )
 from quiver_bench.environment import memory_mb
-from quiver_bench.errors import ConfigError, EngineError, MeasureError, MissingError
+from quiver_bench.errors import (
+    ConfigError,
+    EngineError,
+    MeasureError,
+    MissingError,
+    UnsupportedError,
+)
 from quiver_bench.records import Params, canonical
+from quiver_bench.tiers import MemoryLimit, forget_files
 
 TABLE = "quiver_bench_items"
 INDEX = "quiver_bench_index"
@@ -52,7 +60,7 @@ class PgEngine(Engine):
     """What they share. A suite's options: index, type, url, version."""
 
     embedded = False
-    parameters = ("m", "ef_construction", "lists")
+    parameters: ClassVar[tuple[str, ...]] = ("m", "ef_construction", "lists")
     extensions: ClassVar[tuple[str, ...]] = ("vector",)
     # index: option of a suite's query -> setting
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {}
@@ -64,6 +72,7 @@ class PgEngine(Engine):
         self.index = str(options.get("index") or next(iter(self.settings_of)))
         self.type = str(options.get("type") or "vector")
         self.url = str(options.get("url") or "")
+        self.limit = MemoryLimit()
         if self.index not in self.settings_of:
             raise ConfigError(f"{name}: {self.adapter} has no index {self.index}")
         if self.type not in ("vector", "halfvec", "bit_hamming", "bit_jaccard"):
@@ -133,6 +142,23 @@ class PgEngine(Engine):
         pid = self.cluster.pid() if self.cluster else None
         return () if pid is None else (pid,)
 
+    def limit_memory(self, buffers_mb: int, memory_mb: int) -> str:
+        if self.cluster is None:
+            raise UnsupportedError("memory tiers need a server of our own, not a url")
+        self.cluster.halt()
+        self.limit.leave()
+        method = ""
+        if buffers_mb:
+            forget_files(self.cluster.data)
+            self.cluster.launch({**self.asked, "shared_buffers": f"{buffers_mb}MB"})
+            parent = psutil.Process(self.cluster.pid())
+            pids = [parent.pid, *(child.pid for child in parent.children(recursive=True))]
+            method = self.limit.enter(pids, memory_mb)
+        else:
+            self.cluster.launch(self.asked)
+        self.conninfo = re.sub("^host=[^ ]*", f"host={self.cluster.socket}", self.conninfo)
+        return method
+
     def settings(self) -> Params:
         names = [*(self.asked if not self.url else default_settings()), "server_version"]
         with self.connect() as db:
@@ -149,16 +175,17 @@ class PgEngine(Engine):
         """What goes into WITH ()."""
         return {name: params[name] for name in self.parameters if params.get(name) is not None}
 
-    def indexed(self) -> sql.Composable:
+    def indexed(self) -> sql.Composed:
         """The expression that the index is on, and its operator class."""
         metric, d = self.data.dataset.metric, sql.Literal(self.data.dataset.dimensions)
         if self.type == "vector":
-            text, ops = sql.SQL("embedding"), postgres.operator_class("vector", metric)
+            text: sql.Composable = sql.SQL("embedding")
+            ops = postgres.operator_class("vector", metric)
         elif self.type == "halfvec":
-            text = sql.SQL("(embedding::halfvec({}))").format(d)  # type: ignore[assignment]
+            text = sql.SQL("(embedding::halfvec({}))").format(d)
             ops = postgres.operator_class("halfvec", metric)
         else:
-            text = sql.SQL("(binary_quantize(embedding)::bit({}))").format(d)  # type: ignore[assignment]
+            text = sql.SQL("(binary_quantize(embedding)::bit({}))").format(d)
             ops = f"{self.type}_ops"
         return sql.SQL("{} {}").format(text, sql.Identifier(ops))
 
@@ -180,7 +207,7 @@ class PgEngine(Engine):
                     db.execute("SELECT pg_prewarm(%s::regclass)", (name,))
         return Built(seconds, sizes[0], sizes[1], notes=notes)
 
-    def create_index(self, params: Params) -> sql.Composable:
+    def create_index(self, params: Params) -> sql.Composed:
         options = self.options_of(params)
         pairs = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(value))
@@ -343,7 +370,7 @@ class VectorChord(_FromPrefix):
         "vchordg": {"ef_search": "vchordg.ef_search"},
     }
 
-    def create_index(self, params: Params) -> sql.Composable:
+    def create_index(self, params: Params) -> sql.Composed:
         """Its options are a text in TOML. lists: "100" or, of two levels, "10,1000"."""
         if self.index == "vchordg":
             return super().create_index({})

@@ -151,6 +151,9 @@ class Cluster:
         if self.users > 1 and self.pid() is not None:
             return
         self.halt()
+        self.launch(settings)
+
+    def launch(self, settings: Params) -> None:
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a server that was killed
         if not (self.data / "PG_VERSION").is_file():
             shutil.rmtree(self.data, ignore_errors=True)

@@ -46,7 +46,9 @@ class SqliteSession(Session):
         return [row[0] for row in self.db.execute(self.sql, (query,))]
 
     def read(self, row: int) -> bool:
-        return bool(self.db.execute("SELECT embedding FROM items WHERE rowid = ?", (row,)).fetchall())
+        return bool(
+            self.db.execute("SELECT embedding FROM items WHERE rowid = ?", (row,)).fetchall()
+        )
 
     def find(self, value: int) -> Sequence[int]:
         found = self.db.execute("SELECT rowid FROM items WHERE any_rank = ?", (value,))

@@ -75,7 +75,7 @@ def measure_way(server: Server, way: Way, dataset: Dataset, exact: Truth) -> Res
     """Recall, throughput and latency of one client that sends prepared queries."""
     queries = dataset.queries[: way.queries]
     plan = load.Plan(seconds=way.seconds, warm_seconds=2.0)
-    sent = load.run(_factory(server, way, dataset), queries, plan, embedded=False)
+    sent = load.run(load.searches(_factory(server, way, dataset), queries, plan), embedded=False)
     found = recalls(sent[0].answers, dataset.train, queries, exact, dataset.metric)
     speed = measure.speed(sent)
     return Result(way, found["recall"], speed["qps"], speed["p50_ms"], speed["p99_ms"])

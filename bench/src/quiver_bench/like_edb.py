@@ -1,0 +1,202 @@
+"""The tables of the edb report: builds, sizes, and searches as memory gets less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from quiver_bench.like import GIB, dataset_title
+from quiver_bench.records import OK
+from quiver_bench.tables import Table, count, seconds_of
+from quiver_bench.views import Row, at_recall, groups, parameters, select, shown
+
+TARGET = 0.95
+
+
+def size(value: float) -> str:
+    return f"{value / GIB:.0f} GB" if value >= 10 * GIB else f"{value / 2**20:,.0f} MB"
+
+
+def _indexes(rows: Sequence[Row]) -> list[Row]:
+    return [
+        r for r in rows if r.workload == "build" and r.status == OK and r.get("index_bytes") > 0
+    ]
+
+
+def build_speedup(a: Sequence[float], b: Sequence[float]) -> str:
+    """The best build of a over the best of b."""
+    return f"{min(a) / max(min(b), 1e-9):.1f}x"
+
+
+def size_ratio(name: str, a: Sequence[float], b: Sequence[float]) -> str:
+    """How much larger or smaller the largest of b is than the largest of a."""
+    share = max(b) / max(a) - 1
+    return f"{name} ~{abs(share):.0%} {'larger' if share > 0 else 'smaller'}"
+
+
+def build_table(rows: Sequence[Row], baseline: str) -> Table:
+    """A line a data set and engine against the baseline."""
+    table = Table("Build time", ("Dataset", "Engine", "Builds", f"Speedup over {baseline} (best vs. best)"))  # fmt: skip
+    for data, some in groups(_indexes(rows), dataset_title).items():
+        engines = groups(some, lambda r: r.engine)
+        base = [r.get("build_s") for r in engines.get(baseline, [])]
+        for engine, built in engines.items():
+            texts = [
+                f"{seconds_of(r.get('build_s'))}"
+                + (f" {parameters(r.build)}" if shown(r.build) else "")
+                for r in built
+            ]
+            own = [r.get("build_s") for r in built]
+            speedup = build_speedup(base, own) if base and engine != baseline else ""
+            table.add(data, engine, "; ".join(texts), speedup)
+    return table
+
+
+def size_table(rows: Sequence[Row], baseline: str) -> Table:
+    table = Table("Index size", ("Dataset", "Engine", "Sizes", f"Ratio to {baseline}"))
+    for data, some in groups(_indexes(rows), dataset_title).items():
+        engines = groups(some, lambda r: r.engine)
+        base = [r.get("index_bytes") for r in engines.get(baseline, [])]
+        for engine, built in engines.items():
+            own = [r.get("index_bytes") for r in built]
+            ratio = size_ratio(engine, base, own) if base and engine != baseline else ""
+            table.add(data, engine, " / ".join(size(one) for one in own), ratio)
+    return table
+
+
+def tier_of(row: Row) -> tuple[int, int]:
+    """Buffers and memory in MB; no limit is above all others."""
+    if not row.tier:
+        return 1 << 30, 1 << 30
+    buffers, memory = row.tier.split(":")
+    return int(buffers), int(memory)
+
+
+def _mb(value: int) -> str:
+    if value >= 1 << 30:
+        return "no limit"
+    return f"{value / 1024:,.0f} GB" if value >= 1024 and value % 1024 == 0 else f"{value:,} MB"
+
+
+def operating(rows: Sequence[Row], recall: str, target: float) -> list[Row]:
+    """All rows of the search parameters whose recall is nearest to the target."""
+    near = at_recall(rows, target, "nearest", recall)
+    if near is None:
+        return []
+    return [r for r in rows if r.query == near.query and r.status == OK]
+
+
+def best_over_tiers(rows: Sequence[Row], clients: int, target: float = TARGET, recall: str = "recall_ids") -> Table:  # fmt: skip
+    """Of every index the most QPS over all tiers, at the point nearest to the target."""
+    table = Table(
+        f"{dataset_title(rows[0])}: best results at ~{target} recall, {clients} client{'s' * (clients > 1)}",
+        ("Engine", "Config", "Recall", "QPS", "P50", "P99", "shared_buffers"),
+    )
+    best = []
+    for some in groups([r for r in rows if r.clients == clients], lambda r: r.graph).values():
+        points = operating(some, recall, target)
+        if points:
+            best.append(max(points, key=lambda r: r.get("qps")))
+    for row in best:
+        text = ", ".join(t for t in (parameters(row.build), parameters(row.query)) if t)
+        table.add(row.engine, text, f"{row.get(recall):.3f}", count(row.get("qps")),
+                  f"{row.get('p50_ms'):.1f} ms", f"{row.get('p99_ms'):.1f} ms", _mb(tier_of(row)[0]))  # fmt: skip
+    if best:
+        table.bold.add(max(range(len(best)), key=lambda i: best[i].get("qps")))
+    return table
+
+
+def low_tier(rows: Sequence[Row], target: float = TARGET, recall: str = "recall_ids") -> Table:
+    """The same at the tier of the least memory."""
+    least = min(tier_of(r) for r in rows)
+    several = sorted({r.clients for r in rows})
+    table = Table(
+        f"{dataset_title(rows[0])}: with {_mb(least[0])} shared_buffers, {_mb(least[1])} of memory",
+        ("Engine", "Config", *(f"QPS ({c}c)" for c in several), f"P50 ({several[0]}c)"),
+    )
+    for some in groups([r for r in rows if tier_of(r) == least], lambda r: r.graph).values():
+        points = {r.clients: r for r in operating(some, recall, target)}
+        if not points:
+            continue
+        first = next(iter(points.values()))
+        text = ", ".join(t for t in (parameters(first.build), parameters(first.query)) if t)
+        rates = [_rate(points[c].get("qps")) if c in points else "" for c in several]
+        p50 = points[several[0]].get("p50_ms") if several[0] in points else math.nan
+        table.add(first.engine, text, *rates, "" if math.isnan(p50) else f"{p50:.1f} ms")
+    return table
+
+
+def _rate(value: float) -> str:
+    return count(value) if value >= 10 else f"{value:.1f}"
+
+
+def tier_sweep(rows: Sequence[Row], target: float = TARGET, recall: str = "recall_ids") -> Table:
+    """rows: of one index. Every tier and number of clients at the point nearest to the target."""
+    points = operating(rows, recall, target)
+    first = points[0]
+    heading = ", ".join(t for t in (parameters(first.build), parameters(first.query)) if t)
+    table = Table(
+        f"{dataset_title(first)}: {first.engine} {heading} (recall {first.get(recall):.3f})",
+        ("Available RAM", "shared_buffers", "Clients", "QPS", "P50 (ms)", "P99 (ms)"),
+    )
+    for row in sorted(points, key=lambda r: (r.clients, tier_of(r))):
+        buffers, memory = tier_of(row)
+        table.add(_mb(memory), _mb(buffers), str(row.clients), f"{row.get('qps'):,.2f}",
+                  f"{row.get('p50_ms'):.2f}", f"{row.get('p99_ms'):.2f}")  # fmt: skip
+    table.notes += sorted({note for row in points for note in row.notes if "tier by" in note})
+    return table
+
+
+def build_metrics(rows: Sequence[Row]) -> Table:
+    table = Table("Build metrics", ("Test Name", "Suite", "Dataset", "Index Config", "Build Time", "Index Size"))  # fmt: skip
+    for row in _indexes(rows):
+        table.add(row.title, row.engine, dataset_title(row), parameters(row.build) or "defaults",
+                  seconds_of(row.get("build_s")), size(row.get("index_bytes")))  # fmt: skip
+    return table
+
+
+def claims(rows: Sequence[Row], baseline: str, target: float = TARGET, recall: str = "recall_ids") -> list[str]:  # fmt: skip
+    """Sentences whose numbers come of the same rows as the tables."""
+    found = []
+    for data, some in groups(rows, dataset_title).items():
+        for clients in sorted({r.clients for r in some}):
+            best = {}
+            for engine, own in groups(
+                [r for r in some if r.clients == clients], lambda r: r.engine
+            ).items():
+                points = [
+                    p
+                    for one in groups(own, lambda r: r.graph).values()
+                    for p in operating(one, recall, target)
+                ]
+                if points:
+                    best[engine] = max(points, key=lambda r: r.get("qps"))
+            base = best.get(baseline)
+            for engine, row in best.items():
+                if base and engine != baseline:
+                    found.append(
+                        f"{data}, {clients} client{'s' * (clients > 1)}: {engine} has"
+                        f" {row.get('qps') / base.get('qps'):.2f}x the QPS of {baseline}"
+                        f" (recall {row.get(recall):.3f} and {base.get(recall):.3f})"
+                    )
+    return found
+
+
+def edb(rows: Sequence[Row], baseline: str) -> list[Table]:
+    queries = [r for r in select(rows, workload="query") if not r.load.get("rate")]
+    found = [build_table(rows, baseline), size_table(rows, baseline)]
+    for same in groups(queries, lambda r: f"{dataset_title(r)} {r.host}").values():
+        good = [r for r in same if r.status == OK and r.engine != "null"]
+        if not good:
+            continue
+        found += [best_over_tiers(good, c) for c in sorted({r.clients for r in good})]
+        tiered = [r for r in good if r.tier]
+        if tiered:
+            found.append(low_tier(tiered))
+        for some in groups(tiered or good, lambda r: r.graph).values():
+            found.append(tier_sweep([r for r in good if r.graph == some[0].graph]))
+    found.append(build_metrics(rows))
+    found[-1].notes += claims(
+        [r for r in queries if r.status == OK and r.engine != "null"], baseline
+    )
+    return found

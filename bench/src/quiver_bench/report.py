@@ -1,0 +1,391 @@
+"""Tables on the terminal and one HTML page with charts, without anything from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from quiver_bench import charts, like, like_edb, results
+from quiver_bench.errors import ConfigError
+from quiver_bench.like import dataset_title
+from quiver_bench.records import OK
+from quiver_bench.tables import Table, count, megabytes, milliseconds, rate
+from quiver_bench.views import Row, at_recall, groups, parameters, rows_of, select, why_not
+
+CALLAGHAN = (1.0, 0.99, 0.98, 0.97, 0.96, 0.95)
+TARGETS = (0.90, 0.95, 0.99)
+# A sweep that loses recall, or gains speed, by more than this is marked.
+LOST_RECALL, GAINED_SPEED, SPREAD, CEILING = 0.02, 0.10, 0.10, 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    like: str | None = None
+    best: bool = False
+    round_recall: int | None = None
+    targets: tuple[float, ...] = ()
+    baseline: str = ""
+    format: str = "text"
+
+
+def _searches(rows: Iterable[Row]) -> list[Row]:
+    return [r for r in rows if r.workload == "query" and not r.load.get("rate") and not r.tier]
+
+
+def _spread(row: Row, name: str) -> str:
+    """Half the distance of the extremes, in percent of the median."""
+    if row.reps < 2 or not row.get(name):
+        return "-"
+    return f"{(row.high[name] - row.low[name]) / 2 / row.get(name):.0%}"
+
+
+def target_table(rows: Sequence[Row], target: float) -> Table:
+    """Of every index the fastest search that reaches the target. rows: one client."""
+    title = f"{dataset_title(rows[0])}: recall@{rows[0].k} >= {target}, one client"
+    table = Table(title, ("index", "search", "recall", "QPS", "+-", "p50 ms", "p95 ms", "p99 ms", "n",
+                          "build s", "index MB"))  # fmt: skip
+    for some in groups(rows, lambda r: r.graph).values():
+        row = at_recall(some, target, "best")
+        if row is None:
+            table.add(some[0].title, why_not(some), *[""] * 9)
+            continue
+        table.add(
+            row.title, parameters(row.query) or "-", f"{row.get('recall'):.4f}", rate(row.get("qps")),
+            _spread(row, "qps"), milliseconds(row.get("p50_ms")), milliseconds(row.get("p95_ms")),
+            milliseconds(row.get("p99_ms")), count(row.get("queries")),
+            _or_dash(row.get("build_s"), lambda v: f"{v:.1f}"),
+            _or_dash(row.get("index_bytes"), megabytes),
+        )  # fmt: skip
+    return table
+
+
+def _or_dash(value: float, form: Any) -> str:
+    return "-" if math.isnan(value) or value == 0 else str(form(value))
+
+
+def build_table(rows: Sequence[Row]) -> Table:
+    table = Table("Loading and building", ("index", "load s", "build s", "+-", "index MB", "table MB",
+                                           "label", "version"))  # fmt: skip
+    for row in rows:
+        if row.status != OK:
+            table.add(row.title, f"{row.status}: {row.reason}", *[""] * 4, row.label, row.version)
+            continue
+        table.add(
+            row.title, f"{row.get('load_s'):.1f}", f"{row.get('build_s'):.1f}", _spread(row, "build_s"),
+            _or_dash(row.get("index_bytes"), megabytes), _or_dash(row.get("table_bytes"), megabytes),
+            row.label or "-", row.version,
+        )  # fmt: skip
+    return table
+
+
+def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
+    """Every point. ceiling: share of what the client alone can do."""
+    table = Table(
+        f"{dataset_title(rows[0])}: every search",
+        ("index", "search", "clients", "recall", "by ids", "QPS", "+-", "p50 ms", "p95 ms", "p99 ms",
+         "n", "of ceiling", "remarks"),
+    )  # fmt: skip
+    for row in rows:
+        if row.status != OK:
+            table.add(row.title, parameters(row.query) or "-", str(row.clients), *[""] * 9,
+                      f"{row.status}: {row.reason}")  # fmt: skip
+            continue
+        remarks = list(row.notes)
+        share = row.get("qps") / ceilings.get(row.clients, math.inf)
+        if share > CEILING and row.engine != "null":
+            remarks.append("near the client's ceiling")
+        if row.reps > 1 and row.get("qps") and (
+            (row.high["qps"] - row.low["qps"]) / row.get("qps") > SPREAD
+        ):  # fmt: skip
+            remarks.append("repetitions differ by more than 10 %")
+        table.add(
+            row.title, parameters(row.query) or "-", str(row.clients), f"{row.get('recall'):.4f}",
+            f"{row.get('recall_ids'):.4f}", rate(row.get("qps")), _spread(row, "qps"),
+            milliseconds(row.get("p50_ms")), milliseconds(row.get("p95_ms")),
+            milliseconds(row.get("p99_ms")), count(row.get("queries")),
+            f"{share:.1%}" if ceilings else "-", "; ".join(remarks),
+        )  # fmt: skip
+    table.notes += odd_sweeps(rows)
+    return table
+
+
+def odd_sweeps(rows: Sequence[Row]) -> list[str]:
+    """Sweeps of one parameter in which more of it gives less recall or much more speed."""
+    found = []
+    plain = [r for r in rows if r.clients == 1 and r.status == OK and len(r.query) == 1]
+    for some in groups(plain, lambda r: r.graph).values():
+        ordered = sorted(some, key=lambda r: float(str(next(iter(r.query.values())))))
+        for before, after in zip(ordered, ordered[1:], strict=False):
+            step = f"{before.title}: from {parameters(before.query)} to {parameters(after.query)}"
+            if after.get("recall") < before.get("recall") - LOST_RECALL:
+                found.append(f"{step} recall falls to {after.get('recall'):.3f}")
+            if after.get("qps") > before.get("qps") * (1 + GAINED_SPEED):
+                found.append(f"{step} QPS rises to {after.get('qps'):,.0f}")
+    return found
+
+
+def other_tables(rows: Sequence[Row]) -> list[Table]:
+    """What the workloads beside plain searches gave."""
+    found = []
+    some = select(rows, workload="filter")
+    if some:
+        table = Table("Searches with a condition", ("index", "search", "rows pass", "correlation", "recall",
+                                                   "QPS", "p99 ms", "short answers", "remarks"))  # fmt: skip
+        for r in some:
+            keys = (r.title, parameters(r.query) or "-", f"{float(str(r.load['selectivity'])):.1%}",
+                    str(r.load["correlation"]))  # fmt: skip
+            if r.status != OK:
+                table.add(*keys, *[""] * 4, f"{r.status}: {r.reason}")
+            else:
+                table.add(*keys, f"{r.get('recall'):.4f}", rate(r.get("qps")),
+                          milliseconds(r.get("p99_ms")), count(r.get("short_results")), "; ".join(r.notes))  # fmt: skip
+        found.append(table)
+    for kind, title in (
+        ("mixed", "Searches while rows are replaced"),
+        ("churn", "After replacing rows"),
+    ):
+        some = sorted(
+            select(rows, workload=kind), key=lambda r: (r.engine, int(str(r.load.get("round", 0))))
+        )
+        if not some:
+            continue
+        first = "readers/writers" if kind == "mixed" else "round"
+        table = Table(
+            title, ("index", first, "recall", "QPS", "p99 ms", "replaced rows/s", "remarks")
+        )
+        for r in some:
+            key = (
+                f"{r.clients}/{r.load.get('writers')}"
+                if kind == "mixed"
+                else str(r.load.get("round"))
+            )
+            if r.status != OK:
+                table.add(r.title, key, *[""] * 4, f"{r.status}: {r.reason}")
+            else:
+                table.add(r.title, key, f"{r.get('recall'):.4f}", rate(r.get("qps")),
+                          milliseconds(r.get("p99_ms")), _or_dash(r.get("tps"), rate), "; ".join(r.notes))  # fmt: skip
+        found.append(table)
+    some = [r for r in rows if r.tier or r.load.get("rate")]
+    if some:
+        table = Table("Memory tiers and fixed rates", ("index", "search", "clients", "tier MB", "rate",
+                                                      "recall", "QPS", "p50 ms", "p99 ms", "read MB", "remarks"))  # fmt: skip
+        for r in some:
+            keys = (
+                r.title,
+                parameters(r.query) or "-",
+                str(r.clients),
+                r.tier or "-",
+                str(r.load.get("rate") or "-"),
+            )
+            if r.status != OK:
+                table.add(*keys, *[""] * 5, f"{r.status}: {r.reason}")
+            else:
+                table.add(*keys, f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
+                          milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")), "; ".join(r.notes))  # fmt: skip
+        found.append(table)
+    return found
+
+
+def environment_table(facts: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table("What it ran on", ("fact", *facts))
+    names = dict.fromkeys(name for one in facts.values() for name in one)
+    for name in names:
+        if name not in ("schema", "kind", "id"):
+            table.add(name, *(str(one.get(name, "")) for one in facts.values()))
+    return table
+
+
+def settings_table(found: Sequence[results.Result]) -> Table:
+    """Settings as the engines say they are."""
+    table = Table("Settings read back", ("engine", "settings"))
+    seen = {}
+    for result in found:
+        if result.settings:
+            seen[result.point.engine] = ", ".join(f"{k}={v}" for k, v in result.settings.items())
+    for engine, text in seen.items():
+        table.add(engine, text)
+    return table
+
+
+def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
+    found = []
+    searches = _searches(rows)
+    for same in groups(searches, lambda r: f"{dataset_title(r)} {r.host}").values():
+        single = [r for r in same if r.clients == 1]
+        ceilings = {r.clients: r.get("qps") for r in same if r.engine == "null" and r.status == OK}
+        found += [target_table(single, target) for target in targets] if single else []
+        found.append(points_table(same, ceilings))
+    builds = select(rows, workload="build")
+    if builds:
+        found.insert(0, build_table(builds))
+    if select(rows, workload="ingest"):
+        found += like.rds(select(rows, workload="ingest"), "")[:1]
+    return found + other_tables(rows) + like.docarray(rows)
+
+
+def make_charts(rows: Sequence[Row]) -> list[str]:
+    found = []
+    searches = [r for r in _searches(rows) if r.status == OK and r.engine != "null"]
+    for title, same in groups(searches, lambda r: f"{dataset_title(r)}, {r.host}").items():
+        single = [r for r in same if r.clients == 1]
+        engines = groups(single, lambda r: r.engine)
+        points = {e: [(r.get("recall"), r.get("qps")) for r in some] for e, some in engines.items()}
+        if points:
+            found.append(charts.recall_qps(f"Recall and speed: {title}", points))
+        near = {e: at_recall(some, 0.95, "nearest") for e, some in engines.items()}
+        latencies = {
+            f"{e} ({parameters(r.query) or 'exact'})": (r.get("p50_ms"), r.get("p95_ms"), r.get("p99_ms"))
+            for e, r in near.items() if r is not None
+        }  # fmt: skip
+        if latencies:
+            found.append(
+                charts.ranges(f"Latency at the recall nearest 0.95: {title}", "ms", latencies)
+            )
+        scaling = {}
+        for engine, some in groups(same, lambda r: r.engine).items():
+            chosen = near.get(engine)
+            line = [
+                (r.clients, r.get("qps_wall"))
+                for r in some
+                if chosen and r.query == chosen.query and r.build == chosen.build
+            ]
+            if len(line) > 1:
+                scaling[engine] = sorted(line)
+        if scaling:
+            ticks = sorted({c for line in scaling.values() for c, _ in line})
+            found.append(
+                charts.lines(
+                    f"Clients: {title}", "clients", "queries a second", scaling, True, True, ticks
+                )
+            )
+    for title, same in groups(select(rows, workload="build", status=OK), dataset_title).items():
+        built = [r for r in same if r.get("index_bytes") > 0]
+        if built:
+            found.append(
+                charts.bars(
+                    f"Building: {title}",
+                    "seconds",
+                    {r.title: r.get("build_s") for r in built},
+                    True,
+                )
+            )
+            found.append(
+                charts.bars(
+                    f"Index size: {title}",
+                    "MB",
+                    {r.title: r.get("index_bytes") / 2**20 for r in built},
+                )
+            )
+    tiered = [r for r in rows if r.tier and r.status == OK]
+    for clients in sorted({r.clients for r in tiered}):
+        series = {}
+        for title, some in groups(
+            [r for r in tiered if r.clients == clients], lambda r: r.title
+        ).items():
+            chosen = like_edb.operating(some, "recall", like_edb.TARGET)
+            series[title] = sorted((float(like_edb.tier_of(r)[1]), r.get("qps")) for r in chosen)
+        ticks = sorted({x for line in series.values() for x, _ in line})
+        found.append(charts.lines(f"Memory tiers, {clients} client{'s' * (clients > 1)}, recall nearest 0.95",
+                                  "memory of server and file cache, MB", "queries a second", series, True, True, ticks))  # fmt: skip
+    loads = [r for r in rows if r.workload == "ingest" and r.status == OK]
+    if loads:
+        series = {
+            t: sorted((float(r.clients), r.get("tps")) for r in some)
+            for t, some in groups(loads, lambda r: r.title).items()
+        }
+        ticks = sorted({x for line in series.values() for x, _ in line})
+        found.append(
+            charts.lines(
+                "Inserts under an index", "clients", "rows a second", series, True, True, ticks
+            )
+        )
+    return found
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; max-width: 76rem;
+       padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .85rem; }
+th, td { padding: .22rem .6rem; border-bottom: 1px solid #e3e3e3; text-align: left;
+         vertical-align: top; }
+th { border-bottom: 2px solid #999; } .n { text-align: right; font-variant-numeric: tabular-nums; }
+tr.won td { font-weight: 600; } .note { color: #555; font-size: .85rem; margin: .3rem 0; }
+figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
+"""
+
+
+def page(title: str, lead: Sequence[str], drawn: Sequence[str], tables: Sequence[Table]) -> str:
+    parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">']
+    parts.append('<meta name="viewport" content="width=device-width, initial-scale=1">')
+    parts.append(f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>")
+    parts.append(f"<h1>{html.escape(title)}</h1>")
+    parts += [f'<p class="note">{html.escape(line)}</p>' for line in lead]
+    if drawn:
+        parts += ["<h2>Charts</h2>", *(f"<figure>{svg}</figure>" for svg in drawn)]
+    parts += ["<h2>Tables</h2>", *(table.html() for table in tables), "</body></html>"]
+    return "\n".join(parts)
+
+
+def like_tables(rows: Sequence[Row], options: Options) -> list[Table]:
+    baseline = options.baseline or next(
+        (r.engine for r in rows if r.engine.startswith("pgvector")), rows[0].engine
+    )
+    if options.like == "katz":
+        return like.katz(rows, options.targets or (0.99, 0.95, 0.90))
+    if options.like == "callaghan":
+        return like.callaghan(rows, options.targets or CALLAGHAN, baseline, options.round_recall)
+    if options.like == "docarray":
+        return like.docarray(rows)
+    return like.rds(rows, baseline) if options.like == "rds" else like_edb.edb(rows, baseline)
+
+
+def make(folders: Sequence[Path], options: Options, out: Path) -> str:
+    """Write the page; answers the tables as text."""
+    found, facts = results.read_all(folders)
+    if not found:
+        raise ConfigError("there are no results yet")
+    rows = rows_of(found, options.best)
+    statistic = "the best" if options.best else "the median"
+    reps = max(row.reps for row in rows)
+    lead = [
+        f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC from {', '.join(f.name for f in folders)}:"
+        f" {len(found)} measurements; {statistic} of up to {reps} repetitions, interleaved between"
+        " engines. +- is half the distance of the extremes.",
+        "recall: rows as near as the true k-th count (ties by distance)"
+        + {"katz": "; here within 1e-3, as ann-benchmarks counts", "callaghan": "; here within 1e-3,"
+           " as ann-benchmarks counts", "docarray": "; here by row numbers", "edb": "; here by row"
+           " numbers"}.get(options.like or "", "") + ". QPS: of one client 1 / mean latency, of"
+        " several all queries / wall time from a common start.",
+    ]  # fmt: skip
+    if options.like:
+        tables = like_tables(rows, options)
+        if not tables:
+            raise ConfigError(f"these results have nothing for --like {options.like}")
+        title = f"quiver-bench, like {options.like}"
+    else:
+        tables = default(rows, options.targets or TARGETS)
+        title = f"quiver-bench: {', '.join(f.name for f in folders)}"
+    said = [table.form(options.format) for table in tables]
+    extra = [labels_table(rows), settings_table(found), environment_table(facts)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page(title, lead, make_charts(rows), [*tables, *extra]))
+    return "\n\n".join(["\n".join(lead), *said])
+
+
+def labels_table(rows: Sequence[Row]) -> Table:
+    table = Table("Engines", ("engine", "version", "label", "measured"))
+    for engine, some in groups(rows, lambda r: r.engine).items():
+        good = sum(r.status == OK for r in some)
+        bad = next((f"; {r.status}: {r.reason}" for r in some if r.status != OK), "")
+        table.add(
+            engine, some[0].version or "-", some[0].label or "-", f"{good} of {len(some)}{bad}"
+        )
+    return table

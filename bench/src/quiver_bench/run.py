@@ -1,0 +1,403 @@
+"""Runs a suite: engines in turn, repetition after repetition, so that drift hits all alike.
+
+For every data set and every round (the first build of each engine, then the second, ...):
+build each engine's index; then of every workload repetition 1 of all engines, repetition 2,
+and so on. What changes rows comes last. What is in the store already is not done again. An
+engine that fails is out until the next round, and its points are kept as failed, with why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from quiver_bench import config, environment, registry, synthetic, workload
+from quiver_bench.console import Step, say
+from quiver_bench.datasets import Dataset
+from quiver_bench.engines import adapter
+from quiver_bench.engines.base import Built, Data, Engine, Search
+from quiver_bench.errors import BenchError, MissingError, UnsupportedError
+from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result
+from quiver_bench.results import Store
+from quiver_bench.workload import Measured, Setting
+
+Task = Callable[[], Measured]
+
+
+@dataclass
+class Seat:
+    """An engine in a run."""
+
+    spec: config.EngineSpec
+    engine: Engine
+    version: str = ""
+    out: str = ""  # why it takes no part in this round
+    dirty: bool = True  # its rows are not those of the data set
+    running: bool = False
+    loaded_s: float = 0.0
+    settings: Params = field(default_factory=dict)
+    plans: set[str] = field(default_factory=set)  # searches whose plan is checked
+
+
+class Progress:
+    """How many points there are, and how long the rest will take."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self.began = time.monotonic()
+
+    def line(self, text: str) -> None:
+        self.done += 1
+        passed = time.monotonic() - self.began
+        left = passed / self.done * max(0, self.total - self.done)
+        until = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        say(f"  [{self.done}/{self.total}, {until} left] {text}")
+
+
+class Runner:
+    """One run of a suite into a folder."""
+
+    def __init__(self, suite: config.Suite, store: Store, home: Path, top: Path | None) -> None:
+        self.suite, self.store, self.home, self.top = suite, store, home, top
+        self.facts = environment.describe(top)
+        self.seats = [
+            Seat(
+                spec, adapter(spec.adapter)(spec.id, spec.options, home / "engines" / spec.id, top)
+            )
+            for spec in suite.engines
+        ]
+        self.failures = 0
+
+    def run(self) -> int:
+        """Answers how many points failed."""
+        self.store.environment(self.facts)
+        try:
+            for seat in self.seats:
+                self.start(seat)
+            for spec in self.suite.datasets:
+                self.run_dataset(self.dataset(spec))
+        finally:
+            for seat in self.seats:
+                self.stop(seat)
+        return self.failures
+
+    # Engines.
+
+    def start(self, seat: Seat) -> None:
+        seat.out = ""
+        try:
+            seat.version = seat.engine.start(seat.spec.server)
+            seat.running, seat.dirty = True, True
+        except Exception as error:
+            kind = "missing" if isinstance(error, MissingError) else "failed to start"
+            seat.out = f"{kind}: {_words(error)}"
+            say(f"  {seat.spec.id}: {seat.out}")
+
+    def stop(self, seat: Seat) -> None:
+        if not seat.running:
+            return
+        seat.running = False
+        try:
+            seat.engine.stop()
+        except Exception as error:
+            say(f"  {seat.spec.id}: could not be stopped: {_words(error)}")
+
+    def fail(self, seat: Seat, point: Point, rep: int, error: BaseException) -> None:
+        """Keep why there are no numbers; an engine that is gone is out."""
+        unsupported = isinstance(error, UnsupportedError)
+        status = UNSUPPORTED if unsupported else FAILED
+        reason = _words(error)
+        if not unsupported:
+            self.failures += 1
+            alive = False
+            try:
+                alive = seat.engine.alive()
+            except Exception as other:
+                reason += f"; {_words(other)}"
+            if not alive:
+                reason = f"the server is gone: {reason}"
+                seat.out = reason
+        self.keep(seat, point, rep, status, reason)
+
+    def keep(self, seat: Seat, point: Point, rep: int, status: str, reason: str = "",
+             measured: Measured | None = None) -> None:  # fmt: skip
+        self.store.add(
+            Result(
+                point, rep, status, reason,
+                metrics=dict(measured.metrics) if measured else {},
+                notes=measured.notes if measured else (),
+                settings=dict(seat.settings) if point.workload == "build" else {},
+                environment=self.facts["id"], host=self.facts["host"],
+                label=seat.engine.label, started=datetime.now(UTC).isoformat(timespec="seconds"),
+            ),
+            measured.raw if measured else None,
+        )  # fmt: skip
+
+    # Data.
+
+    def dataset(self, spec: config.DatasetSpec) -> Dataset:
+        if spec.make:
+            made = spec.make
+            path = self.home / "download" / f"{spec.name}.hdf5"
+            if not path.is_file():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with Step(f"make {spec.name}") as step:
+                    synthetic.make(
+                        path, made.rows, made.dimensions, made.metric, made.queries, made.seed,
+                        update=step.update,
+                    )  # fmt: skip
+        with Step(f"read {spec.name}") as step:
+            found = registry.get(spec.name, self.top, self.home, step.update)
+            return found.first(spec.rows, spec.queries)
+
+    def run_dataset(self, dataset: Dataset) -> None:
+        suite = self.suite
+        data = Data.of(dataset, suite.seed)
+        setting = Setting(
+            data, suite.k, suite.seed, self.home / "truth", suite.warm_seconds, suite.longest
+        )
+        with Step(f"exact neighbors of {len(dataset.queries):,} queries"):
+            setting.truth(dataset.queries)
+        for seat in self.seats:
+            seat.dirty = True
+        rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
+        self.progress = Progress(sum(1 for r in range(rounds) for _ in self.points(dataset, r)))
+        for number in range(rounds):
+            self.run_round(setting, number)
+
+    def point(self, seat: Seat, dataset: Dataset, build: Params, **changes: Any) -> Point:
+        return Point(
+            workload="build", engine=seat.spec.id, adapter=seat.spec.adapter,
+            version=seat.version, dataset=dataset.name, rows=dataset.rows,
+            dimensions=dataset.dimensions, metric=dataset.metric, k=self.suite.k,
+            build=dict(build) | _options(seat.spec), server=dict(seat.spec.server),
+        ).but(**changes)  # fmt: skip
+
+    def points(self, dataset: Dataset, number: int) -> Iterator[tuple[Seat, Point, int, Any]]:
+        """Everything of a round, in order: the seat, the point, the repetition, its workload.
+
+        In one order for counting and for running.
+        """
+        suite = self.suite
+        seats = [s for s in self.seats if number < len(s.spec.all_builds())]
+        for rep in range(suite.build_reps):
+            for seat in seats:
+                yield seat, self.point(seat, dataset, seat.spec.all_builds()[number]), rep, None
+        for spec in sorted(suite.workloads, key=lambda w: ORDER.index(w.kind)):
+            if spec.kind in FIRST_ROUND_ONLY and number:
+                continue
+            reps = 1 if spec.kind in ONCE else suite.reps
+            for rep in range(reps):
+                for seat in seats:
+                    base = self.point(seat, dataset, seat.spec.all_builds()[number])
+                    for point in _points_of(spec, seat.spec, base):
+                        yield seat, point, rep, spec
+
+    # Rounds.
+
+    def run_round(self, setting: Setting, number: int) -> None:
+        dataset = setting.data.dataset
+        todo = list(self.points(dataset, number))
+        needed = {
+            seat.spec.id for seat, point, rep, _ in todo if not self.store.done(point.id, rep)
+        }
+        ready: set[str] = set()
+        for seat in self.seats:
+            if seat.out and not seat.out.startswith("missing"):
+                self.stop(seat)
+                self.start(seat)
+        for seat, point, rep, spec in todo:
+            if seat.spec.id not in needed or (self.store.done(point.id, rep) and spec is not None):
+                self.progress.done += 1
+                continue
+            if seat.out:
+                status = MISSING if seat.out.startswith("missing") else FAILED
+                self.keep(seat, point, rep, status, seat.out)
+                self.failures += status == FAILED and spec is None
+                self.progress.done += 1
+                continue
+            if spec is None and seat.spec.id in ready and self.store.done(point.id, rep):
+                self.progress.done += 1
+                continue
+            self.measure(seat, point, rep, self.task(setting, seat, point, spec))
+            if spec is None:
+                ready.add(seat.spec.id)
+
+    def measure(self, seat: Seat, point: Point, rep: int, task: Task) -> None:
+        title = _title(point)
+        if self.store.done(point.id, rep):
+            title += " (again, for what is not measured yet)"
+        try:
+            measured = task()
+        except Exception as error:
+            self.fail(seat, point, rep, error)
+            self.progress.line(f"{title}: {_words(error)}")
+            if point.workload == "build" and not seat.out:
+                seat.out = f"no index: {_words(error)}"
+            return
+        if not self.store.done(point.id, rep):
+            self.keep(seat, point, rep, OK, measured=measured)
+        self.progress.line(f"{title}: {_numbers(point, measured)}")
+        for note in measured.notes:
+            say(f"      {note}")
+
+    def task(self, setting: Setting, seat: Seat, point: Point, spec: Any) -> Task:
+        engine, params = seat.engine, point.query
+        if spec is None:
+            return lambda: self.build(setting, seat, point)
+        if spec.kind == "query":
+            return lambda: self.search(setting, seat, point, spec)
+        if spec.kind == "filter":
+            share, correlation = point.load["selectivity"], point.load["correlation"]
+            return lambda: workload.filtered(
+                engine, setting, params, float(str(share)), str(correlation), spec
+            )
+        if spec.kind == "ingest":
+            return lambda: self.ingest(setting, seat, point, spec)
+        if spec.kind == "crud":
+            return lambda: workload.crud(engine, setting, params, spec)
+        if spec.kind == "mixed":
+            return lambda: self.dirtying(setting, seat, point, spec)
+        return lambda: self.churn(setting, seat, point, spec)
+
+    def build(self, setting: Setting, seat: Seat, point: Point) -> Measured:
+        if seat.dirty:
+            seat.loaded_s = seat.engine.load(setting.data)
+            seat.dirty = False
+        built: Built = seat.engine.build(point.build)
+        seat.settings = seat.engine.settings()
+        seat.plans.clear()
+        metrics = {
+            "load_s": seat.loaded_s,
+            "build_s": built.seconds,
+            "index_bytes": float(built.index_bytes),
+            "table_bytes": float(built.table_bytes),
+            "create_s": built.seconds + seat.loaded_s,
+        }
+        notes = built.notes
+        if built.mode == "insert":
+            notes = (*notes, "index made as rows arrive: build is load and index")
+        return Measured(metrics, notes)
+
+    def search(self, setting: Setting, seat: Seat, point: Point, spec: config.Query) -> Measured:
+        key = str(sorted(point.query.items()))
+        if key not in seat.plans:
+            seat.engine.check_plan(Search(setting.k, point.query))
+            seat.plans.add(key)
+        if not point.tier:
+            return workload.query(seat.engine, setting, point.query, point.clients, spec)
+        buffers, memory = (int(part) for part in point.tier.split(":"))
+        method = seat.engine.limit_memory(buffers, memory)
+        try:
+            done = workload.query(seat.engine, setting, point.query, point.clients, spec)
+        finally:
+            seat.engine.limit_memory(0, 0)
+        notes = tuple(note for note in done.notes if "from storage" not in note)
+        return Measured(done.metrics, (*notes, f"tier by {method}"), done.raw)
+
+    def ingest(self, setting: Setting, seat: Seat, point: Point, spec: config.Ingest) -> Measured:
+        seat.dirty = True
+        seat.engine.empty(point.build)
+        return workload.ingest(seat.engine, setting, point.clients, spec)
+
+    def dirtying(self, setting: Setting, seat: Seat, point: Point, spec: config.Mixed) -> Measured:
+        if seat.dirty:
+            self.build(setting, seat, point)
+        seat.dirty = True
+        return workload.mixed(seat.engine, setting, point.query, spec)
+
+    def churn(self, setting: Setting, seat: Seat, point: Point, spec: config.Churn) -> Measured:
+        """All rounds at once; those before the last are kept as points of their own."""
+        if seat.dirty:
+            self.build(setting, seat, point)
+        seat.dirty = True
+        last = Measured({})
+        for turn, last in workload.churn(seat.engine, setting, point.query, spec):
+            if turn < spec.rounds:
+                of_turn = point.but(load={**point.load, "round": turn})
+                self.keep(seat, of_turn, 0, OK, measured=last)
+        return last
+
+
+ORDER = ("query", "filter", "crud", "mixed", "churn", "ingest")
+FIRST_ROUND_ONLY = ("filter", "mixed", "churn", "ingest")
+ONCE = ("crud", "churn", "mixed", "ingest")
+
+
+def _options(spec: config.EngineSpec) -> dict[str, Any]:
+    """What an engine's options say about its index, so that results say it too."""
+    return {
+        name: spec.options[name]
+        for name in ("index", "type", "quantization")
+        if name in spec.options
+    }
+
+
+def _points_of(spec: Any, engine: config.EngineSpec, base: Point) -> Iterator[Point]:
+    """The points of a workload for one engine and build."""
+    queries = engine.all_queries()
+    if spec.kind == "query":
+        load = {"loop": "open" if spec.rate else "closed", "rate": spec.rate,
+                "seconds": spec.seconds, "order": spec.client_queries}  # fmt: skip
+        for params in queries:
+            for tier in spec.tiers or [""]:
+                for clients in spec.clients:
+                    yield base.but(
+                        workload="query", query=params, clients=clients, tier=tier, load=load
+                    )
+    elif spec.kind == "filter":
+        params = {**queries[len(queries) // 2], **engine.filter}
+        for correlation in spec.correlation:
+            for share in spec.selectivity:
+                load = {"selectivity": share, "correlation": correlation}
+                yield base.but(workload="filter", query=params, load=load)
+    elif spec.kind == "ingest":
+        for clients in spec.clients:
+            load = {"seconds": spec.seconds, "vectors": spec.vectors}
+            yield base.but(workload="ingest", clients=clients, load=load)
+    elif spec.kind == "crud":
+        for params in queries:
+            yield base.but(workload="crud", query=params, load={"n": spec.n})
+    elif spec.kind == "mixed":
+        load = {"writers": spec.writers, "seconds": spec.seconds}
+        params = queries[len(queries) // 2]
+        yield base.but(workload="mixed", query=params, clients=spec.readers, load=load)
+    else:
+        load = {"round": spec.rounds, "share": spec.share}
+        yield base.but(workload="churn", query=queries[len(queries) // 2], load=load)
+
+
+def _words(error: BaseException) -> str:
+    """One line of an error."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, BenchError) and text else f"{type(error).__name__}: {text}"
+
+
+def _title(point: Point) -> str:
+    parts = [point.engine]
+    for params in (point.build, point.query):
+        text = " ".join(f"{name}={value}" for name, value in params.items())
+        parts += [text] if text else []
+    if point.workload != "build":
+        parts.append(f"{point.workload}, {point.clients} client{'s' if point.clients > 1 else ''}")
+    if point.tier:
+        parts.append(f"tier {point.tier} MB")
+    if point.workload == "filter":
+        parts.append(f"{point.load['selectivity']:.1%} {point.load['correlation']}")
+    return ", ".join(parts)
+
+
+def _numbers(point: Point, measured: Measured) -> str:
+    m = measured.metrics
+    if point.workload == "build":
+        return f"built in {m['build_s']:.1f} s, {m['index_bytes'] / 2**20:.1f} MB"
+    if point.workload == "ingest":
+        return f"{m['tps']:,.0f} rows/s"
+    text = f"recall {m['recall']:.4f}, {m['qps']:,.0f} QPS"
+    if "p99_ms" in m:
+        text += f", p50 {m['p50_ms']:.2f} ms, p99 {m['p99_ms']:.2f} ms (n={m['queries']:.0f})"
+    return text + (f", {m['tps']:,.0f} rows/s replaced" if m.get("tps") else "")

@@ -1,0 +1,75 @@
+"""Less memory for a server without another machine: a memory cgroup around it and its file cache.
+
+Version 1 and 2 of the kernel's control groups, as root. Where neither can be had, the
+server's buffers alone are limited, and the tier is named so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+CGROUP = Path("/sys/fs/cgroup")
+NAME = "quiver-bench"
+
+
+class MemoryLimit:
+    """A control group of ours with a limit. None of its methods raises: enter() says what it did."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+
+    def _make(self, megabytes: int) -> Path | None:
+        limit = str(megabytes << 20)
+        first = (CGROUP / "memory" / f"{NAME}-{os.getpid()}", "memory.limit_in_bytes")
+        second = (CGROUP / f"{NAME}-{os.getpid()}", "memory.max")
+        for folder, file in (first, second):
+            try:
+                folder.mkdir(exist_ok=True)
+                if not (folder / file).is_file():
+                    folder.rmdir()
+                    continue
+                (folder / file).write_text(limit)
+            except OSError:
+                continue
+            return folder
+        return None
+
+    def enter(self, pids: Iterable[int], megabytes: int) -> str:
+        """Limit these processes, and what they start from now on; names the method."""
+        self.leave()
+        self.folder = self._make(megabytes)
+        if self.folder is None:
+            return "buffer pool only: no memory cgroup can be made here"
+        for pid in pids:
+            try:
+                (self.folder / "cgroup.procs").write_text(str(pid))
+            except OSError:
+                continue
+        return "cgroup"
+
+    def leave(self) -> None:
+        """Remove the group; its processes have ended."""
+        if self.folder is not None:
+            try:
+                self.folder.rmdir()
+            except OSError:
+                return
+            self.folder = None
+
+
+def forget_files(folder: Path) -> None:
+    """Drop a folder's files from the file cache: what was read before would be charged to others."""
+    for path in folder.rglob("*"):
+        if not path.is_file():
+            continue
+        try:
+            file = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)

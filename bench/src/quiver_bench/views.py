@@ -1,0 +1,181 @@
+"""Results as rows: repetitions joined, each with what its index took. And what picks among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from quiver_bench import datasets, tables
+from quiver_bench.engines import ADAPTERS, adapter
+from quiver_bench.records import OK, Params, Result, canonical
+from quiver_bench.registry import REGISTRY
+from quiver_bench.tables import Table
+
+OF_BUILD = ("build_s", "load_s", "create_s", "index_bytes", "table_bytes")
+SELECTORS = ("first", "best", "nearest")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point: the median (or best) of its repetitions, and why there is none."""
+
+    engine: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    workload: str = "query"
+    host: str = ""
+    version: str = ""
+    dataset: str = ""
+    count: int = 0  # rows of the data set
+    dimensions: int = 0
+    metric: str = ""
+    k: int = 10
+    build: Params = field(default_factory=dict)
+    query: Params = field(default_factory=dict)
+    server: Params = field(default_factory=dict)
+    load: Params = field(default_factory=dict)
+    clients: int = 1
+    tier: str = ""
+    label: str = ""
+    reps: int = 1
+    low: Mapping[str, float] = field(default_factory=dict)
+    high: Mapping[str, float] = field(default_factory=dict)
+    status: str = OK
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+    def get(self, name: str) -> float:
+        return self.metrics.get(name, float("nan"))
+
+    @property
+    def graph(self) -> str:
+        """Which index this is, apart from how it is searched."""
+        return canonical([self.host, self.engine, self.version, self.dataset, self.count,
+                          dict(self.build), dict(self.server)])  # fmt: skip
+
+    @property
+    def title(self) -> str:
+        return self.engine + (f" ({parameters(self.build)})" if shown(self.build) else "")
+
+
+def shown(params: Params) -> dict[str, object]:
+    """Parameters without the options that are in an engine's name anyway."""
+    return {k: v for k, v in params.items() if k not in ("index", "type", "quantization")}
+
+
+def parameters(params: Params) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shown(params).items())
+
+
+def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
+    """One row a point and host, in the order of first appearance."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.host, result.point.id), []).append(result)
+    found = [_row(group, best) for group in groups.values()]
+    builds = {row.graph: row for row in found if row.workload == "build" and row.status == OK}
+    joined = []
+    for row in found:
+        built = builds.get(row.graph)
+        if built and row.workload != "build":
+            taken = {name: built.get(name) for name in OF_BUILD if name in built.metrics}
+            row = replace(row, metrics={**taken, **row.metrics})
+        joined.append(row)
+    return joined
+
+
+def _row(group: Sequence[Result], best: bool) -> Row:
+    good = [result for result in group if result.status == OK]
+    last = (good or list(group))[-1]
+    p = last.point
+    names = {name for result in good for name in result.metrics}
+    values = {n: [r.metrics[n] for r in good if n in r.metrics] for n in names}
+    middle = {name: median(numbers) for name, numbers in values.items()}
+    if best and good and "qps" in names:
+        middle = dict(max(good, key=lambda r: r.metrics.get("qps", 0.0)).metrics)
+    notes = tuple(dict.fromkeys(note for result in good for note in result.notes))
+    return Row(
+        p.engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
+        p.metric, p.k, p.build, p.query, p.server, p.load, p.clients, p.tier, last.label,
+        len(good), {n: min(v) for n, v in values.items()}, {n: max(v) for n, v in values.items()},
+        OK if good else last.status, "" if good else last.reason, notes,
+    )  # fmt: skip
+
+
+def select(rows: Iterable[Row], **wanted: object) -> list[Row]:
+    """Rows whose attributes are these."""
+    return [r for r in rows if all(getattr(r, name) == value for name, value in wanted.items())]
+
+
+def groups(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
+    """Rows by a key, in order of appearance."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def at_recall(
+    rows: Iterable[Row], target: float, selector: str, recall: str = "recall",
+    digits: int | None = None,
+) -> Row | None:  # fmt: skip
+    """One of rows, by its recall; None when none has it.
+
+    first    the first in the order of rows that reaches the target
+    best     the most QPS of those that reach it
+    nearest  the nearest to it, above or below
+    """
+    good = [row for row in rows if row.status == OK and recall in row.metrics]
+
+    def value(row: Row) -> float:
+        return round(row.get(recall), digits) if digits is not None else row.get(recall)
+
+    if selector == "nearest":
+        return min(good, key=lambda row: abs(value(row) - target), default=None)
+    reached = [row for row in good if value(row) >= target]
+    if selector == "first":
+        return reached[0] if reached else None
+    return max(reached, key=lambda row: row.get("qps"), default=None)
+
+
+def why_not(rows: Sequence[Row], recall: str = "recall") -> str:
+    """Why at_recall() found nothing."""
+    failed = [row for row in rows if row.status != OK]
+    if len(failed) == len(rows) and failed:
+        return f"{failed[0].status}: {failed[0].reason}"
+    most = max((row.get(recall) for row in rows if row.status == OK), default=0.0)
+    return f"not reached ({most:.3f} at most)"
+
+
+# Tables about quiver-bench itself.
+
+
+def engine_table() -> Table:
+    table = Table("Adapters", ("adapter", "label", "clients", "build", "search"))
+    for name in ADAPTERS:
+        cls = adapter(name)
+        build = ", ".join(cls.parameters) or "-"
+        search = ", ".join(cls.search_parameters) or "-"
+        if hasattr(cls, "settings_of"):
+            search = "; ".join(f"{i}: {', '.join(s)}" for i, s in cls.settings_of.items())
+        table.add(name, cls.label or "-", "threads" if cls.embedded else "processes", build, search)
+    return table
+
+
+def data_table(top: Path | None, home: Path) -> Table:
+    table = Table(
+        "Data sets of the reports",
+        ("name", "rows", "queries", "dim", "metric", "MB", "here", "licence", "from"),
+    )
+    for name, known in REGISTRY.items():
+        here = datasets.find_file(name, None, top, home)
+        table.add(
+            name, tables.count(known.rows), tables.count(known.queries), str(known.dimensions),
+            known.metric, tables.count(known.megabytes), "yes" if here else "-", known.licence,
+            known.note,
+        )  # fmt: skip
+    table.notes.append(
+        "SHA-256: of Fashion-MNIST's vectors known; others are kept at first reading"
+    )
+    return table

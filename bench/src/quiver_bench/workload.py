@@ -1,0 +1,330 @@
+"""One measurement of each kind of workload, on an engine whose index is built.
+
+Each answers metrics, the rules that were broken (notes), and raw arrays to keep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from quiver_bench import config, load, measure, truth
+from quiver_bench.engines.base import ANY, NEAR, Data, Engine, Search, Session, Where
+from quiver_bench.errors import MeasureError, UnsupportedError
+from quiver_bench.recall import Truth, recalls
+from quiver_bench.records import Params
+from quiver_bench.truth import Floats
+
+# Above this share of one core the client is what is measured.
+CLIENT_CPU = 0.8
+SHORT_SHARE = 0.001
+POOL = 5000  # rows that a writing client carries with it
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Measured:
+    metrics: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+    raw: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all measurements of a data set share."""
+
+    data: Data
+    k: int
+    seed: int
+    truths: Path  # folder of kept truths
+    warm_seconds: float
+    longest: float
+
+    def truth(self, queries: Floats, where: Where | None = None) -> Truth:
+        dataset = self.data.dataset
+        passing = self.data.passing(where) if where else None
+        return truth.cached(
+            self.truths, dataset.identity, dataset.train, queries, self.k, dataset.metric, passing
+        )
+
+    def plan(self, **changes: Any) -> load.Plan:
+        return load.Plan(
+            **{"seed": self.seed, "warm_seconds": self.warm_seconds, "longest": self.longest}
+            | changes
+        )
+
+    def ranks(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        at = np.asarray(rows) % self.data.dataset.rows
+        return np.stack([self.data.any_rank[at], self.data.near_rank[at]], axis=1)
+
+
+def bytes_read(pids: Iterable[int]) -> int:
+    """What these processes and their children read from storage so far."""
+    total = 0
+    for pid in pids:
+        try:
+            parent = psutil.Process(pid)
+            for process in (parent, *parent.children(recursive=True)):
+                total += process.io_counters().read_bytes
+        except (psutil.Error, AttributeError):
+            continue
+    return total
+
+
+def searched(
+    engine: Engine, setting: Setting, search: Search, queries: Floats, plan: load.Plan,
+    exact: Truth,
+) -> Measured:  # fmt: skip
+    """Speed and recall of searches."""
+    factory = engine.sessions(search)
+    read = [0, 0]
+
+    def started() -> None:
+        read[0] = bytes_read(engine.pids())
+
+    def ended() -> None:
+        read[1] = bytes_read(engine.pids())
+
+    sent = load.run(
+        load.searches(factory, queries, plan), engine.embedded,
+        max(plan.seconds, plan.longest), started, ended,
+    )  # fmt: skip
+    dataset = setting.data.dataset
+    answers = {query: ids for one in sent for query, ids in one.answers.items()}
+    if not answers:
+        raise MeasureError(f"no query was answered in {plan.longest:.0f} s")
+    found = recalls(answers, dataset.train, queries, exact, dataset.metric)
+    metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
+    metrics["read_bytes"] = float(max(0, read[1] - read[0]))
+    return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
+
+
+def _notes(
+    engine: Engine, plan: load.Plan, sent: Sequence[load.Sent], metrics: Mapping[str, float]
+) -> Iterable[str]:
+    if plan.warm_seconds > 0 and not all(one.settled for one in sent):
+        yield "warm-up ended by its limit, not by stable times"
+    if metrics["read_bytes"] > READ_BYTES:
+        yield f"read {metrics['read_bytes'] / 2**20:.0f} MB from storage while searching"
+    if not engine.embedded and metrics["client_cpu"] > CLIENT_CPU and engine.adapter != "null":
+        yield f"the client computed {metrics['client_cpu']:.0%} of the time"
+    if metrics["short_results"] > SHORT_SHARE * metrics["answered"]:
+        yield f"{metrics['short_results']:.0f} answers had fewer rows than there are"
+    if metrics["duplicate_results"]:
+        yield f"{metrics['duplicate_results']:.0f} answers had a row twice"
+    if metrics["recall"] < 0.1:
+        yield "recall below 0.1: is this the metric of the data?"
+
+
+def query(
+    engine: Engine, setting: Setting, params: Params, clients: int, spec: config.Query
+) -> Measured:
+    queries = setting.data.dataset.queries
+    plan = setting.plan(
+        clients=clients, seconds=spec.seconds, rate=spec.rate,
+        identical=spec.client_queries == "identical",
+    )  # fmt: skip
+    return searched(
+        engine, setting, Search(setting.k, params), queries, plan, setting.truth(queries)
+    )
+
+
+def filtered(
+    engine: Engine, setting: Setting, params: Params, share: float, correlation: str,
+    spec: config.Filter,
+) -> Measured:  # fmt: skip
+    """Searches among a share of the rows: any, or those near (far) to where queries look."""
+    dataset = setting.data.dataset
+    where = Where(ANY if correlation == "none" else NEAR, max(1, round(share * dataset.rows)))
+    queries = dataset.queries
+    if correlation != "none":
+        anchor = dataset.train[int(np.argmin(setting.data.near_rank))]
+        order = np.argsort(truth.distances(queries, anchor, dataset.metric), kind="stable")
+        part = max(1, len(queries) // 4)
+        queries = queries[order[:part] if correlation == "positive" else order[-part:]]
+    queries = queries[: spec.queries]
+    search = Search(setting.k, params, where)
+    return searched(engine, setting, search, queries, setting.plan(), setting.truth(queries, where))
+
+
+def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
+    """Inserts under an index that was empty, by so many clients, for a time."""
+    dataset = setting.data.dataset
+    vectors = dataset.train[:POOL]
+    if spec.vectors == "random":
+        rng = np.random.default_rng(setting.seed)
+        vectors = rng.random(vectors.shape, dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ranks = setting.ranks(np.arange(len(vectors)))
+    factory = engine.sessions(Search(setting.k))
+    jobs = [load.InsertJob(vectors, ranks, c, clients, spec.seconds) for c in range(clients)]
+    sent = load.run([(factory, job) for job in jobs], engine.embedded, spec.seconds)
+    speed = measure.speed(sent)
+    speed["tps"] = sum(len(one.query) for one in sent) / spec.seconds
+    return Measured(speed, (), measure.raw(sent))
+
+
+def mixed(engine: Engine, setting: Setting, params: Params, spec: config.Mixed) -> Measured:
+    """Searches while other clients replace rows by equal ones."""
+    if not engine.reads_while_writing:
+        raise UnsupportedError("no searches while rows change")
+    dataset = setting.data.dataset
+    factory = engine.sessions(Search(setting.k, params))
+    plan = setting.plan(clients=spec.readers, seconds=spec.seconds)
+    clients = load.searches(factory, dataset.queries, plan)
+    for writer in range(spec.writers):
+        rows = np.arange(writer, dataset.rows, spec.writers)[:POOL]
+        job = load.ReplaceJob(
+            rows, dataset.train[rows], setting.ranks(rows), dataset.rows, spec.seconds
+        )
+        clients.append((factory, job))
+    sent = load.run(clients, engine.embedded, spec.seconds)
+    readers, writers = sent[: spec.readers], sent[spec.readers :]
+    answers = {query: ids for one in readers for query, ids in one.answers.items()}
+    exact = setting.truth(dataset.queries)
+    metrics = measure.speed(readers)
+    metrics |= recalls(answers, dataset.train, dataset.queries, exact, dataset.metric)
+    metrics["tps"] = sum(len(one.query) for one in writers) / spec.seconds
+    writes = np.concatenate([one.latency_ns for one in writers])
+    if len(writes):
+        metrics["write_p99_ms"] = float(np.percentile(writes, 99)) / 1e6
+    return Measured(metrics, (), measure.raw(sent))
+
+
+def churn(
+    engine: Engine, setting: Setting, params: Params, spec: config.Churn
+) -> Iterable[tuple[int, Measured]]:
+    """Recall and speed before, and after each round in which a share of the rows is replaced."""
+    dataset = setting.data.dataset
+    n = dataset.rows
+    live = np.arange(n, dtype=np.int64)
+    rng = np.random.default_rng(setting.seed)
+    exact = setting.truth(dataset.queries)
+    search = Search(setting.k, params)
+    for turn in range(spec.rounds + 1):
+        tps = 0.0
+        if turn:
+            chosen = rng.choice(n, max(1, round(spec.share * n)), replace=False)
+            job = load.ReplaceJob(live[chosen], dataset.train[chosen], setting.ranks(chosen), n)
+            began = time.perf_counter()
+            load.run([(engine.sessions(search), job)], engine.embedded)
+            tps = len(chosen) / (time.perf_counter() - began)
+            live[chosen] += n
+            engine.settle()
+        done = searched(engine, setting, search, dataset.queries, setting.plan(), exact)
+        dead = _dead(done.raw["ids"], live)
+        notes = (f"{dead} answers had rows that are deleted",) if dead else ()
+        metrics = {**done.metrics, "tps": tps, "dead_results": float(dead)}
+        yield turn, Measured(metrics, done.notes + notes, done.raw)
+
+
+def _dead(ids: npt.NDArray[np.int64], live: npt.NDArray[np.int64]) -> int:
+    """Answers with a row that is not there any more."""
+    gone = (ids >= 0) & (live[ids % len(live)] != ids)
+    return int(gone.any(axis=1).sum())
+
+
+def crud(engine: Engine, setting: Setting, params: Params, spec: config.Crud) -> Measured:
+    """Reads, updates, deletes by number, searches by a condition and by vector: n each.
+
+    Rows are as before at the end: an update gives a row the vector it has, and what was
+    deleted is inserted again (not timed).
+    """
+    dataset = setting.data.dataset
+    n = dataset.rows
+    rng = np.random.default_rng(setting.seed)
+    chosen = rng.choice(n, min(spec.n, n), replace=False)
+    session = engine.sessions(Search(setting.k, params))()
+    metrics: dict[str, float] = {}
+    notes: list[str] = []
+    raw: dict[str, npt.NDArray[Any]] = {}
+    try:
+        for name, operate in _operations(session, setting, chosen).items():
+            try:
+                latencies = _timed(operate, len(chosen), spec.longest)
+            except UnsupportedError as error:
+                notes.append(f"{name}: {error}")
+                continue
+            if name == "insert":
+                continue
+            raw[f"{name}_us"] = (np.asarray(latencies) // 1000).astype(np.int32)
+            metrics |= {f"{name}_{key}": v for key, v in measure.percentiles(latencies).items()}
+            metrics[f"{name}_mean_ms"] = float(np.mean(latencies)) / 1e6
+    finally:
+        session.close()
+    engine.settle()
+    queries = dataset.queries
+    plan = setting.plan(longest=spec.longest)
+    done = searched(
+        engine, setting, Search(setting.k, params), queries, plan, setting.truth(queries)
+    )
+    metrics |= {"vector_mean_ms": done.metrics["mean_ms"], "vector_count": done.metrics["queries"]}
+    metrics |= {f"vector_{name}": done.metrics[name] for name in measure.PERCENTILES}
+    metrics |= {name: done.metrics[name] for name in ("recall", "recall_ann", "recall_ids", "qps")}
+    return Measured(metrics, (*done.notes, *notes), raw)
+
+
+def _operations(
+    session: Session, setting: Setting, chosen: npt.NDArray[np.int64]
+) -> dict[str, Callable[[int], Callable[[], object]]]:
+    """Each answers what to call, and time, for the i-th row; encoding is before that."""
+    train, data = setting.data.dataset.train, setting.data
+    deleted = [0]
+
+    def read(i: int) -> Callable[[], object]:
+        row = int(chosen[i])
+
+        def call() -> None:
+            if not session.read(row):
+                raise MeasureError(f"row {row} is not there")
+
+        return call
+
+    def find(i: int) -> Callable[[], object]:
+        row = int(chosen[i])
+        value = int(data.any_rank[row])
+
+        def call() -> None:
+            if list(session.find(value)) != [row]:
+                raise MeasureError(f"a search for row {row} by its number found another")
+
+        return call
+
+    def update(i: int) -> Callable[[], object]:
+        row = int(chosen[i])
+        encoded, ranks = session.encode(train[row]), data.ranks(row)
+        return lambda: session.update(row, encoded, ranks)
+
+    def delete(i: int) -> Callable[[], object]:
+        deleted[0] = i + 1
+        return lambda: session.delete(int(chosen[i]))
+
+    def insert(i: int) -> Callable[[], object]:
+        row = int(chosen[i])
+        if i >= deleted[0]:
+            return lambda: None
+        encoded, ranks = session.encode(train[row]), data.ranks(row)
+        return lambda: session.insert(row, encoded, ranks)
+
+    return {"read": read, "condition": find, "update": update, "delete": delete, "insert": insert}
+
+
+def _timed(operate: Callable[[int], Callable[[], object]], count: int, longest: float) -> list[int]:
+    """Latencies in ns; fewer than count when they take longer than `longest` seconds."""
+    latencies = []
+    began = time.perf_counter()
+    for i in range(count):
+        call = operate(i)
+        start = time.perf_counter_ns()
+        call()
+        latencies.append(time.perf_counter_ns() - start)
+        if time.perf_counter() - began > longest:
+            break
+    return latencies
