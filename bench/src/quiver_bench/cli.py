@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -199,6 +200,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
+    # A run that is told to end stops the servers it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return int(args.do(args))
     except ConfigError as error:

@@ -80,7 +80,13 @@ def _number(params: Params, name: str, default: int) -> int:
     return default if value is None else int(value)
 
 
-class Query(Model):
+class OfSome(Model):
+    """A workload of all engines, or of those named."""
+
+    engines: list[str] = []
+
+
+class Query(OfSome):
     kind: Literal["query"]
     clients: list[int] = [1]
     seconds: float = 0.0  # 0: every query once
@@ -89,34 +95,34 @@ class Query(Model):
     tiers: list[str] = []  # "shared_buffers:memory" in MB
 
 
-class Filter(Model):
+class Filter(OfSome):
     kind: Literal["filter"]
     selectivity: list[float] = [0.001, 0.01, 0.1, 0.5]
     correlation: list[Literal["none", "positive", "negative"]] = ["none", "positive", "negative"]
     queries: int = 200
 
 
-class Ingest(Model):
+class Ingest(OfSome):
     kind: Literal["ingest"]
     clients: list[int] = [1, 2, 4]
     seconds: float = 10.0
     vectors: Literal["data", "random"] = "data"
 
 
-class Crud(Model):
+class Crud(OfSome):
     kind: Literal["crud"]
     n: int = Field(default=1000, ge=1)
     longest: float = 20.0  # seconds an operation
 
 
-class Mixed(Model):
+class Mixed(OfSome):
     kind: Literal["mixed"]
     readers: int = 1
     writers: int = 1
     seconds: float = 10.0
 
 
-class Churn(Model):
+class Churn(OfSome):
     kind: Literal["churn"]
     rounds: int = 3
     share: float = Field(default=0.2, gt=0, lt=1)  # of the rows, replaced each round
@@ -152,6 +158,10 @@ class Suite(Model):
         double = {name for name in names if names.count(name) > 1}
         if double:
             raise ValueError(f"engines of the same name: {', '.join(sorted(double))}")
+        for workload in self.workloads:
+            unknown = set(workload.engines) - set(names)
+            if unknown:
+                raise ValueError(f"{workload.kind}: no engines {', '.join(sorted(unknown))}")
         return self
 
 
@@ -209,6 +219,12 @@ def narrowed(
                 f" it has {', '.join(engine.id for engine in suite.engines)}"
             )
         changed["engines"] = chosen
+        there = {engine.id for engine in chosen}
+        changed["workloads"] = [
+            one.model_copy(update={"engines": [e for e in one.engines if e in there]})
+            for one in suite.workloads
+            if not one.engines or there & set(one.engines)
+        ]
     if reps:
         changed["reps"] = reps
     datasets = suite.datasets

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quiver_bench.engines.base import Session, SessionFactory
-from quiver_bench.errors import BenchError, EngineError
+from quiver_bench.errors import BenchError, EngineError, UnsupportedError
 from quiver_bench.truth import Floats
 
 # Warm until the means of two windows of queries differ by less than this.
@@ -256,6 +256,8 @@ def _process(factory: SessionFactory, job: Job, pipe: Any) -> None:
             session.close()
     except EOFError:
         return
+    except UnsupportedError as error:
+        pipe.send(("unsupported", str(error)))
     except BaseException as error:
         pipe.send(("failed", f"{type(error).__name__}: {error}"))
 
@@ -264,7 +266,9 @@ def _run_processes(
     clients: Sequence[Client], longest: float, started: Callable[[], None],
     ended: Callable[[], None],
 ) -> list[Sent]:  # fmt: skip
-    context = multiprocessing.get_context("spawn")
+    # Forked from a small server process that has no threads and what clients import.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["quiver_bench.load", "quiver_bench.engines.postgres"])
     pipes: list[Any] = []
     processes = []
     try:
@@ -282,6 +286,8 @@ def _run_processes(
                 if not pipe.poll(timeout):
                     raise EngineError(f"a client is not {wanted} after {timeout:.0f} s")
                 kind, value = pipe.recv()
+                if kind == "unsupported":
+                    raise UnsupportedError(value)
                 if kind != wanted:
                     raise EngineError(f"a client failed: {value}")
                 answers.append(value)

@@ -193,6 +193,8 @@ class Runner:
             reps = 1 if spec.kind in ONCE else suite.reps
             for rep in range(reps):
                 for seat in seats:
+                    if spec.engines and seat.spec.id not in spec.engines:
+                        continue
                     base = self.point(seat, dataset, seat.spec.all_builds()[number])
                     for point in _points_of(spec, seat.spec, base):
                         yield seat, point, rep, spec
@@ -278,6 +280,9 @@ class Runner:
             "table_bytes": float(built.table_bytes),
             "create_s": built.seconds + seat.loaded_s,
         }
+        trip = workload.round_trip(seat.engine, setting)
+        if trip:
+            metrics["ping_ms"] = trip
         notes = built.notes
         if built.mode == "insert":
             notes = (*notes, "index made as rows arrive: build is load and index")

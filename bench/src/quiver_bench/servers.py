@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import pwd
@@ -80,6 +81,11 @@ def command(top: Path | None, name: str, package: str, oldest: tuple[int, ...]) 
     return [str(loaders[0]), "--argv0", name, "--library-path", str(libraries), str(program)]
 
 
+def _end_with_parent() -> None:
+    """Of Linux: the kernel ends a server whose run has crashed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 class Process:
     """A server of ours, on a Unix socket in a folder of its own."""
 
@@ -104,7 +110,7 @@ class Process:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 list(arguments), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.place, start_new_session=True, **who,
+                cwd=self.place, start_new_session=True, preexec_fn=_end_with_parent, **who,
             )  # fmt: skip
         began = time.monotonic()
         while True:

@@ -59,9 +59,13 @@ class Row:
         return self.engine + (f" ({parameters(self.build)})" if shown(self.build) else "")
 
 
+ORDER = ("lists", "m", "ef_construction", "ef_search", "probes", "recall")
+
+
 def shown(params: Params) -> dict[str, object]:
-    """Parameters without the options that are in an engine's name anyway."""
-    return {k: v for k, v in params.items() if k not in ("index", "type", "quantization")}
+    """Parameters in their usual order, without the options that are in an engine's name anyway."""
+    names = sorted(params, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    return {n: params[n] for n in names if n not in ("index", "type", "quantization")}
 
 
 def parameters(params: Params) -> str:

@@ -27,6 +27,7 @@ CLIENT_CPU = 0.8
 SHORT_SHARE = 0.001
 POOL = 5000  # rows that a writing client carries with it
 READ_BYTES = 1 << 20
+PINGS = 300
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def searched(
     exact: Truth,
 ) -> Measured:  # fmt: skip
     """Speed and recall of searches."""
+    if plan.clients > 1 and not engine.several_clients:
+        raise UnsupportedError("one client at a time")
     factory = engine.sessions(search)
     read = [0, 0]
 
@@ -123,6 +126,22 @@ def _notes(
         yield "recall below 0.1: is this the metric of the data?"
 
 
+def round_trip(engine: Engine, setting: Setting) -> float:
+    """Median milliseconds of the cheapest thing a server can be asked; 0 without a server."""
+    session = engine.sessions(Search(setting.k))()
+    try:
+        times = []
+        for _ in range(PINGS):
+            start = time.perf_counter_ns()
+            session.ping()
+            times.append(time.perf_counter_ns() - start)
+        return float(np.median(times)) / 1e6
+    except UnsupportedError:
+        return 0.0
+    finally:
+        session.close()
+
+
 def query(
     engine: Engine, setting: Setting, params: Params, clients: int, spec: config.Query
 ) -> Measured:
@@ -156,6 +175,10 @@ def filtered(
 
 def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
     """Inserts under an index that was empty, by so many clients, for a time."""
+    if not engine.indexes_inserts:
+        raise UnsupportedError("rows come into its index later")
+    if clients > 1 and not engine.reads_while_writing:
+        raise UnsupportedError("one client inserts at a time")
     dataset = setting.data.dataset
     vectors = dataset.train[:POOL]
     if spec.vectors == "random":

@@ -131,7 +131,9 @@ class Engine(ABC):
     adapter: ClassVar[str]
     label: ClassVar[str] = ""  # said beside its name in every table
     embedded: ClassVar[bool] = True
-    reads_while_writing: ClassVar[bool] = True
+    reads_while_writing: ClassVar[bool] = True  # and takes inserts of several clients
+    several_clients: ClassVar[bool] = True
+    indexes_inserts: ClassVar[bool] = True  # at once
     parameters: ClassVar[tuple[str, ...]] = ()  # of build
     search_parameters: ClassVar[tuple[str, ...]] = ()
 

@@ -21,6 +21,7 @@ DISTANCES = {
     "angular": ("VEC_DISTANCE_COSINE", "cosine"),
 }
 BATCH = 200
+DEADLOCK = 1213
 
 
 def connect(socket: str) -> Any:
@@ -69,14 +70,27 @@ class MariaSession(Session):
         self.cursor.execute(f"SELECT id FROM items WHERE any_rank = {value}")
         return [row[0] for row in self.cursor.fetchall()]
 
+    def _write(self, statement: str) -> None:
+        """Clients that change its index at the same time deadlock: as its users, try again."""
+        import pymysql
+
+        while True:
+            try:
+                self.cursor.execute(statement)
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != DEADLOCK:
+                    raise
+            else:
+                return
+
     def insert(self, row: int, vector: Any, ranks: tuple[int, int]) -> None:
-        self.cursor.execute(f"INSERT INTO items VALUES ({row}, {ranks[0]}, {ranks[1]}, {vector})")
+        self._write(f"INSERT INTO items VALUES ({row}, {ranks[0]}, {ranks[1]}, {vector})")
 
     def update(self, row: int, vector: Any, ranks: tuple[int, int]) -> None:
-        self.cursor.execute(f"UPDATE items SET embedding = {vector} WHERE id = {row}")
+        self._write(f"UPDATE items SET embedding = {vector} WHERE id = {row}")
 
     def delete(self, row: int) -> None:
-        self.cursor.execute(f"DELETE FROM items WHERE id = {row}")
+        self._write(f"DELETE FROM items WHERE id = {row}")
 
     def close(self) -> None:
         self.db.close()

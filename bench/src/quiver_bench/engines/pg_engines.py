@@ -156,7 +156,6 @@ class PgEngine(Engine):
             method = self.limit.enter(pids, memory_mb)
         else:
             self.cluster.launch(self.asked)
-        self.conninfo = re.sub("^host=[^ ]*", f"host={self.cluster.socket}", self.conninfo)
         return method
 
     def settings(self) -> Params:

@@ -163,9 +163,10 @@ class Cluster:
                      "--locale=C.UTF-8", "--no-sync")  # fmt: skip
             with (self.data / "postgresql.conf").open("a") as file:
                 file.write("include 'bench.conf'\n")
-        # A socket's path has 107 bytes at most.
-        self.socket = Path(tempfile.mkdtemp(prefix="quiver-bench-"))
-        self._give(self.socket)
+        # A socket's path has 107 bytes at most. It stays the same when the server starts anew.
+        if not self.socket.name.startswith("quiver-bench-") or not self.socket.is_dir():
+            self.socket = Path(tempfile.mkdtemp(prefix="quiver-bench-"))
+            self._give(self.socket)
         lines = ["listen_addresses = ''", f"port = {PORT}", "unix_socket_permissions = 0700",
                  f"unix_socket_directories = '{self.socket}'"]  # fmt: skip
         lines += [f"{name} = '{value}'" for name, value in settings.items()]
@@ -178,14 +179,14 @@ class Cluster:
     def halt(self) -> None:
         if self.pid() is not None:
             self.run("pg_ctl", "-D", str(self.data), "-m", "fast", "-w", "stop")
-        if self.socket.name.startswith("quiver-bench-"):
-            shutil.rmtree(self.socket, ignore_errors=True)
 
     def stop(self) -> None:
         """One of its engines has done; the last stops it."""
         self.users = max(0, self.users - 1)
         if not self.users:
             self.halt()
+            if self.socket.name.startswith("quiver-bench-"):
+                shutil.rmtree(self.socket, ignore_errors=True)
 
     def pid(self) -> int | None:
         """Of the postmaster, when it runs."""

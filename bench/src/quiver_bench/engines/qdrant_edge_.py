@@ -72,6 +72,7 @@ class QdrantSession(Session):
 class QdrantEdge(Engine):
     adapter = "qdrant-edge"
     label = "Qdrant's engine in process: no server, no network"
+    indexes_inserts = False  # not before optimize()
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search",)
     shard: Any = None

@@ -80,7 +80,8 @@ class RedisSession(Session):
         self.after += ["EF", max(search.k, take(search.params, "ef_search", 40))]
         if search.where:
             self.after += ["FILTER", f".{search.where.column} < {search.where.below}"]
-            self.after += ["FILTER-EF", take(search.params, "filter_ef", 0)]
+            if search.params.get("filter_ef"):
+                self.after += ["FILTER-EF", take(search.params, "filter_ef", 0)]
 
     def encode(self, vector: Floats) -> bytes:
         return self.lift.query(vector).tobytes()

@@ -19,6 +19,7 @@ from quiver_bench.truth import Floats
 
 METRICS = {"euclidean": "l2", "angular": "cosine"}
 CACHE_KB = 2 << 20
+BUSY_MS = 30_000
 
 
 def connect(path: str) -> Any:
@@ -28,6 +29,8 @@ def connect(path: str) -> Any:
     db = apsw.Connection(path)
     db.enable_load_extension(True)
     db.load_extension(sqlite_vec.loadable_path())
+    db.set_busy_timeout(BUSY_MS)
+    db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
     db.execute(f"PRAGMA mmap_size = {CACHE_KB << 10}")
     return db
@@ -91,7 +94,8 @@ class SqliteVec(Engine):
         if data.dataset.metric not in METRICS:
             raise UnsupportedError("sqlite-vec knows no inner product")
         self.data = data
-        Path(self.path).unlink(missing_ok=True)
+        for suffix in ("", "-wal", "-shm"):
+            Path(self.path + suffix).unlink(missing_ok=True)
         db = connect(self.path)
         try:
             db.execute(

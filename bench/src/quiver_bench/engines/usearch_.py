@@ -39,6 +39,8 @@ class UsearchSession(Session):
 
 class Usearch(Engine):
     adapter = "usearch"
+    reads_while_writing = False
+    several_clients = False  # its threads are numbered, and Python's all count as the first
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search",)
 
