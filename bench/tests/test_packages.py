@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import unittest
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "src"))
-
 from quiver_bench.quickstart.packages import parse, teachers
 
 DUMP = """\
@@ -30,17 +24,13 @@ Description-en: Foo library (development files)
 """
 
 
-class Packages(unittest.TestCase):
-    def test_parse(self) -> None:
-        chess, foo = parse(DUMP.splitlines(keepends=True))
-        self.assertEqual(chess.name, "gnuchess")
-        self.assertEqual(chess.summary, "Plays a game of chess")
-        self.assertIn("board gameplaying application", chess.text)
-        self.assertEqual(foo.summary, "Foo library (development files)")
-
-    def test_libraries_do_not_teach(self) -> None:
-        self.assertEqual(teachers(list(parse(DUMP.splitlines()))), [0])
+def test_stanzas() -> None:
+    chess, foo = parse(DUMP.splitlines(keepends=True))
+    assert chess.name == "gnuchess"
+    assert chess.summary == "Plays a game of chess"
+    assert "board gameplaying application" in chess.text
+    assert foo.summary == "Foo library (development files)"
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_libraries_do_not_teach() -> None:
+    assert teachers(list(parse(DUMP.splitlines()))) == [0]

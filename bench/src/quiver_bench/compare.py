@@ -54,8 +54,10 @@ def change(before: float, after: float, name: str) -> float:
     """How much worse, in percent (recall: in points of 0.01); negative is better."""
     if name == "recall":
         return (before - after) * 100
+    if not before or not after:
+        return 0.0
     worse = before / after if name in MORE_IS_BETTER else after / before
-    return (worse - 1) * 100 if before and after else 0.0
+    return (worse - 1) * 100
 
 
 def beyond_noise(before: Row, after: Row, name: str) -> bool:
@@ -92,7 +94,7 @@ def compare(
             continue
         for name in METRICS.get(old.workload, ("qps", "p99_ms", "recall")):
             a, b = old.get(name), new.get(name)
-            if math.isnan(a) or math.isnan(b) or name not in limits and old.workload != "ingest":
+            if math.isnan(a) or math.isnan(b) or (name not in limits and old.workload != "ingest"):
                 continue
             by = change(a, b, name)
             bad = by > limits.get(name, limits["qps"]) and beyond_noise(old, new, name)

@@ -66,7 +66,7 @@ class EngineSpec(Model):
 
     def all_builds(self) -> list[Params]:
         """Those that are possible: a graph's ef_construction is 2m at least."""
-        found = list(self.builds) or list(combinations(self.build))
+        found: list[Params] = [*self.builds] or [*combinations(self.build)]
         return [
             b for b in found if _number(b, "ef_construction", 1 << 30) >= 2 * _number(b, "m", 0)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import Self
 
 TITLE_WIDTH = 54
 # A log file or a pipe gets a line now and then instead of one that is redrawn.
@@ -20,7 +21,7 @@ class Step:
         self._live = sys.stdout.isatty()
         self._began = self._spoke = 0.0
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> Self:
         self._began = self._spoke = time.monotonic()
         if self._live:
             print(f"  {self.title:<{TITLE_WIDTH}} ", end="", flush=True)

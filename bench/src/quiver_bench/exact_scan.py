@@ -1,22 +1,24 @@
-#!/usr/bin/env python3
-"""Speed of exact scans of two servers, side by side.
+"""Speed of exact scans of two servers, side by side: every type and operator.
 
-    bench/exact_scan QUIVER PGVECTOR [--rows N] [--dims N] [--repeat N]
-
-QUIVER and PGVECTOR are connection strings of databases with the extension
-"vector" in which tables may be made. For each type and metric the time of
+For each the server's own execution time of
 
     SELECT id FROM exact_scan ORDER BY v <op> q LIMIT 10
 
-without an index is measured: rows in shared buffers, one client, no parallel
-workers, no JIT, the servers in turn, the median of the server's own execution
-times. Both must return the same rows. Needs psql; run it on an idle machine.
+without an index: rows in shared buffers, one client, no parallel workers, no JIT, the
+servers in turn, the median. Both must return the same rows; a line says where they differ.
 """
 
-import argparse
-import json
+from __future__ import annotations
+
 import statistics
-import subprocess
+from typing import Any
+
+import psycopg
+
+from quiver_bench.console import say
+from quiver_bench.engines.postgres import Connection
+from quiver_bench.errors import EngineError
+from quiver_bench.tables import Table
 
 RANDOM_SPARSE = "sparsevec, random"
 TYPES = {
@@ -26,21 +28,22 @@ TYPES = {
     "sparsevec": ("<->", "<#>", "<=>", "<+>"),
     RANDOM_SPARSE: ("<->", "<#>", "<=>", "<+>"),
 }
-SETTINGS = "SET jit = off; SET max_parallel_workers_per_gather = 0; SET synchronize_seqscans = off;"
+SETTINGS = ("jit = off", "max_parallel_workers_per_gather = 0", "synchronize_seqscans = off",
+            "client_min_messages = warning")  # fmt: skip
 
 
-def sql(server: str, text: str) -> str:
-    return subprocess.run(
-        ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", server],
-        input=SETTINGS + text,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+def connect(conninfo: str) -> Connection:
+    try:
+        db: Connection = psycopg.connect(conninfo, autocommit=True)
+    except psycopg.Error as error:
+        raise EngineError(f"cannot connect: {error}") from error
+    for setting in SETTINGS:
+        db.execute(f"SET {setting}".encode())
+    return db
 
 
 def type_of(kind: str) -> str:
-    return kind.split(",")[0]
+    return kind.split(",", maxsplit=1)[0]
 
 
 def value(kind: str, dims: int, row: str) -> str:
@@ -62,60 +65,47 @@ def value(kind: str, dims: int, row: str) -> str:
     return f"{array}::{kind}({dims})"
 
 
-def load(server: str, kind: str, dims: int, rows: int) -> None:
-    sql(
-        server,
-        f"""SET client_min_messages = warning;
-        DROP TABLE IF EXISTS exact_scan;
-        CREATE TABLE exact_scan (id int, v {type_of(kind)}({dims}));
-        ALTER TABLE exact_scan ALTER v SET STORAGE PLAIN;
-        INSERT INTO exact_scan SELECT i, {value(kind, dims, "i")} FROM generate_series(1, {rows}) i;
-        VACUUM ANALYZE exact_scan;""",
+def load(db: Connection, kind: str, dims: int, rows: int) -> None:
+    for statement in (
+        "DROP TABLE IF EXISTS exact_scan",
+        f"CREATE TABLE exact_scan (id int, v {type_of(kind)}({dims}))",
+        "ALTER TABLE exact_scan ALTER v SET STORAGE PLAIN",
+        f"INSERT INTO exact_scan SELECT i, {value(kind, dims, 'i')} FROM generate_series(1, {rows}) i",
+        "VACUUM ANALYZE exact_scan",
+    ):
+        db.execute(statement.encode())
+
+
+def one(db: Connection, statement: str) -> Any:
+    row = db.execute(statement.encode()).fetchone()
+    return row[0] if row else None
+
+
+def run(quiver: str, pgvector: str, rows: int, dims: int, repeat: int) -> None:
+    """Measure and print; the tables are dropped again."""
+    servers = [connect(quiver), connect(pgvector)]
+    table = Table(
+        f"Exact scans: {rows} rows, {dims} dimensions, median of {repeat}, ms",
+        ("type", "op", "Quiver", "pgvector", "ratio", ""),
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("quiver")
-    parser.add_argument("pgvector")
-    parser.add_argument("--rows", type=int, default=20000)
-    parser.add_argument("--dims", type=int, default=768)
-    parser.add_argument("--repeat", type=int, default=9)
-    args = parser.parse_args()
-    servers = (args.quiver, args.pgvector)
-
-    print(f"{args.rows} rows, {args.dims} dimensions, median of {args.repeat}, ms")
-    print(f"{'type':17} {'op':4} {'Quiver':>9} {'pgvector':>9} {'ratio':>7}")
     for kind, operators in TYPES.items():
-        for server in servers:
-            load(server, kind, args.dims, args.rows)
-        query = sql(
-            args.pgvector,
-            f"SELECT {value(kind, args.dims, '5' if type_of(kind) == 'sparsevec' else '0.5')}",
-        )
+        for db in servers:
+            load(db, kind, dims, rows)
+        seed = "5" if type_of(kind) == "sparsevec" else "0.5"
+        query = one(servers[1], f"SELECT ({value(kind, dims, seed)})::text")
         literal = f"B'{query}'" if kind == "bit" else f"'{query}'::{type_of(kind)}"
         for op in operators:
             select = f"SELECT id FROM exact_scan ORDER BY v {op} {literal}, id LIMIT 10"
-            found = [sql(server, select) for server in servers]
-            if found[0] != found[1]:
-                print(f"{kind:17} {op:4} differs: {found[0].split()} {found[1].split()}")
+            found = [db.execute(select.encode()).fetchall() for db in servers]  # warms as well
             times: list[list[float]] = [[], []]
-            for _ in range(args.repeat):
-                for i, server in enumerate(servers):
-                    # the first one loads the library
-                    explain = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {select};"
-                    plan = sql(server, f"{explain} \\echo warm\n{explain}").split("warm")[1]
-                    times[i].append(json.loads(plan)[0]["Execution Time"])
-            quiver, pgvector = (statistics.median(t) for t in times)
-            print(
-                f"{kind:17} {op:4} {quiver:9.2f} {pgvector:9.2f} {pgvector / quiver:7.2f}",
-                flush=True,
-            )
-    for server in servers:
-        sql(server, "DROP TABLE exact_scan")
-
-
-if __name__ == "__main__":
-    main()
+            for _ in range(repeat):
+                for i, db in enumerate(servers):
+                    plan = one(db, f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {select}")
+                    times[i].append(plan[0]["Execution Time"])
+            ours, theirs = (statistics.median(t) for t in times)
+            differs = "" if found[0] == found[1] else f"differs: {found}"
+            table.add(kind, op, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs / ours:.2f}", differs)
+    for db in servers:
+        db.execute("DROP TABLE exact_scan")
+        db.close()
+    say(table.text())

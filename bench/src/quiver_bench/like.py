@@ -10,9 +10,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
-from quiver_bench.records import OK, Params
-from quiver_bench.tables import Table, count, milliseconds, rate, seconds_of
-from quiver_bench.views import Row, at_recall, groups, parameters, select, shown, why_not
+from quiver_bench.records import OK
+from quiver_bench.tables import Table, count, milliseconds, rate
+from quiver_bench.views import (
+    Row,
+    at_recall,
+    groups,
+    parameters,
+    searches_of,
+    select,
+    shown,
+    why_not,
+)
 
 GIB, MIB = 2**30, 2**20
 NAMES = ("katz", "callaghan", "docarray", "rds", "edb")
@@ -22,13 +31,9 @@ def dataset_title(row: Row) -> str:
     return f"{row.dataset} ({row.count:,} rows)"
 
 
-def _queries(rows: Iterable[Row]) -> list[Row]:
-    return [row for row in rows if row.workload == "query" and not row.tier]
-
-
 def _plain(rows: Iterable[Row]) -> list[Row]:
     """Searches of one client."""
-    return [row for row in _queries(rows) if row.clients == 1]
+    return [row for row in searches_of(rows) if row.clients == 1]
 
 
 # katz: the first point of a sweep that reaches the target; speedups over the worst row.
@@ -77,8 +82,7 @@ def katz_table(rows: Sequence[Row], target: float, host: str, recall: str = "rec
 def katz(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
     for same in groups(_plain(rows), lambda r: f"{r.dataset} {r.count} {r.host}").values():
-        for target in targets:
-            found.append(katz_table(same, target, same[0].host))
+        found += [katz_table(same, target, same[0].host) for target in targets]
     for table in found:
         table.notes.append(
             "first point of the sweep that reaches the target; speedups over the worst row"
@@ -204,7 +208,8 @@ def task_ms(row: Row, task: str) -> float:
 
 
 def task_qps(row: Row, task: str) -> float:
-    return 1000.0 / task_ms(row, task) * (row.count if task == "create" else 1)
+    ms = task_ms(row, task)
+    return 1000.0 / ms * (row.count if task == "create" else 1) if ms else math.nan
 
 
 def _keys(row: Row) -> tuple[str, str, str]:
@@ -324,7 +329,7 @@ def rds(rows: Sequence[Row], baseline: str) -> list[Table]:
             scaling(f"Inserts under an index, {same[0].dimensions} dimensions (TPS)", same)
         )
         found += _pairs("Inserts", same, baseline)
-    searches = [row for row in _queries(rows) if not row.load.get("rate")]
+    searches = searches_of(rows)
     by_query = groups(searches, lambda r: f"{dataset_title(r)}, {parameters(r.query)}")
     for title, same in by_query.items():
         table = scaling(f"Searches, {title or 'no parameters'} (TPS)", same)

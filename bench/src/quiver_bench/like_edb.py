@@ -186,7 +186,7 @@ def edb(rows: Sequence[Row], baseline: str) -> list[Table]:
     queries = [r for r in select(rows, workload="query") if not r.load.get("rate")]
     found = [build_table(rows, baseline), size_table(rows, baseline)]
     for same in groups(queries, lambda r: f"{dataset_title(r)} {r.host}").values():
-        good = [r for r in same if r.status == OK and r.engine != "null"]
+        good = [r for r in same if r.status == OK]
         if not good:
             continue
         found += [best_over_tiers(good, c) for c in sorted({r.clients for r in good})]
@@ -196,7 +196,5 @@ def edb(rows: Sequence[Row], baseline: str) -> list[Table]:
         for some in groups(tiered or good, lambda r: r.graph).values():
             found.append(tier_sweep([r for r in good if r.graph == some[0].graph]))
     found.append(build_metrics(rows))
-    found[-1].notes += claims(
-        [r for r in queries if r.status == OK and r.engine != "null"], baseline
-    )
+    found[-1].notes += claims([r for r in queries if r.status == OK], baseline)
     return found

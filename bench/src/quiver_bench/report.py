@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import html
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quiver_bench import charts, like, like_edb, results
+from quiver_bench import drawings, like, like_edb, results
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
-from quiver_bench.records import OK
+from quiver_bench.records import OK, Result
 from quiver_bench.tables import Table, count, megabytes, milliseconds, rate
-from quiver_bench.views import Row, at_recall, groups, parameters, rows_of, select, why_not
+from quiver_bench.views import (
+    Row,
+    at_recall,
+    groups,
+    parameters,
+    rows_of,
+    searches_of,
+    select,
+    why_not,
+)
 
 CALLAGHAN = (1.0, 0.99, 0.98, 0.97, 0.96, 0.95)
 TARGETS = (0.90, 0.95, 0.99)
@@ -31,10 +41,6 @@ class Options:
     targets: tuple[float, ...] = ()
     baseline: str = ""
     format: str = "text"
-
-
-def _searches(rows: Iterable[Row]) -> list[Row]:
-    return [r for r in rows if r.workload == "query" and not r.load.get("rate") and not r.tier]
 
 
 def _spread(row: Row, name: str) -> str:
@@ -97,7 +103,7 @@ def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
             continue
         remarks = list(row.notes)
         share = row.get("qps") / ceilings.get(row.clients, math.inf)
-        if share > CEILING and row.engine != "null":
+        if share > CEILING and row.adapter != "null":
             remarks.append("near the client's ceiling")
         if row.reps > 1 and row.get("qps") and (
             (row.high["qps"] - row.low["qps"]) / row.get("qps") > SPREAD
@@ -120,7 +126,7 @@ def odd_sweeps(rows: Sequence[Row]) -> list[str]:
     plain = [r for r in rows if r.clients == 1 and r.status == OK and len(r.query) == 1]
     for some in groups(plain, lambda r: r.graph).values():
         ordered = sorted(some, key=lambda r: float(str(next(iter(r.query.values())))))
-        for before, after in zip(ordered, ordered[1:], strict=False):
+        for before, after in itertools.pairwise(ordered):
             step = f"{before.title}: from {parameters(before.query)} to {parameters(after.query)}"
             if after.get("recall") < before.get("recall") - LOST_RECALL:
                 found.append(f"{step} recall falls to {after.get('recall'):.3f}")
@@ -175,7 +181,7 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
         table = Table("Memory tiers and fixed rates", ("index", "search", "clients", "tier MB", "rate",
                                                       "recall", "QPS", "p50 ms", "p99 ms", "read MB", "remarks"))  # fmt: skip
         for r in some:
-            keys = (
+            about = (
                 r.title,
                 parameters(r.query) or "-",
                 str(r.clients),
@@ -183,9 +189,9 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
                 str(r.load.get("rate") or "-"),
             )
             if r.status != OK:
-                table.add(*keys, *[""] * 5, f"{r.status}: {r.reason}")
+                table.add(*about, *[""] * 5, f"{r.status}: {r.reason}")
             else:
-                table.add(*keys, f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
+                table.add(*about, f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
                           milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")), "; ".join(r.notes))  # fmt: skip
         found.append(table)
     return found
@@ -200,7 +206,7 @@ def environment_table(facts: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def settings_table(found: Sequence[results.Result]) -> Table:
+def settings_table(found: Sequence[Result]) -> Table:
     """Settings as the engines say they are."""
     table = Table("Settings read back", ("engine", "settings"))
     seen = {}
@@ -214,10 +220,10 @@ def settings_table(found: Sequence[results.Result]) -> Table:
 
 def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
-    searches = _searches(rows)
+    searches = searches_of(rows)
     for same in groups(searches, lambda r: f"{dataset_title(r)} {r.host}").values():
         single = [r for r in same if r.clients == 1]
-        ceilings = {r.clients: r.get("qps") for r in same if r.engine == "null" and r.status == OK}
+        ceilings = {r.clients: r.get("qps") for r in same if r.adapter == "null" and r.status == OK}
         found += [target_table(single, target) for target in targets] if single else []
         found.append(points_table(same, ceilings))
     builds = select(rows, workload="build")
@@ -225,86 +231,7 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
         found.insert(0, build_table(builds))
     if select(rows, workload="ingest"):
         found += like.rds(select(rows, workload="ingest"), "")[:1]
-    return found + other_tables(rows) + like.docarray(rows)
-
-
-def make_charts(rows: Sequence[Row]) -> list[str]:
-    found = []
-    searches = [r for r in _searches(rows) if r.status == OK and r.engine != "null"]
-    for title, same in groups(searches, lambda r: f"{dataset_title(r)}, {r.host}").items():
-        single = [r for r in same if r.clients == 1]
-        engines = groups(single, lambda r: r.engine)
-        points = {e: [(r.get("recall"), r.get("qps")) for r in some] for e, some in engines.items()}
-        if points:
-            found.append(charts.recall_qps(f"Recall and speed: {title}", points))
-        near = {e: at_recall(some, 0.95, "nearest") for e, some in engines.items()}
-        latencies = {
-            f"{e} ({parameters(r.query) or 'exact'})": (r.get("p50_ms"), r.get("p95_ms"), r.get("p99_ms"))
-            for e, r in near.items() if r is not None
-        }  # fmt: skip
-        if latencies:
-            found.append(
-                charts.ranges(f"Latency at the recall nearest 0.95: {title}", "ms", latencies)
-            )
-        scaling = {}
-        for engine, some in groups(same, lambda r: r.engine).items():
-            chosen = near.get(engine)
-            line = [
-                (r.clients, r.get("qps_wall"))
-                for r in some
-                if chosen and r.query == chosen.query and r.build == chosen.build
-            ]
-            if len(line) > 1:
-                scaling[engine] = sorted(line)
-        if scaling:
-            ticks = sorted({c for line in scaling.values() for c, _ in line})
-            found.append(
-                charts.lines(
-                    f"Clients: {title}", "clients", "queries a second", scaling, True, True, ticks
-                )
-            )
-    for title, same in groups(select(rows, workload="build", status=OK), dataset_title).items():
-        built = [r for r in same if r.get("index_bytes") > 0]
-        if built:
-            found.append(
-                charts.bars(
-                    f"Building: {title}",
-                    "seconds",
-                    {r.title: r.get("build_s") for r in built},
-                    True,
-                )
-            )
-            found.append(
-                charts.bars(
-                    f"Index size: {title}",
-                    "MB",
-                    {r.title: r.get("index_bytes") / 2**20 for r in built},
-                )
-            )
-    tiered = [r for r in rows if r.tier and r.status == OK]
-    for clients in sorted({r.clients for r in tiered}):
-        series = {}
-        for title, some in groups(
-            [r for r in tiered if r.clients == clients], lambda r: r.title
-        ).items():
-            chosen = like_edb.operating(some, "recall", like_edb.TARGET)
-            series[title] = sorted((float(like_edb.tier_of(r)[1]), r.get("qps")) for r in chosen)
-        ticks = sorted({x for line in series.values() for x, _ in line})
-        found.append(charts.lines(f"Memory tiers, {clients} client{'s' * (clients > 1)}, recall nearest 0.95",
-                                  "memory of server and file cache, MB", "queries a second", series, True, True, ticks))  # fmt: skip
-    loads = [r for r in rows if r.workload == "ingest" and r.status == OK]
-    if loads:
-        series = {
-            t: sorted((float(r.clients), r.get("tps")) for r in some)
-            for t, some in groups(loads, lambda r: r.title).items()
-        }
-        ticks = sorted({x for line in series.values() for x, _ in line})
-        found.append(
-            charts.lines(
-                "Inserts under an index", "clients", "rows a second", series, True, True, ticks
-            )
-        )
-    return found
+    return found + other_tables(rows) + like.docarray([r for r in rows if r.adapter != "null"])
 
 
 STYLE = """
@@ -365,8 +292,18 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
            " numbers"}.get(options.like or "", "") + ". QPS: of one client 1 / mean latency, of"
         " several all queries / wall time from a common start.",
     ]  # fmt: skip
+    ceilings = sorted(
+        {
+            (r.clients, r.get("qps"))
+            for r in searches_of(rows)
+            if r.adapter == "null" and r.status == OK
+        }
+    )
+    if ceilings:
+        alone = ", ".join(f"{count(qps)} QPS of {clients}" for clients, qps in ceilings)
+        lead.append(f"What the client alone can do (null engine), by clients: {alone}.")
     if options.like:
-        tables = like_tables(rows, options)
+        tables = like_tables([r for r in rows if r.adapter != "null"], options)
         if not tables:
             raise ConfigError(f"these results have nothing for --like {options.like}")
         title = f"quiver-bench, like {options.like}"
@@ -376,7 +313,7 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     said = [table.form(options.format) for table in tables]
     extra = [labels_table(rows), settings_table(found), environment_table(facts)]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(title, lead, make_charts(rows), [*tables, *extra]))
+    out.write_text(page(title, lead, drawings.of(rows), [*tables, *extra]))
     return "\n\n".join(["\n".join(lead), *said])
 
 

@@ -110,7 +110,8 @@ class Process:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 list(arguments), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.place, start_new_session=True, preexec_fn=_end_with_parent, **who,
+                cwd=self.place, start_new_session=True, **who,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads at this time
             )  # fmt: skip
         began = time.monotonic()
         while True:

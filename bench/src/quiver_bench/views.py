@@ -44,6 +44,7 @@ class Row:
     status: str = OK
     reason: str = ""
     notes: tuple[str, ...] = ()
+    adapter: str = ""
 
     def get(self, name: str) -> float:
         return self.metrics.get(name, float("nan"))
@@ -82,10 +83,10 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
     joined = []
     for row in found:
         built = builds.get(row.graph)
+        taken = {}
         if built and row.workload != "build":
             taken = {name: built.get(name) for name in OF_BUILD if name in built.metrics}
-            row = replace(row, metrics={**taken, **row.metrics})
-        joined.append(row)
+        joined.append(replace(row, metrics={**taken, **row.metrics}))
     return joined
 
 
@@ -103,13 +104,18 @@ def _row(group: Sequence[Result], best: bool) -> Row:
         p.engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
         p.metric, p.k, p.build, p.query, p.server, p.load, p.clients, p.tier, last.label,
         len(good), {n: min(v) for n, v in values.items()}, {n: max(v) for n, v in values.items()},
-        OK if good else last.status, "" if good else last.reason, notes,
+        OK if good else last.status, "" if good else last.reason, notes, p.adapter,
     )  # fmt: skip
 
 
 def select(rows: Iterable[Row], **wanted: object) -> list[Row]:
     """Rows whose attributes are these."""
     return [r for r in rows if all(getattr(r, name) == value for name, value in wanted.items())]
+
+
+def searches_of(rows: Iterable[Row]) -> list[Row]:
+    """Closed-loop searches with all of the memory."""
+    return [r for r in rows if r.workload == "query" and not r.load.get("rate") and not r.tier]
 
 
 def groups(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:

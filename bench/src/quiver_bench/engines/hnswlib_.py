@@ -24,14 +24,16 @@ class HnswlibSession(Session):
 
     def search(self, query: Any) -> Sequence[int]:
         ids, _ = self.engine.index.knn_query(query, k=self.k, num_threads=1)
-        return ids[0].tolist()  # type: ignore[no-any-return]
+        rows: list[int] = ids[0].tolist()
+        return rows
 
     def read(self, row: int) -> bool:
         return len(self.engine.index.get_items([row])) == 1
 
     def find(self, value: int) -> Sequence[int]:
         """Conditions are a matter of the store around the graph: an array here."""
-        return np.flatnonzero(self.engine.data.any_rank == value).tolist()  # type: ignore[no-any-return]
+        rows: list[int] = np.flatnonzero(self.engine.data.any_rank == value).tolist()
+        return rows
 
     def insert(self, row: int, vector: Any, ranks: tuple[int, int]) -> None:
         index = self.engine.index

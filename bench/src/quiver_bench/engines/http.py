@@ -318,13 +318,15 @@ class Weaviate(HttpEngine):
             "ef": take(self.options, "ef_search", 64),
         }
         self.client.call("DELETE", f"/v1/schema/{self.collection}", missing_ok=True)
-        columns = [{"name": name, "dataType": ["int"]} for name in ("row", ANY, NEAR)]
+        columns: list[dict[str, object]] = [
+            {"name": name, "dataType": ["int"]} for name in ("row", ANY, NEAR)
+        ]
         body = {"class": self.collection, "vectorizer": "none", "vectorIndexConfig": index,
                 "properties": columns}  # fmt: skip
         self.client.call("POST", "/v1/schema", body)
 
     def put(self, start: int, stop: int) -> None:
-        objects = []
+        objects: list[dict[str, object]] = []
         for i in range(start, stop):
             vector, columns = self.row(i)
             objects.append({"class": self.collection, "id": str(uuid.UUID(int=i + 1)),

@@ -30,13 +30,15 @@ class NumpySession(Session):
         if not k:
             return []
         near = np.argpartition(scores, k - 1)[:k]
-        return np.asarray(rows[near[np.argsort(scores[near])]]).tolist()  # type: ignore[no-any-return]
+        found: list[int] = np.asarray(rows[near[np.argsort(scores[near])]]).tolist()
+        return found
 
     def read(self, row: int) -> bool:
         return row in self.engine.slots
 
     def find(self, value: int) -> Sequence[int]:
-        return self.engine.rows[self.engine.any_rank == value].tolist()  # type: ignore[no-any-return]
+        rows: list[int] = self.engine.rows[self.engine.any_rank == value].tolist()
+        return rows
 
     def update(self, row: int, vector: Any, ranks: tuple[int, int]) -> None:
         slot = self.engine.slots[row]
@@ -60,7 +62,7 @@ class NumpyExact(Engine):
 
     def offset_of(self, vectors: Floats) -> Floats:
         if self.data.dataset.metric == "euclidean":
-            return np.einsum("ij,ij->i", vectors, vectors) / 2  # type: ignore[no-any-return]
+            return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
         return np.zeros(len(vectors), dtype=np.float32)
 
     def load(self, data: Data) -> float:

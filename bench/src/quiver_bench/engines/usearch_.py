@@ -21,7 +21,8 @@ class UsearchSession(Session):
         self.index, self.k = index, k
 
     def search(self, query: Any) -> Sequence[int]:
-        return self.index.search(query, self.k, threads=1).keys.tolist()  # type: ignore[no-any-return]
+        rows: list[int] = self.index.search(query, self.k, threads=1).keys.tolist()
+        return rows
 
     def read(self, row: int) -> bool:
         return bool(self.index.contains(row))

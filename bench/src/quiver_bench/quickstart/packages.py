@@ -20,9 +20,8 @@ from typing import Self
 import numpy as np
 
 from quiver_bench.console import Step, done_before
-from quiver_bench.errors import DataError
-
 from quiver_bench.datasets import Dataset
+from quiver_bench.errors import DataError
 from quiver_bench.truth import Floats
 
 LIMIT = 100_000
@@ -153,7 +152,7 @@ def _need_scikit_learn() -> None:
         return
     with Step("Python package scikit-learn (.quiver/venv)"):
         wanted = Path(__file__).with_name("requirements-text.txt")
-        pip = subprocess.run(
+        pip = subprocess.run(  # noqa: PLW1510 - what it says is shown
             [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
              "-r", str(wanted)],
             capture_output=True, text=True,

@@ -1,0 +1,213 @@
+"""Adapters: those in process against the truth, those by URL against a server that records."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from quiver_bench import engines, recall, truth
+from quiver_bench.datasets import Dataset
+from quiver_bench.engines import ADAPTERS
+from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
+from quiver_bench.engines.postgres import copy_blocks, encode
+from quiver_bench.engines.redis_vset import Lift
+from quiver_bench.errors import MissingError, UnsupportedError
+
+from conftest import make_dataset  # isort: skip
+
+IN_PROCESS = ("numpy", "hnswlib", "faiss", "usearch", "qdrant-edge", "sqlite-vec")
+
+
+def started(name: str, tmp_path: Path, dataset: Dataset) -> Engine:
+    engine = engines.adapter(name)(name, {}, tmp_path / "place", None)
+    try:
+        engine.start({})
+        engine.load(Data.of(dataset, 1))
+    except (MissingError, UnsupportedError) as error:
+        pytest.skip(str(error))
+    return engine
+
+
+def found_by(engine: Engine, search: Search) -> dict[int, list[int]]:
+    session = engine.sessions(search)()
+    try:
+        queries = engine.data.dataset.queries
+        return {i: list(session.search(session.encode(q))) for i, q in enumerate(queries)}
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_finds_the_neighbors(name: str, tmp_path: Path, dataset: Dataset) -> None:
+    engine = started(name, tmp_path, dataset)
+    try:
+        engine.build({"m": 16, "ef_construction": 100})
+        exact = recall.Truth(*truth.nearest(dataset.train, dataset.queries, 10, dataset.metric))
+        answers = found_by(engine, Search(10, {"ef_search": 200}))
+        # Graphs of inner products are weaker: their metric is none.
+        least = 0.8 if dataset.metric == "ip" else 0.98
+        assert (
+            recall.recalls(answers, dataset.train, dataset.queries, exact, dataset.metric)["recall"]
+            > least
+        )
+    finally:
+        engine.stop()
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_conditions_and_changes(name: str, tmp_path: Path) -> None:
+    dataset = make_dataset()
+    engine = started(name, tmp_path, dataset)
+    try:
+        engine.build({"m": 16, "ef_construction": 100})
+        where = Where(ANY, 60)
+        try:
+            answers = found_by(engine, Search(10, {"ef_search": 300}, where))
+        except UnsupportedError:
+            answers = {}
+        for ids in answers.values():
+            assert all(engine.data.any_rank[i] < 60 for i in ids)
+        session = engine.sessions(Search(3, {"ef_search": 100}))()
+        try:
+            vector = session.encode(dataset.queries[0])
+            session.insert(1000, vector, (5, 5))
+            assert 1000 in list(session.search(vector))
+            session.delete(1000)
+            assert 1000 not in list(session.search(vector))
+            assert session.read(7)
+        except UnsupportedError:
+            assert name == "faiss"
+        finally:
+            session.close()
+    finally:
+        engine.stop()
+
+
+def test_an_unknown_adapter_is_named() -> None:
+    for name in ADAPTERS:
+        assert engines.adapter(name).adapter == name
+
+
+def test_binary_copy_is_what_the_server_reads() -> None:
+    vectors = np.array([[1.5, -2.0]], dtype=np.float32)
+    whole = b"".join(copy_blocks(vectors, np.array([7], dtype=np.int32)))
+    row = (
+        b"\0\2"
+        + b"\0\0\0\4"
+        + b"\0\0\0\7"
+        + b"\0\0\0\x0c"
+        + b"\0\2\0\0"
+        + vectors.astype(">f4").tobytes()
+    )
+    assert whole == b"PGCOPY\n\xff\r\n\0" + b"\0" * 8 + row + b"\xff\xff"
+    assert encode(vectors[0], "halfvec").data == b"\0\2\0\0" + vectors.astype(">f2").tobytes()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "ip"])
+def test_redis_orders_lifted_vectors_as_the_metric_does(metric: str) -> None:
+    dataset = make_dataset(metric)
+    lift = Lift.of(dataset.train, metric)
+    rows = lift.rows(dataset.train)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(np.linalg.norm(rows[0]), rel=1e-5)
+    wanted, _ = truth.nearest(dataset.train, dataset.queries, 10, metric)
+    lifted = np.stack([lift.query(q) for q in dataset.queries])
+    found, _ = truth.nearest(rows, lifted, 10, "angular")
+    assert (found == wanted).mean() > 0.99
+
+
+# By URL.
+
+
+class Recorder(http.server.BaseHTTPRequestHandler):
+    """Keeps what it is sent and answers from a list."""
+
+    sent: ClassVar[list[tuple[str, str, Any]]] = []
+    answers: ClassVar[dict[str, Any]] = {}
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        lines = [json.loads(line) for line in data.splitlines()] if data else []
+        self.sent.append((self.command, self.path, lines[0] if len(lines) == 1 else lines))
+        found = next((v for k, v in self.answers.items() if self.path.startswith(k)), {})
+        body = json.dumps(found).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    Recorder.sent = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+HTTP = {
+    "qdrant": (
+        {"/collections/quiver_bench/points/query": {"result": {"points": [{"id": 4}]}},
+         "/collections/quiver_bench": {"result": {"status": "green", "indexed_vectors_count": 300}},
+         "/": {"version": "1.2.3"}},
+        "/collections/quiver_bench/points/query",
+    ),
+    "opensearch": (
+        {"/quiver_bench/_search": {"hits": {"hits": [{"_id": "4"}]}},
+         "/quiver_bench/_stats": {"_all": {"primaries": {"store": {"size_in_bytes": 99}}}},
+         "/quiver_bench": {"errors": False}, "/": {"version": {"number": "1.2.3"}}},
+        "/quiver_bench/_search",
+    ),
+    "weaviate": (
+        {"/v1/graphql": {"data": {"Get": {"QuiverBench": [{"row": 4}]}}}, "/v1/meta": {"version": "1.2.3"}},
+        "/v1/graphql",
+    ),
+}  # fmt: skip
+HTTP["elasticsearch"] = HTTP["opensearch"]
+
+
+@pytest.mark.parametrize("name", list(HTTP))
+def test_http_adapters_send_rows_and_read_answers(name: str, url: str, tmp_path: Path) -> None:
+    Recorder.answers, path = HTTP[name]
+    engine = engines.adapter(name)(name, {"url": url}, tmp_path, None)
+    assert "not run" in engine.label
+    assert engine.start({}) == f"{name} 1.2.3"
+    dataset = make_dataset()
+    engine.load(Data.of(dataset, 1))
+    engine.build({"m": 8, "ef_construction": 50})
+    text = json.dumps(Recorder.sent)
+    assert text.count("any_rank") >= dataset.rows
+    session = engine.sessions(Search(10, {}, Where(ANY, 60)))()
+    try:
+        assert list(session.search(session.encode(dataset.queries[0]))) == [4]
+    finally:
+        session.close()
+        engine.client.connection.close()
+    method, asked, body = Recorder.sent[-1]
+    assert (method, asked) == ("POST", path)
+    assert "any_rank" in json.dumps(body)
+    assert "60" in json.dumps(body)
+
+
+def test_http_adapter_without_a_server(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="needs the url"):
+        engines.adapter("qdrant")("q", {}, tmp_path, None).start({})
+    with pytest.raises(MissingError, match="does not answer"):
+        engines.adapter("qdrant")("q", {"url": "http://127.0.0.1:9"}, tmp_path, None).start({})

@@ -1,0 +1,253 @@
+"""Whole runs on engines that need nothing: resume, failures, every workload, the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+from quiver_bench import compare, config, report, results
+from quiver_bench.config import narrowed, parse
+from quiver_bench.engines import numpy_exact
+from quiver_bench.errors import ConfigError, EngineError, MissingError
+from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Point, Result
+from quiver_bench.results import Store
+from quiver_bench.run import Runner
+from quiver_bench.views import rows_of, select
+
+from conftest import make_dataset  # isort: skip
+
+SUITE = """
+name: small
+reps: 3
+warm_seconds: 0
+longest: 5
+datasets:
+  - {name: small-8-euclidean, rows: 250, queries: 15}
+engines:
+  - {id: "null", adapter: "null"}
+  - {id: exact, adapter: numpy}
+workloads:
+  - {kind: query, clients: [1]}
+  - {kind: filter, selectivity: [0.1], queries: 5}
+  - {kind: crud, n: 20}
+  - {kind: churn, rounds: 2, share: 0.3}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    dataset = make_dataset()
+    folder = tmp_path / "home" / "download"
+    folder.mkdir(parents=True)
+    with h5py.File(folder / "small-8-euclidean.hdf5", "w") as file:
+        file["train"], file["test"] = dataset.train, dataset.queries
+        file.attrs["distance"] = "euclidean"
+    return tmp_path / "home"
+
+
+def run(home: Path, text: str = SUITE) -> list[Result]:
+    folder = home / "results"
+    Runner(parse(text, "test"), Store(folder), home, None).run()
+    return results.read(folder)[0]
+
+
+def test_all_workloads(home: Path) -> None:
+    found = run(home)
+    kinds = {(r.point.engine, r.point.workload): r.status for r in found}
+    assert kinds["exact", "query"] == kinds["exact", "filter"] == kinds["exact", "crud"] == OK
+    assert kinds["null", "filter"] == UNSUPPORTED
+    exact = [r for r in found if r.point.engine == "exact" and r.status == OK]
+    for result in exact:
+        if "recall" in result.metrics:
+            assert result.metrics["recall"] == 1.0, result.point
+            assert result.metrics.get("dead_results", 0) == 0
+    reps = [r.rep for r in exact if r.point.workload == "query"]
+    assert sorted(reps) == [0, 1, 2]
+    churn = {r.point.load["round"]: r for r in exact if r.point.workload == "churn"}
+    assert set(churn) == {0, 1, 2}
+    crud = next(r for r in exact if r.point.workload == "crud")
+    assert crud.metrics["delete_count"] == crud.metrics["condition_count"] == 20
+    raws = {p.stem for p in (home / "results" / "raw").iterdir()}
+    assert f"{crud.point.id}-0" in raws
+
+
+def test_repetitions_are_interleaved(home: Path) -> None:
+    lines = [r for r in run(home) if r.point.workload == "query"]
+    assert [(r.rep, r.point.engine) for r in lines] == [
+        (rep, engine) for rep in range(3) for engine in ("null", "exact")
+    ]
+
+
+def test_an_interrupted_run_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = numpy_exact.NumpySession.search
+    asked = [0]
+
+    def interrupted(self: Any, query: Any) -> Sequence[int]:
+        asked[0] += 1
+        if asked[0] > 20:
+            raise KeyboardInterrupt
+        return whole(self, query)
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(home)
+    before = results.read(home / "results")[0]
+    assert sum(r.status == OK for r in before) > 0
+    path = home / "results" / results.FILE
+    path.write_text(path.read_text() + '{"kind": "resu')  # a line that the crash cut off
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", whole)
+    after = run(home)
+    times = {(r.point.id, r.rep): r.started for r in before if r.status == OK}
+    kept = {(r.point.id, r.rep): r.started for r in after}
+    assert all(kept[key] == started for key, started in times.items())
+    assert sum(r.point.workload == "query" and r.status == OK for r in after) == 6
+    lines = path.read_text().splitlines()
+    assert sum('"kind": "result"' in line and '"workload": "query"' in line for line in lines) == 6
+
+
+def test_a_server_that_dies_is_reported_and_others_go_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(self: Any, query: Any) -> Sequence[int]:
+        raise EngineError("connection reset")
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", search)
+    monkeypatch.setattr(numpy_exact.NumpyExact, "alive", lambda _: False)
+    found = run(home)
+    failed = [r for r in found if r.point.engine == "exact" and r.point.workload != "build"]
+    assert failed
+    assert all(r.status == FAILED and "the server is gone" in r.reason for r in failed)
+    assert all(
+        r.status == OK for r in found if r.point.workload == "query" and r.point.engine == "null"
+    )
+    text = report.make([home / "results"], report.Options(), home / "page.html")
+    assert "failed: the server is gone: connection reset" in text
+
+
+def test_a_missing_engine_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch,
+                                      capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    def start(self: Any, server: Any) -> str:
+        raise MissingError("needs a thing: pip install thing")
+
+    monkeypatch.setattr(numpy_exact.NumpyExact, "start", start)
+    found = run(home)
+    lines = [one for one in capsys.readouterr().out.splitlines() if "needs a thing" in one]
+    assert lines == ["  exact: missing: needs a thing: pip install thing"]
+    assert {r.status for r in found if r.point.engine == "exact"} == {MISSING}
+
+
+def test_report_compare_and_gate(home: Path) -> None:
+    run(home)
+    page = home / "page.html"
+    text = report.make([home / "results"], report.Options(), page)
+    assert "recall@10 >= 0.99, one client" in text
+    markup = page.read_text()
+    assert markup.count("<svg") >= 2
+    assert "http://" not in markup.replace("http://www.w3.org", "")  # nothing from elsewhere
+    for kind in ("katz", "callaghan", "docarray", "edb"):
+        assert "exact" in report.make([home / "results"], report.Options(like=kind), page)
+
+    rows = compare.rows(home / "results")
+    _, worse = compare.compare(rows, rows, compare.LIMITS)
+    assert worse == []
+    slower = home / "slower"
+    slower.mkdir()
+    lines = []
+    for line in (home / "results" / results.FILE).read_text().splitlines():
+        record = json.loads(line)
+        if (
+            record["kind"] == "result"
+            and record["point"]["engine"] == "exact"
+            and "qps" in record["metrics"]
+        ):
+            record["metrics"]["qps"] /= 100
+        lines.append(json.dumps(record))
+    (slower / results.FILE).write_text("\n".join(lines) + "\n")
+    _, worse = compare.compare(rows, compare.rows(slower), compare.LIMITS)
+    assert any(line.startswith("exact, query: qps") for line in worse)
+    _, worse = compare.compare(rows, [r for r in rows if r.engine != "exact"], compare.LIMITS)
+    assert any("not measured" in line for line in worse)
+
+
+def test_noise_is_no_regression() -> None:
+    def row(low: float, middle: float, high: float) -> Any:
+        point = Point("query", "e", "numpy", "1", "d", 10, 2, "euclidean", 10)
+        found = [
+            Result(point, i, OK, metrics={"qps": q}) for i, q in enumerate((low, middle, high))
+        ]
+        return rows_of(found)
+
+    before = row(80, 100, 120)
+    assert compare.compare(before, row(70, 85, 90), {"qps": 5})[1] == []
+    assert len(compare.compare(before, row(60, 70, 79), {"qps": 5})[1]) == 1
+    assert compare.compare(before, row(60, 70, 79), {"qps": 50})[1] == []
+
+
+def test_medians_and_spread(home: Path) -> None:
+    point = Point("query", "e", "numpy", "1", "d", 10, 2, "euclidean", 10)
+    found = [
+        Result(point, i, OK, metrics={"qps": q, "recall": 1.0}) for i, q in enumerate((9, 10, 14))
+    ]
+    row = rows_of(found)[0]
+    assert (row.get("qps"), row.low["qps"], row.high["qps"], row.reps) == (10, 9, 14, 3)
+    assert rows_of(found, best=True)[0].get("qps") == 14
+    built = Result(point.but(workload="build"), 0, OK, metrics={"build_s": 2.0, "index_bytes": 5.0})
+    joined = select(rows_of([built, *found]), workload="query")[0]
+    assert joined.get("build_s") == 2.0
+
+
+@pytest.mark.parametrize("name", config.names())
+def test_suites_are_valid(name: str) -> None:
+    suite = config.read(name)
+    assert suite.name == name
+    for engine in suite.engines:
+        assert engine.all_builds()
+        assert engine.all_queries()
+
+
+def test_callaghan_has_the_whole_grid() -> None:
+    suite = config.read("callaghan")
+    engines = {engine.id: engine for engine in suite.engines}
+    assert len(engines["pgvector"].all_builds()) == 19
+    assert len(engines["pgvector"].all_queries()) == 9
+    assert len(engines["mariadb"].all_builds()) == 9
+
+
+def test_docarray_has_24_points() -> None:
+    engine = next(e for e in config.read("docarray").engines if e.id == "annlite")
+    assert len(engine.all_builds()) * len(engine.all_queries()) == 24
+
+
+def test_impossible_builds_are_left_out() -> None:
+    text = SUITE.replace(
+        "adapter: numpy}", "adapter: hnswlib, build: {m: [8, 64], ef_construction: [16, 200]}}"
+    )
+    builds = parse(text, "test").engines[1].all_builds()
+    assert [(b["m"], b["ef_construction"]) for b in builds] == [(8, 16), (8, 200), (64, 200)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("reps: 3", "repps: 3"), "repps"),
+        (("adapter: numpy", "adapter: nothing"), "no adapter nothing"),
+        (("id: exact", 'id: "null"'), "same name"),
+        (("clients: [1]", "clients: [1], engines: [x]"), "no engines x"),
+    ],
+)
+def test_a_bad_suite_says_where(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse(SUITE.replace(*change), "test")
+
+
+def test_only_some_engines() -> None:
+    suite = narrowed(parse(SUITE, "test"), ["exact"], rows=100, reps=1)
+    assert [e.id for e in suite.engines] == ["exact"]
+    assert (suite.datasets[0].rows, suite.reps) == (100, 1)
+    with pytest.raises(ConfigError, match="has no engine mariadb"):
+        narrowed(suite, ["mariadb"])

@@ -1,0 +1,108 @@
+"""Exact neighbors and recall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quiver_bench import truth
+from quiver_bench.datasets import Dataset
+from quiver_bench.recall import Truth, recalls
+
+
+def by_hand(dataset: Dataset, query: int) -> np.ndarray:
+    """All rows by distance, ties by number, in double precision."""
+    train, q = dataset.train.astype(np.float64), dataset.queries[query].astype(np.float64)
+    if dataset.metric == "euclidean":
+        d = ((train - q) ** 2).sum(axis=1)
+    elif dataset.metric == "ip":
+        d = -(train * q).sum(axis=1)
+    else:
+        d = -(train @ q) / np.linalg.norm(train, axis=1)
+    return np.lexsort((np.arange(len(d)), d))
+
+
+def test_nearest_is_exact(dataset: Dataset) -> None:
+    ids, distances = truth.nearest(dataset.train, dataset.queries, 10, dataset.metric)
+    for query in range(len(dataset.queries)):
+        assert ids[query].tolist() == by_hand(dataset, query)[:10].tolist()
+    assert (np.diff(distances, axis=1) >= 0).all()
+
+
+def test_fewer_rows_than_k(dataset: Dataset) -> None:
+    ids, distances = truth.nearest(dataset.train[:3], dataset.queries, 5, dataset.metric)
+    assert (ids[:, 3:] == -1).all()
+    assert np.isinf(distances[:, 3:]).all()
+    assert sorted(ids[0, :3].tolist()) == [0, 1, 2]
+
+
+def test_cache_is_by_content_and_filter(dataset: Dataset, tmp_path: Path) -> None:
+    def get(passing: np.ndarray | None = None, k: int = 5) -> Truth:
+        return truth.cached(
+            tmp_path, dataset.identity, dataset.train, dataset.queries, k, dataset.metric, passing
+        )
+
+    first = get()
+    assert len(list(tmp_path.iterdir())) == 1
+    assert np.array_equal(get().ids, first.ids)
+    assert len(list(tmp_path.iterdir())) == 1
+    passing = np.arange(dataset.rows) % 3 == 0
+    filtered = get(passing)
+    assert (filtered.ids % 3 == 0).all()
+    wanted = [row for row in by_hand(dataset, 0) if row % 3 == 0][:5]
+    assert filtered.ids[0].tolist() == wanted
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_filter_that_nothing_passes(dataset: Dataset, tmp_path: Path) -> None:
+    nothing = np.zeros(dataset.rows, dtype=bool)
+    found = truth.cached(tmp_path, "x", dataset.train, dataset.queries, 5, dataset.metric, nothing)
+    assert (found.ids == -1).all()
+    empty: dict[int, list[int]] = {0: [], 1: []}
+    assert recalls(empty, dataset.train, dataset.queries, found, dataset.metric)["recall"] == 0.0
+
+
+def small() -> tuple[np.ndarray, np.ndarray, Truth]:
+    train = np.array([[0.0], [1.0], [1.0], [2.0], [3.0]], dtype=np.float32)
+    queries = np.array([[0.0]], dtype=np.float32)
+    return train, queries, Truth(*truth.nearest(train, queries, 2, "euclidean"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "recall", "by_ids"),
+    [
+        ([0, 1], 1.0, 1.0),
+        ([0, 2], 1.0, 0.5),
+        ([0, 3], 0.5, 0.5),
+        ([0, 0], 0.5, 0.5),
+        ([], 0.0, 0.0),
+    ],
+)
+def test_ties_count_by_distance(answer: list[int], recall: float, by_ids: float) -> None:
+    train, queries, exact = small()
+    found = recalls({0: answer}, train, queries, exact, "euclidean")
+    assert (found["recall"], found["recall_ids"]) == (recall, by_ids)
+
+
+def test_repeated_rows_and_short_answers_are_counted() -> None:
+    train, queries, exact = small()
+    found = recalls({0: [0, 0]}, train, queries, exact, "euclidean")
+    assert found["duplicate_results"] == 1
+    assert found["short_results"] == 1
+    assert recalls({0: [0]}, train, queries, exact, "euclidean")["duplicate_results"] == 0
+
+
+def test_rows_inserted_again_stand_for_their_vector() -> None:
+    train, queries, exact = small()
+    found = recalls({0: [5, 11]}, train, queries, exact, "euclidean")
+    assert found["recall"] == found["recall_ids"] == 1.0
+
+
+def test_ann_benchmarks_epsilon_is_wider() -> None:
+    train = np.array([[1.0], [1.0005], [2.0]], dtype=np.float32)
+    queries = np.zeros((1, 1), dtype=np.float32)
+    exact = Truth(*truth.nearest(train, queries, 1, "euclidean"))
+    found = recalls({0: [1]}, train, queries, exact, "euclidean")
+    assert (found["recall"], found["recall_ann"]) == (0.0, 1.0)
