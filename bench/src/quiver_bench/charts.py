@@ -17,9 +17,10 @@ def _figure(title: str, height: float = 4.2) -> tuple[Any, Any]:
 
     mpl.rcParams["svg.fonttype"] = "none"  # text stays text
     mpl.rcParams["svg.hashsalt"] = "quiver-bench"  # the same names in every run
-    figure = Figure(figsize=(8.4, height), layout="constrained")
+    figure = Figure(figsize=(9.6, height), layout="constrained")
     axes = figure.subplots()
-    axes.set_title(title, fontsize=11, loc="left")
+    axes.set_prop_cycle(color=mpl.color_sequences["tab20"])
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

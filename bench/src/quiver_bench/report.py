@@ -239,7 +239,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; 
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } td:first-child { white-space: nowrap; }
 table { border-collapse: collapse; font-size: .85rem; }
 th, td { padding: .22rem .6rem; border-bottom: 1px solid #e3e3e3; text-align: left;
          vertical-align: top; }

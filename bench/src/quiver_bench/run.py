@@ -218,7 +218,7 @@ class Runner:
                 continue
             if seat.out:
                 status = MISSING if seat.out.startswith("missing") else FAILED
-                self.keep(seat, point, rep, status, seat.out)
+                self.keep(seat, point, rep, status, seat.out.removeprefix("missing: "))
                 self.failures += status == FAILED and spec is None
                 self.progress.done += 1
                 continue

@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+
+NUMBER = re.compile(r"[-+]?[\d.,]+ ?(%|x|s|ms|MB|GB)?")
 
 
 @dataclass
@@ -26,7 +30,7 @@ class Table:
 
     def _right(self, column: int) -> bool:
         cells = [row[column] for row in self.rows if row[column] not in ("", "-")]
-        numbers = [cell for cell in cells if cell[:1].isdigit() or cell[:1] in "-+."]
+        numbers = [cell for cell in cells if NUMBER.fullmatch(cell)]
         return 2 * len(numbers) > len(cells)
 
     def text(self) -> str:
