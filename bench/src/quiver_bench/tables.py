@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-
 NUMBER = re.compile(r"[-+]?[\d.,]+ ?(%|x|s|ms|MB|GB)?")
 
 
