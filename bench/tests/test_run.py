@@ -17,6 +17,7 @@ from quiver_bench.errors import ConfigError, EngineError, MissingError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Point, Result
 from quiver_bench.results import Store
 from quiver_bench.run import Runner
+from quiver_bench.servers import only_run
 from quiver_bench.views import rows_of, select
 
 from conftest import make_dataset  # isort: skip
@@ -172,6 +173,14 @@ def test_report_compare_and_gate(home: Path) -> None:
     assert any(line.startswith("exact, query: qps") for line in worse)
     _, worse = compare.compare(rows, [r for r in rows if r.engine != "exact"], compare.LIMITS)
     assert any("not measured" in line for line in worse)
+
+
+def test_two_runs_do_not_share_servers(tmp_path: Path) -> None:
+    with only_run(tmp_path):
+        with pytest.raises(EngineError, match="another run"), only_run(tmp_path):
+            pass
+    with only_run(tmp_path):
+        pass
 
 
 def test_noise_is_no_regression() -> None:

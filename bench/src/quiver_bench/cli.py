@@ -31,9 +31,10 @@ def run(args: argparse.Namespace) -> int:
     )
     folder = args.out or home / "results" / (args.label or suite.name)
     say(f"quiver-bench run {suite.name}: results go to {folder}")
-    if args.fresh:
-        (folder / "results.jsonl").unlink(missing_ok=True)
-    failures = Runner(suite, Store(folder), home, top).run()
+    with servers.only_run(home):
+        if args.fresh:
+            (folder / "results.jsonl").unlink(missing_ok=True)
+        failures = Runner(suite, Store(folder), home, top).run()
     say()
     say(f"  quiver-bench report {args.label or suite.name if not args.out else args.out}")
     if failures:

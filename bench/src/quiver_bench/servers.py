@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import platform
 import pwd
@@ -12,7 +13,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,18 @@ def home(top: Path | None) -> Path:
         return (link.resolve() if link.exists() else link) / "bench"
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache) / "quiver-bench"
+
+
+@contextmanager
+def only_run(place: Path) -> Iterator[None]:
+    """One run at a time has the servers below place."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "run.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise EngineError(f"another run of quiver-bench is at work in {place}") from error
+        yield
 
 
 def find_top() -> Path | None:

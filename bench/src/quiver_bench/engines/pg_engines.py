@@ -280,16 +280,19 @@ def _one(db: Connection, statement: str, *values: Any) -> Any:
     return row[0] if row else None
 
 
+SOURCES = ("src", "sql", "Makefile", "vector.control", "quiver.control")
+
+
 def checkout_version(top: Path | None) -> str:
-    """The commit of the checkout, with + when it has changes."""
+    """The last commit that changed the extension, with + when it is changed since."""
     if top is None:
         return ""
-    git = subprocess.run(
-        ["git", "-c", "safe.directory=*", "-C", str(top), "describe", "--always", "--dirty=+",
-         "--abbrev=10", "--exclude=*"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return git.stdout.strip()
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "safe.directory=*", "-C", str(top), *arguments, "--", *SOURCES]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("log", "-1", "--format=%h", "--abbrev=10") + "+" * bool(git("status", "--porcelain"))
 
 
 _HNSW = {
