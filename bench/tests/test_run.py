@@ -176,9 +176,9 @@ def test_report_compare_and_gate(home: Path) -> None:
 
 
 def test_two_runs_do_not_share_servers(tmp_path: Path) -> None:
-    with only_run(tmp_path):
-        with pytest.raises(EngineError, match="another run"), only_run(tmp_path):
-            pass
+    second = pytest.raises(EngineError, match="another run")
+    with only_run(tmp_path), second, only_run(tmp_path):
+        pass
     with only_run(tmp_path):
         pass
 

@@ -28,7 +28,9 @@ def home(top: Path | None) -> Path:
     """Where quiver-bench keeps what it makes: .quiver/bench of a checkout, else the user's cache."""
     if top is not None:
         link = top / ".quiver"
-        return (link.resolve() if link.exists() else link) / "bench"
+        if not link.exists():  # where servers' users can enter it, the script knows
+            subprocess.run([str(top / "tools" / "bench_server"), "home"], check=False)
+        return link.resolve() / "bench"
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache) / "quiver-bench"
 
