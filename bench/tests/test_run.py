@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -260,3 +261,20 @@ def test_only_some_engines() -> None:
     assert (suite.datasets[0].rows, suite.reps) == (100, 1)
     with pytest.raises(ConfigError, match="has no engine mariadb"):
         narrowed(suite, ["mariadb"])
+
+
+def test_rows_are_back_after_crud(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few of the deletes there was time for."""
+    text = SUITE.replace("{kind: crud, n: 20}", "{kind: crud, n: 20, longest: 0.01}")
+    delete = numpy_exact.NumpySession.delete
+
+    def slow(self: Any, row: int) -> None:
+        time.sleep(0.005)
+        delete(self, row)
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "delete", slow)
+    crud = next(
+        r for r in run(home, text) if r.point.workload == "crud" and r.point.engine == "exact"
+    )
+    assert 0 < crud.metrics["delete_count"] < 20
+    assert crud.metrics["recall"] == crud.metrics["recall_ids"] == 1.0

@@ -261,7 +261,7 @@ class Runner:
         if spec.kind == "ingest":
             return lambda: self.ingest(setting, seat, point, spec)
         if spec.kind == "crud":
-            return lambda: workload.crud(engine, setting, params, spec)
+            return lambda: self.crud(setting, seat, point, spec)
         if spec.kind == "mixed":
             return lambda: self.dirtying(setting, seat, point, spec)
         return lambda: self.churn(setting, seat, point, spec)
@@ -308,6 +308,14 @@ class Runner:
         seat.dirty = True
         seat.engine.empty(point.build)
         return workload.ingest(seat.engine, setting, point.clients, spec)
+
+    def crud(self, setting: Setting, seat: Seat, point: Point, spec: config.Crud) -> Measured:
+        if seat.dirty:
+            self.build(setting, seat, point)
+        seat.dirty = True  # until all its rows are back
+        done = workload.crud(seat.engine, setting, point.query, spec)
+        seat.dirty = False
+        return done
 
     def dirtying(self, setting: Setting, seat: Seat, point: Point, spec: config.Mixed) -> Measured:
         if seat.dirty:
