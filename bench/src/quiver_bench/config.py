@@ -84,6 +84,7 @@ class OfSome(Model):
     """A workload of all engines, or of those named."""
 
     engines: list[str] = []
+    reps: int = Field(default=0, ge=0)  # 0: the suite's
 
 
 class Query(OfSome):

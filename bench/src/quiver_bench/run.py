@@ -190,7 +190,7 @@ class Runner:
         for spec in sorted(suite.workloads, key=lambda w: ORDER.index(w.kind)):
             if spec.kind in FIRST_ROUND_ONLY and number:
                 continue
-            reps = 1 if spec.kind in ONCE else suite.reps
+            reps = 1 if spec.kind in ONCE else spec.reps or suite.reps
             for rep in range(reps):
                 for seat in seats:
                     if spec.engines and seat.spec.id not in spec.engines:
