@@ -278,3 +278,9 @@ def test_rows_are_back_after_crud(home: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     assert 0 < crud.metrics["delete_count"] < 20
     assert crud.metrics["recall"] == crud.metrics["recall_ids"] == 1.0
+
+
+def test_an_adapter_that_was_not_run_says_so_in_every_table() -> None:
+    point = Point("query", "far", "qdrant", "1", "d", 10, 2, "euclidean", 10)
+    found = Result(point, 0, OK, metrics={"qps": 1.0}, label="adapter not run for real")
+    assert rows_of([found])[0].title == "far [adapter not run for real]"

@@ -13,6 +13,8 @@ from quiver_bench.records import OK, Params, Result, canonical
 from quiver_bench.registry import REGISTRY
 from quiver_bench.tables import Table
 
+# In the label of an adapter that was never run against what it is for; then in its name, too.
+NOT_RUN = "adapter not run for real"
 OF_BUILD = ("build_s", "load_s", "create_s", "index_bytes", "table_bytes")
 SELECTORS = ("first", "best", "nearest")
 
@@ -100,8 +102,9 @@ def _row(group: Sequence[Result], best: bool) -> Row:
     if best and good and "qps" in names:
         middle = dict(max(good, key=lambda r: r.metrics.get("qps", 0.0)).metrics)
     notes = tuple(dict.fromkeys(note for result in good for note in result.notes))
+    engine = p.engine + (f" [{NOT_RUN}]" if NOT_RUN in last.label else "")
     return Row(
-        p.engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
+        engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
         p.metric, p.k, p.build, p.query, p.server, p.load, p.clients, p.tier, last.label,
         len(good), {n: min(v) for n, v in values.items()}, {n: max(v) for n, v in values.items()},
         OK if good else last.status, "" if good else last.reason, notes, p.adapter,
