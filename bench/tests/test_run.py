@@ -284,3 +284,9 @@ def test_an_adapter_that_was_not_run_says_so_in_every_table() -> None:
     point = Point("query", "far", "qdrant", "1", "d", 10, 2, "euclidean", 10)
     found = Result(point, 0, OK, metrics={"qps": 1.0}, label="adapter not run for real")
     assert rows_of([found])[0].title == "far [adapter not run for real]"
+
+
+def test_lost_repetitions_are_not_hidden() -> None:
+    point = Point("query", "e", "redis", "1", "d", 10, 2, "euclidean", 10)
+    found = [Result(point, 0, OK, metrics={"qps": 1.0}), Result(point, 1, FAILED, "it is gone")]
+    assert rows_of(found)[0].notes == ("1 of 2 repetitions failed: it is gone",)

@@ -121,6 +121,7 @@ class Runner:
             if not alive:
                 reason = f"the server is gone: {reason}"
                 seat.out = reason
+                say(f"  {seat.spec.id}: out until its next build: {reason}")
         self.keep(seat, point, rep, status, reason)
 
     def keep(self, seat: Seat, point: Point, rep: int, status: str, reason: str = "",

@@ -9,7 +9,7 @@ from statistics import median
 
 from quiver_bench import datasets, tables
 from quiver_bench.engines import ADAPTERS, adapter
-from quiver_bench.records import OK, Params, Result, canonical
+from quiver_bench.records import FAILED, OK, Params, Result, canonical
 from quiver_bench.registry import REGISTRY
 from quiver_bench.tables import Table
 
@@ -102,6 +102,10 @@ def _row(group: Sequence[Result], best: bool) -> Row:
     if best and good and "qps" in names:
         middle = dict(max(good, key=lambda r: r.metrics.get("qps", 0.0)).metrics)
     notes = tuple(dict.fromkeys(note for result in good for note in result.notes))
+    failed = [result for result in group if result.status == FAILED]
+    if good and failed:
+        lost = f"{len(failed)} of {len(group)} repetitions failed: {failed[0].reason}"
+        notes = (*notes, lost)
     engine = p.engine + (f" [{NOT_RUN}]" if NOT_RUN in last.label else "")
     return Row(
         engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
