@@ -90,7 +90,7 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 							  &random_page_cost, &seq_page_cost);
 
 	/*
-	 * Searches share what routes them and many of the other pages, so most
+	 * Searches share where they enter and many of the other pages, so most
 	 * are in memory: halfway to what a sequential read costs.
 	 */
 	page_cost = (random_page_cost > seq_page_cost) ?

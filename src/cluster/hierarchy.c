@@ -1,6 +1,6 @@
 /*
  * hierarchy.c
- *		k-means of two levels: see src/cluster/README, "Hierarchy".
+ *		k-means of two levels: see src/cluster/README.md, "Hierarchy".
  */
 #include "cluster/hierarchy.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Up to so many centroids, one task is best; see README, "Hierarchy". */
+/* Up to so many centroids, one task is best; see src/cluster/README.md, "Hierarchy". */
 #define FLAT_MAX 256
 /* Rows per top cluster in the sample that they are made from. */
 #define TOP_SAMPLE 256

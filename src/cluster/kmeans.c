@@ -1,6 +1,6 @@
 /*
  * kmeans.c
- *		Seeding and Lloyd rounds: see src/cluster/README.
+ *		Seeding and Lloyd rounds: see src/cluster/README.md.
  */
 #include "cluster/kmeans.h"
 
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Seeds drawn between two updates of the distances; see README, "Seeding". */
+/* Seeds drawn between two updates of the distances; see src/cluster/README.md, "Seeding". */
 #define SEED_BATCH 32
 /* Rows per seed in the sample that seeds are drawn from. */
 #define SEED_SAMPLE 4
 /*
  * A row's weight is its squared distance plus this many times the mean; see
- * README, "Seeding".
+ * src/cluster/README.md, "Seeding".
  */
 #define SEED_UNIFORM 3
 /* Draws before a batch is closed short, in units of its size. */

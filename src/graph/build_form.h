@@ -66,7 +66,7 @@ struct GraphBuildOps
 	 */
 	void		(*assign_lists) (GraphBuildState *bs);
 
-	/* The table of entry points to write; node i will be at position[i]. */
+	/* The entry points to write; node i will be at position[i]. */
 	GraphEntryPoints *(*make_entry_points) (GraphBuildState *bs, const uint32 *position);
 
 	/*

@@ -2,9 +2,10 @@
  * cache.c
  *		Per-backend cache of graph indexes; see cache.h.
  *
- * Keeping is done by space/relcache.c.  The table of entry points is replaced
- * (never changed) when the metapage says so, and an old one lives until its
- * last handle is released.
+ * Keeping is done by space/relcache.c.  When the metapage says so, the entry
+ * points are replaced, and the old ones live until their last handle is
+ * released.  They never change, but for their values in a plain graph, which are
+ * read when a search first needs them.
  */
 #include "postgres.h"
 
@@ -71,7 +72,8 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's sizes do not fit together.");
 	if (handle->meta.metric != opclass->metric ||
-		handle->meta.form != GraphChooseForm(opclass, handle->meta.dims))
+		handle->meta.form != GraphChooseForm(opclass, handle->meta.dims) ||
+		(handle->meta.form == QV_FORM_CODED && handle->meta.space != QvSpaceKindOf(opclass)))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage is for another operator class.");
 	entry = (GraphRelCache *) QvRelCacheFind(index, handle->meta.build_id);
 	if (entry == NULL)

@@ -369,7 +369,7 @@ check_entry_points(GraphChecker *c)
 		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
 		count += check_entry_page(c, block, page);
 		last = block;
-		/* pages after the tail are left from before vacuum emptied the table */
+		/* pages after the tail are left from before vacuum emptied them */
 		block = block == meta->entry_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
 		UnlockReleaseBuffer(buf);
 	}

@@ -87,7 +87,7 @@ GraphWriteEntryPoints(GraphHandle *handle, ForkNumber fork, const GraphEntryPoin
 		if (entry_points && entry_points->nbatches > i * per_page)
 			memcpy(QvPageGetData(page), GraphEntryBatchAt(entry_points, i * per_page),
 				   Min(per_page, entry_points->nbatches - i * per_page) * entry_points->batch_size);
-		/* the pages of the table follow one another */
+		/* the pages of entry points follow one another */
 		if (i + 1 < pages)
 			QvPageGetHeader(page)->next = meta->entry_tail + 1;
 		UnlockReleaseBuffer(buf);
@@ -181,7 +181,7 @@ GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 
 /* ---- changing ---- */
 
-/* Lock a page of the table whose number another page gave. */
+/* Lock a page of entry points whose number another page gave. */
 static Buffer
 lock_page(GraphHandle *handle, BlockNumber block, BlockNumber from)
 {
@@ -194,7 +194,7 @@ lock_page(GraphHandle *handle, BlockNumber block, BlockNumber from)
 
 /*
  * The page to go on at after a tail that is full: a new one, or one left over
- * from before the table was emptied.  *after is what follows that.
+ * from before the entry points were emptied.  *after is what follows that.
  */
 static Buffer
 next_tail(GraphHandle *handle, Buffer tail_buf, BlockNumber *after)
@@ -269,7 +269,7 @@ GraphClearEntryPoints(GraphHandle *handle)
 	UnlockReleaseBuffer(meta_buf);
 }
 
-/* The nodes of a page's entry points.  Returns how many; *next is the next page. */
+/* Numbers of the nodes that a page's entry points lead to.  Returns how many; *next is the next page. */
 static uint32
 read_ids(GraphHandle *handle, BlockNumber block, uint32 *ids, BlockNumber *next)
 {
@@ -313,7 +313,7 @@ write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Tell other backends to read the table again. */
+/* Tell other backends to read the entry points again. */
 static void
 bump_version(GraphHandle *handle)
 {
@@ -336,7 +336,7 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 	GraphMetaData meta;
 	BlockNumber next;
 
-	/* the handle's may be of before the last entry points */
+	/* the handle's metapage may be older than the last entry points */
 	GraphReadMeta(handle->index, &meta);
 	for (BlockNumber block = meta.entry_head; BlockNumberIsValid(block); block = next)
 	{

@@ -1,6 +1,6 @@
 /*
  * entry_points.h
- *		The entry points of a graph: a flat table of nodes that searches start
+ *		The entry points of a graph: a flat array of nodes that searches start
  *		from, on pages and in memory.
  */
 #ifndef QV_GRAPH_ENTRY_POINTS_H
@@ -20,10 +20,10 @@ typedef struct GraphEntryValue
 	void	   *value;
 } GraphEntryValue;
 
-/* The table in memory. */
+/* Entry points in memory. */
 struct GraphEntryPoints
 {
-	QvRelCachePart part;		/* of a table that was read */
+	QvRelCachePart part;		/* of what was read */
 	uint32		version;		/* GraphMetaData.entry_version and _count, */
 	uint32		count;			/* of when it was read */
 	uint32		nbatches;
@@ -38,7 +38,7 @@ struct GraphEntryPoints
 
 /* ---- in a build ---- */
 
-/* An empty table with room for n. */
+/* None yet, with room for n. */
 extern GraphEntryPoints *GraphNewEntryPoints(const GraphHandle *handle, uint32 n);
 
 /*
@@ -48,20 +48,20 @@ extern GraphEntryPoints *GraphNewEntryPoints(const GraphHandle *handle, uint32 n
 extern void GraphAppendEntryPoint(const GraphHandle *handle, GraphEntryPoints *entry_points,
 								  uint32 id, const float *x);
 
-/* Pages that a table takes. */
+/* Pages that they take. */
 extern BlockNumber GraphEntryPointPages(const GraphHandle *handle,
 										const GraphEntryPoints *entry_points);
 
 /*
- * Write a table (NULL: an empty one) on the next pages of a new index, and say
- * in handle->meta where it is.
+ * Write entry points (NULL: none) on the next pages of a new index, and say
+ * in handle->meta where they are.
  */
 extern void GraphWriteEntryPoints(GraphHandle *handle, ForkNumber fork,
 								  const GraphEntryPoints *entry_points);
 
 /* ---- of an index ---- */
 
-/* Read the table that handle->meta tells of, as a part for the index's cache. */
+/* Read the entry points that handle->meta tells of, as a part for the index's cache. */
 extern GraphEntryPoints *GraphReadEntryPoints(GraphHandle *handle);
 
 /*
@@ -71,10 +71,10 @@ extern GraphEntryPoints *GraphReadEntryPoints(GraphHandle *handle);
 extern int	GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 									Candidate *out, int n);
 
-/* Add node id to the table on the pages; x as for GraphAppendEntryPoint(). */
+/* Add node id to the entry points on the pages; x as for GraphAppendEntryPoint(). */
 extern void GraphAddEntryPoint(GraphHandle *handle, uint32 id, const float *x);
 
-/* Empty the table on the pages.  The caller keeps inserts out. */
+/* Empty the pages of entry points.  The caller keeps inserts out. */
 extern void GraphClearEntryPoints(GraphHandle *handle);
 
 /*

@@ -33,7 +33,7 @@ thin_out(const VectorTypeOps *type, GraphEntryValue *values, uint32 *n)
 }
 
 /*
- * Entry points are in no order that matters, so any even share of a table that
+ * Entry points are in no order that matters, so any even share of those that
  * is too large will do: whenever the memory is full, every second value goes,
  * and of those to come only every second as many are read.
  */
@@ -75,7 +75,7 @@ read_values(GraphHandle *handle, uint32 *n)
 	return values;
 }
 
-/* Read the values into memory that the table keeps, if nothing fails. */
+/* Read the values into memory that the entry points keep, if nothing fails. */
 static void
 load_values(GraphHandle *handle)
 {

@@ -237,8 +237,8 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 #define GraphNodeA(layout, node) ((uint16 *) ((char *) (node) + (layout)->a))
 #define GraphNodeB(layout, node) ((uint16 *) ((char *) (node) + (layout)->b))
 #define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))
-#define GraphNodeCodes(layout, node, block) \
+#define GraphNodeCodes(layout, node, batch) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
-	 (Size) (block) * QvBatchBytes((layout)->code_bits))
+	 (Size) (batch) * QvBatchBytes((layout)->code_bits))
 
 #endif							/* QV_GRAPH_FORMAT_H */

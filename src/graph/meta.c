@@ -47,7 +47,7 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	if (meta->form == QV_FORM_CODED)
 	{
 		meta->pdim = QvPaddedDim(dims);
-		meta->space = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+		meta->space = QvSpaceKindOf(opclass);
 		GraphChooseCodedLayout(meta);
 	}
 	else

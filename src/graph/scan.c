@@ -105,7 +105,7 @@ grow_waiting(GraphScan *scan, uint32 size)
  * In strict order, what is found later and nearer is lost, so they must not be
  * farther than the nearest candidate that is left.  Taking the usual error of
  * the estimates off finds hardly more, for two to ten times the nodes (measured:
- * src/am/README.md).  In relaxed order it is the nearest quarter of the pool, so
+ * docs/measurements.md).  In relaxed order it is the nearest quarter of the pool, so
  * that near misses come together with their neighbors.
  */
 static float

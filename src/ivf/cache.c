@@ -126,9 +126,13 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 static void
 read_meta(IvfHandle *handle)
 {
+	const QvOpclassInfo *opclass = &handle->space.opclass;
+	bool		coded = opclass->type->dense_float;
+
 	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
-	if (handle->meta.metric != handle->space.opclass.metric ||
-		(handle->meta.pdim > 0) != handle->space.opclass.type->dense_float)
+	if (handle->meta.metric != opclass->metric ||
+		handle->meta.form != (coded ? QV_FORM_CODED : QV_FORM_PLAIN) ||
+		(coded && handle->meta.space != QvSpaceKindOf(opclass)))
 		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
 }
 

@@ -1,6 +1,6 @@
 /*
  * cluster.c
- *		k-means of a sample, task by task (src/cluster/README, "Hierarchy"); see
+ *		k-means of a sample, task by task (src/cluster/README.md, "Hierarchy"); see
  *		cluster.h.
  */
 #include "postgres.h"

@@ -139,7 +139,7 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 		meta->pdim != QvPaddedDim(meta->dims) || meta->pdim > QV_MAX_PDIM ||
 		meta->scan_bits == 0 || meta->scan_bits > meta->pdim ||
 		meta->scan_bits % QV_DIM_ALIGN != 0 ||
-		meta->records_per_page == 0 || meta->batches_per_page == 0)
+		meta->records_per_page == 0 || meta->batches_per_page == 0 || meta->value_size != 0)
 		return false;
 	layout->width = meta->pdim;
 	layout->bits = meta->bits;

@@ -38,7 +38,7 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const IvfOptions *op
 	if (meta->form == QV_FORM_CODED)
 	{
 		meta->pdim = QvPaddedDim(dims);
-		meta->space = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+		meta->space = QvSpaceKindOf(opclass);
 	}
 	else
 		meta->value_size = opclass->type->fixed_size(dims);

@@ -26,7 +26,7 @@ plain_derive(IvfLayout *layout, const IvfMetaData *meta)
 	layout->centroid_bytes = layout->data_bytes = meta->value_size;
 	layout->row_size = MAXALIGN(sizeof(IvfPlainRowData) + meta->value_size);
 	layout->batch_start = MAXALIGN(offsetof(IvfListPageData, item_pages));
-	if (meta->value_size == 0 || meta->value_size > BLCKSZ ||
+	if (meta->pdim != 0 || meta->value_size == 0 || meta->value_size > BLCKSZ ||
 		sizeof(IvfEntryData) + meta->value_size > meta->entry_size ||
 		layout->batch_start + layout->row_size > QV_PAGE_SPACE)
 		return false;

@@ -61,6 +61,9 @@ IvfWalkNextPage(IvfWalk *walk)
 		QvReportCorruption(index, block, "The page is number %u of list %u, not %u.",
 						   number, walk->list, walk->number);
 	walk->images.block = block;
+	/* rows may have been added to a page of records since its image was taken */
+	for (int i = 0; i < lengthof(walk->images.item_blocks); i++)
+		walk->images.item_blocks[i] = InvalidBlockNumber;
 	walk->next = QvPageGetHeader(walk->images.page)->next;
 	walk->number++;
 	walk->slot = 0;

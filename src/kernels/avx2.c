@@ -407,7 +407,7 @@ qv_unpack_bits_avx2(const uint8_t *packed, int bits, uint8_t *out, size_t n)
 
 #define SCAN_STEP(at) \
 do { \
-	__m256i		codes = load_bytes(block + (at)); \
+	__m256i		codes = load_bytes(batch + (at)); \
 	__m256i		table = load_bytes(lut + (at)); \
 	__m256i		v0 = _mm256_shuffle_epi8(table, _mm256_and_si256(codes, nibble)); \
 	__m256i		v1 = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble)); \
@@ -430,7 +430,7 @@ add_halves(__m256i v)
  * method is explained in avx512_scan.h.
  */
 AVX2 static inline void
-scan_groups(const uint8_t *block, const uint8_t *lut, size_t groups,
+scan_groups(const uint8_t *batch, const uint8_t *lut, size_t groups,
 			__m128i sums[4])
 {
 	const __m256i nibble = _mm256_set1_epi8(15);
@@ -457,14 +457,14 @@ scan_groups(const uint8_t *block, const uint8_t *lut, size_t groups,
 }
 
 AVX2 static inline void
-scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+scan_batch(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 		   __m256i sums[4])
 {
 	size_t		groups = nibbles / 4;
 	size_t		part = groups < SCAN_GROUPS ? groups : SCAN_GROUPS;
 	__m128i		s[4];
 
-	scan_groups(block, lut, part, s);
+	scan_groups(batch, lut, part, s);
 	for (int i = 0; i < 4; i++)
 		sums[i] = _mm256_cvtepu16_epi32(s[i]);
 	for (size_t done = part; done < groups; done += part)
@@ -472,25 +472,25 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 		part = groups - done;
 		if (part > SCAN_GROUPS)
 			part = SCAN_GROUPS;
-		scan_groups(block + done * 64, lut + done * 64, part, s);
+		scan_groups(batch + done * 64, lut + done * 64, part, s);
 		for (int i = 0; i < 4; i++)
 			sums[i] = _mm256_add_epi32(sums[i], _mm256_cvtepu16_epi32(s[i]));
 	}
 }
 
 AVX2 static void
-qv_fastscan_avx2(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+qv_fastscan_avx2(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 				 uint32_t out[QV_BATCH])
 {
 	__m256i		sums[4];
 
-	scan_block(block, lut, nibbles, sums);
+	scan_batch(batch, lut, nibbles, sums);
 	for (int i = 0; i < 4; i++)
 		_mm256_storeu_si256((__m256i *) (out + 8 * i), sums[i]);
 }
 
 AVX2 static uint32_t
-qv_fastscan_estimate_avx2(const uint8_t *block, const uint8_t *lut,
+qv_fastscan_estimate_avx2(const uint8_t *batch, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
 						  float threshold, float out[QV_BATCH])
 {
@@ -499,7 +499,7 @@ qv_fastscan_estimate_avx2(const uint8_t *block, const uint8_t *lut,
 	__m256i		sums[4];
 	uint32_t	mask = 0;
 
-	scan_block(block, lut, nibbles, sums);
+	scan_batch(batch, lut, nibbles, sums);
 	for (int i = 0; i < 4; i++)
 	{
 		__m128i		halves = _mm_loadu_si128((const __m128i *) (p->a + 8 * i));

@@ -16,7 +16,7 @@
  * alone sum(high), and the low sum follows.
  */
 SCAN_TARGET static inline __m512i
-SCAN_NAME(scan_groups) (const uint8_t *block, const uint8_t *lut, size_t groups)
+SCAN_NAME(scan_groups) (const uint8_t *batch, const uint8_t *lut, size_t groups)
 {
 	const __m512i nibble = _mm512_set1_epi8(15);
 	const __m512i order =
@@ -35,7 +35,7 @@ SCAN_NAME(scan_groups) (const uint8_t *block, const uint8_t *lut, size_t groups)
 
 	for (size_t g = 0; g < groups; g++)
 	{
-		__m512i		codes = _mm512_loadu_si512(block + g * 64);
+		__m512i		codes = _mm512_loadu_si512(batch + g * 64);
 		__m512i		table = _mm512_loadu_si512(lut + g * 64);
 		__m512i		v0 = _mm512_shuffle_epi8(table, _mm512_and_si512(codes, nibble));
 		__m512i		v1 = _mm512_shuffle_epi8(table, SCAN_HIGH_NIBBLES(codes));
@@ -60,12 +60,12 @@ SCAN_NAME(scan_groups) (const uint8_t *block, const uint8_t *lut, size_t groups)
 
 /* sums[0] gets codes 0 to 15 and sums[1] codes 16 to 31. */
 SCAN_TARGET static inline void
-SCAN_NAME(scan_block) (const uint8_t *block, const uint8_t *lut,
+SCAN_NAME(scan_batch) (const uint8_t *batch, const uint8_t *lut,
 					   size_t nibbles, __m512i sums[2])
 {
 	size_t		groups = nibbles / 4;
 	size_t		part = groups < SCAN_GROUPS ? groups : SCAN_GROUPS;
-	__m512i		s = SCAN_NAME(scan_groups) (block, lut, part);
+	__m512i		s = SCAN_NAME(scan_groups) (batch, lut, part);
 
 	sums[0] = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(s));
 	sums[1] = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(s, 1));
@@ -74,7 +74,7 @@ SCAN_NAME(scan_block) (const uint8_t *block, const uint8_t *lut,
 		part = groups - done;
 		if (part > SCAN_GROUPS)
 			part = SCAN_GROUPS;
-		s = SCAN_NAME(scan_groups) (block + done * 64, lut + done * 64, part);
+		s = SCAN_NAME(scan_groups) (batch + done * 64, lut + done * 64, part);
 		sums[0] = _mm512_add_epi32(sums[0],
 								   _mm512_cvtepu16_epi32(_mm512_castsi512_si256(s)));
 		sums[1] = _mm512_add_epi32(sums[1],
@@ -83,12 +83,12 @@ SCAN_NAME(scan_block) (const uint8_t *block, const uint8_t *lut,
 }
 
 SCAN_TARGET static void
-SCAN_NAME(qv_fastscan) (const uint8_t *block, const uint8_t *lut,
+SCAN_NAME(qv_fastscan) (const uint8_t *batch, const uint8_t *lut,
 						size_t nibbles, uint32_t out[QV_BATCH])
 {
 	__m512i		sums[2];
 
-	SCAN_NAME(scan_block) (block, lut, nibbles, sums);
+	SCAN_NAME(scan_batch) (batch, lut, nibbles, sums);
 	_mm512_storeu_si512(out, sums[0]);
 	_mm512_storeu_si512(out + 16, sums[1]);
 }
@@ -114,7 +114,7 @@ SCAN_NAME(estimate16) (__m512i sums, const uint16_t *a16, const uint16_t *b16,
 }
 
 SCAN_TARGET static uint32_t
-SCAN_NAME(qv_fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
+SCAN_NAME(qv_fastscan_estimate) (const uint8_t *batch, const uint8_t *lut,
 								 size_t nibbles, const QvEstimateParams *p,
 								 float threshold, float out[QV_BATCH])
 {
@@ -122,7 +122,7 @@ SCAN_NAME(qv_fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
 	__m512i		sums[2];
 	uint32_t	mask;
 
-	SCAN_NAME(scan_block) (block, lut, nibbles, sums);
+	SCAN_NAME(scan_batch) (batch, lut, nibbles, sums);
 	mask = SCAN_NAME(estimate16) (sums[0], p->a, p->b, p, limit, out);
 	mask |= SCAN_NAME(estimate16) (sums[1], p->a + 16, p->b + 16, p, limit, out + 16) << 16;
 	return mask;

@@ -29,14 +29,14 @@
 #define QV_BATCH 32
 
 /*
- * What turns the raw FastScan sums of one block into distance estimates; see
+ * What turns the raw FastScan sums of one batch into distance estimates; see
  * fastscan_estimate.
  */
 typedef struct QvEstimateParams
 {
 	const uint16_t *a;			/* [32] float16 additive factors */
 	const uint16_t *b;			/* [32] float16 multiplicative factors */
-	float		base;			/* the distance of the block's reference point */
+	float		base;			/* the distance of the batch's reference point */
 	float		a_scale;		/* multiplies a[] */
 	float		b_scale;		/* multiplies b[] */
 	float		lut_scale;		/* the code's inner product with the query is */
@@ -102,12 +102,12 @@ typedef struct QvKernels
 								size_t n);
 
 	/*
-	 * FastScan over one block of 32 one-bit codes (layout: see
-	 * src/quant/README, "FastScan layout").  nibbles = code bits / 4, a
+	 * FastScan over one batch of 32 one-bit codes (layout: see
+	 * src/quant/README.md, "FastScan layout").  nibbles = code bits / 4, a
 	 * multiple of 4, at most 8192; lut holds 16 bytes per nibble; out[i] is
 	 * the sum over nibbles of lut[nibble][value of code i].  Exact.
 	 */
-	void		(*fastscan) (const uint8_t *block, const uint8_t *lut,
+	void		(*fastscan) (const uint8_t *batch, const uint8_t *lut,
 							 size_t nibbles, uint32_t out[QV_BATCH]);
 
 	/*-
@@ -117,7 +117,7 @@ typedef struct QvKernels
 	 * Returns the mask of codes whose estimate is < threshold (never set for
 	 * NaN, and a slot emptied with a[i] = +infinity never passes).
 	 */
-	uint32_t	(*fastscan_estimate) (const uint8_t *block, const uint8_t *lut,
+	uint32_t	(*fastscan_estimate) (const uint8_t *batch, const uint8_t *lut,
 									  size_t nibbles, const QvEstimateParams *p,
 									  float threshold, float out[QV_BATCH]);
 

@@ -66,7 +66,7 @@ QV_DEFINE_ACCESS(u64, uint64_t)
 
 /*
  * Emptied slots are told by these bits of their factor rather than by a float
- * comparison, which clang 14 takes apart into scalar ones (60 ns a block).
+ * comparison, which clang 14 takes apart into scalar ones (60 ns a batch).
  */
 #define F16_INFINITY 0x7c00
 

@@ -314,7 +314,7 @@ qv_ip_u8s16_neon(const uint8_t *code, const int8_t *hi, const int8_t *lo,
 
 /* Sums as four groups of eight codes. */
 static inline void
-scan_nibbles(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+scan_nibbles(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 			 uint16x8_t sums[4])
 {
 	const uint8x16_t nibble = vdupq_n_u8(15);
@@ -325,7 +325,7 @@ scan_nibbles(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 
 	for (size_t t = 0; t < nibbles; t++)
 	{
-		uint8x16_t	codes = vld1q_u8(block + 16 * t);
+		uint8x16_t	codes = vld1q_u8(batch + 16 * t);
 		uint8x16_t	table = vld1q_u8(lut + 16 * t);
 		uint8x16_t	v0 = vqtbl1q_u8(table, vandq_u8(codes, nibble));
 		uint8x16_t	v1 = vqtbl1q_u8(table, vshrq_n_u8(codes, 4));
@@ -342,7 +342,7 @@ scan_nibbles(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 }
 
 static inline void
-scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+scan_batch(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 		   uint32x4_t sums[8])
 {
 #pragma GCC unroll 8
@@ -355,7 +355,7 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 
 		if (part > SCAN_NIBBLES)
 			part = SCAN_NIBBLES;
-		scan_nibbles(block + 16 * done, lut + 16 * done, part, s);
+		scan_nibbles(batch + 16 * done, lut + 16 * done, part, s);
 #pragma GCC unroll 8
 		for (int i = 0; i < 4; i++)
 		{
@@ -366,19 +366,19 @@ scan_block(const uint8_t *block, const uint8_t *lut, size_t nibbles,
 }
 
 static void
-qv_fastscan_neon(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+qv_fastscan_neon(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 				 uint32_t out[QV_BATCH])
 {
 	uint32x4_t	sums[8];
 
-	scan_block(block, lut, nibbles, sums);
+	scan_batch(batch, lut, nibbles, sums);
 #pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 		vst1q_u8((uint8_t *) (out + 4 * i), vreinterpretq_u8_u32(sums[i]));
 }
 
 static uint32_t
-qv_fastscan_estimate_neon(const uint8_t *block, const uint8_t *lut,
+qv_fastscan_estimate_neon(const uint8_t *batch, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
 						  float threshold, float out[QV_BATCH])
 {
@@ -389,7 +389,7 @@ qv_fastscan_estimate_neon(const uint8_t *block, const uint8_t *lut,
 	uint32x4_t	sums[8];
 	uint32_t	mask = 0;
 
-	scan_block(block, lut, nibbles, sums);
+	scan_batch(batch, lut, nibbles, sums);
 #pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
 	{

@@ -207,29 +207,29 @@ qv_unpack_bits_scalar(const uint8_t *packed, int bits, uint8_t *out, size_t n)
 }
 
 static void
-qv_fastscan_scalar(const uint8_t *block, const uint8_t *lut, size_t nibbles,
+qv_fastscan_scalar(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 				   uint32_t out[QV_BATCH])
 {
 	memset(out, 0, QV_BATCH * sizeof(out[0]));
-	for (size_t t = 0; t < nibbles; t++, block += 16, lut += 16)
+	for (size_t t = 0; t < nibbles; t++, batch += 16, lut += 16)
 	{
 		for (size_t v = 0; v < 16; v++)
 		{
-			out[v] += lut[block[v] & 15];
-			out[v + 16] += lut[block[v] >> 4];
+			out[v] += lut[batch[v] & 15];
+			out[v + 16] += lut[batch[v] >> 4];
 		}
 	}
 }
 
 static uint32_t
-qv_fastscan_estimate_scalar(const uint8_t *block, const uint8_t *lut,
+qv_fastscan_estimate_scalar(const uint8_t *batch, const uint8_t *lut,
 							size_t nibbles, const QvEstimateParams *p,
 							float threshold, float out[QV_BATCH])
 {
 	uint32_t	sums[QV_BATCH];
 	uint32_t	mask = 0;
 
-	qv_fastscan_scalar(block, lut, nibbles, sums);
+	qv_fastscan_scalar(batch, lut, nibbles, sums);
 	for (size_t i = 0; i < QV_BATCH; i++)
 	{
 		float		a = ld16(p->a, i);

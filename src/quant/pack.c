@@ -1,7 +1,7 @@
 /*
  * pack.c
  *		Packed multi-bit codes, and the FastScan batch layout (see
- *		src/quant/README, "FastScan layout").
+ *		src/quant/README.md, "FastScan layout").
  */
 #include "quant/quant.h"
 
@@ -30,9 +30,9 @@ QvPackCode(const uint8_t *code, size_t pdim, int bits, uint8_t *packed)
 }
 
 void
-QvPackSlot(uint8_t *block, size_t nbits, int slot, const uint8_t *bits)
+QvPackSlot(uint8_t *batch, size_t nbits, int slot, const uint8_t *bits)
 {
-	uint8_t    *out = block + (slot & 15);
+	uint8_t    *out = batch + (slot & 15);
 	int			shift = slot < 16 ? 0 : 4;
 	unsigned	keep = 0xf0u >> shift;
 
@@ -47,9 +47,9 @@ QvPackSlot(uint8_t *block, size_t nbits, int slot, const uint8_t *bits)
 }
 
 void
-QvUnpackSlot(const uint8_t *block, size_t nbits, int slot, uint8_t *bits)
+QvUnpackSlot(const uint8_t *batch, size_t nbits, int slot, uint8_t *bits)
 {
-	const uint8_t *in = block + (slot & 15);
+	const uint8_t *in = batch + (slot & 15);
 	int			shift = slot < 16 ? 0 : 4;
 
 	for (size_t i = 0; i < nbits / 8; i++, in += 32)
@@ -58,7 +58,7 @@ QvUnpackSlot(const uint8_t *block, size_t nbits, int slot, uint8_t *bits)
 }
 
 void
-QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
+QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 			size_t bits_stride, int n)
 {
 	static const uint8_t zero[QV_MAX_PDIM / 8];
@@ -66,15 +66,15 @@ QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
 
 	for (int slot = 0; slot < QV_BATCH; slot++)
 		codes[slot] = slot < n ? bits + (size_t) slot * bits_stride : zero;
-	for (size_t i = 0; i < nbits / 8; i++, block += 32)
+	for (size_t i = 0; i < nbits / 8; i++, batch += 32)
 	{
 		for (size_t v = 0; v < 16; v++)
 		{
 			unsigned	first = codes[v][i];
 			unsigned	second = codes[v + 16][i];
 
-			block[v] = (uint8_t) ((first & 0x0f) | (second & 0x0f) << 4);
-			block[v + 16] = (uint8_t) (first >> 4 | (second & 0xf0));
+			batch[v] = (uint8_t) ((first & 0x0f) | (second & 0x0f) << 4);
+			batch[v + 16] = (uint8_t) (first >> 4 | (second & 0xf0));
 		}
 	}
 }

@@ -1,10 +1,10 @@
 /*
  * quant.h
- *		Random rotation, RaBitQ codes and the query side of both.
+ *		Random rotation, RaBitQ codes and what a query needs of both.
  *
  * Spaces.  A vector of dim coordinates is padded with zeros to "pdim" (the
  * next multiple of QV_DIM_ALIGN), optionally centered, and rotated; codes are
- * taken of the rotated vector.  Symbols are tabled in src/quant/README.
+ * taken of the rotated vector.  Symbols are tabled in src/quant/README.md.
  *
  * Nothing here allocates or raises: callers pass memory of the sizes that the
  * ...Size functions and comments state.  No server header is included.
@@ -84,16 +84,16 @@ extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
 
 #define QvBatchBytes(nbits) ((size_t) (nbits) * 4)	/* 32 codes of nbits */
 
-/* Write code number slot (0..31) of a block; other slots are untouched. */
-extern void QvPackSlot(uint8_t *block, size_t nbits, int slot,
+/* Write code number slot (0..31) of a batch; other slots are untouched. */
+extern void QvPackSlot(uint8_t *batch, size_t nbits, int slot,
 					   const uint8_t *bits);
 
 /* Read it back. */
-extern void QvUnpackSlot(const uint8_t *block, size_t nbits, int slot,
+extern void QvUnpackSlot(const uint8_t *batch, size_t nbits, int slot,
 						 uint8_t *bits);
 
 /* Pack n <= 32 codes, bits_stride bytes apart, zeroing the other slots. */
-extern void QvPackBatch(uint8_t *block, size_t nbits, const uint8_t *bits,
+extern void QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 						size_t bits_stride, int n);
 
 /* ---- query.c: what a query prepares once ---- */

@@ -1,6 +1,6 @@
 /*
  * rabitq_encode.c
- *		RaBitQ codes of a vector: see src/quant/README.
+ *		RaBitQ codes of a vector: see src/quant/README.md.
  */
 #include "quant/quant.h"
 

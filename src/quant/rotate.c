@@ -1,6 +1,6 @@
 /*
  * rotate.c
- *		FHT-Kac random rotation: see src/quant/README, "Rotation".
+ *		FHT-Kac random rotation: see src/quant/README.md, "Rotation".
  */
 #include "quant/quant.h"
 

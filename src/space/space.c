@@ -19,7 +19,7 @@ QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pd
 	space->dims = dims;
 	space->pdim = pdim;
 	if (pdim > 0)
-		space->kind = opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+		space->kind = QvSpaceKindOf(opclass);
 }
 
 void

@@ -32,6 +32,13 @@ typedef enum QvSpaceKind
 	QV_SPACE_IP = 2				/* negative inner product */
 } QvSpaceKind;
 
+/* The space of the coded indexes of an operator class. */
+static inline QvSpaceKind
+QvSpaceKindOf(const QvOpclassInfo *opclass)
+{
+	return opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+}
+
 typedef struct QvSpace
 {
 	QvOpclassInfo opclass;

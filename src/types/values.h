@@ -4,7 +4,7 @@
  *		functions get at their arguments.
  *
  * The layouts are pgvector's, byte for byte: a column written by one is read
- * by the other.  src/types/README has them as tables.
+ * by the other.  src/types/README.md has them as tables.
  */
 #ifndef QV_VALUES_H
 #define QV_VALUES_H
