@@ -138,6 +138,12 @@ foreach my $name (qw(coded plain))
 	}
 }
 
+# fields of the metapage that belong to the other form, or to another operator class
+damage('coded', 'size of values in a metapage of codes', sub { put($_[0], $data + 40, pack('V', 0xffffffff)) }, at_least => 5);
+damage('coded', 'space of another metric', sub { put($_[0], $data + 17, pack('C', 3 - unpack('C', substr(${ $_[0] }, $data + 17, 1)))) },
+	at_least => 5);
+damage('plain', 'coordinates of codes in a metapage of values', sub { put($_[0], $data + 12, pack('V', 16)) }, at_least => 5);
+
 # pages of records that the pages of lists name
 foreach my $what (qw(itself metapage far another's none))
 {
