@@ -9,7 +9,8 @@ import pytest
 
 from quiver_bench import truth
 from quiver_bench.datasets import Dataset
-from quiver_bench.recall import Truth, recalls
+from quiver_bench.recall import recalls
+from quiver_bench.truth import Truth
 
 
 def by_hand(dataset: Dataset, query: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +18,8 @@ PACKAGES = (
     "quiver-bench", "redis", "sqlite-vec", "usearch",
 )  # fmt: skip
 FLAGS = ("avx2", "avx512f", "avx512_vpopcntdq", "avx512_vnni", "asimd", "asimdhp", "sve")
+# What the extension is made of.
+SOURCES = ("src", "sql", "Makefile", "vector.control", "quiver.control")
 
 
 def _read(path: str) -> str:
@@ -61,10 +64,20 @@ def host() -> str:
     return os.environ.get("QUIVER_BENCH_HOST") or f"{os.cpu_count()} x {cpu()[0]}"
 
 
+def checkout_version(top: Path | None) -> str:
+    """The last commit that changed the extension, with + when it is changed since."""
+    if top is None:
+        return ""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "safe.directory=*", "-C", str(top), *arguments, "--", *SOURCES]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("log", "-1", "--format=%h", "--abbrev=10") + "+" * bool(git("status", "--porcelain"))
+
+
 def describe(top: Path | None) -> dict[str, Any]:
     """The facts, with an id that is the same for the same machine and software."""
-    from quiver_bench.engines.pg_engines import checkout_version
-
     name, flags = cpu()
     facts: dict[str, Any] = {
         "cpu": name,

@@ -8,28 +8,15 @@ recall_ids  the row numbers themselves (docarray, edb)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from quiver_bench.truth import Doubles, Floats, distances
+from quiver_bench.truth import Floats, Truth, distances
 
 # Two distances this close, relative to the larger of 1 and the distance, are a
 # tie: engines compute in single precision.
 TIE = 1e-6
 ANN_BENCHMARKS_EPSILON = 1e-3
-
-
-@dataclass(frozen=True)
-class Truth:
-    """The k nearest of every query: ids [q, k] (-1 where fewer exist), distances [q, k] (inf)."""
-
-    ids: npt.NDArray[np.int64]
-    distances: Doubles
-
-    def first(self, k: int) -> Truth:
-        return Truth(self.ids[:, :k], self.distances[:, :k])
 
 
 def recalls(

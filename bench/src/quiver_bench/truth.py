@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from quiver_bench.recall import Truth
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -19,6 +16,17 @@ Doubles = npt.NDArray[np.float64]
 # precision may misplace near ties.
 MARGIN = 50
 BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The k nearest of every query: ids [q, k] (-1 where fewer exist), distances [q, k] (inf)."""
+
+    ids: npt.NDArray[np.int64]
+    distances: Doubles
+
+    def first(self, k: int) -> Truth:
+        return Truth(self.ids[:, :k], self.distances[:, :k])
 
 
 def distances(rows: Floats, query: Floats, metric: str) -> Doubles:
@@ -76,8 +84,6 @@ def cached(
     passing: the rows that pass a filter, or None for all. The name of the file comes of
     identity, the shapes, a sample of the numbers, k, the metric and the filter.
     """
-    from quiver_bench.recall import Truth
-
     sha = hashlib.sha256(f"{identity} {train.shape} {queries.shape} {k} {metric}".encode())
     sha.update(np.ascontiguousarray(train[:: max(1, len(train) // 1000)]).tobytes())
     sha.update(np.ascontiguousarray(queries).tobytes())

@@ -19,9 +19,9 @@ import psutil
 from quiver_bench import config, load, measure, truth
 from quiver_bench.engines.base import ANY, NEAR, Data, Engine, Search, Session, Where
 from quiver_bench.errors import MeasureError, UnsupportedError
-from quiver_bench.recall import Truth, recalls
+from quiver_bench.recall import recalls
 from quiver_bench.records import Params
-from quiver_bench.truth import Floats
+from quiver_bench.truth import Floats, Truth
 
 # Above this share of one core the client is what is measured.
 CLIENT_CPU = 0.8

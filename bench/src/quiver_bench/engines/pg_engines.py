@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -25,7 +24,7 @@ from quiver_bench.engines.postgres import (
     PgSession,
     Statements,
 )
-from quiver_bench.environment import memory_mb
+from quiver_bench.environment import checkout_version, memory_mb
 from quiver_bench.errors import (
     ConfigError,
     EngineError,
@@ -278,21 +277,6 @@ class PgEngine(Engine):
 def _one(db: Connection, statement: str, *values: Any) -> Any:
     row = db.execute(statement.encode(), values or None).fetchone()
     return row[0] if row else None
-
-
-SOURCES = ("src", "sql", "Makefile", "vector.control", "quiver.control")
-
-
-def checkout_version(top: Path | None) -> str:
-    """The last commit that changed the extension, with + when it is changed since."""
-    if top is None:
-        return ""
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-c", "safe.directory=*", "-C", str(top), *arguments, "--", *SOURCES]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-
-    return git("log", "-1", "--format=%h", "--abbrev=10") + "+" * bool(git("status", "--porcelain"))
 
 
 _HNSW = {

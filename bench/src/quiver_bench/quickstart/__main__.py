@@ -15,7 +15,7 @@ from quiver_bench.console import Step, done_before, say
 from quiver_bench.engines.postgres import Connection, Server, operator, relation_bytes
 from quiver_bench.errors import BenchError, DataError
 from quiver_bench.quickstart import database, measure, packages, report
-from quiver_bench.recall import Truth
+from quiver_bench.truth import Truth
 
 QUERIES = 1000
 

@@ -11,7 +11,8 @@ from quiver_bench.engines.postgres import Connection, PgSession, Server, Stateme
 from quiver_bench.errors import MeasureError
 from quiver_bench.quickstart.database import DATABASE, TABLES, index_name
 from quiver_bench.quickstart.packages import Packages
-from quiver_bench.recall import Truth, recalls
+from quiver_bench.recall import recalls
+from quiver_bench.truth import Truth
 
 K = 10
 
