@@ -113,8 +113,7 @@ typedef GraphTidsData *GraphTids;
 /*
  * Where a plain node's value is, when it is not in the node: pieces on
  * QV_PAGE_VALUES pages that lead from one to the next.  The stamp is random and
- * stands in every piece: a place that was freed and used again since is told
- * by it.
+ * stands in every piece: it shows that a place was freed and used again since.
  */
 typedef struct GraphValueRef
 {
