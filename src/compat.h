@@ -104,6 +104,89 @@ QvDisablePath(Path *path)
 #endif
 }
 
+/* The direction of a path key became a comparison type in 18. */
+#if PG_VERSION_NUM >= 180000
+#define QvPathKeyAscends(key) ((key)->pk_cmptype == COMPARE_LT)
+#else
+#include "access/stratnum.h"
+#define QvPathKeyAscends(key) ((key)->pk_strategy == BTLessStrategyNumber)
+#endif
+
+/*
+ * The members of an equivalence class, for the children with those relids as well, which
+ * are apart since 18.
+ */
+#if PG_VERSION_NUM >= 180000
+#include "optimizer/paths.h"
+#define QvForeachMember(member, eclass, relids) \
+	for (EquivalenceMemberIterator members_, *it_ = \
+		 (setup_eclass_member_iterator(&members_, eclass, relids), &members_); \
+		 ((member) = eclass_member_iterator_next(it_)) != NULL;)
+#else
+#define QvForeachMember(member, eclass, relids) \
+	for (int i_ = 0; i_ < list_length((eclass)->ec_members) && \
+		 ((member) = list_nth((eclass)->ec_members, i_)) != NULL; i_++)
+#endif
+
+/* Outer joins have numbers among a query's relations since 16. */
+#if PG_VERSION_NUM >= 160000
+#define QvAllQueryRels(root) ((root)->all_query_rels)
+#else
+#define QvAllQueryRels(root) ((root)->all_baserels)
+#endif
+
+/*
+ * The blocks of a TIDBitmap, one after the other; the heap TIDs of one that is not lossy
+ * are given apart since 18.
+ */
+#include "nodes/tidbitmap.h"
+#if PG_VERSION_NUM >= 180000
+typedef TBMPrivateIterator QvBitmapIterator;
+typedef TBMIterateResult QvBitmapBlock;
+#define QvBitmapBegin(bitmap) tbm_begin_private_iterate(bitmap)
+#define QvBitmapEnd(iterator) tbm_end_private_iterate(iterator)
+#define QvBitmapNext(iterator, block) tbm_private_iterate(iterator, block)
+#define QvBitmapIsLossy(block) ((block)->lossy)
+static inline int
+QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
+{
+	return tbm_extract_page_tuple(block, offsets, max);
+}
+#else
+typedef TBMIterator QvBitmapIterator;
+typedef struct QvBitmapBlock
+{
+	BlockNumber blockno;
+	TBMIterateResult *result;
+} QvBitmapBlock;
+#define QvBitmapBegin(bitmap) tbm_begin_iterate(bitmap)
+#define QvBitmapEnd(iterator) tbm_end_iterate(iterator)
+#define QvBitmapIsLossy(block) ((block)->result->ntuples < 0)
+static inline bool
+QvBitmapNext(QvBitmapIterator *iterator, QvBitmapBlock *block)
+{
+	block->result = tbm_iterate(iterator);
+	if (block->result)
+		block->blockno = block->result->blockno;
+	return block->result != NULL;
+}
+static inline int
+QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
+{
+	int			n = Min(block->result->ntuples, max);
+
+	memcpy(offsets, block->result->offsets, n * sizeof(OffsetNumber));
+	return n;
+}
+#endif
+
+/* Explaining got a header of its own in 18. */
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
 /* Object ownership checks became one function in 16. */
 #if PG_VERSION_NUM >= 160000
 #include "utils/acl.h"

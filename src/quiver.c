@@ -10,6 +10,7 @@
 #include "am/simd_level.h"
 #include "fmgr.h"
 #include "kernels/kernels.h"
+#include "topk/topk.h"
 
 PG_MODULE_MAGIC;
 
@@ -23,5 +24,6 @@ _PG_init(void)
 	QvDefineScanSettings("quiver", &quiver_scan_settings, ITERATIVE_SCAN_STRICT);
 	GraphDefineOptions();
 	IvfDefineOptions();
+	QvTopkInit();
 	MarkGUCPrefixReserved("quiver");
 }

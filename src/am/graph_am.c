@@ -90,7 +90,7 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 void
 GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
-				 KnnScanRules *rules)
+				 const KnnGoal *goal, KnnScanRules *rules)
 {
 	GraphScanParams params;
 
@@ -100,6 +100,15 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	rules->first_rows = settings->ef_search;
 	params.ef = settings->ef_search;
 	params.iterative = rules->iterative;
+	if (goal)
+	{
+		/*
+		 * enough for all rows at once, and no more unless some of them will
+		 * not do
+		 */
+		params.ef = Max(params.ef, Min(rules->iterative ? goal->proposals : goal->rows, GRAPH_MAX_EF));
+		params.iterative &= goal->filtered;
+	}
 	params.strict = rules->strict;
 	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);

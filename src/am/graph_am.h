@@ -20,7 +20,7 @@ extern IndexAmRoutine *GraphAmRoutine(ambeginscan_function beginscan,
 
 /* KnnScanSource.start, by these settings. */
 extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
-							 KnnScanRules *rules);
+							 const KnnGoal *goal, KnnScanRules *rules);
 
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
 								double loop_count, const GraphScanSettings *settings,

@@ -85,7 +85,7 @@ GraphDefineOptions(void)
 {
 	if (QvMayDefineAtLoad("hnsw"))
 		HnswDefineSettings();
-	define_settings("quiver", &quiver_settings, 65535);
+	define_settings("quiver", &quiver_settings, GRAPH_MAX_EF);
 
 	graph_relopt_kind = add_reloption_kind();
 	add_int_reloption(graph_relopt_kind, "m",

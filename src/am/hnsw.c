@@ -5,15 +5,17 @@
 #include "postgres.h"
 
 #include "am/graph_am.h"
+#include "am/hnsw.h"
 #include "fmgr.h"
 
 static void
-hnsw_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+hnsw_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
+				KnnScanRules *rules)
 {
-	GraphAmStartScan(scan, query, HnswSettings(), rules);
+	GraphAmStartScan(scan, query, HnswSettings(), goal, rules);
 }
 
-static const KnnScanSource hnsw_scans = {
+const KnnScanSource hnsw_scans = {
 	.begin = GraphScanBegin,
 	.start = hnsw_start_scan
 };
@@ -24,7 +26,7 @@ hnswbeginscan(Relation index, int nkeys, int norderbys)
 	return KnnBeginScan(index, nkeys, norderbys, &hnsw_scans);
 }
 
-static void
+void
 hnswcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				 Cost *startup, Cost *total, Selectivity *selectivity,
 				 double *correlation, double *pages)

@@ -98,7 +98,7 @@ IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 void
 IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
-			   KnnScanRules *rules)
+			   const KnnGoal *goal, KnnScanRules *rules)
 {
 	IvfScanParams params;
 
@@ -106,6 +106,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
+	params.rows = goal ? goal->proposals : 0;
 	params.probes = settings->probes;
 	params.recall = settings->recall;
 	params.widen = settings->widen;

@@ -38,7 +38,7 @@ extern void IvfAmBuildEmpty(Relation index, const IvfAm *am);
 
 /* KnnScanSource.start, by these settings. */
 extern void IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
-						   KnnScanRules *rules);
+						   const KnnGoal *goal, KnnScanRules *rules);
 extern void IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 							  const IvfAm *am, Cost *startup, Cost *total,
 							  Selectivity *selectivity, double *correlation,

@@ -6,14 +6,12 @@
 #include "postgres.h"
 
 #include "am/ivf_am.h"
+#include "am/ivfflat.h"
 #include "fmgr.h"
 
 static IndexBuildResult *ivfflatbuild(Relation heap, Relation index, IndexInfo *info);
 static void ivfflatbuildempty(Relation index);
 static IndexScanDesc ivfflatbeginscan(Relation index, int nkeys, int norderbys);
-static void ivfflatcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-								Cost *startup, Cost *total, Selectivity *selectivity,
-								double *correlation, double *pages);
 
 static const IvfAm ivfflat_am = {
 	.get_options = IvfflatGetOptions,
@@ -38,12 +36,13 @@ ivfflatbuildempty(Relation index)
 }
 
 static void
-ivfflat_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+ivfflat_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
+				   KnnScanRules *rules)
 {
-	IvfAmStartScan(scan, query, IvfflatSettings(), rules);
+	IvfAmStartScan(scan, query, IvfflatSettings(), goal, rules);
 }
 
-static const KnnScanSource ivfflat_scans = {
+const KnnScanSource ivfflat_scans = {
 	.begin = IvfScanBegin,
 	.start = ivfflat_start_scan
 };
@@ -54,7 +53,7 @@ ivfflatbeginscan(Relation index, int nkeys, int norderbys)
 	return KnnBeginScan(index, nkeys, norderbys, &ivfflat_scans);
 }
 
-static void
+void
 ivfflatcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					Cost *startup, Cost *total, Selectivity *selectivity,
 					double *correlation, double *pages)

@@ -39,6 +39,15 @@ typedef struct KnnScanRules
 	int64		round_rows;
 } KnnScanRules;
 
+/* What is known of the rows that a scan is for; NULL where nothing is. */
+typedef struct KnnGoal
+{
+	uint32		rows;			/* so many rows are wanted */
+	uint32		proposals;		/* and likely so many will have to be proposed
+								 * for them */
+	bool		filtered;		/* some that the scan proposes will not do */
+} KnnGoal;
+
 /* How an access method begins and starts scans of its engine. */
 typedef struct KnnScanSource
 {
@@ -52,7 +61,8 @@ typedef struct KnnScanSource
 	 * Start over for a query value (detoasted, lives until the next start;
 	 * NULL: any order), with the settings as they are now, and fill in rules.
 	 */
-	void		(*start) (QvScan *scan, const void *query, KnnScanRules *rules);
+	void		(*start) (QvScan *scan, const void *query, const KnnGoal *goal,
+						  KnnScanRules *rules);
 } KnnScanSource;
 
 /* ambeginscan */

@@ -5,15 +5,17 @@
 #include "postgres.h"
 
 #include "am/graph_am.h"
+#include "am/quiver_graph.h"
 #include "fmgr.h"
 
 static void
-quiver_graph_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+quiver_graph_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
+						KnnScanRules *rules)
 {
-	GraphAmStartScan(scan, query, QuiverGraphSettings(), rules);
+	GraphAmStartScan(scan, query, QuiverGraphSettings(), goal, rules);
 }
 
-static const KnnScanSource quiver_graph_scans = {
+const KnnScanSource quiver_graph_scans = {
 	.begin = GraphScanBegin,
 	.start = quiver_graph_start_scan
 };
@@ -24,7 +26,7 @@ quivergraphbeginscan(Relation index, int nkeys, int norderbys)
 	return KnnBeginScan(index, nkeys, norderbys, &quiver_graph_scans);
 }
 
-static void
+void
 quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 						Cost *startup, Cost *total, Selectivity *selectivity,
 						double *correlation, double *pages)

@@ -5,14 +5,12 @@
 #include "postgres.h"
 
 #include "am/ivf_am.h"
+#include "am/quiver_ivf.h"
 #include "fmgr.h"
 
 static IndexBuildResult *quiverivfbuild(Relation heap, Relation index, IndexInfo *info);
 static void quiverivfbuildempty(Relation index);
 static IndexScanDesc quiverivfbeginscan(Relation index, int nkeys, int norderbys);
-static void quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
-								  Cost *startup, Cost *total, Selectivity *selectivity,
-								  double *correlation, double *pages);
 
 static const IvfAm quiver_ivf_am = {
 	.get_options = QuiverIvfGetOptions,
@@ -37,12 +35,13 @@ quiverivfbuildempty(Relation index)
 }
 
 static void
-quiver_ivf_start_scan(QvScan *scan, const void *query, KnnScanRules *rules)
+quiver_ivf_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
+					  KnnScanRules *rules)
 {
-	IvfAmStartScan(scan, query, QuiverIvfSettings(), rules);
+	IvfAmStartScan(scan, query, QuiverIvfSettings(), goal, rules);
 }
 
-static const KnnScanSource quiver_ivf_scans = {
+const KnnScanSource quiver_ivf_scans = {
 	.begin = IvfScanBegin,
 	.start = quiver_ivf_start_scan
 };
@@ -53,7 +52,7 @@ quiverivfbeginscan(Relation index, int nkeys, int norderbys)
 	return KnnBeginScan(index, nkeys, norderbys, &quiver_ivf_scans);
 }
 
-static void
+void
 quiverivfcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					  Cost *startup, Cost *total, Selectivity *selectivity,
 					  double *correlation, double *pages)

@@ -14,6 +14,9 @@
 #include "space/scan.h"
 #include "types/type_ops.h"
 
+/* Candidates of a search, at most. */
+#define GRAPH_MAX_EF 65535
+
 typedef struct GraphOptions
 {
 	int			m;

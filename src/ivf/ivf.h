@@ -45,6 +45,7 @@ extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 /* scan.c */
 typedef struct IvfScanParams
 {
+	uint32		rows;			/* wanted at first; 0: not known */
 	int			probes;			/* 0: by recall */
 	double		recall;			/* wanted, when probes is 0 */
 	bool		widen;			/* probe more lists as more rows are taken */

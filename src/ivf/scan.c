@@ -389,7 +389,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
 
-	rows = *rows_taken(scan);
+	rows = params->rows > 0 ? params->rows : *rows_taken(scan);
 	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
 	/* in which those found together should be */
 	if (scan->reader.by_sketch)

@@ -1,0 +1,21 @@
+/*
+ * access_methods.h
+ *		The access methods of Quiver, for those who meet them in the planner or in
+ *		the catalog.
+ */
+#ifndef QV_AM_ACCESS_METHODS_H
+#define QV_AM_ACCESS_METHODS_H
+
+#include "access/amapi.h"
+#include "am/knn_scan.h"
+
+typedef struct KnnAccessMethod
+{
+	amcostestimate_function costestimate;
+	const KnnScanSource *scans;
+} KnnAccessMethod;
+
+/* The access method with that cost function; NULL: it is none of ours. */
+extern const KnnAccessMethod *KnnAccessMethodOf(amcostestimate_function costestimate);
+
+#endif							/* QV_AM_ACCESS_METHODS_H */

@@ -1,0 +1,104 @@
+/*
+ * row_reader.c
+ *		The table's rows that an index proposes; see row_reader.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "am/row_reader.h"
+#include "catalog/index.h"
+#include "executor/executor.h"
+#include "space/space.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+RowReader *
+RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
+{
+	RowReader  *reader = palloc0(sizeof(RowReader));
+
+	reader->opclass = opclass;
+	reader->fetch = table_index_fetch_begin(heap);
+	reader->slot = table_slot_create(heap, NULL);
+	reader->attribute = index->rd_index->indkey.values[0];
+	if (reader->attribute == InvalidAttrNumber)
+	{
+		reader->info = BuildIndexInfo(index);
+		reader->estate = CreateExecutorState();
+		GetPerTupleExprContext(reader->estate)->ecxt_scantuple = reader->slot;
+	}
+	reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver row",
+												ALLOCSET_DEFAULT_SIZES);
+	return reader;
+}
+
+bool
+RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
+{
+	ItemPointerData at = *tid;
+	bool		call_again = false,
+				all_dead = false;
+
+	/*
+	 * tables take it for granted: InvalidBlockNumber would even add a page to
+	 * them
+	 */
+	if (!ItemPointerIsValid(tid) ||
+		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
+		return false;
+	/* moves "at" to the visible version of the row's chain */
+	return table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
+								   &all_dead);
+}
+
+/* The indexed value of the row fetched. */
+static Datum
+row_value(RowReader *reader, bool *isnull)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnulls[INDEX_MAX_KEYS];
+
+	if (reader->attribute != InvalidAttrNumber)
+		return slot_getattr(reader->slot, reader->attribute, isnull);
+	FormIndexDatum(reader->info, reader->slot, reader->estate, values, isnulls);
+	*isnull = isnulls[0];
+	return values[0];
+}
+
+bool
+RowDistance(RowReader *reader, const void *query, double *distance)
+{
+	const VectorTypeOps *type = reader->opclass->type;
+	MemoryContext old = MemoryContextSwitchTo(reader->row_context);
+	bool		isnull;
+	Datum		datum = row_value(reader, &isnull);
+	bool		indexed = false;
+
+	if (!isnull)
+	{
+		void	   *value = PG_DETOAST_DATUM(datum);
+
+		indexed = QvIsIndexed(reader->opclass, value) &&
+			(query == NULL || type->dims(value) == type->dims(query));
+		*distance = 0;
+		if (indexed && query)
+			*distance = type->distance(reader->opclass->metric, query, value);
+		if (isnan(*distance))
+			*distance = INFINITY;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(reader->row_context);
+	if (reader->estate)
+		ResetPerTupleExprContext(reader->estate);
+	return indexed;
+}
+
+void
+RowReaderEnd(RowReader *reader)
+{
+	ExecDropSingleTupleTableSlot(reader->slot);
+	table_index_fetch_end(reader->fetch);
+	if (reader->estate)
+		FreeExecutorState(reader->estate);
+}

@@ -1,0 +1,44 @@
+/*
+ * row_reader.h
+ *		The table's rows that an index proposes, and their exact distances.
+ */
+#ifndef QV_AM_ROW_READER_H
+#define QV_AM_ROW_READER_H
+
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "types/type_ops.h"
+#include "utils/snapshot.h"
+
+typedef struct RowReader
+{
+	const QvOpclassInfo *opclass;
+	TupleTableSlot *slot;		/* the row fetched last */
+	IndexFetchTableData *fetch;
+	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
+	IndexInfo  *info;			/* for an expression */
+	EState	   *estate;
+	MemoryContext row_context;	/* a detoasted value, an expression's result */
+} RowReader;
+
+extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass);
+
+/*
+ * Fetch the visible version of the row that an index calls tid into the slot.  False
+ * when there is none, or tid cannot be one (it is of a damaged page).
+ */
+extern bool RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot);
+
+/*
+ * The distance of the row fetched from query (detoasted; NULL: 0), infinity for what is
+ * no number.  False when the row is in no index (NULL, zero under cosine, other
+ * dimensions than the query's).
+ */
+extern bool RowDistance(RowReader *reader, const void *query, double *distance);
+
+extern void RowReaderEnd(RowReader *reader);
+
+#endif							/* QV_AM_ROW_READER_H */

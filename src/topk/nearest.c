@@ -1,0 +1,115 @@
+/*
+ * nearest.c
+ *		The k nearest rows found so far; see nearest.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "topk/nearest.h"
+#include "utils/memutils.h"
+
+/* Rows that there is room for at first. */
+#define FIRST_ROWS 64
+
+void
+TopkNearestReset(TopkNearest *nearest, uint32 wanted)
+{
+	MemoryContextReset(nearest->context);
+	nearest->wanted = wanted;
+	nearest->count = 0;
+	nearest->allocated = Min(wanted, FIRST_ROWS);
+	nearest->rows = MemoryContextAlloc(nearest->context, nearest->allocated * sizeof(TopkRow));
+}
+
+int
+TopkRowCompare(const void *a, const void *b)
+{
+	const TopkRow *x = a,
+			   *y = b;
+
+	if (x->distance != y->distance)
+		return x->distance < y->distance ? -1 : 1;
+	return ItemPointerCompare((ItemPointer) &x->tid, (ItemPointer) &y->tid);
+}
+
+static bool
+is_before(const TopkRow *a, const TopkRow *b)
+{
+	return TopkRowCompare(a, b) < 0;
+}
+
+/* An engine may propose a row twice; then it is here at the same distance. */
+static bool
+is_there(const TopkNearest *nearest, const TopkRow *row)
+{
+	for (uint32 i = 0; i < nearest->count; i++)
+		if (nearest->rows[i].distance == row->distance &&
+			ItemPointerEquals(&nearest->rows[i].tid, (ItemPointer) &row->tid))
+			return true;
+	return false;
+}
+
+/* Put a row where position "at" is free, looking up. */
+static TopkRow *
+sift_up(TopkNearest *nearest, uint32 at, const TopkRow *row)
+{
+	TopkRow    *heap = nearest->rows;
+
+	for (; at > 0 && is_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = *row;
+	return &heap[at];
+}
+
+/* The same of the top, looking down. */
+static TopkRow *
+sift_down(TopkNearest *nearest, const TopkRow *row)
+{
+	TopkRow    *heap = nearest->rows;
+	uint32		at = 0;
+
+	for (;;)
+	{
+		uint32		child = 2 * at + 1;
+
+		if (child >= nearest->count)
+			break;
+		if (child + 1 < nearest->count && is_before(&heap[child], &heap[child + 1]))
+			child++;
+		if (!is_before(row, &heap[child]))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = *row;
+	return &heap[at];
+}
+
+HeapTuple *
+TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
+{
+	TopkRow		row = {.distance = distance, .tid = *tid};
+
+	if (nearest->count == nearest->wanted && !is_before(&row, &nearest->rows[0]))
+		return NULL;
+	if (is_there(nearest, &row))
+		return NULL;
+	if (nearest->count == nearest->wanted)
+	{
+		if (nearest->rows[0].tuple)
+			heap_freetuple(nearest->rows[0].tuple);
+		return &sift_down(nearest, &row)->tuple;
+	}
+	if (nearest->count == nearest->allocated)
+	{
+		nearest->allocated = Min(nearest->wanted, nearest->allocated * 2);
+		nearest->rows = repalloc_huge(nearest->rows, nearest->allocated * sizeof(TopkRow));
+	}
+	return &sift_up(nearest, nearest->count++, &row)->tuple;
+}
+
+void
+TopkNearestSort(TopkNearest *nearest)
+{
+	qsort(nearest->rows, nearest->count, sizeof(TopkRow), TopkRowCompare);
+}

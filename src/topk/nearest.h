@@ -1,0 +1,45 @@
+/*
+ * nearest.h
+ *		The k nearest rows found so far, by exact distance.
+ */
+#ifndef QV_TOPK_NEAREST_H
+#define QV_TOPK_NEAREST_H
+
+#include "postgres.h"
+
+#include "access/htup.h"
+#include "storage/itemptr.h"
+
+typedef struct TopkRow
+{
+	double		distance;
+	ItemPointerData tid;		/* as the index has it: the root of the row's
+								 * chain */
+	HeapTuple	tuple;			/* a copy, or NULL: to be fetched again */
+} TopkRow;
+
+/* A heap with the farthest row on top; ascending after TopkNearestSort(). */
+typedef struct TopkNearest
+{
+	MemoryContext context;		/* of the rows and their tuples */
+	TopkRow    *rows;
+	uint32		count;
+	uint32		wanted;			/* k */
+	uint32		allocated;
+} TopkNearest;
+
+/* Empty it, for k rows from now on. */
+extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted);
+
+/* By distance, and then by TID, so that the order is the same in every session. */
+extern int	TopkRowCompare(const void *a, const void *b);
+
+/*
+ * Offer a row.  Returns where its tuple goes, NULL when it has no place or is there
+ * already.
+ */
+extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid);
+
+extern void TopkNearestSort(TopkNearest *nearest);
+
+#endif							/* QV_TOPK_NEAREST_H */

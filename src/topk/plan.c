@@ -1,0 +1,288 @@
+/*
+ * plan.c
+ *		Planning the top-k scan; see src/topk/README.md, "Planner".
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "am/access_methods.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_class_d.h"
+#include "compat.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planmain.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "topk/topk.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+static bool topk_scan = false;
+static set_rel_pathlist_hook_type previous_hook;
+
+static Plan *topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+					   List *tlist, List *clauses, List *custom_plans);
+
+static const CustomPathMethods topk_path_methods = {
+	.CustomName = "Quiver Top-K Scan",
+	.PlanCustomPath = topk_plan
+};
+
+/* ---- is it for us? ---- */
+
+/* Does the relation have rows that the node can read by index? */
+static bool
+is_plain_table(RelOptInfo *rel, RangeTblEntry *rte)
+{
+	Relation	heap;
+	bool		result;
+
+	if (rte->rtekind != RTE_RELATION || rte->tablesample != NULL || IS_DUMMY_REL(rel) ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
+		!bms_is_empty(rel->lateral_relids))
+		return false;
+	heap = table_open(rte->relid, NoLock);
+	result = heap->rd_tableam == GetHeapamTableAmRoutine();
+	table_close(heap, NoLock);
+	return result;
+}
+
+/*
+ * The value that an index is searched for to give the order of a path key; NULL when it
+ * cannot.  *expr gets the whole expression.
+ */
+static Expr *
+match_order(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Expr **expr)
+{
+	EquivalenceMember *member;
+
+	if (key->pk_nulls_first || !QvPathKeyAscends(key) || key->pk_eclass->ec_has_volatile)
+		return NULL;
+	QvForeachMember(member, key->pk_eclass, rel->relids)
+	{
+		OpExpr	   *op = (OpExpr *) member->em_expr;
+
+		if (!bms_equal(member->em_relids, rel->relids) || !is_opclause(op) ||
+			list_length(op->args) != 2)
+			continue;
+		for (int side = 0; side < 2; side++)
+		{
+			Node	   *column = list_nth(op->args, side);
+			Node	   *value = list_nth(op->args, 1 - side);
+			Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
+
+			if (OidIsValid(operator) && match_index_to_operand(column, 0, index) &&
+				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value) &&
+				get_op_opfamily_sortfamily(operator, index->opfamily[0]) == key->pk_opfamily)
+			{
+				*expr = (Expr *) op;
+				return (Expr *) value;
+			}
+		}
+	}
+	return NULL;
+}
+
+/* ---- the bitmap ---- */
+
+/*
+ * The best path by which other indexes answer the relation's conditions; NULL: none.  The
+ * planner's own search, on a copy of the relation whose indexes give bitmaps only.
+ */
+static BitmapHeapPath *
+make_bitmap(PlannerInfo *root, RelOptInfo *rel)
+{
+	RelOptInfo *copy;
+	List	   *indexes = NIL;
+	ListCell   *lc;
+
+	if (rel->baserestrictinfo == NIL || !enable_bitmapscan)
+		return NULL;
+	copy = makeNode(RelOptInfo);
+	memcpy(copy, rel, sizeof(RelOptInfo));
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst(lc);
+		IndexOptInfo *bitmap;
+
+		if (!index->amhasgetbitmap || index->hypothetical)
+			continue;
+		bitmap = makeNode(IndexOptInfo);
+		memcpy(bitmap, index, sizeof(IndexOptInfo));
+		bitmap->rel = copy;
+		bitmap->amhasgettuple = false;
+		indexes = lappend(indexes, bitmap);
+	}
+	if (indexes == NIL)
+		return NULL;
+	copy->indexlist = indexes;
+	copy->pathlist = copy->partial_pathlist = copy->joininfo = NIL;
+	copy->has_eclass_joins = copy->consider_parallel = false;
+	create_index_paths(root, copy);
+	foreach(lc, copy->pathlist)
+		if (IsA(lfirst(lc), BitmapHeapPath))
+		return lfirst(lc);
+	return NULL;
+}
+
+/* ---- paths ---- */
+
+/* How many rows the query wants; 0: not known when it is planned. */
+static double
+wanted_rows(PlannerInfo *root)
+{
+	/* a sort by further keys looks at one row more */
+	double		more = list_length(root->query_pathkeys) > 1 ? 1 : 0;
+
+	return root->limit_tuples > 0 && root->limit_tuples <= PG_INT32_MAX - 1 ?
+		root->limit_tuples + more : 0;
+}
+
+/* Are the rows of this relation, in their order, those of the query? */
+static bool
+is_whole_query(PlannerInfo *root, RelOptInfo *rel)
+{
+	return bms_equal(rel->relids, QvAllQueryRels(root)) && root->rowMarks == NIL &&
+		list_length(root->query_pathkeys) == 1;
+}
+
+static Expr *
+limit_expr(Node *expr)
+{
+	if (expr == NULL || contain_volatile_functions(expr))
+		return (Expr *) makeNullConst(INT8OID, -1, InvalidOid);
+	return (Expr *) expr;
+}
+
+/* Take the place of a plain scan of the same index in the same order. */
+static Path *
+make_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *plain, Expr *order, Expr *query,
+		  BitmapHeapPath *bitmap)
+{
+	CustomPath *path = makeNode(CustomPath);
+	double		rows = wanted_rows(root);
+	double		share = rel->tuples > 0 ? Min(1, rel->rows / rel->tuples) : 1;
+	double		members = 0;
+	Cost		cost;
+	Selectivity selectivity;
+
+	path->path = plain->path;
+	path->path.type = T_CustomPath;
+	path->path.pathtype = T_CustomScan;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->methods = &topk_path_methods;
+	if (bitmap)
+	{
+		cost_bitmap_tree_node(bitmap->bitmapqual, &cost, &selectivity);
+		members = clamp_row_est(selectivity * rel->tuples);
+		path->custom_paths = list_make1(bitmap);
+	}
+	path->custom_private =
+		list_make2(list_make4(order, query, limit_expr(root->parse->limitCount),
+							  limit_expr(root->parse->limitOffset)),
+				   list_make5(makeInteger(TOPK_PLAN_VERSION),
+							  makeInteger((int) plain->indexinfo->indexoid),
+							  makeInteger((int) rows),
+							  makeBoolean(!is_whole_query(root, rel)),
+							  makeFloat(psprintf("%.0f", Max(1, rows) / Max(share, 1e-9)))));
+	lsecond(path->custom_private) = lappend(lsecond(path->custom_private),
+											makeFloat(psprintf("%.0f", members)));
+	return &path->path;
+}
+
+/* Could a plain scan of the index give that order, by the same value? */
+static bool
+is_plain_scan(Path *path, IndexOptInfo *index)
+{
+	return IsA(path, IndexPath) && ((IndexPath *) path)->indexinfo == index &&
+		((IndexPath *) path)->indexorderbys != NIL && path->param_info == NULL;
+}
+
+static void
+topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
+{
+	BitmapHeapPath *bitmap = NULL;
+	bool		bitmap_made = false;
+	ListCell   *lc;
+
+	if (previous_hook)
+		previous_hook(root, rel, rti, rte);
+	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL ||
+		(root->limit_tuples <= 0 && root->parse->limitCount == NULL))
+		return;
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst(lc);
+		Expr	   *order,
+				   *query;
+		ListCell   *place;
+
+		if (KnnAccessMethodOf((amcostestimate_function) index->amcostestimate) == NULL ||
+			index->hypothetical || !is_plain_table(rel, rte))
+			continue;
+		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);
+		if (query == NULL)
+			continue;
+		foreach(place, rel->pathlist)
+		{
+			if (!is_plain_scan(lfirst(place), index))
+				continue;
+			if (!bitmap_made)
+				bitmap = make_bitmap(root, rel);
+			bitmap_made = true;
+			lfirst(place) = make_path(root, rel, lfirst(place), order, query, bitmap);
+		}
+	}
+}
+
+static Plan *
+topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+		  List *clauses, List *custom_plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+
+	scan->scan.plan.targetlist = tlist;
+	scan->scan.plan.qual = extract_actual_clauses(clauses, false);
+	scan->scan.scanrelid = rel->relid;
+	scan->flags = best_path->flags;
+	scan->custom_exprs = linitial(best_path->custom_private);
+	scan->custom_private = lsecond(best_path->custom_private);
+	scan->methods = &qv_topk_scan_methods;
+	if (custom_plans != NIL)
+	{
+		Plan	   *plan = linitial(custom_plans);
+
+		/* conditions that are constant stand in a node above it */
+		if (IsA(plan, Result))
+			plan = outerPlan(plan);
+		if (IsA(plan, BitmapHeapScan))
+			scan->custom_plans = list_make1(outerPlan(plan));
+	}
+	return &scan->scan.plan;
+}
+
+void
+QvTopkInit(void)
+{
+	/* a library whose initialization failed half way is initialized again */
+	if (GetCustomScanMethods(qv_topk_scan_methods.CustomName, true) == NULL)
+		RegisterCustomScanMethods(&qv_topk_scan_methods);
+	if (set_rel_pathlist_hook != topk_set_rel_pathlist)
+	{
+		previous_hook = set_rel_pathlist_hook;
+		set_rel_pathlist_hook = topk_set_rel_pathlist;
+	}
+	DefineCustomBoolVariable("quiver.topk_scan",
+							 "Whether the planner may use the top-k scan.",
+							 "The scan knows LIMIT and WHERE; off, queries use plain index scans.",
+							 &topk_scan, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+}

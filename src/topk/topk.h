@@ -1,0 +1,44 @@
+/*
+ * topk.h
+ *		The top-k scan: a plan node for ORDER BY column <op> value LIMIT k that knows
+ *		how many rows are wanted and which (src/topk/README.md).
+ */
+#ifndef QV_TOPK_TOPK_H
+#define QV_TOPK_TOPK_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+
+/* Let the planner know of the node; at load, also when that was tried before. */
+extern void QvTopkInit(void);
+
+/* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
+#define TOPK_PLAN_VERSION 1
+
+typedef enum TopkPrivate
+{
+	TOPK_PRIVATE_VERSION,		/* Integer: TOPK_PLAN_VERSION */
+	TOPK_PRIVATE_INDEX,			/* Oid, as Integer */
+	TOPK_PRIVATE_ROWS,			/* Integer: k, 0: known when the scan starts
+								 * only */
+	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
+	TOPK_PRIVATE_FETCHES,		/* Float: rows that the index is expected to
+								 * propose */
+	TOPK_PRIVATE_MEMBERS,		/* Float: rows that the bitmap is expected to
+								 * have */
+	TOPK_PRIVATE_FIELDS
+} TopkPrivate;
+
+typedef enum TopkExpr
+{
+	TOPK_EXPR_ORDER,			/* the ORDER BY expression */
+	TOPK_EXPR_QUERY,			/* its value that is searched for */
+	TOPK_EXPR_LIMIT,			/* NULL constant: none */
+	TOPK_EXPR_OFFSET,
+	TOPK_EXPRS
+} TopkExpr;
+
+extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
+
+#endif							/* QV_TOPK_TOPK_H */

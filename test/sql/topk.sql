@@ -1,0 +1,124 @@
+-- The top-k scan: plans, and rows against an exact scan
+SET client_min_messages = warning;
+SET quiver.topk_scan = on;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+CREATE TABLE t (id int PRIMARY KEY, a int, b int, v vector(16), w text);
+INSERT INTO t SELECT i, i % 100, i % 7, (SELECT array_agg(sin(i * 0.7 * j) + cos(i * 0.013 + j) ORDER BY j)::real[]::vector
+	FROM generate_series(1, 16) j), repeat('x', (i % 5) * 700) FROM generate_series(1, 3000) i;
+CREATE INDEX t_a ON t (a);
+CREATE INDEX t_b ON t (b);
+CREATE INDEX t_v ON t USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE t;
+SET enable_seqscan = off;
+
+-- one query: SELECT list, condition, limit; the node's rows are those of an exact scan
+CREATE FUNCTION same(condition text, k text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	query text := format('SELECT array_agg(id) FROM (SELECT id FROM t WHERE %s ORDER BY v <-> (SELECT v FROM t WHERE id = 17), id LIMIT %s) x', condition, k);
+	node text := format('SELECT array_agg(id) FROM (SELECT id FROM t WHERE %s ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT %s) x', condition, k);
+	exact int[];
+	found int[];
+BEGIN
+	PERFORM set_config('enable_indexscan', 'off', true);
+	EXECUTE query INTO exact;
+	PERFORM set_config('enable_indexscan', 'on', true);
+	EXECUTE node INTO found;
+	RETURN CASE WHEN found IS NOT DISTINCT FROM exact THEN 'same' ELSE format('%s, not %s', found, exact) END;
+END $$;
+
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM t WHERE a = 3 ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5 OFFSET 2;
+EXPLAIN (COSTS OFF) SELECT id FROM t WHERE a < 50 AND b < 5 ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5 FOR UPDATE;
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' <-> v LIMIT 5;
+SET quiver.topk_scan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5;
+SET quiver.topk_scan = on;
+-- no LIMIT, and what is no plain table
+EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]';
+CREATE FUNCTION plan_json(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN plan->0->'Plan'->'Plans'->0;
+END $$;
+SELECT j->'Custom Plan Provider' AS provider, j->'Index Name' AS index, j->'Order By' AS order_by, j->'Top K' AS k,
+		j->'Hint' AS hint, j->'Strategies' AS strategies, j->'Rounds' AS rounds,
+		(j->>'Rows Proposed')::int >= (j->>'Rows Fetched')::int AS proposed, (j->>'Rows Measured')::int >= 5 AS measured, j->'Lossy Pages' AS lossy
+	FROM plan_json('SELECT id FROM t WHERE b = 1 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 5') j;
+DROP FUNCTION plan_json;
+
+SELECT c, k, same(c, k) FROM unnest(ARRAY['true', 'a = 3', 'a = 3 AND b = 2', 'a < 10 OR b = 3', 'id % 5 = 1', 'a = 3 AND id % 2 = 1', 'w <> ''''', 'false']) c,
+	unnest(ARRAY['1', '10', '10 OFFSET 5', '60']) k ORDER BY 1, 2;
+
+-- more than the hint
+SELECT count(*) = 25 AND bool_and(d >= before) AS in_order FROM
+	(SELECT d, lag(d, 1, 0::float8) OVER () AS before FROM
+		(SELECT v <-> (SELECT v FROM t WHERE id = 17) AS d FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 25) x) y;
+SELECT count(*), count(DISTINCT id) FROM (SELECT t.id FROM t JOIN t u ON u.id = t.id + 1 AND u.b = 3 ORDER BY t.v <-> (SELECT v FROM t WHERE id = 17) LIMIT 30) x;
+
+-- parameters: LIMIT and conditions of a generic plan
+SET plan_cache_mode = force_generic_plan;
+PREPARE q (int, int, int) AS SELECT id FROM t WHERE a = $1 ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT $2 OFFSET $3;
+EXPLAIN (COSTS OFF) EXECUTE q (3, 4, 1);
+EXECUTE q (3, 3, 0);
+EXECUTE q (3, 2, 1);
+EXECUTE q (3, 0, 0);
+EXECUTE q (3, NULL, 27);
+RESET plan_cache_mode;
+DEALLOCATE q;
+
+-- for each row of another table, the bitmap kept
+SELECT g, array_agg(id) FROM generate_series(1, 3) g, LATERAL
+	(SELECT id FROM t WHERE a = 5 ORDER BY v <-> (SELECT v FROM t x WHERE x.id = g * 100) LIMIT 3) l GROUP BY g ORDER BY g;
+-- ... and made anew
+SELECT g, array_agg(id % 100) FROM generate_series(1, 3) g, LATERAL
+	(SELECT id FROM t WHERE a = g ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 3) l GROUP BY g ORDER BY g;
+
+-- columns of the row: ctid, tableoid, whole row, long ones, the distance
+SELECT bool_and((SELECT t.ctid = x.ctid AND t.w = x.w FROM t WHERE t.id = x.id) AND x.tab = 't'::regclass AND x.d = (SELECT v <-> (SELECT v FROM t WHERE id = 17) FROM t WHERE t.id = x.id)) AS whole
+	FROM (SELECT ctid, tableoid::regclass AS tab, id, w, v <-> (SELECT v FROM t WHERE id = 17) AS d FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 20) x;
+SELECT (t).id FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 1;
+
+-- NULL: any order, and values that are NULL are in no index
+INSERT INTO t VALUES (5000, 1, 1, NULL, '');
+SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> NULL LIMIT 7) x;
+SELECT count(*) FROM (SELECT id FROM t WHERE id = 5000 ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 7) x;
+
+-- cursors, in both directions, and updates through them
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 5;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+FETCH ALL FROM c;
+COMMIT;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 5 FOR UPDATE;
+FETCH 1 FROM c;
+UPDATE t SET b = -1 WHERE CURRENT OF c;
+SELECT id, b FROM t WHERE b = -1;
+ROLLBACK;
+
+-- the other access methods, and partitions
+DROP INDEX t_v;
+CREATE INDEX t_v ON t USING quiver_ivf (v vector_l2_ops);
+SELECT c, same(c, '10') FROM unnest(ARRAY['true', 'a = 3', 'a < 10 OR b = 3', 'id % 5 = 1']) c ORDER BY 1;
+DROP INDEX t_v;
+CREATE INDEX t_v ON t USING hnsw (v vector_l2_ops);
+SELECT c, same(c, '10') FROM unnest(ARRAY['true', 'a = 3', 'a < 10 OR b = 3']) c ORDER BY 1;
+DROP INDEX t_v;
+CREATE INDEX t_v ON t USING ivfflat (v vector_l2_ops) WITH (lists = 1);
+SELECT c, same(c, '10') FROM unnest(ARRAY['true', 'a = 3', 'a < 10 OR b = 3', 'id % 5 = 1']) c ORDER BY 1;
+CREATE TABLE p (LIKE t) PARTITION BY HASH (id);
+CREATE TABLE p0 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE p1 PARTITION OF p FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO p SELECT * FROM t;
+CREATE INDEX ON p USING quiver_graph (v vector_l2_ops);
+ANALYZE p;
+EXPLAIN (COSTS OFF) SELECT id FROM p ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5;
+SELECT (SELECT array_agg(id) FROM (SELECT id FROM p ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5) x) =
+	(SELECT array_agg(id) FROM (SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5) x) AS same;
+DROP TABLE p, t;
+DROP FUNCTION same;
