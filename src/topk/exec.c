@@ -101,12 +101,51 @@ typedef struct TopkState
 	uint32		returned;		/* of the rows of this round */
 	bool		any_returned;
 	TopkRow		last;			/* returned last, in any round */
+	ItemPointerData *ties;		/* returned at that distance */
+	int			nties;
+	int			max_ties;
 	TopkCounters counters;
 } TopkState;
 
 #define PrivateField(scan, field) list_nth((scan)->custom_private, field)
 
 /* ---- rows ---- */
+
+/* Was the row returned, or should it have been, before the rows of this round? */
+static bool
+is_late(const TopkState *state, const TopkRow *row)
+{
+	if (!state->any_returned || row->distance > state->last.distance)
+		return false;
+	if (row->distance < state->last.distance)
+		return true;
+	for (int i = 0; i < state->nties; i++)
+		if (ItemPointerEquals((ItemPointer) &state->ties[i], (ItemPointer) &row->tid))
+			return true;
+	return false;
+}
+
+/* Take note of a row that is returned. */
+static void
+note_returned(TopkState *state, const TopkRow *row)
+{
+	if (!state->any_returned || row->distance != state->last.distance)
+		state->nties = 0;
+	if (state->ties == NULL)
+	{
+		state->max_ties = 16;
+		state->ties = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt,
+										 state->max_ties * sizeof(ItemPointerData));
+	}
+	else if (state->nties == state->max_ties)
+	{
+		state->max_ties *= 2;
+		state->ties = repalloc_huge(state->ties, state->max_ties * sizeof(ItemPointerData));
+	}
+	state->ties[state->nties++] = row->tid;
+	state->last = *row;
+	state->any_returned = true;
+}
 
 /* Test a row that the index calls tid, measure it, and keep it if it is near enough. */
 static void
@@ -135,11 +174,11 @@ take_row(TopkState *state, ItemPointer tid)
 	state->counters.measured++;
 	/* in no index, or returned in an earlier round */
 	if (!RowDistance(state->rows, state->value, &row.distance) ||
-		(state->any_returned && TopkRowCompare(&row, &state->last) <= 0))
+		is_late(state, &row))
 		place = NULL;
 	else
 		place = TopkNearestOffer(&state->nearest, row.distance, tid);
-	if (place)
+	if (place && MemoryContextMemAllocated(state->nearest.context, false) < (Size) work_mem * 1024)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->nearest.context);
 
@@ -261,6 +300,7 @@ search_on(TopkState *state)
 	{
 		/* the engine was told that all rows would do: some were not visible */
 		state->goal.filtered = true;
+		state->proposed = 0;
 		start_engine(state);
 		return true;
 	}
@@ -354,7 +394,7 @@ wanted_rows(TopkState *state)
 static uint32
 most_rows(void)
 {
-	return Max(64, (Size) work_mem * 1024 / (sizeof(TopkRow) + 256));
+	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / (sizeof(TopkRow) + 256)));
 }
 
 static void
@@ -374,7 +414,19 @@ run_round(TopkState *state, uint32 wanted)
 		state->strategy = TOPK_EXACT;
 	if (state->strategy == TOPK_EXACT)
 		measure_members(state);
+	/* no page stays pinned */
+	table_index_fetch_reset(state->rows->fetch);
 	TopkNearestSort(&state->nearest);
+}
+
+/* Are the rows of the bitmap, or those expected in it, few enough to measure them all? */
+static bool
+are_few(const TopkState *state, uint32 wanted)
+{
+	bool		known = intVal(PrivateField((CustomScan *) state->css.ss.ps.plan, TOPK_PRIVATE_ROWS)) > 0;
+
+	return state->expected_members <=
+		Max(EXACT_ROWS, state->expected_fetches * (known ? 1 : wanted));
 }
 
 static void
@@ -385,6 +437,7 @@ start_search(TopkState *state)
 	MemoryContext old;
 	Datum		value;
 	bool		isnull;
+	uint32		wanted;
 
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
@@ -404,10 +457,22 @@ start_search(TopkState *state)
 	MemoryContextSwitchTo(old);
 	state->started = true;
 	state->any_returned = false;
-	state->strategy = state->child &&
-		state->expected_members <= Max(EXACT_ROWS, state->expected_fetches) ?
-		TOPK_EXACT : TOPK_BY_ROW;
-	run_round(state, wanted_rows(state));
+	wanted = wanted_rows(state);
+	state->strategy = TOPK_BY_ROW;
+	if (state->child && are_few(state, wanted))
+	{
+		/* the plan's guess may be wrong: now it is known */
+		(void) get_bitmap(state);
+		if (are_few(state, wanted))
+		{
+			state->strategy = TOPK_EXACT;
+			/* the engine looks at the value's dimensions */
+			state->goal.rows = state->goal.proposals = 1;
+			state->goal.filtered = false;
+			start_engine(state);
+		}
+	}
+	run_round(state, wanted);
 }
 
 /* Show a row that was found in the scan's slot. */
@@ -428,6 +493,7 @@ show_row(TopkState *state, const TopkRow *row)
 	if (!RowFetch(state->rows, &tid, ss->ps.state->es_snapshot))
 		return false;
 	ExecCopySlot(slot, state->rows->slot);
+	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
 	ExecClearTuple(state->rows->slot);
 	return true;
 }
@@ -443,8 +509,7 @@ topk_next(ScanState *ss)
 	{
 		while (state->returned < state->nearest.count)
 		{
-			state->last = state->nearest.rows[state->returned++];
-			state->any_returned = true;
+			note_returned(state, &state->nearest.rows[state->returned++]);
 			if (show_row(state, &state->last))
 				return ss->ss_ScanTupleSlot;
 		}
@@ -519,6 +584,8 @@ topk_rescan(CustomScanState *css)
 	{
 		tbm_free(state->bitmap);
 		state->bitmap = NULL;
+		state->expected_members =
+			floatVal(PrivateField((CustomScan *) css->ss.ps.plan, TOPK_PRIVATE_MEMBERS));
 	}
 }
 

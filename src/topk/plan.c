@@ -185,6 +185,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *plain, Expr *order, Exp
 		members = clamp_row_est(selectivity * rel->tuples);
 		path->custom_paths = list_make1(bitmap);
 	}
+	/* floats with a point: without one, a worker would read them as integers */
 	path->custom_private =
 		list_make2(list_make4(order, query, limit_expr(root->parse->limitCount),
 							  limit_expr(root->parse->limitOffset)),
@@ -192,9 +193,9 @@ make_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *plain, Expr *order, Exp
 							  makeInteger((int) plain->indexinfo->indexoid),
 							  makeInteger((int) rows),
 							  makeBoolean(!is_whole_query(root, rel)),
-							  makeFloat(psprintf("%.0f", Max(1, rows) / Max(share, 1e-9)))));
+							  makeFloat(psprintf("%.1f", Max(1, rows) / Max(share, 1e-9)))));
 	lsecond(path->custom_private) = lappend(lsecond(path->custom_private),
-											makeFloat(psprintf("%.0f", members)));
+											makeFloat(psprintf("%.1f", members)));
 	return &path->path;
 }
 

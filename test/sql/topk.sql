@@ -59,6 +59,34 @@ SELECT count(*) = 25 AND bool_and(d >= before) AS in_order FROM
 		(SELECT v <-> (SELECT v FROM t WHERE id = 17) AS d FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 25) x) y;
 SELECT count(*), count(DISTINCT id) FROM (SELECT t.id FROM t JOIN t u ON u.id = t.id + 1 AND u.b = 3 ORDER BY t.v <-> (SELECT v FROM t WHERE id = 17) LIMIT 30) x;
 
+-- ties beyond the rows wanted first, in all their number
+CREATE TABLE ties (id int, v vector(3));
+INSERT INTO ties SELECT i, ARRAY[i % 3, 1, 1]::real[]::vector FROM generate_series(1, 600) i;
+CREATE INDEX ON ties USING quiver_graph (v vector_l2_ops);
+ANALYZE ties;
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM ties ORDER BY v <-> '[0,1,1]' FETCH FIRST 10 ROWS WITH TIES) x;
+SELECT array_agg(id) FROM (SELECT id FROM ties ORDER BY v <-> '[0,1,1]', id LIMIT 5) x;
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM ties ORDER BY v <-> (SELECT NULL::vector) FETCH FIRST 10 ROWS WITH TIES) x;
+-- other dimensions, whatever the way
+SELECT id FROM t WHERE a = 3 ORDER BY v <-> '[1,2,3]' LIMIT 5;
+SELECT id FROM t ORDER BY v <-> '[1,2,3]' LIMIT 5;
+-- rows too long to be kept
+ALTER TABLE ties ADD w text;
+ALTER TABLE ties ALTER w SET STORAGE PLAIN;
+UPDATE ties SET w = repeat('x', 3000) WHERE id < 20;
+SELECT id, tableoid::regclass, length(w) FROM ties WHERE id < 6 ORDER BY v <-> '[0,1,1]', id LIMIT 3;
+DROP TABLE ties;
+-- a plan that goes to workers
+SET enable_seqscan = on;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SELECT count(*) > 0 AS counted FROM t WHERE b + 0 * id < (SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 1);
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+SET enable_seqscan = off;
+
 -- parameters: LIMIT and conditions of a generic plan
 SET plan_cache_mode = force_generic_plan;
 PREPARE q (int, int, int) AS SELECT id FROM t WHERE a = $1 ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT $2 OFFSET $3;
