@@ -24,6 +24,8 @@ our @EXPORT = qw(
   index_facts
   uses_index_ok
   check_ok
+  own_rows_seen_ok
+  hot_updates_ok
   fails_like
   index_bytes
   new_session
@@ -59,6 +61,9 @@ CREATE FUNCTION qt_vector(i bigint, dims int, clusters int DEFAULT 50) RETURNS f
 		+ qt_uniform(i * 100000 + j, 3) + qt_uniform(i * 100000 + j, 4) - 1.7)::float4 ORDER BY j)
 		FROM generate_series(1, dims) j $$;
 };
+
+# Leaves the planner an index that has the order asked for.
+my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
 
 # A running server with both extensions and the data functions.  Options: conf
 # (lines), init (arguments of that), no_checksums.
@@ -144,7 +149,6 @@ sub recall
 	my $settings = "SET hnsw.ef_search = $ef; SET quiver.ef_search = $ef;" . ($a{set} // '');
 	my $select = "SELECT q.id, r.d FROM $a{queries} q, LATERAL "
 	  . "(SELECT $column $a{op} q.v AS d FROM $a{table} $where ORDER BY $column $a{op} q.v LIMIT $k) r";
-	my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
 	my $plan = $node->safe_psql('postgres', "$index_only $settings EXPLAIN (COSTS OFF) $select");
 
 	die "the plan does not use $a{index}:\n$plan"
@@ -201,7 +205,7 @@ sub scan_of
 	my $limit = $a{limit} // 1000000;
 	my $queries = $a{queries} // 'queries';
 	my $answer = $a{node}->safe_psql('postgres', qq{
-SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; $a{set}
+$index_only SET enable_bitmapscan = off; $a{set}
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE d < before)
 	FROM (SELECT id, d, lag(d) OVER () AS before
 		FROM (SELECT id, v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) AS d FROM $a{table} $where
@@ -250,6 +254,40 @@ sub check_ok
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return fail("$name: $err") if $rc != 0;
 	return defined $rows ? is($out, $rows, "$name: heap TIDs of $index") : pass($name);
+}
+
+# In one transaction: a row of its own is seen, one of a savepoint rolled back is
+# not, and after ROLLBACK neither.  The table is of make_rows() and has an index
+# for <->.
+sub own_rows_seen_ok
+{
+	my ($node, $table, $dims) = @_;
+	my $nearest = "FROM $table ORDER BY v <-> qt_vector(90001, $dims)::vector LIMIT 1;";
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is( sql_value($node, "BEGIN; INSERT INTO $table SELECT 90001, 0, qt_vector(90001, $dims)::vector; SAVEPOINT a;"
+			  . "INSERT INTO $table SELECT 90002, 0, qt_vector(90001, $dims)::vector; ROLLBACK TO a;"
+			  . "$index_only SELECT id $nearest ROLLBACK; SELECT id > 90000 $nearest"),
+		"90001\nf", 'a transaction sees its own rows, and others do not');
+}
+
+# HOT updates make no index entries, others one each.  Leaves h, a copy of the
+# table, with index h_idx: rows 1 .. 100 have moved, and VACUUM has not run.
+#   table (of make_rows(), rows 1 .. rows), dims, rows, using (of CREATE INDEX, for <->)
+sub hot_updates_ok
+{
+	my ($node, %a) = @_;
+	my $nearest = sub { return "FROM h ORDER BY v <-> qt_vector($_[0], $a{dims})::vector LIMIT 1" };
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$node->safe_psql('postgres', "CREATE TABLE h WITH (fillfactor = 50) AS TABLE $a{table}; CREATE INDEX h_idx ON h USING $a{using};"
+		  . 'UPDATE h SET category = -1 WHERE id <= 100');
+	check_ok($node, 'h_idx', $a{rows}, 'HOT');
+	is(sql_value($node, "$index_only SELECT id, category " . $nearest->(50)), '50|-1', 'HOT: the index finds the new version');
+	$node->safe_psql('postgres', "UPDATE h SET v = qt_vector(id + 70000, $a{dims})::vector WHERE id <= 100");
+	check_ok($node, 'h_idx', $a{rows} + 100, 'not HOT');
+	is(sql_value($node, "$index_only SELECT id " . $nearest->(70050)), '50', 'not HOT: found at its new place');
+	return;
 }
 
 # A statement fails with that SQLSTATE and message; the connection survives.

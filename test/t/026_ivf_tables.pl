@@ -140,22 +140,10 @@ foreach my $am (qw(quiver_ivf ivfflat))
 
 # in one transaction: rolled back, savepoints, own rows seen
 $node->safe_psql('postgres', 'CREATE TABLE r AS TABLE t; CREATE INDEX r_idx ON r USING quiver_ivf (v)');
-is( sql_value($node, "BEGIN; INSERT INTO r SELECT 90001, 0, qt_vector(90001, $dims)::vector; SAVEPOINT a;"
-		  . "INSERT INTO r SELECT 90002, 0, qt_vector(90001, $dims)::vector; ROLLBACK TO a;"
-		  . "$index_only SELECT id FROM r ORDER BY v <-> qt_vector(90001, $dims)::vector LIMIT 1; ROLLBACK;"
-		  . "SELECT id > 90000 FROM r ORDER BY v <-> qt_vector(90001, $dims)::vector LIMIT 1;"),
-	"90001\nf", 'a transaction sees its own rows, and others do not');
+own_rows_seen_ok($node, 'r', $dims);
 
-# HOT updates make no index entries, others one each
-$node->safe_psql('postgres', 'CREATE TABLE h WITH (fillfactor = 50) AS TABLE t; CREATE INDEX h_idx ON h USING quiver_ivf (v);'
-	  . 'UPDATE h SET category = -1 WHERE id <= 100');
-check_ok($node, 'h_idx', $rows, 'HOT');
-is(sql_value($node, "$index_only SELECT id, category FROM h ORDER BY v <-> qt_vector(50, $dims)::vector LIMIT 1"), '50|-1',
-	'HOT: the index finds the new version');
-$node->safe_psql('postgres', "UPDATE h SET v = qt_vector(id + 70000, $dims)::vector WHERE id <= 100");
-check_ok($node, 'h_idx', $rows + 100, 'not HOT');
-is(sql_value($node, "$index_only SELECT id FROM h ORDER BY v <-> qt_vector(70050, $dims)::vector LIMIT 1"), '50',
-	'not HOT: found at its new place');
+# updates, HOT and not, and what VACUUM leaves of them
+hot_updates_ok($node, table => 't', dims => $dims, rows => $rows, using => 'quiver_ivf (v)');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) h');
 good(0.93, 'not HOT, vacuumed', 'h');
 
