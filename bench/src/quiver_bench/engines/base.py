@@ -20,6 +20,7 @@ import numpy.typing as npt
 from quiver_bench.datasets import Dataset
 from quiver_bench.errors import UnsupportedError
 from quiver_bench.records import Params
+from quiver_bench.servers import Process
 from quiver_bench.truth import Floats, distances
 
 # The columns of a row beside its vector, for conditions: numbers 0 to n - 1, each once.
@@ -191,6 +192,23 @@ class Engine(ABC):
     @abstractmethod
     def sessions(self, search: Search) -> SessionFactory:
         """Makes a session; UnsupportedError when it cannot search like that."""
+
+
+class ProcessEngine(Engine):
+    """An engine whose start() runs a server of ours, which is not PostgreSQL."""
+
+    embedded = False
+    process: Process | None = None  # before start()
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.stop()
+
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive()
+
+    def pids(self) -> Iterable[int]:
+        return (self.process.process.pid,) if self.process and self.process.process else ()
 
 
 def take(params: Params, name: str, default: int) -> int:

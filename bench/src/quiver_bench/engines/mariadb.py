@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quiver_bench.engines.base import Built, Data, Engine, Search, Session, SessionFactory, take
+from quiver_bench.engines.base import (
+    Built,
+    Data,
+    ProcessEngine,
+    Search,
+    Session,
+    SessionFactory,
+    take,
+)
 from quiver_bench.environment import memory_mb
 from quiver_bench.errors import EngineError, MeasureError, MissingError, UnsupportedError
 from quiver_bench.records import Params
@@ -96,12 +104,10 @@ class MariaSession(Session):
         self.db.close()
 
 
-class MariaDB(Engine):
+class MariaDB(ProcessEngine):
     adapter = "mariadb"
-    embedded = False
     parameters = ("m",)
     search_parameters = ("ef_search",)
-    process: Process | None = None
 
     def start(self, server: Params) -> str:
         try:
@@ -143,16 +149,6 @@ class MariaDB(Engine):
 
         with pymysql.connect(unix_socket=self.socket, user="root") as db, db.cursor() as cursor:
             cursor.execute("CREATE DATABASE IF NOT EXISTS bench")
-
-    def stop(self) -> None:
-        if self.process:
-            self.process.stop()
-
-    def alive(self) -> bool:
-        return self.process is not None and self.process.alive()
-
-    def pids(self) -> Iterable[int]:
-        return (self.process.process.pid,) if self.process and self.process.process else ()
 
     def settings(self) -> Params:
         with connect(self.socket) as db, db.cursor() as cursor:

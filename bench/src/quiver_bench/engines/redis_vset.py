@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from quiver_bench.engines.base import (
     NEAR,
     Built,
     Data,
-    Engine,
+    ProcessEngine,
     Search,
     Session,
     SessionFactory,
@@ -120,13 +120,11 @@ def vadd(row: int, lifted: Floats, ranks: tuple[int, int], add: tuple[Any, ...])
     return ("VADD", KEY, "FP32", lifted.tobytes(), str(row), *add, "SETATTR", attributes)
 
 
-class RedisVectorSet(Engine):
+class RedisVectorSet(ProcessEngine):
     adapter = "redis"
     label = "vector sets (stand in for RediSearch)"
-    embedded = False
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search", "filter_ef")
-    process: Process | None = None
 
     def start(self, server: Params) -> str:
         try:
@@ -146,16 +144,6 @@ class RedisVectorSet(Engine):
             arguments += [f"--{name}", str(value)]
         self.process.start(arguments, lambda: client(self.socket).ping())
         return f"Redis {client(self.socket).info('server')['redis_version']}"
-
-    def stop(self) -> None:
-        if self.process:
-            self.process.stop()
-
-    def alive(self) -> bool:
-        return self.process is not None and self.process.alive()
-
-    def pids(self) -> Iterable[int]:
-        return (self.process.process.pid,) if self.process and self.process.process else ()
 
     def settings(self) -> Params:
         db = client(self.socket)
