@@ -100,7 +100,7 @@ typedef struct TopkState
 	int64		proposed;		/* by the engine, in this round */
 	uint32		returned;		/* of the rows of this round */
 	bool		any_returned;
-	TopkRow		last;			/* returned last, in any round */
+	double		last_distance;	/* of the row returned last, in any round */
 	ItemPointerData *ties;		/* returned at that distance */
 	int			nties;
 	int			max_ties;
@@ -115,9 +115,9 @@ typedef struct TopkState
 static bool
 is_late(const TopkState *state, const TopkRow *row)
 {
-	if (!state->any_returned || row->distance > state->last.distance)
+	if (!state->any_returned || row->distance > state->last_distance)
 		return false;
-	if (row->distance < state->last.distance)
+	if (row->distance < state->last_distance)
 		return true;
 	for (int i = 0; i < state->nties; i++)
 		if (ItemPointerEquals((ItemPointer) &state->ties[i], (ItemPointer) &row->tid))
@@ -129,7 +129,7 @@ is_late(const TopkState *state, const TopkRow *row)
 static void
 note_returned(TopkState *state, const TopkRow *row)
 {
-	if (!state->any_returned || row->distance != state->last.distance)
+	if (!state->any_returned || row->distance != state->last_distance)
 		state->nties = 0;
 	if (state->ties == NULL)
 	{
@@ -143,7 +143,7 @@ note_returned(TopkState *state, const TopkRow *row)
 		state->ties = repalloc_huge(state->ties, state->max_ties * sizeof(ItemPointerData));
 	}
 	state->ties[state->nties++] = row->tid;
-	state->last = *row;
+	state->last_distance = row->distance;
 	state->any_returned = true;
 }
 
@@ -316,8 +316,7 @@ static bool
 search_by_row(TopkState *state)
 {
 	double		certainty;
-	double		bound = -INFINITY;
-	double		node_nearest = INFINITY;
+	double		bound;
 
 	state->counters.ran[TOPK_BY_ROW] = true;
 	start_engine(state);
@@ -338,15 +337,8 @@ search_by_row(TopkState *state)
 				return true;
 			continue;
 		}
-		/* the other rows of a node are equal but for rounding */
-		if (step == QV_SCAN_BOUND || !candidate.same_node)
-		{
-			bound = QvScanDistance(state->engine,
-								   candidate.distance - candidate.error * certainty);
-			node_nearest = INFINITY;
-		}
-		else if (node_nearest < INFINITY)
-			bound = node_nearest;
+		bound = QvScanDistance(state->engine,
+							   candidate.distance - candidate.error * certainty);
 		/* damaged factors give no number: the row itself will tell */
 		if (state->nearest.count == state->nearest.wanted &&
 			(state->value == NULL || bound >= state->nearest.rows[0].distance))
@@ -509,8 +501,10 @@ topk_next(ScanState *ss)
 	{
 		while (state->returned < state->nearest.count)
 		{
-			note_returned(state, &state->nearest.rows[state->returned++]);
-			if (show_row(state, &state->last))
+			const TopkRow *row = &state->nearest.rows[state->returned++];
+
+			note_returned(state, row);
+			if (show_row(state, row))
 				return ss->ss_ScanTupleSlot;
 		}
 		if (state->nearest.count < state->nearest.wanted)

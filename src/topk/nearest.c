@@ -21,8 +21,8 @@ TopkNearestReset(TopkNearest *nearest, uint32 wanted)
 	nearest->rows = MemoryContextAlloc(nearest->context, nearest->allocated * sizeof(TopkRow));
 }
 
-int
-TopkRowCompare(const void *a, const void *b)
+static int
+compare_rows(const void *a, const void *b)
 {
 	const TopkRow *x = a,
 			   *y = b;
@@ -35,7 +35,7 @@ TopkRowCompare(const void *a, const void *b)
 static bool
 is_before(const TopkRow *a, const TopkRow *b)
 {
-	return TopkRowCompare(a, b) < 0;
+	return compare_rows(a, b) < 0;
 }
 
 /* An engine may propose a row twice; then it is here at the same distance. */
@@ -111,5 +111,5 @@ TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
 void
 TopkNearestSort(TopkNearest *nearest)
 {
-	qsort(nearest->rows, nearest->count, sizeof(TopkRow), TopkRowCompare);
+	qsort(nearest->rows, nearest->count, sizeof(TopkRow), compare_rows);
 }

@@ -18,7 +18,10 @@ typedef struct TopkRow
 	HeapTuple	tuple;			/* a copy, or NULL: to be fetched again */
 } TopkRow;
 
-/* A heap with the farthest row on top; ascending after TopkNearestSort(). */
+/*
+ * A heap with the farthest row on top; ascending after TopkNearestSort().  By distance,
+ * and then by TID, so that the order is the same in every session.
+ */
 typedef struct TopkNearest
 {
 	MemoryContext context;		/* of the rows and their tuples */
@@ -30,9 +33,6 @@ typedef struct TopkNearest
 
 /* Empty it, for k rows from now on. */
 extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted);
-
-/* By distance, and then by TID, so that the order is the same in every session. */
-extern int	TopkRowCompare(const void *a, const void *b);
 
 /*
  * Offer a row.  Returns where its tuple goes, NULL when it has no place or is there
