@@ -106,9 +106,16 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		 * enough for all rows at once, and no more unless some of them will
 		 * not do
 		 */
-		params.ef = Max(params.ef, Min(rules->iterative ? goal->proposals : goal->rows, GRAPH_MAX_EF));
-		params.iterative &= goal->filtered;
+		rules->iterative = params.iterative = goal->filtered;
+
+		/*
+		 * the rows wanted are the nearest, in whatever order others would
+		 * come
+		 */
+		rules->strict = true;
+		params.ef = Max(params.ef, Min(goal->rank, GRAPH_MAX_EF));
 	}
+	params.only = goal ? goal->only : NULL;
 	params.strict = rules->strict;
 	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);

@@ -10,6 +10,8 @@
 #include "am/knn_scan.h"
 #include "am/opclass.h"
 #include "compat.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -96,6 +98,20 @@ IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 /* ---- scan ---- */
 
+/*
+ * The size up to which an index is read from memory.  By the settings, not by what scans
+ * met: their answers would depend on it.
+ */
+static BlockNumber
+cached_blocks(const IvfScanSettings *settings)
+{
+	if (settings->sketches == SKETCHES_ON)
+		return 0;
+	if (settings->sketches == SKETCHES_OFF)
+		return InvalidBlockNumber;
+	return Max(effective_cache_size, NBuffers) / 2;
+}
+
 void
 IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 			   const KnnGoal *goal, KnnScanRules *rules)
@@ -106,7 +122,11 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
+	if (goal)
+		rules->iterative = goal->filtered;
 	params.rows = goal ? goal->proposals : 0;
+	params.only = goal ? goal->only : NULL;
+	params.cached_blocks = cached_blocks(settings);
 	params.probes = settings->probes;
 	params.recall = settings->recall;
 	params.widen = settings->widen;

@@ -18,6 +18,13 @@ static IvfScanSettings quiver_ivf_settings;
 /* ivfflat.* are ours in this process; else a stock pgvector has defined them. */
 static bool ivfflat_settings_defined;
 
+static const struct config_enum_entry sketches_options[] = {
+	{"auto", SKETCHES_AUTO, false},
+	{"on", SKETCHES_ON, false},
+	{"off", SKETCHES_OFF, false},
+	{NULL, 0, false}
+};
+
 static relopt_kind ivfflat_relopt_kind;
 static relopt_kind quiver_ivf_relopt_kind;
 
@@ -79,6 +86,7 @@ IvfflatSettings(void)
 	}
 	settings->shared.scan_mem_multiplier = 1;
 	settings->widen = false;
+	settings->sketches = quiver_ivf_settings.sketches;
 	return settings;
 }
 
@@ -105,6 +113,12 @@ IvfDefineOptions(void)
 							 "Share of the true nearest neighbors that a search of a quiver_ivf index is to find.",
 							 "Lists are read accordingly, as measured when the index was built.",
 							 &quiver_ivf_settings.recall, 0.95, 0.5, 1,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("quiver.sketches",
+							 "Whether searches of posting lists read sketches rather than codes.",
+							 "Sketches are an eighth as large: auto takes them for an index larger than half of effective_cache_size.",
+							 &quiver_ivf_settings.sketches, SKETCHES_AUTO, sketches_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	ivfflat_relopt_kind = add_reloption_kind();

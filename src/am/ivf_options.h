@@ -15,6 +15,14 @@
 #define IVFFLAT_DEFAULT_LISTS 100
 #define IVFFLAT_MAX_LISTS 32768
 
+/* Whether searches read sketches rather than records. */
+typedef enum Sketches
+{
+	SKETCHES_AUTO,				/* of indexes that memory is too short for */
+	SKETCHES_ON,
+	SKETCHES_OFF
+} Sketches;
+
 /* What one access method's settings say about a scan. */
 typedef struct IvfScanSettings
 {
@@ -22,6 +30,7 @@ typedef struct IvfScanSettings
 	double		recall;
 	int			max_probes;		/* 0: all lists */
 	bool		widen;			/* read more lists as more rows are taken */
+	int			sketches;		/* a Sketches */
 	ScanSettings shared;
 } IvfScanSettings;
 

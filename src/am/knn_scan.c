@@ -62,20 +62,12 @@ KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanSource *sour
 	return scan;
 }
 
-static void
-note_returned(KnnScan *so)
-{
-	if (so->started && so->engine->ops->note_returned)
-		so->engine->ops->note_returned(so->engine, so->returned);
-}
-
 void
 KnnRescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		  int norderbys)
 {
 	KnnScan    *so = scan->opaque;
 
-	note_returned(so);
 	so->started = false;
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -346,7 +338,6 @@ KnnEndScan(IndexScanDesc scan)
 {
 	KnnScan    *so = scan->opaque;
 
-	note_returned(so);
 	if (so->engine)
 		so->engine->ops->end(so->engine);
 	if (so->reranker)

@@ -17,6 +17,7 @@
 #include "access/sdir.h"
 #include "access/skey.h"
 #include "space/scan.h"
+#include "space/tidset.h"
 #include "types/type_ops.h"
 #include "utils/rel.h"
 
@@ -45,7 +46,13 @@ typedef struct KnnGoal
 	uint32		rows;			/* so many rows are wanted */
 	uint32		proposals;		/* and likely so many will have to be proposed
 								 * for them */
-	bool		filtered;		/* some that the scan proposes will not do */
+	uint32		rank;			/* of the last of these among all rows, which
+								 * is more when "only" leaves some out */
+	bool		filtered;		/* some that the scan proposes will not do: it
+								 * may have to go on, whatever the settings
+								 * say */
+	const QvTidSet *only;		/* no others need be proposed; NULL: any.
+								 * Lives as long as the search */
 } KnnGoal;
 
 /* How an access method begins and starts scans of its engine. */

@@ -12,6 +12,7 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "space/scan.h"
+#include "space/tidset.h"
 #include "types/type_ops.h"
 
 /* Candidates of a search, at most. */
@@ -45,6 +46,7 @@ typedef struct GraphScanParams
 	bool		iterative;		/* the search will be resumed */
 	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
+	const QvTidSet *only;		/* propose rows of this set; NULL: any */
 } GraphScanParams;
 
 extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);

@@ -156,6 +156,9 @@ queue_results(GraphScan *scan)
 		MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, place);
 	}
 	search->nresults = 0;
+	scan->base.counters.nodes += search->hops;
+	scan->base.counters.neighbors += search->scored;
+	search->hops = search->scored = 0;
 }
 
 /*
@@ -217,6 +220,25 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->chain.tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	search_first(scan);
 	MemoryContextSwitchTo(old);
+}
+
+/* ---- rows of nodes ---- */
+
+/* Leave the heap TIDs that the search is for; returns how many. */
+static int
+keep_members(GraphScan *scan, ItemPointerData *tids, int n)
+{
+	QvScanCounters *counters = &scan->base.counters;
+	int			kept = 0;
+
+	if (scan->params.only == NULL)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (QvTidSetHas(scan->params.only, &tids[i]))
+			tids[kept++] = tids[i];
+	counters->tested += n;
+	counters->members += kept;
+	return kept;
 }
 
 /* ---- heap TIDs that are not in a node's own slot ---- */
@@ -318,6 +340,8 @@ next_of_chain(GraphScan *scan, QvCandidate *candidate)
 	{
 		CHECK_FOR_INTERRUPTS();
 		n = read_slot(scan);
+		if (n > 0)
+			n = keep_members(scan, chain->tids, n);
 		if (n < 0)
 		{
 			/* a chain that is always broken is not being changed, but damaged */
@@ -343,20 +367,12 @@ later_bound(const GraphScan *scan)
 		scan->frontier;
 }
 
-static QvScanStep
-graph_scan_next(QvScan *base, QvCandidate *candidate)
+/* The nearest result that waits becomes the current one, its rows the candidate. */
+static void
+take_result(GraphScan *scan, QvCandidate *candidate)
 {
-	GraphScan  *scan = (GraphScan *) base;
 	GraphResult *result;
 
-	if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
-		return QV_SCAN_CANDIDATE;
-	if (!has_ready(scan))
-	{
-		candidate->distance = later_bound(scan);
-		candidate->error = 0;
-		return QV_SCAN_END;
-	}
 	scan->quota--;
 	if (scan->returned != GRAPH_NONE)
 	{
@@ -367,7 +383,7 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
 	candidate->error = result->error;
-	candidate->ntids = result->ntids;
+	candidate->ntids = keep_members(scan, result->tids, result->ntids);
 	candidate->tids = result->tids;
 	candidate->same_node = false;
 	scan->current = *candidate;
@@ -375,7 +391,28 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	scan->chain.next = result->overflow;
 	scan->chain.length = 0;
 	scan->chain.restarts = 0;
-	return QV_SCAN_CANDIDATE;
+}
+
+static QvScanStep
+graph_scan_next(QvScan *base, QvCandidate *candidate)
+{
+	GraphScan  *scan = (GraphScan *) base;
+
+	for (;;)
+	{
+		if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
+			return QV_SCAN_CANDIDATE;
+		if (!has_ready(scan))
+		{
+			candidate->distance = later_bound(scan);
+			candidate->error = 0;
+			return QV_SCAN_END;
+		}
+		CHECK_FOR_INTERRUPTS();
+		take_result(scan, candidate);
+		if (candidate->ntids > 0)
+			return QV_SCAN_CANDIDATE;
+	}
 }
 
 static Size

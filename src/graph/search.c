@@ -41,7 +41,7 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 	s->nresults = 0;
 	s->discarded.count = 0;
 	s->ndiscarded = 0;
-	s->hops = 0;
+	s->hops = s->scored = 0;
 }
 
 void

@@ -83,7 +83,9 @@ struct GraphSearch
 	MinHeap		discarded;
 	uint32		ndiscarded;
 
-	uint64		hops;			/* nodes expanded since GraphSearchInit() */
+	/* since GraphSearchReset(): */
+	uint64		hops;			/* nodes expanded */
+	uint64		scored;			/* neighbors, from their nodes */
 };
 
 /*

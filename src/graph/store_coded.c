@@ -29,6 +29,7 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	QvEstimateParams params;
 	float		est[QV_BATCH];
 
+	search->scored += layout->degree;
 	params.base = distance;
 	params.a_scale = node->a_scale;
 	params.b_scale = node->b_scale;

@@ -39,6 +39,7 @@ prefetch_value(GraphPlainStore *store, uint32 id)
 static void
 offer_neighbors(GraphPlainStore *store, GraphSearch *search, const uint32 *ids, int n)
 {
+	search->scored += n;
 	for (int i = 0; i < Min(n, PREFETCH_AHEAD); i++)
 		prefetch_value(store, ids[i]);
 	for (int i = 0; i < n; i++)

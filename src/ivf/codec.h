@@ -183,13 +183,15 @@ struct IvfCodec
 							   uint32 slot);
 
 	/*
-	 * For searches: see reader.h.  Only what scan_page() gathered is read
-	 * back.
+	 * For searches: see reader.h.  Of what scan_page() gathered,
+	 * keep_members() drops the rows that the search is not for, page by page;
+	 * the rest may be read.  Both return false when the list has moved.
 	 */
 	void		(*begin_reading) (struct IvfReader *reader);
 	void		(*begin_list) (struct IvfReader *reader, struct IvfListScan *list);
 	void		(*scan_page) (struct IvfReader *reader, struct IvfListScan *list,
 							  BlockNumber block, Page page);
+	bool		(*keep_members) (struct IvfReader *reader);
 	bool		(*read_gathered) (struct IvfReader *reader, const struct IvfGathered *g);
 };
 

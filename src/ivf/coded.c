@@ -670,5 +670,6 @@ const IvfCodec ivf_coded_codec = {
 	.begin_reading = coded_begin_reading,
 	.begin_list = coded_begin_list,
 	.scan_page = coded_scan_page,
+	.keep_members = coded_keep_members,
 	.read_gathered = coded_read_gathered
 };

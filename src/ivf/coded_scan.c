@@ -8,6 +8,7 @@
 
 #include "ivf/coded_scan.h"
 #include "ivf/pages.h"
+#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 
 /*
@@ -169,9 +170,58 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	return true;
 }
 
+/* The heap TID of a row gathered, on its page of records or sketches. */
+static ItemPointerData
+tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, const IvfGathered *g)
+{
+	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, g->slot);
+	IvfSketchData sketch;
+
+	if (which == IVF_RECORDS)
+		return ((IvfRecord) item)->tid;
+	memcpy(&sketch, item, sizeof(sketch));
+	return sketch.tid;
+}
+
+bool
+coded_keep_members(IvfReader *reader)
+{
+	IvfItemKind which = reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS;
+	float		limit = IvfWindowThreshold(&reader->window);
+	Buffer		buf = InvalidBuffer;
+	uint32		kept = 0;
+
+	/* in the order in which they were gathered: page by page */
+	for (uint32 i = 0; i < reader->ngathered; i++)
+	{
+		IvfGathered *g = &reader->gathered[i];
+		ItemPointerData tid;
+
+		if (!(g->bound < limit))
+			continue;
+		if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) != g->block)
+		{
+			if (BufferIsValid(buf))
+				UnlockReleaseBuffer(buf);
+			CHECK_FOR_INTERRUPTS();
+			buf = read_items(reader->handle, which, g);
+			if (!BufferIsValid(buf))
+				return false;
+		}
+		tid = tid_of_item(reader, which, BufferGetPage(buf), g);
+		if (IvfWantsRow(reader, &tid))
+			reader->gathered[kept++] = *g;
+	}
+	if (BufferIsValid(buf))
+		UnlockReleaseBuffer(buf);
+	reader->ngathered = kept;
+	return true;
+}
+
 bool
 coded_read_gathered(IvfReader *reader, const IvfGathered *g)
 {
+	reader->counters->records++;
 	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
 }
 
@@ -208,6 +258,7 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 
 	ls->estimate.a_scale = head->a_scale;
 	ls->estimate.b_scale = head->b_scale;
+	reader->counters->codes += head->count;
 	for (uint32 i = 0; i < nbatches; i++)
 	{
 		uint16	   *codes = IvfPageBatch(layout, page, i);

@@ -14,6 +14,7 @@ extern void coded_begin_list(IvfReader *reader, IvfListScan *list);
 extern void coded_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page);
 
 /* Read a record, or a sketch, and offer its row; false when the list has moved. */
+extern bool coded_keep_members(IvfReader *reader);
 extern bool coded_read_gathered(IvfReader *reader, const IvfGathered *g);
 
 #endif							/* QV_IVF_CODED_SCAN_H */

@@ -50,16 +50,11 @@ typedef struct IvfLists
 #define IVF_NO_LIST UINT32_MAX
 
 /*
- * Scan statistics of an index, kept by each backend for itself: how many rows its
- * scans took, by which the next one is sized, and whether they waited for the disk.
+ * Scan statistics of an index, kept by each backend for itself: whether its scans waited
+ * for the disk.  What a scan finds does not depend on them.
  */
 typedef struct IvfScanStats
 {
-	uint32		rows;			/* that a scan proposes, lately; 0: not known */
-	uint32		sketched;		/* likewise of scans by sketches */
-	float		sketched_mean;	/* rows that these propose, on average */
-	uint32		returned;		/* rows that a scan returns, lately; 0: not
-								 * known */
 	uint32		cold;			/* scans to come that should read ahead */
 } IvfScanStats;
 

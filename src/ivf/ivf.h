@@ -12,6 +12,7 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "space/scan.h"
+#include "space/tidset.h"
 #include "storage/dsm.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
@@ -46,6 +47,10 @@ extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 typedef struct IvfScanParams
 {
 	uint32		rows;			/* wanted at first; 0: not known */
+	const QvTidSet *only;		/* propose rows of this set; NULL: any */
+	BlockNumber cached_blocks;	/* pages of a larger index have to be read
+								 * from disk: take sketches, where there are
+								 * some */
 	int			probes;			/* 0: by recall */
 	double		recall;			/* wanted, when probes is 0 */
 	bool		widen;			/* probe more lists as more rows are taken */

@@ -210,12 +210,13 @@ plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page pa
 	const IvfHandle *handle = reader->handle;
 	const QvOpclassInfo *opclass = &handle->space.opclass;
 
+	reader->counters->codes += IvfPageList(page)->count;
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
 		IvfPlainRow at = IvfPagePlainRow(&handle->layout, page, slot);
 		IvfWindowRow row = {0};
 
-		if (!ItemPointerIsValid(&at->tid))
+		if (!ItemPointerIsValid(&at->tid) || !IvfWantsRow(reader, &at->tid))
 			continue;
 		check_value(handle, block, slot, at);
 		row.distance = reader->any_order ? 0 :
@@ -251,5 +252,6 @@ const IvfCodec ivf_plain_codec = {
 	.begin_reading = plain_begin_reading,
 	.begin_list = plain_begin_list,
 	.scan_page = plain_scan_page,
-	.read_gathered = NULL		/* nothing is gathered */
+	.keep_members = NULL,		/* nothing is gathered */
+	.read_gathered = NULL
 };

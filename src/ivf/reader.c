@@ -43,6 +43,8 @@ IvfReadGathered(IvfReader *reader)
 {
 	bool		ahead = reader->handle->stats->cold > 0;
 
+	if (reader->only && !reader->handle->layout.codec->keep_members(reader))
+		return false;
 	reader->order.count = 0;
 	for (uint32 i = 0; i < reader->ngathered; i++)
 		if (reader->gathered[i].bound < IvfWindowThreshold(&reader->window))
@@ -74,6 +76,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 	uint32		number = 0;
 	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
 
+	reader->counters->lists++;
 	codec->begin_list(reader, &list);
 	while (BlockNumberIsValid(block))
 	{

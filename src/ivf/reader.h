@@ -10,6 +10,8 @@
 #include "ivf/handle.h"
 #include "ivf/window.h"
 #include "quant/quant.h"
+#include "space/scan.h"
+#include "space/tidset.h"
 
 /* A row whose record, or sketch, may be worth reading. */
 typedef struct IvfGathered
@@ -35,6 +37,8 @@ typedef struct IvfReader
 								 * measured */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* windows after the first: wider bounds */
+	const QvTidSet *only;		/* rows that the window takes; NULL: any */
+	QvScanCounters *counters;
 	IvfWindow	window;
 
 	/* coded: */
@@ -65,8 +69,21 @@ typedef struct IvfListScan
 /* Blocks asked for ahead of those being read. */
 #define IVF_READ_AHEAD 32
 
-/* Begin with handle, query, any_order and by_sketch set. */
+/* Begin with handle, query, any_order, by_sketch, only and counters set. */
 extern void IvfBeginReading(IvfReader *reader);
+
+/* Is the row one that the search is for? */
+static inline bool
+IvfWantsRow(IvfReader *reader, const ItemPointerData *tid)
+{
+	if (reader->only == NULL)
+		return true;
+	reader->counters->tested++;
+	if (!QvTidSetHas(reader->only, tid))
+		return false;
+	reader->counters->members++;
+	return true;
+}
 
 /*
  * Read one list, the one of that rank: its rows that may matter are gathered

@@ -7,12 +7,16 @@
  * best have their finer code read, which gives a distance for the access
  * method to judge by the row itself.
  *
+ * A search for the members of a set leaves out the others before it reads their codes,
+ * and reads more lists until those who were tested tell that the members wanted are
+ * found: how far it has to go depends on where they are.
+ *
  * When pages have to be read from disk, a scan by sketches leaves the finer
  * codes alone: the two-bit codes, an eighth as large, give a closer bound of
  * the distance, and what they leave is judged by the row itself at once.
  *
- * How many rows will be wanted is not known.  The best so many are collected
- * in a "window"; when they are used up the lists are read again for the rows
+ * The best so many rows are collected in a "window", as many as the caller expects to
+ * take; when they are used up the lists are read again for the rows
  * after them, four times as many.  Rows proposed before are known by their heap
  * TIDs: by its place a row that a bound kept out of the window before would be lost.
  *
@@ -40,13 +44,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Rows of the first window when nothing is known, and the least. */
+/* Rows of the first window when it is not known how many are wanted, and the least. */
 #define FIRST_WINDOW 32
 #define LEAST_WINDOW 12
 #define WINDOW_GROWTH 4
-
-/* Rows that a scan is expected to take at most, whatever earlier ones took. */
-#define MOST_EXPECTED 1000
 
 /*
  * With "widen", the lists read have so many rows for each of the window: what
@@ -69,16 +70,16 @@
 /* Candidates that the window is first filled from. */
 #define FILL_FROM 512
 
-/* Rows that a scan by sketches is expected to return when nothing is known. */
+/* Rows that a scan by sketches finds together when it is not known how many are wanted. */
 #define FIRST_ROUND 10
 
-/* One that returned more does not tell of the next. */
-#define MAX_FIRST_ROUND 100
+/* Rows that such a scan takes, for each that is wanted. */
+#define SKETCHED_PER_ROW 2
 
 /* Rows asked for ahead of the one being judged, when more than usual are taken. */
 #define FEW_AHEAD 4
 
-/* Share of what scans by sketches take on average that is asked for at once. */
+/* Share of what scans by sketches usually take that is asked for at once. */
 #define SURE_SHARE 0.8
 
 /* Scans that go on reading ahead after one found a page out of memory. */
@@ -92,6 +93,7 @@ typedef struct IvfScan
 	MemoryContext context;		/* of one search */
 	IvfScanParams params;
 	IvfHandle  *handle;			/* NULL before the first search */
+	bool		from_disk;		/* read all pages of a kind at once */
 	IvfReader	reader;
 
 	/* lists */
@@ -213,11 +215,31 @@ fit_window(IvfScan *scan)
 	}
 }
 
+/*
+ * Have the members found said that lists not read may have nearer ones?  Then read
+ * twice as many.  So many of the rows tested were members: that tells how far away the
+ * last one wanted is, in rows of any kind, whatever the set has to do with distance.
+ */
+static bool
+widen_for_members(IvfScan *scan, const QvScanCounters *before)
+{
+	const QvScanCounters *now = &scan->base.counters;
+	double		rank;
+
+	if (scan->reader.only == NULL || !scan->params.widen || scan->params.probes > 0)
+		return false;
+	rank = scan->reader.window.size * (double) (now->tested - before->tested) /
+		Max(1, now->members - before->members);
+	return rows_read(scan) < rank * (rank <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY) &&
+		widen(scan);
+}
+
 /* Collect the window anew. */
 static void
 fill_window(IvfScan *scan)
 {
 	IvfHandle  *handle = scan->handle;
+	QvScanCounters before = scan->base.counters;
 	int64		misses = pgBufferUsage.shared_blks_read;
 	uint32		i = 0;
 	IvfReadAhead ahead = {0};
@@ -228,11 +250,9 @@ fill_window(IvfScan *scan)
 	scan->bound_sent = false;
 	scan->reader.ngathered = 0;
 	scan->reader.later = scan->nproposed > 0;
-	while (i < scan->nnear)
+	while (i < scan->nnear || widen_for_members(scan, &before))
 	{
-		bool		cold = handle->stats->cold > 0;
-
-		if (cold)
+		if (handle->stats->cold > 0)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 
 		/*
@@ -242,7 +262,7 @@ fill_window(IvfScan *scan)
 		 */
 		if (!IvfReadList(&scan->reader, &scan->near[i], i) ||
 			((i + 1 == scan->nnear ||
-			  (scan->reader.window.count < scan->reader.window.size ? scan->reader.ngathered >= FILL_FROM : !cold)) &&
+			  (scan->reader.window.count < scan->reader.window.size ? scan->reader.ngathered >= FILL_FROM : !scan->from_disk)) &&
 			 !IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
@@ -279,52 +299,10 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 
 	scan->index = index;
 	scan->opclass = *opclass;
+	scan->reader.counters = &scan->base.counters;
 	scan->context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
 										  ALLOCSET_DEFAULT_SIZES);
 	return scan;
-}
-
-/* What is known of the rows that scans like this one take. */
-static uint32 *
-rows_taken(const IvfScan *scan)
-{
-	IvfScanStats *stats = scan->handle->stats;
-
-	return scan->reader.by_sketch ? &stats->sketched : &stats->rows;
-}
-
-/*
- * Let the next scans expect what this one took: more at once, less by and by,
- * since the rows that a LIMIT takes under a filter vary; but a scan that took
- * much more than the others soon counts no longer.
- */
-static void
-note_rows(uint32 *stat, int64 taken)
-{
-	uint32		rows = Max(1, Min(taken, MOST_EXPECTED));
-
-	if (rows >= *stat)
-		*stat = rows;
-	else if (rows < *stat / 4)
-		*stat -= (*stat - rows) / 2;
-	else
-		*stat -= (*stat - rows + 7) / 8;
-}
-
-/* Count a search that is over among the scan statistics. */
-static void
-note_search(IvfScan *scan)
-{
-	IvfScanStats *stats;
-
-	if (scan->handle == NULL)
-		return;
-	stats = scan->handle->stats;
-	if (scan->reader.by_sketch)
-		stats->sketched_mean += (Min(scan->nproposed, MOST_EXPECTED) - stats->sketched_mean) / 16;
-	note_rows(rows_taken(scan), scan->nproposed);
-	if (stats->cold > 0)
-		stats->cold--;
 }
 
 static uint32
@@ -363,11 +341,12 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	IvfHandle  *handle;
 	uint32		rows;
 
-	note_search(scan);
 	scan->handle = NULL;
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
 	handle = IvfOpen(scan->index, &scan->opclass);
+	if (handle->stats->cold > 0)
+		handle->stats->cold--;
 
 	/*
 	 * Of an index larger than shared buffers, pages of records are read
@@ -385,15 +364,17 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->params = *params;
 	scan->reader.any_order = value == NULL;
-	scan->reader.by_sketch = handle->stats->cold > 0 && handle->layout.sketch_bytes > 0;
+	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
+	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
+	scan->reader.only = params->only;
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
 
-	rows = params->rows > 0 ? params->rows : *rows_taken(scan);
-	rows = rows == 0 ? FIRST_WINDOW : Max(LEAST_WINDOW, rows + rows / 8 + 2);
+	rows = params->rows == 0 ? FIRST_WINDOW :
+		Max(LEAST_WINDOW, params->rows + params->rows / 8 + 2);
 	/* in which those found together should be */
 	if (scan->reader.by_sketch)
-		rows = Max(rows, 2 * IvfScanRoundRows(&scan->base));
+		rows = Max(rows, SKETCHED_PER_ROW * IvfScanRoundRows(&scan->base));
 	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
@@ -538,7 +519,8 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	{
 		if (scan->prefetched >= scan->position + FEW_AHEAD / 2)
 			return 0;
-		end = Min(end, Max(SURE_SHARE * scan->handle->stats->sketched_mean, scan->position + FEW_AHEAD));
+		end = Min(end, Max(SURE_SHARE * SKETCHED_PER_ROW * IvfScanRoundRows(base),
+						   scan->position + FEW_AHEAD));
 	}
 	for (uint32 i = Max(scan->prefetched, scan->position); i < end && n < max; i++)
 		tids[n++] = scan->reader.window.rows[i].tid;
@@ -550,17 +532,8 @@ uint32
 IvfScanRoundRows(const QvScan *base)
 {
 	const IvfScan *scan = (const IvfScan *) base;
-	uint32		returned = scan->handle->stats->returned;
 
-	return !scan->reader.by_sketch ? 0 : returned > 0 ? returned : FIRST_ROUND;
-}
-
-static void
-ivf_scan_note_returned(QvScan *base, int64 rows)
-{
-	IvfScan    *scan = (IvfScan *) base;
-
-	note_rows(&scan->handle->stats->returned, Min(rows, MAX_FIRST_ROUND));
+	return !scan->reader.by_sketch ? 0 : scan->params.rows > 0 ? scan->params.rows : FIRST_ROUND;
 }
 
 static void
@@ -568,7 +541,6 @@ ivf_scan_end(QvScan *base)
 {
 	IvfScan    *scan = (IvfScan *) base;
 
-	note_search(scan);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
 }
@@ -578,7 +550,6 @@ static const QvScanOps ivf_scan_ops = {
 	.next = ivf_scan_next,
 	.resume = ivf_scan_resume,
 	.prefetch = ivf_scan_prefetch,
-	.note_returned = ivf_scan_note_returned,
 	.end = ivf_scan_end
 };
 

@@ -58,17 +58,31 @@ typedef struct QvScanOps
 	 */
 	int			(*prefetch) (QvScan *scan, ItemPointerData *tids, int max);
 
-	/* May be NULL: so many rows were returned since the last start. */
-	void		(*note_returned) (QvScan *scan, int64 rows);
-
 	/* The scan is over: free what it has. */
 	void		(*end) (QvScan *scan);
 } QvScanOps;
+
+/*
+ * What a search has read, since it was begun: zeroed by whoever counts.  Of a kind of index
+ * the counters of the other stay zero.
+ */
+typedef struct QvScanCounters
+{
+	int64		nodes;			/* of a graph */
+	int64		neighbors;		/* scored, from their nodes */
+	int64		lists;			/* of posting lists */
+	int64		codes;			/* one-bit codes, or whole values, scored */
+	int64		records;		/* or sketches */
+	int64		tested;			/* heap TIDs looked up in the set that a
+								 * search is for, */
+	int64		members;		/* and found */
+} QvScanCounters;
 
 /* The first member of an engine's own struct; set when a scan is started. */
 struct QvScan
 {
 	const QvScanOps *ops;
+	QvScanCounters counters;
 	int			dims;			/* coordinates over which a candidate's error
 								 * spreads */
 	double		scale;			/* metric distance = scale * (search distance

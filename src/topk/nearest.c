@@ -5,8 +5,33 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "common/hashfn.h"
 #include "topk/nearest.h"
 #include "utils/memutils.h"
+
+typedef struct KeptEntry
+{
+	ItemPointerData tid;
+	char		status;
+} KeptEntry;
+
+static inline uint32
+hash_tid(ItemPointerData tid)
+{
+	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
+		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
+}
+
+#define SH_PREFIX Kept
+#define SH_ELEMENT_TYPE KeptEntry
+#define SH_KEY_TYPE ItemPointerData
+#define SH_KEY tid
+#define SH_HASH_KEY(tb, key) hash_tid(key)
+#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 /* Rows that there is room for at first. */
 #define FIRST_ROWS 64
@@ -19,6 +44,7 @@ TopkNearestReset(TopkNearest *nearest, uint32 wanted)
 	nearest->count = 0;
 	nearest->allocated = Min(wanted, FIRST_ROWS);
 	nearest->rows = MemoryContextAlloc(nearest->context, nearest->allocated * sizeof(TopkRow));
+	nearest->kept = Kept_create(nearest->context, nearest->allocated, NULL);
 }
 
 static int
@@ -36,17 +62,6 @@ static bool
 is_before(const TopkRow *a, const TopkRow *b)
 {
 	return compare_rows(a, b) < 0;
-}
-
-/* An engine may propose a row twice; then it is here at the same distance. */
-static bool
-is_there(const TopkNearest *nearest, const TopkRow *row)
-{
-	for (uint32 i = 0; i < nearest->count; i++)
-		if (nearest->rows[i].distance == row->distance &&
-			ItemPointerEquals(&nearest->rows[i].tid, (ItemPointer) &row->tid))
-			return true;
-	return false;
 }
 
 /* Put a row where position "at" is free, looking up. */
@@ -89,13 +104,16 @@ HeapTuple *
 TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
 {
 	TopkRow		row = {.distance = distance, .tid = *tid};
+	bool		found;
 
 	if (nearest->count == nearest->wanted && !is_before(&row, &nearest->rows[0]))
 		return NULL;
-	if (is_there(nearest, &row))
+	(void) Kept_insert(nearest->kept, *tid, &found);
+	if (found)
 		return NULL;
 	if (nearest->count == nearest->wanted)
 	{
+		(void) Kept_delete(nearest->kept, nearest->rows[0].tid);
 		if (nearest->rows[0].tuple)
 			heap_freetuple(nearest->rows[0].tuple);
 		return &sift_down(nearest, &row)->tuple;

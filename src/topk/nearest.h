@@ -29,14 +29,15 @@ typedef struct TopkNearest
 	uint32		count;
 	uint32		wanted;			/* k */
 	uint32		allocated;
+	struct Kept_hash *kept;		/* their heap TIDs: a row may be offered twice */
 } TopkNearest;
 
 /* Empty it, for k rows from now on. */
 extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted);
 
 /*
- * Offer a row.  Returns where its tuple goes, NULL when it has no place or is there
- * already.
+ * Offer a row.  Returns where its tuple goes, until the next is offered; NULL when it has
+ * no place or is there already.
  */
 extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid);
 

@@ -11,6 +11,8 @@
 #include "am/access_methods.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class_d.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -24,6 +26,17 @@
 #include "topk/topk.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+
+/* pg_operator.dat; the server has no name for it. */
+#define FLOAT8_LESS_EQUAL_OPERATOR 673
+
+/* Costs of a row's distance, in fetches of a row (src/topk/README.md, "Choice"). */
+#define INLINE_COST 0.1
+#define BYTE_COST 1e-4
+#define OUT_OF_LINE_COST 5.0
+
+/* Average bytes of a value that is a pointer to where it is stored, or a little more. */
+#define MAX_TOAST_POINTER 24
 
 static bool topk_scan = false;
 static set_rel_pathlist_hook_type previous_hook;
@@ -162,17 +175,67 @@ limit_expr(Node *expr)
 	return (Expr *) expr;
 }
 
+/*
+ * The radius of the search: r of a condition "expr < r" or "<=" on the ORDER BY expression.
+ * The row is tested by the condition all the same.
+ */
+static Expr *
+find_radius(PlannerInfo *root, RelOptInfo *rel, Expr *order)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *info = lfirst(lc);
+		OpExpr	   *op = (OpExpr *) info->clause;
+
+		if (!is_opclause(op) || list_length(op->args) != 2 ||
+			!restriction_is_securely_promotable(info, rel))
+			continue;
+		for (int side = 0; side < 2; side++)
+		{
+			Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
+			Node	   *value = list_nth(op->args, 1 - side);
+
+			if ((operator == Float8LessOperator || operator == FLOAT8_LESS_EQUAL_OPERATOR) &&
+				equal(list_nth(op->args, side), order) &&
+				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value))
+				return (Expr *) value;
+		}
+	}
+	return NULL;
+}
+
+/* What reading a row's value and measuring it costs, in fetches of the row. */
+static double
+measure_cost(RangeTblEntry *rte, AttrNumber attribute)
+{
+	int32		width = attribute > 0 ? get_attavgwidth(rte->relid, attribute) : 0;
+	Oid			type;
+	int32		typmod;
+	Oid			collation;
+
+	if (width <= 0)
+		return INLINE_COST;
+	get_atttypetypmodcoll(rte->relid, attribute, &type, &typmod, &collation);
+	/* a pointer to what is stored elsewhere */
+	if (width <= MAX_TOAST_POINTER && typmod > MAX_TOAST_POINTER)
+		return OUT_OF_LINE_COST;
+	return INLINE_COST + width * BYTE_COST;
+}
+
 /* Take the place of a plain scan of the same index in the same order. */
 static Path *
-make_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *plain, Expr *order, Expr *query,
-		  BitmapHeapPath *bitmap)
+make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *plain,
+		  Expr *order, Expr *query, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
-	double		rows = wanted_rows(root);
+	Expr	   *radius = find_radius(root, rel, order);
 	double		share = rel->tuples > 0 ? Min(1, rel->rows / rel->tuples) : 1;
-	double		members = 0;
+	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_RANK];
+	List	   *private;
 	Cost		cost;
-	Selectivity selectivity;
+	Selectivity selectivity = 0;
 
 	path->path = plain->path;
 	path->path.type = T_CustomPath;
@@ -182,20 +245,25 @@ make_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *plain, Expr *order, Exp
 	if (bitmap)
 	{
 		cost_bitmap_tree_node(bitmap->bitmapqual, &cost, &selectivity);
-		members = clamp_row_est(selectivity * rel->tuples);
 		path->custom_paths = list_make1(bitmap);
 	}
-	/* floats with a point: without one, a worker would read them as integers */
+	private = list_make4(makeInteger(TOPK_PLAN_VERSION),
+						 makeInteger((int) plain->indexinfo->indexoid),
+						 makeInteger((int) wanted_rows(root)),
+						 makeBoolean(!is_whole_query(root, rel)));
+	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = 1 / Max(share, 1e-9);
+	numbers[TOPK_PRIVATE_TABLE - TOPK_PRIVATE_RANK] = clamp_row_est(rel->tuples);
+	numbers[TOPK_PRIVATE_MEASURE - TOPK_PRIVATE_RANK] =
+		measure_cost(rte, plain->indexinfo->indexkeys[0]);
+	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_RANK] = clamp_row_est(selectivity * rel->tuples);
+	/* with a point: without one, a worker would read them as integers */
+	for (int i = 0; i < lengthof(numbers); i++)
+		private = lappend(private, makeFloat(psprintf("%.3f", numbers[i])));
 	path->custom_private =
-		list_make2(list_make4(order, query, limit_expr(root->parse->limitCount),
-							  limit_expr(root->parse->limitOffset)),
-				   list_make5(makeInteger(TOPK_PLAN_VERSION),
-							  makeInteger((int) plain->indexinfo->indexoid),
-							  makeInteger((int) rows),
-							  makeBoolean(!is_whole_query(root, rel)),
-							  makeFloat(psprintf("%.1f", Max(1, rows) / Max(share, 1e-9)))));
-	lsecond(path->custom_private) = lappend(lsecond(path->custom_private),
-											makeFloat(psprintf("%.1f", members)));
+		list_make2(list_make5(order, query, limit_expr(root->parse->limitCount),
+							  limit_expr(root->parse->limitOffset),
+							  radius ? radius : (Expr *) makeNullConst(FLOAT8OID, -1, InvalidOid)),
+				   private);
 	return &path->path;
 }
 
@@ -216,8 +284,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL ||
-		(root->limit_tuples <= 0 && root->parse->limitCount == NULL))
+	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL)
 		return;
 	foreach(lc, rel->indexlist)
 	{
@@ -230,7 +297,8 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			index->hypothetical || !is_plain_table(rel, rte))
 			continue;
 		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);
-		if (query == NULL)
+		if (query == NULL ||
+			(root->parse->limitCount == NULL && find_radius(root, rel, order) == NULL))
 			continue;
 		foreach(place, rel->pathlist)
 		{
@@ -239,7 +307,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			if (!bitmap_made)
 				bitmap = make_bitmap(root, rel);
 			bitmap_made = true;
-			lfirst(place) = make_path(root, rel, lfirst(place), order, query, bitmap);
+			lfirst(place) = make_path(root, rel, rte, lfirst(place), order, query, bitmap);
 		}
 	}
 }

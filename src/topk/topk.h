@@ -14,7 +14,7 @@
 extern void QvTopkInit(void);
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 1
+#define TOPK_PLAN_VERSION 2
 
 typedef enum TopkPrivate
 {
@@ -23,8 +23,11 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_ROWS,			/* Integer: k, 0: known when the scan starts
 								 * only */
 	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
-	TOPK_PRIVATE_FETCHES,		/* Float: rows that the index is expected to
-								 * propose */
+	TOPK_PRIVATE_RANK,			/* Float: rows of the table nearer than the
+								 * last of those wanted, for each wanted */
+	TOPK_PRIVATE_TABLE,			/* Float: rows of the table */
+	TOPK_PRIVATE_MEASURE,		/* Float: cost of a row's distance, in fetches
+								 * of a row */
 	TOPK_PRIVATE_MEMBERS,		/* Float: rows that the bitmap is expected to
 								 * have */
 	TOPK_PRIVATE_FIELDS
@@ -36,6 +39,8 @@ typedef enum TopkExpr
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
 	TOPK_EXPR_LIMIT,			/* NULL constant: none */
 	TOPK_EXPR_OFFSET,
+	TOPK_EXPR_RADIUS,			/* rows at this distance or more do not count;
+								 * NULL constant: all do */
 	TOPK_EXPRS
 } TopkExpr;
 

@@ -1,5 +1,4 @@
-# Scans by sketches, which a backend makes after it found pages of the index out of
-# memory: their recall and order, what they read, what inserts, splits and VACUUM leave
+# Scans by sketches, which are made of indexes too large for memory: their recall and order, what they read, what inserts, splits and VACUUM leave
 # them, and damaged pages of sketches.
 
 use strict;
@@ -13,6 +12,7 @@ my ($dims, $rows) = (272, 4000);
 my $all = 'SET quiver.iterative_scan = relaxed_order;';
 my $page = 8192;
 my ($sketches, $records) = (10, 8);
+my $sketched = 'SET quiver.sketches = on;';
 
 # The table is in memory after it, the index is not.
 sub cool
@@ -44,14 +44,13 @@ foreach my $m (grep { $_->{type} eq 'vector' && $_->{name} ne 'l1' } @METRICS)
 	check_ok($node, 't_idx', $rows, "$m->{name}, built");
 	my $warm = recall(%common);
 	cool();
-	my $cold = recall(%common);
+	my $cold = recall(%common, set => $sketched);
 	cmp_ok($cold, '>=', $warm - 0.02, sprintf('%s: recall %.3f by records, %.3f by sketches', $m->{name}, $warm, $cold));
 	cmp_ok($cold, '>=', 0.92, "$m->{name}: recall by sketches");
 
-	# each scan but the first of the session, which finds pages out of memory
 	cool();
 	my $in_memory = sql_value($node, qq{
-SET enable_seqscan = off; SET enable_sort = off;
+$sketched SET enable_seqscan = off; SET enable_sort = off;
 CREATE TEMP TABLE before AS SELECT relblocknumber FROM pg_buffercache WHERE false;
 CREATE TEMP TABLE found AS SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 10;
 INSERT INTO before SELECT relblocknumber FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t_idx');
@@ -61,25 +60,21 @@ SELECT string_agg(relblocknumber::text, ' ') FROM (
 	EXCEPT SELECT relblocknumber FROM before) x});
 	my $blocks = blocks_by_kind('t_idx');
 	my %new = map { $_ => 1 } split ' ', (split /\n/, $in_memory)[-1];
-	cmp_ok(scalar(grep { $new{$_} } @{ $blocks->{$sketches} }), '>', 0, "$m->{name}: later scans read sketches");
+	cmp_ok(scalar(grep { $new{$_} } @{ $blocks->{$sketches} }), '>', 0, "$m->{name}: scans read sketches");
 	is(scalar(grep { $new{$_} } @{ $blocks->{$records} }), 0, "$m->{name}: and no records");
 
 	# order, and every row
-	cool();
-	my $strict = scan_of(%common, query => 2, limit => 500, set => "SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
+	my $strict = scan_of(%common, query => 2, limit => 500, set => $sketched);
 	is("$strict->{count} $strict->{distinct} $strict->{inversions}", '500 500 0', "$m->{name}: 500 rows in strict order");
-	cool();
-	my $more = scan_of(%common, query => 2, limit => 150, set => "SET quiver.iterative_scan = off; SET quiver.probes = 60; SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
-	is("$more->{count} $more->{distinct} $more->{inversions}", '150 150 0', "$m->{name}: more rows than scans took before, in order");
-	cool();
-	my $relaxed = scan_of(%common, query => 2, set => "$all SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
+	my $more = scan_of(%common, query => 2, limit => 150, set => "$sketched SET quiver.iterative_scan = off; SET quiver.probes = 60;");
+	is("$more->{count} $more->{distinct} $more->{inversions}", '150 150 0', "$m->{name}: more rows than are found together, in order");
+	my $relaxed = scan_of(%common, query => 2, set => "$sketched $all");
 	is("$relaxed->{count} $relaxed->{distinct}", "$rows $rows", "$m->{name}: every row once");
 
 	# lists are filled, split, emptied and written anew
 	$node->safe_psql('postgres', "INSERT INTO t SELECT * FROM source WHERE id > $rows; DELETE FROM t WHERE id % 3 = 0; VACUUM (INDEX_CLEANUP ON) t; CHECKPOINT");
 	check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), "$m->{name}, changed");
-	cool();
-	recall_ok(0.9, "$m->{name}, changed, by sketches", %common);
+	recall_ok(0.9, "$m->{name}, changed, by sketches", %common, set => $sketched);
 	is(join(' ', index_facts($node, 't_idx', 'lost_pages')), 0, "$m->{name}, changed: no page is lost");
 	$node->safe_psql('postgres', 'DROP TABLE t');
 }
@@ -87,25 +82,39 @@ SELECT string_agg(relblocknumber::text, ' ') FROM (
 # an index on nothing, and narrow vectors or few bits, which have none
 $node->safe_psql('postgres', "CREATE TABLE t (LIKE source); CREATE INDEX t_idx ON t USING quiver_ivf (v); INSERT INTO t SELECT * FROM source WHERE id <= 3000; CHECKPOINT");
 check_ok($node, 't_idx', 3000, 'grown from nothing');
-cool();
-recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx');
+recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx', set => $sketched);
 $node->safe_psql('postgres', "CREATE INDEX four ON t USING quiver_ivf (v) WITH (bits = 4); CREATE INDEX narrow ON t USING quiver_ivf ((subvector(v, 1, 240)::vector(240))); CHECKPOINT");
 ok(!blocks_by_kind($_)->{$sketches}, "$_: no sketches") foreach qw(four narrow);
 
 # lists that a scan does not go on from
 $node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT * FROM source; CREATE INDEX flat_idx ON flat USING ivfflat (v vector_l2_ops) WITH (lists = 40); CHECKPOINT');
-$node->restart;
 my $flat = scan_of(node => $node, op => '<->', table => 'flat', query => 2,
-	set => "SET ivfflat.probes = 10; SELECT id FROM flat ORDER BY v <-> (SELECT v FROM queries WHERE id = 1) LIMIT 1 \\g /dev/null\n");
+	set => "$sketched SET ivfflat.probes = 10;");
 cmp_ok($flat->{count}, '>', 200, "ivfflat: $flat->{count} rows of ten lists");
 is($flat->{inversions}, 0, 'ivfflat: in order');
+recall_ok(0.85, 'ivfflat, by sketches', node => $node, op => '<->', queries => 'queries', table => 'flat', index => 'flat_idx', set => "$sketched SET ivfflat.probes = 10;");
+
+# by size: an index that is larger than half of what is kept in memory; sketches leave
+# more rows to be read
+sub rows_fetched
+{
+	my ($plan) = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = on; $_[0] "
+		  . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t ORDER BY v <-> (SELECT v FROM queries WHERE id = 3) LIMIT 10');
+	my ($rows) = $plan =~ /Rows Fetched: (\d+)/ or die $plan;
+	return $rows;
+}
+
+$node->append_conf('postgresql.conf', "shared_buffers = 1MB\n");
 $node->restart;
-recall_ok(0.85, 'ivfflat, by sketches', node => $node, op => '<->', queries => 'queries', table => 'flat', index => 'flat_idx', set => 'SET ivfflat.probes = 10;');
+my ($by_sketch, $by_record) = map { rows_fetched("SET quiver.sketches = $_;") } qw(on off);
+cmp_ok($by_sketch, '>', $by_record, "$by_sketch rows fetched by sketches, $by_record by records");
+is(rows_fetched("SET effective_cache_size = '8kB';"), $by_sketch, 'sketches of an index larger than the cache');
+is(rows_fetched("SET effective_cache_size = '1GB';"), $by_record, 'none of a smaller one');
 
 # damage
 my $blocks = blocks_by_kind('t_idx');
 my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
-my $scans = 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM queries q, LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 10) r';
+my $scans = "$sketched " . 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM queries q, LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 10) r';
 my @damage = (
 	[ 'factors that are no numbers', sub { put($_[0], $_ * $page + 48, pack('VV', 0x7fc00000, 0x7fc00000)) foreach @{ $blocks->{$sketches} } }, 1 ],
 	[ 'sketches of another list', sub { put($_[0], $_ * $page + 32, pack('V', 60000)) foreach @{ $blocks->{$sketches} } }, 1 ],

@@ -1,0 +1,93 @@
+/*
+ * explain.c
+ *		What EXPLAIN says of a top-k scan; see src/topk/README.md.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "topk/state.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/ruleutils.h"
+
+static void
+explain_strategies(TopkState *state, ExplainState *es)
+{
+	static const char *const names[] = {"by row", "in the index", "exact"};
+	List	   *ran = NIL;
+
+	for (int i = 0; i < lengthof(names); i++)
+		if (state->counters.ran[i])
+			ran = lappend(ran, (char *) names[i]);
+	ExplainPropertyList("Strategies", ran, es);
+}
+
+/* A counter that says nothing when it is zero. */
+static void
+explain_if_any(const char *label, int64 value, ExplainState *es)
+{
+	if (value > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyInteger(label, NULL, value, es);
+}
+
+/* What was read; of an index that was not searched, nothing. */
+static void
+explain_work(TopkState *state, ExplainState *es)
+{
+	QvScanCounters none = {0};
+	const QvScanCounters *engine = state->engine ? &state->engine->counters : &none;
+	const TopkCounters *counters = &state->counters;
+
+	explain_strategies(state, es);
+	ExplainPropertyInteger("Rounds", NULL, counters->rounds, es);
+	explain_if_any("Nodes Read", engine->nodes, es);
+	explain_if_any("Neighbors Scored", engine->neighbors, es);
+	explain_if_any("Lists Read", engine->lists, es);
+	explain_if_any("Codes Scored", engine->codes, es);
+	explain_if_any("Records Read", engine->records, es);
+	explain_if_any("Rows Looked Up", engine->tested, es);
+	explain_if_any("Members Found", engine->members, es);
+	ExplainPropertyInteger("Rows Proposed", NULL, counters->proposed, es);
+	ExplainPropertyInteger("Rows Fetched", NULL, counters->fetched, es);
+	ExplainPropertyInteger("Rows Measured", NULL, counters->measured, es);
+	explain_if_any("Lossy Pages", counters->lossy_pages, es);
+}
+
+void
+TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	TopkState  *state = (TopkState *) css;
+	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
+	Oid			index = (Oid) intVal(TopkPrivate (scan, TOPK_PRIVATE_INDEX));
+	int			rows = intVal(TopkPrivate (scan, TOPK_PRIVATE_ROWS));
+	const char *hint = boolVal(TopkPrivate (scan, TOPK_PRIVATE_HINT)) ? " (hint)" : "";
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, &scan->scan.plan, ancestors);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Search", psprintf("Index Scan using %s on %s",
+											   quote_identifier(get_rel_name(index)),
+											   quote_identifier(RelationGetRelationName(css->ss.ss_currentRelation))), es);
+	else
+		ExplainPropertyText("Index Name", get_rel_name(index), es);
+	ExplainPropertyText("Order By",
+						deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_ORDER), context,
+										   prefix, false), es);
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyInteger("Top K", NULL, rows, es);
+		ExplainPropertyBool("Hint", *hint != '\0', es);
+	}
+	else if (rows > 0)
+		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
+	else
+		ExplainPropertyText("Top K", "at run time", es);
+	if (!IsA(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), Const) ||
+		!((Const *) list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS))->constisnull)
+		ExplainPropertyText("Radius",
+							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS),
+											   context, prefix, false), es);
+	if (es->analyze)
+		explain_work(state, es);
+}

@@ -1,0 +1,587 @@
+/*
+ * search.c
+ *		Finding the rows of a top-k scan; see src/topk/README.md, "Executor".
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "topk/state.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Rows wanted at first when the query does not say. */
+#define DEFAULT_ROWS 100
+
+/* The next round wants so many times the rows of the last. */
+#define ROUND_GROWTH 4
+
+/* Tuples up to this size are kept until they are returned; others are fetched again. */
+#define MAX_COPY 2048
+
+/* So few rows are measured all, whatever the index would propose. */
+#define EXACT_ROWS 200
+
+/*
+ * An estimate that fewer rows pass than one in so many is often none: a search that needs
+ * more goes on.
+ */
+#define TRUSTED_PASS 20.0
+
+/* Standard deviations of the number of rows that pass which a search is prepared for. */
+#define CHANCE_SIGMAS 2
+
+/* Rows proposed before anything else is thought of. */
+#define MIN_SWITCH 100
+
+/* Of the cost of measuring all members, what a search may take to show how it goes. */
+#define TRIAL_SHARE 0.1
+
+/*
+ * What things cost, in fetches of a row with the test of its conditions
+ * (src/topk/README.md, "Choice"): a member of the bitmap and the set; a search, for each
+ * row nearer than the last one wanted; and what an engine counts.
+ */
+#define MEMBER_COST 0.2
+#define RANK_COST 2.0
+#define NODE_COST 2.0
+#define RECORD_COST 0.4
+#define TEST_COST 0.1
+#define CODE_COST 0.02
+
+/* ---- rows ---- */
+
+/* Was the row returned, or should it have been, before the rows of this round? */
+static bool
+is_late(const TopkState *state, const TopkRow *row)
+{
+	if (state->returned_before == 0 || row->distance > state->last_distance)
+		return false;
+	if (row->distance < state->last_distance)
+		return true;
+	for (int i = 0; i < state->nties; i++)
+		if (ItemPointerEquals((ItemPointer) &state->ties[i], (ItemPointer) &row->tid))
+			return true;
+	return false;
+}
+
+/* Keep a copy of the row fetched while there is room. */
+static HeapTuple
+copy_row(TopkState *state)
+{
+	MemoryContext old;
+	HeapTuple	tuple;
+
+	if (MemoryContextMemAllocated(state->nearest.context, false) >= (Size) work_mem * 1024)
+		return NULL;
+	old = MemoryContextSwitchTo(state->nearest.context);
+	tuple = ExecCopySlotHeapTuple(state->rows->slot);
+	MemoryContextSwitchTo(old);
+	if (tuple->t_len <= MAX_COPY)
+		return tuple;
+	heap_freetuple(tuple);
+	return NULL;
+}
+
+/* Test a row that the index calls tid, measure it, and keep it if it is near enough. */
+static void
+take_row(TopkState *state, ItemPointer tid)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = state->rows->slot;
+	TopkRow		row = {.tid = *tid};
+
+	CHECK_FOR_INTERRUPTS();
+	if (!RowFetch(state->rows, tid, state->css.ss.ps.state->es_snapshot))
+		return;
+	state->counters.fetched++;
+	pgstat_count_heap_fetch(state->index);
+	if (state->qual)
+	{
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = slot;
+		if (!ExecQual(state->qual, econtext))
+		{
+			InstrCountFiltered1(&state->css.ss, 1);
+			ExecClearTuple(slot);
+			return;
+		}
+	}
+	state->passed++;
+	state->counters.measured++;
+	/* in no index, or returned in an earlier round */
+	if (RowDistance(state->rows, state->value, &row.distance) && !is_late(state, &row))
+	{
+		HeapTuple  *place = TopkNearestOffer(&state->nearest, row.distance, tid);
+
+		if (place)
+			*place = copy_row(state);
+	}
+	ExecClearTuple(slot);
+}
+
+/* ---- the bitmap ---- */
+
+typedef struct BitmapSize
+{
+	int64		members;
+	BlockNumber blocks;
+	OffsetNumber max_offset;
+} BitmapSize;
+
+static void
+measure_bitmap(TIDBitmap *bitmap, BitmapSize *size)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	memset(size, 0, sizeof(*size));
+	while (QvBitmapNext(iterator, &block))
+	{
+		bool		lossy = QvBitmapIsLossy(&block);
+		int			n = lossy ? MaxHeapTuplesPerPage :
+			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+
+		size->members += n;
+		size->blocks++;
+		/* offsets are in order */
+		if (n > 0)
+			size->max_offset = Max(size->max_offset, lossy ? n : offsets[n - 1]);
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* Have the bitmap, and with it the number of its rows. */
+static void
+get_bitmap(TopkState *state)
+{
+	Node	   *result;
+	BitmapSize	size;
+	MemoryContext old;
+
+	if (state->bitmap)
+		return;
+	result = MultiExecProcNode(state->child);
+	if (!IsA(result, TIDBitmap))
+		elog(ERROR, "unrecognized result from subplan");
+	state->bitmap = (TIDBitmap *) result;
+	measure_bitmap(state->bitmap, &size);
+	/* the estimate was off by so much */
+	state->rank_per_row *= state->expected_members / Max(1, size.members);
+	state->expected_members = size.members;
+	MemoryContextReset(state->set_context);
+	old = MemoryContextSwitchTo(state->set_context);
+	state->set = QvTidSetCreate(RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation),
+								size.blocks, size.max_offset, (Size) work_mem * 1024);
+	MemoryContextSwitchTo(old);
+	if (state->set)
+	{
+		QvBitmapIterator *iterator = QvBitmapBegin(state->bitmap);
+		QvBitmapBlock block;
+		OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+		while (QvBitmapNext(iterator, &block))
+		{
+			if (QvBitmapIsLossy(&block))
+				QvTidSetAdd(state->set, block.blockno, NULL, 0);
+			else
+				QvTidSetAdd(state->set, block.blockno, offsets,
+							QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+		}
+		QvBitmapEnd(iterator);
+	}
+}
+
+/* Measure every row of the bitmap. */
+static void
+measure_members(TopkState *state)
+{
+	QvBitmapIterator *iterator;
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	state->counters.ran[TOPK_EXACT] = true;
+	get_bitmap(state);
+	iterator = QvBitmapBegin(state->bitmap);
+	while (QvBitmapNext(iterator, &block))
+	{
+		bool		lossy = QvBitmapIsLossy(&block);
+		int			n = lossy ? MaxHeapTuplesPerPage :
+			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+
+		state->counters.lossy_pages += lossy;
+		for (int i = 0; i < n; i++)
+		{
+			ItemPointerData tid;
+
+			/* of a lossy page: what is no start of a chain gives no row */
+			ItemPointerSet(&tid, block.blockno, lossy ? FirstOffsetNumber + i : offsets[i]);
+			take_row(state, &tid);
+		}
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* ---- choice ---- */
+
+/* What it costs to measure all rows of the bitmap, when there is one. */
+static double
+exact_cost(const TopkState *state)
+{
+	return state->expected_members * (1 + state->measure_cost);
+}
+
+/*
+ * The rank of the last of so many rows that pass, if these lie like all rows: seldom
+ * more, since chance may put so few of them among the nearest.
+ */
+static double
+expected_rank(const TopkState *state, uint32 wanted)
+{
+	double		spread = state->rank_per_row > 1 ? CHANCE_SIGMAS * sqrt(wanted) : 0;
+
+	return Min((wanted + spread) * state->rank_per_row, Max(state->table_rows, wanted));
+}
+
+/* The better of the two ways with the bitmap that there is. */
+static TopkStrategy
+choose_with_bitmap(const TopkState *state, uint32 wanted)
+{
+	if (state->expected_members <= EXACT_ROWS || state->set == NULL ||
+		exact_cost(state) <= expected_rank(state, wanted) * RANK_COST)
+		return TOPK_EXACT;
+	return TOPK_IN_INDEX;
+}
+
+/* Have the bitmap if it is likely worth it, and choose how to begin. */
+static TopkStrategy
+choose_first(TopkState *state, uint32 wanted)
+{
+	double		rank = expected_rank(state, wanted);
+
+	if (state->child == NULL)
+		return TOPK_BY_ROW;
+	if (state->bitmap == NULL && state->expected_members > EXACT_ROWS &&
+		rank <= state->expected_members * MEMBER_COST)
+		return TOPK_BY_ROW;
+	get_bitmap(state);
+	return choose_with_bitmap(state, wanted);
+}
+
+/* Rows that the engine has looked at, whether or not they were members. */
+static int64
+rows_seen(const TopkState *state)
+{
+	return Max(state->proposed, state->engine->counters.tested - state->before.tested);
+}
+
+/* What the engine's search has cost so far. */
+static double
+search_cost(const TopkState *state)
+{
+	const QvScanCounters *now = &state->engine->counters;
+	const QvScanCounters *then = &state->before;
+
+	return (now->nodes - then->nodes) * NODE_COST + (now->records - then->records) * RECORD_COST +
+		(now->tested - then->tested) * TEST_COST + (now->codes - then->codes) * CODE_COST +
+		state->proposed;
+}
+
+/*
+ * Will the search for members likely cost more than measuring them all?  When it has cost
+ * as much already (renting against buying), or when so few have been found for a share of
+ * that that the rest would.
+ */
+static bool
+is_dear(const TopkState *state)
+{
+	double		cost = search_cost(state);
+	double		exact = exact_cost(state);
+
+	return cost >= exact ||
+		(cost >= exact * TRIAL_SHARE && cost * state->nearest.wanted / (state->passed + 1) > exact);
+}
+
+/* Has the search by row cost more than the bitmap would? */
+static bool
+wants_bitmap(TopkState *state)
+{
+	bool		known = state->bitmap != NULL;
+
+	if (search_cost(state) < state->expected_members * MEMBER_COST)
+		return false;
+	get_bitmap(state);
+	/* it may be much larger than it was expected to be */
+	return known || search_cost(state) >= state->expected_members * MEMBER_COST;
+}
+
+/* Choose another strategy if it takes less than going on; false when this one stays. */
+static bool
+switches(TopkState *state)
+{
+	if (state->child == NULL || rows_seen(state) < MIN_SWITCH)
+		return false;
+	if (state->strategy == TOPK_BY_ROW)
+	{
+		if (!wants_bitmap(state))
+			return false;
+		state->strategy = choose_with_bitmap(state, state->nearest.wanted);
+		return true;
+	}
+	if (!is_dear(state))
+		return false;
+	state->strategy = TOPK_EXACT;
+	return true;
+}
+
+/* ---- strategies by the engine ---- */
+
+static void
+start_engine(TopkState *state)
+{
+	state->before = state->engine->counters;
+	state->proposed = state->passed = 0;
+	state->resumed = false;
+	state->source->start(state->engine, state->value, &state->goal, &state->rules);
+}
+
+/* Begin the engine's search for so many rows. */
+static void
+start_search(TopkState *state, uint32 wanted)
+{
+	double		rank = expected_rank(state, wanted);
+	double		proposals = Min(rank, wanted * TRUSTED_PASS);
+
+	state->goal.rows = wanted;
+	state->goal.filtered = state->qual != NULL;
+	state->goal.only = NULL;
+	if (state->strategy == TOPK_IN_INDEX)
+	{
+		/* conditions that the bitmap does not know of */
+		double		more = rank * state->expected_members / Max(1, state->table_rows);
+
+		state->goal.only = state->set;
+		proposals = Max(wanted, Min(more, proposals));
+	}
+	state->goal.proposals = Min(proposals, PG_INT32_MAX);
+	state->goal.rank = Min(Max(proposals, Min(rank, wanted * TRUSTED_PASS)), PG_INT32_MAX);
+	start_engine(state);
+}
+
+/*
+ * Is the end of a batch the end of the round?  The first batch was large enough for rows
+ * that lie like all rows; when they do not, and later, nothing that a search could still
+ * find may be nearer than what is returned.
+ */
+static bool
+is_enough(const TopkState *state, double bound)
+{
+	if (state->nearest.count < state->nearest.wanted)
+		return false;
+	if (!state->resumed &&
+		(double) rows_seen(state) / Max(1, state->passed) * state->nearest.wanted <= state->goal.rank)
+		return true;
+	return state->nearest.rows[0].distance <= QvScanDistance(state->engine, bound);
+}
+
+/* Go on after the end of a batch; false when nothing can come. */
+static bool
+search_on(TopkState *state)
+{
+	if (rows_seen(state) >= state->rules.max_tuples)
+		return false;
+	if (!state->goal.filtered)
+	{
+		/* the engine was told that all rows would do: some were not visible */
+		state->goal.filtered = true;
+		start_engine(state);
+		return true;
+	}
+	if (!state->rules.iterative)
+		return false;
+	state->resumed = true;
+	return state->engine->ops->resume(state->engine);
+}
+
+/* Can none of the rows to come, not nearer than bound, be among those wanted? */
+static bool
+is_beyond(const TopkState *state, double bound)
+{
+	if (bound > state->limit_distance)
+		return true;
+	/* damaged factors give no number: the row itself will tell */
+	return state->nearest.count == state->nearest.wanted &&
+		(state->value == NULL || bound >= state->nearest.rows[0].distance);
+}
+
+/*
+ * Let the engine propose rows, nearest first, until none to come can be among the k
+ * nearest.  False when another strategy takes less.
+ */
+static bool
+search_by_engine(TopkState *state, uint32 wanted)
+{
+	double		certainty;
+
+	state->counters.ran[state->strategy] = true;
+	start_search(state, wanted);
+	certainty = QvCandidateCertainty(state->engine->dims);
+	for (;;)
+	{
+		QvCandidate candidate;
+		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
+
+		CHECK_FOR_INTERRUPTS();
+		if (step == QV_SCAN_END)
+		{
+			if (is_enough(state, candidate.distance) ||
+				QvScanDistance(state->engine, candidate.distance) > state->limit_distance)
+				return true;
+			if (switches(state))
+				return false;
+			if (!search_on(state))
+				return true;
+			continue;
+		}
+		if (is_beyond(state, QvScanDistance(state->engine, candidate.distance -
+											candidate.error * certainty)))
+			return true;
+		if (step == QV_SCAN_CANDIDATE)
+		{
+			for (int i = 0; i < candidate.ntids; i++)
+				take_row(state, &candidate.tids[i]);
+			state->proposed += candidate.ntids;
+			state->counters.proposed += candidate.ntids;
+		}
+		if (switches(state))
+			return false;
+	}
+}
+
+/* ---- rounds ---- */
+
+static int64
+eval_int8(TopkState *state, ExprState *expr, int64 otherwise)
+{
+	bool		isnull;
+	Datum		value = ExecEvalExprSwitchContext(expr, state->css.ss.ps.ps_ExprContext, &isnull);
+
+	return isnull ? otherwise : Max(0, DatumGetInt64(value));
+}
+
+/* How many rows are wanted first. */
+static uint32
+wanted_rows(TopkState *state)
+{
+	int64		rows = intVal(TopkPrivate (TopkPlan(state), TOPK_PRIVATE_ROWS));
+
+	if (rows == 0)
+	{
+		rows = eval_int8(state, state->limit, -1);
+		if (rows < 0)
+			rows = DEFAULT_ROWS;
+		rows = Min(rows, PG_INT32_MAX / 2) + Min(eval_int8(state, state->offset, 0), PG_INT32_MAX / 2);
+	}
+	return Max(1, rows);
+}
+
+/* The distance that the conditions allow at most, as the index measures it. */
+static double
+eval_radius(TopkState *state)
+{
+	bool		isnull;
+	Datum		value = ExecEvalExprSwitchContext(state->radius, state->css.ss.ps.ps_ExprContext, &isnull);
+	double		radius;
+
+	/* NULL: no radius, or one that no row is within; the condition will tell */
+	if (isnull || state->value == NULL || isnan(DatumGetFloat8(value)))
+		return INFINITY;
+	radius = DatumGetFloat8(value);
+	if (state->opclass.metric == QV_METRIC_L2)
+		radius = radius < 0 ? radius : radius * radius;
+	/* the operator rounds in another way */
+	return radius + fabs(radius) * 1e-6 + FLT_MIN;
+}
+
+/* So many rows fit into the memory of a scan. */
+static uint32
+most_rows(void)
+{
+	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / (sizeof(TopkRow) + 256)));
+}
+
+static void
+run_round(TopkState *state, uint32 wanted)
+{
+	wanted = Min(wanted, most_rows());
+	state->counters.rounds++;
+	TopkNearestReset(&state->nearest, wanted);
+	state->returned = 0;
+	/* those that were returned are found again first */
+	wanted = Min(wanted + state->returned_before, PG_INT32_MAX);
+	while (state->strategy != TOPK_EXACT && !search_by_engine(state, wanted))
+		;
+	if (state->strategy == TOPK_EXACT)
+		measure_members(state);
+	/* no page stays pinned */
+	table_index_fetch_reset(state->rows->fetch);
+	TopkNearestSort(&state->nearest);
+}
+
+void
+TopkNextRound(TopkState *state)
+{
+	state->returned_before += state->returned;
+	run_round(state, Min((uint64) state->nearest.wanted * ROUND_GROWTH, PG_INT32_MAX));
+}
+
+void
+TopkStart(TopkState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	MemoryContext old;
+	Datum		value;
+	bool		isnull;
+	uint32		wanted;
+
+	if (!IsMVCCSnapshot(estate->es_snapshot))
+		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
+	PredicateLockRelation(state->index, estate->es_snapshot);
+	pgstat_count_index_scan(state->index);
+	MemoryContextReset(state->context);
+	old = MemoryContextSwitchTo(state->context);
+	value = ExecEvalExpr(state->query, econtext, &isnull);
+	state->value = isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
+	MemoryContextSwitchTo(estate->es_query_cxt);
+	if (state->engine == NULL)
+	{
+		state->engine = state->source->begin(state->index, &state->opclass);
+		state->rows = RowReaderBegin(state->css.ss.ss_currentRelation, state->index,
+									 &state->opclass);
+	}
+	MemoryContextSwitchTo(old);
+	state->started = true;
+	state->returned_before = 0;
+	state->nties = 0;
+	state->limit_distance = eval_radius(state);
+	wanted = wanted_rows(state);
+	state->strategy = choose_first(state, wanted);
+	if (state->strategy == TOPK_EXACT)
+	{
+		/* the engine looks at the value's dimensions */
+		state->goal = (KnnGoal) {.rows = 1, .proposals = 1, .rank = 1};
+		start_engine(state);
+	}
+	run_round(state, wanted);
+}

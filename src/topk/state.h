@@ -1,0 +1,96 @@
+/*
+ * state.h
+ *		A top-k scan that is executed.
+ */
+#ifndef QV_TOPK_STATE_H
+#define QV_TOPK_STATE_H
+
+#include "postgres.h"
+
+#include "am/knn_scan.h"
+#include "am/row_reader.h"
+#include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
+#include "topk/nearest.h"
+#include "topk/topk.h"
+
+/* How rows are found. */
+typedef enum TopkStrategy
+{
+	TOPK_BY_ROW,				/* the index proposes, conditions are tested
+								 * on the row */
+	TOPK_IN_INDEX,				/* the index proposes rows of the bitmap only */
+	TOPK_EXACT					/* every row of the bitmap is measured */
+} TopkStrategy;
+
+#define TOPK_STRATEGIES (TOPK_EXACT + 1)
+
+typedef struct TopkCounters
+{
+	int64		rounds;
+	int64		proposed;		/* heap TIDs, by the index */
+	int64		fetched;		/* rows that are visible */
+	int64		measured;
+	int64		lossy_pages;
+	bool		ran[TOPK_STRATEGIES];
+} TopkCounters;
+
+typedef struct TopkState
+{
+	CustomScanState css;
+
+	/* of the plan */
+	Relation	index;			/* and what follows: not when it is only
+								 * explained */
+	const KnnScanSource *source;
+	QvOpclassInfo opclass;
+	ExprState  *query;
+	ExprState  *limit;
+	ExprState  *offset;
+	ExprState  *radius;
+	ExprState  *qual;			/* all conditions of the relation */
+	PlanState  *child;			/* gives the bitmap; NULL: none */
+	double		rank_per_row;
+	double		table_rows;
+	double		measure_cost;
+	double		expected_members;	/* of the bitmap; known once there is one */
+
+	/* of a search */
+	MemoryContext context;		/* of the value and the engine */
+	RowReader  *rows;
+	QvScan	   *engine;
+	KnnGoal		goal;
+	KnnScanRules rules;
+	const void *value;			/* searched for; NULL: any order */
+	double		limit_distance; /* rows farther than this do not count */
+	TIDBitmap  *bitmap;			/* kept from search to search while it is the
+								 * same */
+	MemoryContext set_context;
+	QvTidSet   *set;			/* its rows, for the engine */
+	TopkNearest nearest;
+	TopkStrategy strategy;
+	bool		started;
+	bool		resumed;		/* the engine's first batch is over */
+	QvScanCounters before;		/* the engine's when its search began */
+	int64		proposed;		/* by the engine since */
+	int64		passed;			/* of these, those that passed the conditions */
+	uint32		returned;		/* of the rows of this round */
+	int64		returned_before;	/* in the rounds before it */
+	double		last_distance;	/* of the row returned last, in any round */
+	ItemPointerData *ties;		/* returned at that distance */
+	int			nties;
+	int			max_ties;
+	TopkCounters counters;
+} TopkState;
+
+#define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
+#define TopkPrivate(scan, field) list_nth((scan)->custom_private, field)
+
+/* search.c: begin a search; find the rows of its first round, then of the next. */
+extern void TopkStart(TopkState *state);
+extern void TopkNextRound(TopkState *state);
+
+/* explain.c: CustomExecMethods.ExplainCustomScan */
+extern void TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+#endif							/* QV_TOPK_STATE_H */
