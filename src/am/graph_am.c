@@ -107,6 +107,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		 * not do
 		 */
 		rules->iterative = params.iterative = goal->filtered;
+		rules->restart = !goal->filtered;
 
 		/*
 		 * the rows wanted are the nearest, in whatever order others would

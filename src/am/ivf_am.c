@@ -122,14 +122,17 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
-	if (goal)
-		rules->iterative = goal->filtered;
+	rules->restart = false;
+	if (goal && goal->filtered)
+		rules->iterative = true;
 	params.rows = goal ? goal->proposals : 0;
 	params.only = goal ? goal->only : NULL;
 	params.cached_blocks = cached_blocks(settings);
 	params.probes = settings->probes;
 	params.recall = settings->recall;
-	params.widen = settings->widen;
+	/* how deep depends on which rows pass, whatever was enough for all */
+	params.deep = goal && goal->filtered;
+	params.widen = settings->widen || params.deep;
 	params.max_probes = rules->iterative ? settings->max_probes : 0;
 	params.max_memory = QvScanMemory(&settings->shared);
 	IvfScanStart(scan, query, &params);

@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "compat.h"
@@ -66,6 +68,21 @@ KnnCanScan(const IndexPath *path)
 	return path->indexorderbys != NIL && !path->indexinfo->hypothetical;
 }
 
+/* A row's place in the order takes its record and its distance. */
+#define ORDER_COST 4
+
+/*
+ * Pages that so many visits of pages meet: those of a small index are met again and
+ * again, which costs a little time only.
+ */
+static double
+distinct_pages(const IndexPath *path, double visits)
+{
+	double		pages = Max(1, path->indexinfo->pages);
+
+	return pages * (1 - exp(-visits / pages));
+}
+
 void
 KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				const KnnCost *cost, Cost *startup, Cost *total,
@@ -74,7 +91,9 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	GenericCosts costs = {0};
 	double		random_page_cost,
 				seq_page_cost,
-				page_cost;
+				page_cost,
+				evaluation_cost,
+				searches;
 
 	if (!KnnCanScan(path))
 	{
@@ -95,15 +114,20 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	 */
 	page_cost = (random_page_cost > seq_page_cost) ?
 		seq_page_cost : random_page_cost;
-	*startup = cost->pages * page_cost * 0.5 +
-		cost->evaluations * cpu_operator_cost * 0.1;
+	page_cost *= 0.5;
+	evaluation_cost = cpu_operator_cost * 0.1;
+	*startup = distinct_pages(path, cost->pages) * page_cost + cost->pages * cpu_tuple_cost +
+		cost->evaluations * evaluation_cost;
 
 	/*
 	 * The rows after the first come out of what the search found, and then
 	 * from further searches: in proportion, up to the whole index.
 	 */
-	*total = *startup * Max(1, costs.numIndexTuples / Max(1, cost->tuples)) +
-		costs.numIndexTuples * (cpu_index_tuple_cost + cpu_operator_cost);
+	searches = Max(1, costs.numIndexTuples / Max(1, cost->tuples));
+	*total = distinct_pages(path, cost->pages * searches) * page_cost +
+		cost->pages * searches * cpu_tuple_cost +
+		cost->evaluations * searches * evaluation_cost +
+		costs.numIndexTuples * (cpu_index_tuple_cost + ORDER_COST * cpu_tuple_cost);
 	*selectivity = costs.indexSelectivity;
 	*correlation = 0;
 	*pages = costs.numIndexPages;

@@ -25,6 +25,8 @@
 typedef struct KnnScanRules
 {
 	bool		iterative;		/* search on when a batch is used up */
+	bool		restart;		/* it cannot, for the goal is not filtered,
+								 * but may start over with one that is */
 	bool		strict;			/* leave out what is nearer than a row
 								 * returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */

@@ -406,6 +406,7 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 		{
 			candidate->distance = later_bound(scan);
 			candidate->error = 0;
+			base->depth = scan->params.ef;
 			return QV_SCAN_END;
 		}
 		CHECK_FOR_INTERRUPTS();

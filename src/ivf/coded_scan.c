@@ -24,6 +24,12 @@
  */
 #define LATER_BOUND 2.0f
 
+/*
+ * The same when the user wants all lists read, and so the nearest rows: six standard
+ * deviations in all.
+ */
+#define SURE_BOUND 3.75f
+
 void
 coded_begin_reading(IvfReader *reader)
 {
@@ -124,7 +130,7 @@ distance_away(const IvfReader *reader, float base)
 	float		away = reader->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
 		reader->query.base.norm;
 
-	return reader->later ? away * LATER_BOUND : away;
+	return away * (reader->sure ? SURE_BOUND : reader->later ? LATER_BOUND : 1);
 }
 
 /* Read one sketch and offer its row by the bound it gives; false when the list has moved. */

@@ -54,6 +54,7 @@ typedef struct IvfScanParams
 	int			probes;			/* 0: by recall */
 	double		recall;			/* wanted, when probes is 0 */
 	bool		widen;			/* probe more lists as more rows are taken */
+	bool		deep;			/* with "widen", more than "probes" at first */
 	int			max_probes;		/* 0: all lists */
 	Size		max_memory;		/* bytes for candidates */
 } IvfScanParams;

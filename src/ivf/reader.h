@@ -37,6 +37,7 @@ typedef struct IvfReader
 								 * measured */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* windows after the first: wider bounds */
+	bool		sure;			/* all lists were asked for: bounds that hold */
 	const QvTidSet *only;		/* rows that the window takes; NULL: any */
 	QvScanCounters *counters;
 	IvfWindow	window;

@@ -185,6 +185,15 @@ rows_read(const IvfScan *scan)
 	return rows;
 }
 
+/* The lists read have rows enough for so many of the window. */
+static double
+depth(const IvfScan *scan)
+{
+	double		rows = rows_read(scan);
+
+	return Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
+}
+
 /*
  * Read as many lists as the window wants; limit it to what they have rows for
  * when the user said how many are to be read.
@@ -201,18 +210,14 @@ fit_window(IvfScan *scan)
 	want = (uint64) scan->reader.window.size *
 		(scan->reader.window.size <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
 	rows = rows_read(scan);
-	while (rows < want && (scan->params.probes == 0 || scan->nproposed > 0))
+	while (rows < want && (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0))
 	{
 		if (!widen(scan))
 			return;
 		rows = rows_read(scan);
 	}
 	if (scan->nnear < most_lists(scan))
-	{
-		Size		most = Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
-
-		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, most));
-	}
+		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, depth(scan)));
 }
 
 /*
@@ -226,12 +231,11 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 	const QvScanCounters *now = &scan->base.counters;
 	double		rank;
 
-	if (scan->reader.only == NULL || !scan->params.widen || scan->params.probes > 0)
+	if (scan->reader.only == NULL || !scan->params.widen)
 		return false;
 	rank = scan->reader.window.size * (double) (now->tested - before->tested) /
 		Max(1, now->members - before->members);
-	return rows_read(scan) < rank * (rank <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY) &&
-		widen(scan);
+	return depth(scan) < rank && widen(scan);
 }
 
 /* Collect the window anew. */
@@ -367,6 +371,9 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
 	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
 	scan->reader.only = params->only;
+	/* no further list could make up for a row that its bound keeps out */
+	scan->reader.sure = !scan->reader.by_sketch &&
+		(params->probes > 0 ? (uint32) params->probes >= handle->lists->count : params->recall >= 1);
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
 
@@ -446,6 +453,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		{
 			candidate->distance = INFINITY;
 			candidate->error = 0;
+			base->depth = depth(scan);
 			return QV_SCAN_END;
 		}
 		if (!scan->bound_sent)

@@ -88,6 +88,8 @@ struct QvScan
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */
 	double		offset;
+	double		depth;			/* set at the end of a batch: the search has
+								 * been as deep as one for so many rows */
 };
 
 /* A search distance in the units of VectorTypeOps.distance. */

@@ -38,7 +38,7 @@
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
 
-static bool topk_scan = false;
+static bool topk_scan = true;
 static set_rel_pathlist_hook_type previous_hook;
 
 static Plan *topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
@@ -231,7 +231,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 {
 	CustomPath *path = makeNode(CustomPath);
 	Expr	   *radius = find_radius(root, rel, order);
-	double		share = rel->tuples > 0 ? Min(1, rel->rows / rel->tuples) : 1;
+	double		rows = clamp_row_est(plain->indexinfo->tuples);
 	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_RANK];
 	List	   *private;
 	Cost		cost;
@@ -247,12 +247,13 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 		cost_bitmap_tree_node(bitmap->bitmapqual, &cost, &selectivity);
 		path->custom_paths = list_make1(bitmap);
 	}
-	private = list_make4(makeInteger(TOPK_PLAN_VERSION),
+	private = list_make5(makeInteger(TOPK_PLAN_VERSION),
 						 makeInteger((int) plain->indexinfo->indexoid),
 						 makeInteger((int) wanted_rows(root)),
-						 makeBoolean(!is_whole_query(root, rel)));
-	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = 1 / Max(share, 1e-9);
-	numbers[TOPK_PRIVATE_TABLE - TOPK_PRIVATE_RANK] = clamp_row_est(rel->tuples);
+						 makeBoolean(!is_whole_query(root, rel)),
+						 makeBoolean(plain->indexinfo->indrestrictinfo != NIL));
+	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = rows / Min(rows, clamp_row_est(rel->rows));
+	numbers[TOPK_PRIVATE_TABLE - TOPK_PRIVATE_RANK] = rows;
 	numbers[TOPK_PRIVATE_MEASURE - TOPK_PRIVATE_RANK] =
 		measure_cost(rte, plain->indexinfo->indexkeys[0]);
 	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_RANK] = clamp_row_est(selectivity * rel->tuples);
@@ -352,6 +353,6 @@ QvTopkInit(void)
 	DefineCustomBoolVariable("quiver.topk_scan",
 							 "Whether the planner may use the top-k scan.",
 							 "The scan knows LIMIT and WHERE; off, queries use plain index scans.",
-							 &topk_scan, false,
+							 &topk_scan, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 }

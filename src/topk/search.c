@@ -28,6 +28,9 @@
 /* Tuples up to this size are kept until they are returned; others are fetched again. */
 #define MAX_COPY 2048
 
+/* Memory of a row that is kept, without its tuple: itself and its place in the hash table. */
+#define BYTES_PER_ROW 64
+
 /* So few rows are measured all, whatever the index would propose. */
 #define EXACT_ROWS 200
 
@@ -351,7 +354,6 @@ start_engine(TopkState *state)
 {
 	state->before = state->engine->counters;
 	state->proposed = state->passed = 0;
-	state->resumed = false;
 	state->source->start(state->engine, state->value, &state->goal, &state->rules);
 }
 
@@ -363,7 +365,7 @@ start_search(TopkState *state, uint32 wanted)
 	double		proposals = Min(rank, wanted * TRUSTED_PASS);
 
 	state->goal.rows = wanted;
-	state->goal.filtered = state->qual != NULL;
+	state->goal.filtered = boolVal(TopkPrivate (TopkPlan(state), TOPK_PRIVATE_FILTERED));
 	state->goal.only = NULL;
 	if (state->strategy == TOPK_IN_INDEX)
 	{
@@ -379,37 +381,34 @@ start_search(TopkState *state, uint32 wanted)
 }
 
 /*
- * Is the end of a batch the end of the round?  The first batch was large enough for rows
- * that lie like all rows; when they do not, and later, nothing that a search could still
- * find may be nearer than what is returned.
+ * Is the end of a batch the end of the round?  The rows that passed tell at which rank
+ * among all rows the last one wanted is: the search must have been as deep as one for so
+ * many rows, or nothing that it could still find may be nearer.
  */
 static bool
 is_enough(const TopkState *state, double bound)
 {
+	double		rank = (double) rows_seen(state) / Max(1, state->passed) * state->nearest.wanted;
+
 	if (state->nearest.count < state->nearest.wanted)
 		return false;
-	if (!state->resumed &&
-		(double) rows_seen(state) / Max(1, state->passed) * state->nearest.wanted <= state->goal.rank)
-		return true;
-	return state->nearest.rows[0].distance <= QvScanDistance(state->engine, bound);
+	return !state->goal.filtered || rank <= state->engine->depth ||
+		(isfinite(bound) && state->nearest.rows[0].distance <= QvScanDistance(state->engine, bound));
 }
 
 /* Go on after the end of a batch; false when nothing can come. */
 static bool
 search_on(TopkState *state)
 {
-	if (rows_seen(state) >= state->rules.max_tuples)
-		return false;
-	if (!state->goal.filtered)
+	if (state->rules.restart)
 	{
 		/* the engine was told that all rows would do: some were not visible */
 		state->goal.filtered = true;
 		start_engine(state);
 		return true;
 	}
-	if (!state->rules.iterative)
+	if (!state->rules.iterative || rows_seen(state) >= state->rules.max_tuples)
 		return false;
-	state->resumed = true;
 	return state->engine->ops->resume(state->engine);
 }
 
@@ -517,7 +516,7 @@ eval_radius(TopkState *state)
 static uint32
 most_rows(void)
 {
-	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / (sizeof(TopkRow) + 256)));
+	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / BYTES_PER_ROW));
 }
 
 static void

@@ -70,7 +70,6 @@ typedef struct TopkState
 	TopkNearest nearest;
 	TopkStrategy strategy;
 	bool		started;
-	bool		resumed;		/* the engine's first batch is over */
 	QvScanCounters before;		/* the engine's when its search began */
 	int64		proposed;		/* by the engine since */
 	int64		passed;			/* of these, those that passed the conditions */

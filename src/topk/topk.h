@@ -23,9 +23,11 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_ROWS,			/* Integer: k, 0: known when the scan starts
 								 * only */
 	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
-	TOPK_PRIVATE_RANK,			/* Float: rows of the table nearer than the
+	TOPK_PRIVATE_FILTERED,		/* Boolean: not all rows of the index pass the
+								 * conditions */
+	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
 								 * last of those wanted, for each wanted */
-	TOPK_PRIVATE_TABLE,			/* Float: rows of the table */
+	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */
 	TOPK_PRIVATE_MEASURE,		/* Float: cost of a row's distance, in fetches
 								 * of a row */
 	TOPK_PRIVATE_MEMBERS,		/* Float: rows that the bitmap is expected to

@@ -41,7 +41,9 @@ class Plans:
     def ordered_scans(self, index: str) -> int:
         """How often rows were read from this index in the order of their distances."""
         return sum(
-            node["Node Type"] == "Index Scan" and node["Index Name"] == index and "Order By" in node
+            node["Node Type"] in ("Index Scan", "Custom Scan")
+            and node.get("Index Name") == index
+            and "Order By" in node
             for plan in self
             for node in _nodes(plan)
         )

@@ -104,7 +104,7 @@ function scans(log, index) {
     }
     if (entry?.length) {
       const visit = (node) => {
-        if (node["Node Type"] === "Index Scan" && node["Index Name"] === index && node["Order By"]) count++;
+        if (/^(Index|Custom) Scan$/.test(node["Node Type"]) && node["Index Name"] === index && node["Order By"]) count++;
         (node.Plans ?? []).forEach(visit);
       };
       visit(JSON.parse(entry.join("\n")).Plan);

@@ -195,7 +195,7 @@ sub recall_ok
 	return cmp_ok($recall, '>=', $at_least, sprintf('%s: recall %.3f', $name, $recall));
 }
 
-# The rows of a scan of a table in the order of an index, after some settings:
+# The rows of a plain scan of a table in the order of an index, after some settings:
 # how many, distinct ones, and how many were nearer than the one before.
 #   node, table, query (id in queries), op; limit, where, queries, set
 sub scan_of
@@ -205,7 +205,7 @@ sub scan_of
 	my $limit = $a{limit} // 1000000;
 	my $queries = $a{queries} // 'queries';
 	my $answer = $a{node}->safe_psql('postgres', qq{
-$index_only SET enable_bitmapscan = off; $a{set}
+$index_only SET enable_bitmapscan = off; SET quiver.topk_scan = off; $a{set}
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE d < before)
 	FROM (SELECT id, d, lag(d) OVER () AS before
 		FROM (SELECT id, v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) AS d FROM $a{table} $where

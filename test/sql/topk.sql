@@ -1,6 +1,5 @@
 -- The top-k scan: plans, and rows against an exact scan
 SET client_min_messages = warning;
-SET quiver.topk_scan = on;
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS quiver;
 CREATE TABLE t (id int PRIMARY KEY, a int, b int, v vector(16), w text);

@@ -1,4 +1,5 @@
-# Iterative scans: k rows under a filter, strict and relaxed order, limits.
+# Iterative scans: k rows under a filter; of plain index scans strict and relaxed order, and
+# limits.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,15 +22,19 @@ my %h = (node => $node, op => '<->', queries => 'queries', table => 'h', index =
 # 10 %, 1 %; the default of quiver_graph is strict order
 recall_ok(0.95, 'quiver_graph, filter of 10 %', %t, where => 'category < 100');
 recall_ok(0.95, 'quiver_graph, filter of 1 %', %t, where => 'category < 10');
+recall_ok(0.95, "hnsw, not iterative, filter of $_ categories", %h, where => "category < $_") foreach 100, 10;
 foreach my $order (qw(strict_order relaxed_order))
 {
 	my $set = "SET hnsw.iterative_scan = $order;";
 
-	recall_ok(0.95, "hnsw, $order, filter of 10 %", %h, where => 'category < 100', set => $set);
-	recall_ok(0.95, "hnsw, $order, filter of 1 %", %h, where => 'category < 10', set => $set);
+	foreach my $topk (qw(on off))
+	{
+		recall_ok(0.95, "hnsw, $order, topk_scan $topk, filter of $_ categories", %h, where => "category < $_",
+			set => "$set SET quiver.topk_scan = $topk;") foreach 100, 10;
+	}
 }
 
-my $plain = 'SET enable_seqscan = off; SET enable_sort = off;';
+my $plain = 'SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = off;';
 
 # The rows as the index returns them: how many, in which order, each once?
 sub rows_of

@@ -64,7 +64,7 @@ my @cost;
 foreach my $ef (10, 100, 1000)
 {
 	my ($cost) = sql_value($node, "SET enable_seqscan = off; SET hnsw.ef_search = $ef; EXPLAIN "
-		  . sprintf($query, '<->', 'LIMIT 10')) =~ /Index Scan using t_idx on t  \(cost=([0-9]+\.[0-9]+)\./;
+		  . sprintf($query, '<->', 'LIMIT 10')) =~ /Custom Scan \(Quiver Top-K Scan\) on t  \(cost=([0-9]+\.[0-9]+)\./;
 	push @cost, $cost;
 }
 cmp_ok($cost[0], '<', $cost[1], 'ef_search 100 costs more than 10');

@@ -90,8 +90,8 @@ foreach my $am (qw(quiver_ivf ivfflat))
 
 		uses_index_ok($node, "SELECT id FROM grown $order LIMIT 10", 'grown_idx', $name);
 		not_by_index("SELECT id FROM grown WHERE category = 7 $order LIMIT 5", 'grown_idx', "$name: few rows are sorted") if $analyze;
-		my ($cost) = sql_value($node, "EXPLAIN SELECT id FROM grown $order LIMIT 10") =~ /Index Scan using grown_idx on grown  \(cost=([0-9]+\.[0-9]+)\./;
-		my ($built) = sql_value($node, "BEGIN; REINDEX INDEX grown_idx; EXPLAIN SELECT id FROM grown $order LIMIT 10; ROLLBACK") =~ /Index Scan using grown_idx on grown  \(cost=([0-9]+\.[0-9]+)\./;
+		my ($cost) = sql_value($node, "EXPLAIN SELECT id FROM grown $order LIMIT 10") =~ /Custom Scan \(Quiver Top-K Scan\) on grown  \(cost=([0-9]+\.[0-9]+)\./;
+		my ($built) = sql_value($node, "BEGIN; REINDEX INDEX grown_idx; EXPLAIN SELECT id FROM grown $order LIMIT 10; ROLLBACK") =~ /Custom Scan \(Quiver Top-K Scan\) on grown  \(cost=([0-9]+\.[0-9]+)\./;
 		cmp_ok($cost, '>', $built / 5, "$name: a search costs $cost, built anew $built");
 		cmp_ok($cost, '<', $built * 5, "$name: and no more than that");
 	}
@@ -108,7 +108,7 @@ foreach my $setting ([ 'quiver.probes', 1, 10, 90 ], [ 'quiver.recall', 0.5, 0.9
 	foreach (@values)
 	{
 		push @cost, sql_value($node, "SET enable_seqscan = off; SET $name = $_; EXPLAIN SELECT id FROM t_vector ORDER BY v <-> $query{vector} LIMIT 10") =~
-		  /Index Scan using t_idx on t_vector  \(cost=([0-9]+\.[0-9]+)\./;
+		  /Custom Scan \(Quiver Top-K Scan\) on t_vector  \(cost=([0-9]+\.[0-9]+)\./;
 	}
 	cmp_ok($cost[0], '<', $cost[1], "$name $values[1] costs more than $values[0]");
 	cmp_ok($cost[1], '<', $cost[2], "$name $values[2] costs more than $values[1]");
