@@ -422,7 +422,8 @@ qv_finish() {
 		sleep 1 # a server on its way up
 	fi
 	for pidfile in "$qv_home"/tap/*/tmp_check/*/pgdata/postmaster.pid; do
-		[ ! -f "$pidfile" ] ||
+		# without a server's programs nothing was started: these are another run's
+		[ -z "${qv_bin:-}" ] || [ ! -f "$pidfile" ] ||
 			qv_as_server "$qv_bin/pg_ctl" -D "${pidfile%/*}" -m immediate stop >/dev/null 2>&1 || true
 	done
 	if [ -n "${qv_bin:-}" ] && qv_running; then qv_stop >/dev/null 2>&1 || true; fi

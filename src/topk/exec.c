@@ -4,12 +4,16 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "am/access_methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -58,6 +62,27 @@ show_row(TopkState *state, const TopkRow *row)
 	return true;
 }
 
+/* Let the projection find the row's distance as the ORDER BY operator would give it. */
+static void
+show_distance(TopkState *state, double distance)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
+
+	if (!state->shows_distance)
+		return;
+	econtext->caseValue_isNull = state->value == NULL;
+	if (isfinite(distance))
+		econtext->caseValue_datum = Float8GetDatum(result == TOPK_RESULT_ROOT ? sqrt(distance) : distance);
+	else
+	{
+		/* NaN, and what is too far for a number */
+		econtext->ecxt_scantuple = state->css.ss.ss_ScanTupleSlot;
+		econtext->caseValue_datum =
+			ExecEvalExprSwitchContext(state->order, econtext, &econtext->caseValue_isNull);
+	}
+}
+
 static TupleTableSlot *
 topk_next(ScanState *ss)
 {
@@ -72,8 +97,10 @@ topk_next(ScanState *ss)
 			const TopkRow *row = &state->nearest.rows[state->returned++];
 
 			note_returned(state, row);
-			if (show_row(state, row))
-				return ss->ss_ScanTupleSlot;
+			if (!show_row(state, row))
+				continue;
+			show_distance(state, row->distance);
+			return ss->ss_ScanTupleSlot;
 		}
 		if (state->nearest.count < state->nearest.wanted)
 			return ExecClearTuple(ss->ss_ScanTupleSlot);
@@ -106,8 +133,47 @@ forget_bitmap(TopkState *state)
 		tbm_free(state->bitmap);
 	state->bitmap = NULL;
 	state->set = NULL;
-	state->rank_per_row = floatVal(TopkPrivate (scan, TOPK_PRIVATE_RANK));
-	state->expected_members = floatVal(TopkPrivate (scan, TOPK_PRIVATE_MEMBERS));
+	state->rank_per_row = floatVal(TopkPlanField(scan, TOPK_PRIVATE_RANK));
+	state->expected_members = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
+}
+
+/*
+ * Build the projection.  Where its list has the ORDER BY expression, which needs the vector
+ * once more, it takes the distance that the search has found.
+ */
+static void
+init_projection(TopkState *state, bool with_distance)
+{
+	ScanState  *ss = &state->css.ss;
+	Node	   *order = list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_ORDER);
+	List	   *targets = NIL;
+	ListCell   *lc;
+
+	ExecAssignScanProjectionInfo(ss);
+	if (!with_distance || ss->ps.ps_ProjInfo == NULL)
+		return;
+	foreach(lc, ss->ps.plan->targetlist)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, lc);
+
+		if (equal(target->expr, order))
+		{
+			CaseTestExpr *distance = makeNode(CaseTestExpr);
+
+			distance->typeId = exprType(order);
+			distance->typeMod = -1;
+			target = flatCopyTargetEntry(target);
+			target->expr = (Expr *) distance;
+			state->shows_distance = true;
+		}
+		targets = lappend(targets, target);
+	}
+	if (!state->shows_distance)
+		return;
+	state->order = ExecInitExpr((Expr *) order, &ss->ps);
+	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo(targets, ss->ps.ps_ExprContext,
+												 ss->ps.ps_ResultTupleSlot, &ss->ps,
+												 ss->ss_ScanTupleSlot->tts_tupleDescriptor);
 }
 
 static void
@@ -116,19 +182,20 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	TopkState  *state = (TopkState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
-	Oid			index = (Oid) intVal(TopkPrivate (scan, TOPK_PRIVATE_INDEX));
+	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
 
 	/* rows are the table's: the server has made all of this for virtual ones */
 	ExecInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap), table_slot_callbacks(heap));
-	ExecAssignScanProjectionInfo(&css->ss);
+	init_projection(state, estate->es_epq_active == NULL &&
+					intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN);
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
 	state->query = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->limit = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT), &css->ss.ps);
 	state->offset = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_OFFSET), &css->ss.ps);
 	state->radius = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), &css->ss.ps);
-	state->table_rows = floatVal(TopkPrivate (scan, TOPK_PRIVATE_TABLE));
-	state->measure_cost = floatVal(TopkPrivate (scan, TOPK_PRIVATE_MEASURE));
+	state->table_rows = floatVal(TopkPlanField(scan, TOPK_PRIVATE_TABLE));
+	state->measure_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEASURE));
 	forget_bitmap(state);
 	if (scan->custom_plans != NIL)
 	{
@@ -197,7 +264,7 @@ topk_create(CustomScan *scan)
 
 	/* a worker may have another version of the library than its leader */
 	if (list_length(scan->custom_private) != TOPK_PRIVATE_FIELDS ||
-		intVal(TopkPrivate (scan, TOPK_PRIVATE_VERSION)) != TOPK_PLAN_VERSION)
+		intVal(TopkPlanField(scan, TOPK_PRIVATE_VERSION)) != TOPK_PLAN_VERSION)
 		elog(ERROR, "plan of the top-k scan is of another version of the library");
 	state->css.methods = &topk_exec_methods;
 	return (Node *) state;

@@ -54,14 +54,20 @@ explain_work(TopkState *state, ExplainState *es)
 	explain_if_any("Lossy Pages", counters->lossy_pages, es);
 }
 
+static bool
+is_null(const Node *expr)
+{
+	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
+}
+
 void
 TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TopkState  *state = (TopkState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	Oid			index = (Oid) intVal(TopkPrivate (scan, TOPK_PRIVATE_INDEX));
-	int			rows = intVal(TopkPrivate (scan, TOPK_PRIVATE_ROWS));
-	const char *hint = boolVal(TopkPrivate (scan, TOPK_PRIVATE_HINT)) ? " (hint)" : "";
+	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
+	int			rows = intVal(TopkPlanField(scan, TOPK_PRIVATE_ROWS));
+	const char *hint = boolVal(TopkPlanField(scan, TOPK_PRIVATE_HINT)) ? " (hint)" : "";
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, &scan->scan.plan, ancestors);
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 
@@ -82,9 +88,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else if (rows > 0)
 		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
 	else
-		ExplainPropertyText("Top K", "at run time", es);
-	if (!IsA(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), Const) ||
-		!((Const *) list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS))->constisnull)
+		ExplainPropertyText("Top K", is_null(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT)) ?
+							"all" : "at run time", es);
+	if (!is_null(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS)))
 		ExplainPropertyText("Radius",
 							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS),
 											   context, prefix, false), es);

@@ -6,12 +6,14 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/access_methods.h"
-#include "catalog/pg_am_d.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_operator_d.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "nodes/makefuncs.h"
@@ -24,8 +26,10 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "topk/topk.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /* pg_operator.dat; the server has no name for it. */
 #define FLOAT8_LESS_EQUAL_OPERATOR 673
@@ -176,13 +180,15 @@ limit_expr(Node *expr)
 }
 
 /*
- * The radius of the search: r of a condition "expr < r" or "<=" on the ORDER BY expression.
- * The row is tested by the condition all the same.
+ * The radius of the search: r of a condition "expr < r" or "<=" on the ORDER BY expression,
+ * which *found gets.  The row is tested by it all the same.
  */
 static Expr *
-find_radius(PlannerInfo *root, RelOptInfo *rel, Expr *order)
+find_radius(PlannerInfo *root, RelOptInfo *rel, Expr *order, RestrictInfo **found)
 {
 	ListCell   *lc;
+
+	*found = NULL;
 
 	foreach(lc, rel->baserestrictinfo)
 	{
@@ -200,7 +206,10 @@ find_radius(PlannerInfo *root, RelOptInfo *rel, Expr *order)
 			if ((operator == Float8LessOperator || operator == FLOAT8_LESS_EQUAL_OPERATOR) &&
 				equal(list_nth(op->args, side), order) &&
 				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value))
+			{
+				*found = info;
 				return (Expr *) value;
+			}
 		}
 	}
 	return NULL;
@@ -224,14 +233,48 @@ measure_cost(RangeTblEntry *rte, AttrNumber attribute)
 	return INLINE_COST + width * BYTE_COST;
 }
 
+/*
+ * What the operator's function makes of a distance: so that a row that is returned need
+ * not be measured again.  Known of functions of the library that the access method is of.
+ */
+static TopkResult
+result_of(const OpExpr *order, const IndexOptInfo *index)
+{
+	TopkResult	result = TOPK_RESULT_UNKNOWN;
+	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(get_opcode(order->opno)));
+	HeapTuple	am = SearchSysCache1(AMOID, ObjectIdGetDatum(index->relam));
+	HeapTuple	handler = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_am) GETSTRUCT(am))->amhandler));
+	bool		internal,
+				isnull;
+	Datum		library = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin, &internal);
+	Datum		ours = SysCacheGetAttr(PROCOID, handler, Anum_pg_proc_probin, &isnull);
+
+	if (!internal && !isnull && strcmp(TextDatumGetCString(library), TextDatumGetCString(ours)) == 0)
+	{
+		char	   *symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, function,
+																 Anum_pg_proc_prosrc, &isnull));
+		int			before = strlen(symbol) - strlen("l2_distance");
+
+		result = before >= 0 && strcmp(symbol + before, "l2_distance") == 0 ?
+			TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
+	}
+	ReleaseSysCache(function);
+	ReleaseSysCache(am);
+	ReleaseSysCache(handler);
+	return result;
+}
+
 /* Take the place of a plain scan of the same index in the same order. */
 static Path *
 make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *plain,
 		  Expr *order, Expr *query, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
-	Expr	   *radius = find_radius(root, rel, order);
+	RestrictInfo *within;
+	Expr	   *radius = find_radius(root, rel, order, &within);
+	List	   *filters = list_difference_ptr(plain->indexinfo->indrestrictinfo, list_make1(within));
 	double		rows = clamp_row_est(plain->indexinfo->tuples);
+	double		pass = rel->rows;
 	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_RANK];
 	List	   *private;
 	Cost		cost;
@@ -251,8 +294,16 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 						 makeInteger((int) plain->indexinfo->indexoid),
 						 makeInteger((int) wanted_rows(root)),
 						 makeBoolean(!is_whole_query(root, rel)),
-						 makeBoolean(plain->indexinfo->indrestrictinfo != NIL));
-	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = rows / Min(rows, clamp_row_est(rel->rows));
+						 makeBoolean(filters != NIL));
+	private = lappend(private, makeInteger(result_of((OpExpr *) order, plain->indexinfo)));
+
+	/*
+	 * the rows within the radius are the nearest: it has no part in how many
+	 * are met
+	 */
+	if (within && within->norm_selec > 0)
+		pass /= within->norm_selec;
+	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = rows / Min(rows, clamp_row_est(pass));
 	numbers[TOPK_PRIVATE_TABLE - TOPK_PRIVATE_RANK] = rows;
 	numbers[TOPK_PRIVATE_MEASURE - TOPK_PRIVATE_RANK] =
 		measure_cost(rte, plain->indexinfo->indexkeys[0]);
@@ -292,6 +343,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		IndexOptInfo *index = lfirst(lc);
 		Expr	   *order,
 				   *query;
+		RestrictInfo *within;
 		ListCell   *place;
 
 		if (KnnAccessMethodOf((amcostestimate_function) index->amcostestimate) == NULL ||
@@ -299,7 +351,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			continue;
 		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);
 		if (query == NULL ||
-			(root->parse->limitCount == NULL && find_radius(root, rel, order) == NULL))
+			(root->parse->limitCount == NULL && find_radius(root, rel, order, &within) == NULL))
 			continue;
 		foreach(place, rel->pathlist)
 		{

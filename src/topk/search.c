@@ -310,9 +310,10 @@ is_dear(const TopkState *state)
 {
 	double		cost = search_cost(state);
 	double		exact = exact_cost(state);
+	int64		members = state->engine->counters.members - state->before.members;
 
 	return cost >= exact ||
-		(cost >= exact * TRIAL_SHARE && cost * state->nearest.wanted / (state->passed + 1) > exact);
+		(cost >= exact * TRIAL_SHARE && cost * state->nearest.wanted / (members + 1) > exact);
 }
 
 /* Has the search by row cost more than the bitmap would? */
@@ -365,7 +366,7 @@ start_search(TopkState *state, uint32 wanted)
 	double		proposals = Min(rank, wanted * TRUSTED_PASS);
 
 	state->goal.rows = wanted;
-	state->goal.filtered = boolVal(TopkPrivate (TopkPlan(state), TOPK_PRIVATE_FILTERED));
+	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
 	state->goal.only = NULL;
 	if (state->strategy == TOPK_IN_INDEX)
 	{
@@ -482,7 +483,7 @@ eval_int8(TopkState *state, ExprState *expr, int64 otherwise)
 static uint32
 wanted_rows(TopkState *state)
 {
-	int64		rows = intVal(TopkPrivate (TopkPlan(state), TOPK_PRIVATE_ROWS));
+	int64		rows = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_ROWS));
 
 	if (rows == 0)
 	{

@@ -48,6 +48,8 @@ typedef struct TopkState
 	ExprState  *limit;
 	ExprState  *offset;
 	ExprState  *radius;
+	ExprState  *order;			/* the ORDER BY expression */
+	bool		shows_distance; /* the projection takes it from the search */
 	ExprState  *qual;			/* all conditions of the relation */
 	PlanState  *child;			/* gives the bitmap; NULL: none */
 	double		rank_per_row;
@@ -83,7 +85,7 @@ typedef struct TopkState
 } TopkState;
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
-#define TopkPrivate(scan, field) list_nth((scan)->custom_private, field)
+#define TopkPlanField(scan, field) list_nth((scan)->custom_private, field)
 
 /* search.c: begin a search; find the rows of its first round, then of the next. */
 extern void TopkStart(TopkState *state);

@@ -25,6 +25,7 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
 	TOPK_PRIVATE_FILTERED,		/* Boolean: not all rows of the index pass the
 								 * conditions */
+	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
 	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
 								 * last of those wanted, for each wanted */
 	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */
@@ -34,6 +35,14 @@ typedef enum TopkPrivate
 								 * have */
 	TOPK_PRIVATE_FIELDS
 } TopkPrivate;
+
+/* What the ORDER BY operator makes of a distance as the index measures it. */
+typedef enum TopkResult
+{
+	TOPK_RESULT_UNKNOWN,		/* the operator is not of this library */
+	TOPK_RESULT_SAME,
+	TOPK_RESULT_ROOT
+} TopkResult;
 
 typedef enum TopkExpr
 {

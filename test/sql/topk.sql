@@ -108,6 +108,33 @@ SELECT g, array_agg(id % 100) FROM generate_series(1, 3) g, LATERAL
 SELECT bool_and((SELECT t.ctid = x.ctid AND t.w = x.w FROM t WHERE t.id = x.id) AND x.tab = 't'::regclass AND x.d = (SELECT v <-> (SELECT v FROM t WHERE id = 17) FROM t WHERE t.id = x.id)) AS whole
 	FROM (SELECT ctid, tableoid::regclass AS tab, id, w, v <-> (SELECT v FROM t WHERE id = 17) AS d FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 20) x;
 SELECT (t).id FROM t ORDER BY v <-> (SELECT v FROM t WHERE id = 17) LIMIT 1;
+-- the distance is the operator's own, bit by bit, of all types and metrics
+CREATE TABLE d AS SELECT id, v, v::halfvec(16) AS h, v::sparsevec(16) AS s, binary_quantize(v)::bit(16) AS b FROM t WHERE id <= 500;
+CREATE FUNCTION distances(am text, kind text, class text, op text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	same bool;
+	n int;
+	plan text;
+	line text;
+BEGIN
+	EXECUTE format('CREATE INDEX d_idx ON d USING %s (%s %s)', am, kind, class);
+	FOR line IN EXECUTE format('EXPLAIN (COSTS OFF) SELECT %1$s %2$s (SELECT %1$s FROM d WHERE id = 7) FROM d ORDER BY %1$s %2$s (SELECT %1$s FROM d WHERE id = 7) LIMIT 20', kind, op) LOOP
+		plan := coalesce(plan, '') || line;
+	END LOOP;
+	EXECUTE format('SELECT count(*), bool_and(float8send(x.dist) = float8send(d.%1$s %2$s (SELECT %1$s FROM d WHERE id = 7))) FROM
+		(SELECT id, %1$s %2$s (SELECT %1$s FROM d WHERE id = 7) AS dist FROM d ORDER BY %1$s %2$s (SELECT %1$s FROM d WHERE id = 7) LIMIT 20) x JOIN d USING (id)', kind, op) INTO n, same;
+	DROP INDEX d_idx;
+	RETURN format('%s %s %s', n, same, plan ~ 'Top-K');
+END $$;
+SELECT class, distances(am, kind, class, op) FROM (VALUES
+	('quiver_graph', 'v', 'vector_l2_ops', '<->'), ('quiver_ivf', 'v', 'vector_ip_ops', '<#>'), ('quiver_graph', 'v', 'vector_cosine_ops', '<=>'), ('hnsw', 'v', 'vector_l1_ops', '<+>'),
+	('hnsw', 'h', 'halfvec_l2_ops', '<->'), ('ivfflat', 'h', 'halfvec_ip_ops', '<#>'), ('hnsw', 'h', 'halfvec_cosine_ops', '<=>'), ('hnsw', 'h', 'halfvec_l1_ops', '<+>'),
+	('hnsw', 's', 'sparsevec_l2_ops', '<->'), ('hnsw', 's', 'sparsevec_ip_ops', '<#>'), ('hnsw', 's', 'sparsevec_cosine_ops', '<=>'), ('hnsw', 's', 'sparsevec_l1_ops', '<+>'),
+	('hnsw', 'b', 'bit_hamming_ops', '<~>'), ('hnsw', 'b', 'bit_jaccard_ops', '<%>')) x (am, kind, class, op);
+DROP FUNCTION distances;
+DROP TABLE d;
+-- NULL, and what is no number
+SELECT count(d), count(*) FROM (SELECT v <-> NULL AS d FROM t ORDER BY v <-> NULL LIMIT 5) x;
 
 -- NULL: any order, and values that are NULL are in no index
 INSERT INTO t VALUES (5000, 1, 1, NULL, '');
@@ -128,9 +155,33 @@ UPDATE t SET b = -1 WHERE CURRENT OF c;
 SELECT id, b FROM t WHERE b = -1;
 ROLLBACK;
 
+-- each way: what it reads of fixed data, so that a slower one shows without a clock
+CREATE FUNCTION work(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+		CONTINUE WHEN line ~ 'Order By|Sort|Index Searches';
+		RETURN NEXT regexp_replace(line, 'rows=(\d+)\.00', 'rows=\1');
+	END LOOP;
+END $$;
+SET max_parallel_workers_per_gather = 0;
+SELECT * FROM work('SELECT id FROM t ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+SELECT * FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+SELECT * FROM work('SELECT id FROM t WHERE a = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+-- radius: the search ends there, with and without LIMIT
+SELECT * FROM work('SELECT id FROM t WHERE v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' < 4.5 ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 100');
+SELECT r, (SELECT count(*) FROM (SELECT id FROM t WHERE r >= v <-> x.v AND b = 2 ORDER BY v <-> x.v LIMIT 50) y) AS few,
+		(SELECT count(*) FROM (SELECT id FROM t WHERE r > v <-> x.v ORDER BY v <-> x.v OFFSET 3) y) AS after_three,
+		(SELECT count(*) FROM t WHERE r > v <-> x.v) AS exact
+	FROM generate_series(0, 4) r, (SELECT v FROM t WHERE id = 17) x ORDER BY 1;
+EXPLAIN (COSTS OFF) SELECT id FROM t WHERE v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' < 3 ORDER BY v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' OFFSET 3;
+
 -- the other access methods, and partitions
 DROP INDEX t_v;
-CREATE INDEX t_v ON t USING quiver_ivf (v vector_l2_ops);
+CREATE INDEX t_v ON t USING quiver_ivf (v vector_l2_ops) WITH (lists = 20);
+SELECT * FROM work('SELECT id FROM t ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+SELECT * FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
 SELECT c, same(c, '10') FROM unnest(ARRAY['true', 'a = 3', 'a < 10 OR b = 3', 'id % 5 = 1']) c ORDER BY 1;
 DROP INDEX t_v;
 CREATE INDEX t_v ON t USING hnsw (v vector_l2_ops);
