@@ -12,7 +12,7 @@
 #define INITIAL_RESULTS 256
 
 /* Discarded candidates are looked through for stale ones from so many on. */
-#define MIN_COMPACT 16384
+#define MIN_COMPACT 65536
 
 /* An expansion discards at most all neighbors and as many that they replace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)

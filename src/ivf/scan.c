@@ -50,14 +50,18 @@
 #define WINDOW_GROWTH 4
 
 /*
- * With "widen", the lists read have so many rows for each of the window: what
- * is nearer than a row of the window is then hardly in another list.  Scanning
- * codes costs a thousandth of what fetching a row does, so when many rows are
- * taken, as under a filter, much more is scanned.
+ * With "widen", the lists read have so many rows for a window of K: 8 for each, and from
+ * 64 rows on, as under a filter, 1000 sqrt(K), so that what is nearer than a row of the
+ * window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes costs a
+ * hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
-#define ROWS_PER_ROW_OF_MANY 64
+#define ROWS_PER_ROOT 1000
 #define MANY_ROWS 64
+
+/* Lists read at a time, of those before: what is known of rows to come changes. */
+#define LEAST_WIDER 0.1
+#define MOST_WIDER 4
 
 /*
  * Rows equal to one that is looked for to measure probes are in its own list,
@@ -161,11 +165,11 @@ restart_batch(IvfScan *scan)
 	scan->nnear = IvfNearest(handle, &scan->reader.query, wanted, scan->near);
 }
 
-/* Read twice as many lists; false when there are no more. */
+/* Read more lists, times as many; false when there are no more. */
 static bool
-widen(IvfScan *scan)
+widen(IvfScan *scan, double times)
 {
-	uint32		probes = Min(most_lists(scan), scan->nnear * 2);
+	uint32		probes = Min(most_lists(scan), ceil(scan->nnear * times));
 
 	if (probes <= scan->nnear)
 		return false;
@@ -185,13 +189,26 @@ rows_read(const IvfScan *scan)
 	return rows;
 }
 
-/* The lists read have rows enough for so many of the window. */
+/* Rows that lists should have for a window of so many. */
+static double
+rows_wanted(double window)
+{
+	if (window <= MANY_ROWS)
+		return window * ROWS_PER_ROW;
+	return Max(window * ROWS_PER_ROW, ROWS_PER_ROOT * sqrt(window));
+}
+
+/* The window that the lists read have rows enough for. */
 static double
 depth(const IvfScan *scan)
 {
 	double		rows = rows_read(scan);
 
-	return Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MANY);
+	if (rows <= rows_wanted(MANY_ROWS))
+		return rows / ROWS_PER_ROW;
+	if (rows < ROWS_PER_ROOT * sqrt(MANY_ROWS))
+		return MANY_ROWS;
+	return Min(rows / ROWS_PER_ROW, pow(rows / ROWS_PER_ROOT, 2));
 }
 
 /*
@@ -201,18 +218,18 @@ depth(const IvfScan *scan)
 static void
 fit_window(IvfScan *scan)
 {
-	uint64		rows,
+	double		rows,
 				want;
 
 	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
-	want = (uint64) scan->reader.window.size *
-		(scan->reader.window.size <= MANY_ROWS ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MANY);
+	want = rows_wanted(scan->wanted);
 	rows = rows_read(scan);
 	while (rows < want && (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0))
 	{
-		if (!widen(scan))
+		/* lists that lie farther are smaller, or larger: a few more */
+		if (!widen(scan, Min(MOST_WIDER, want / Max(1, rows) + LEAST_WIDER)))
 			return;
 		rows = rows_read(scan);
 	}
@@ -235,7 +252,8 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 		return false;
 	rank = scan->reader.window.size * (double) (now->tested - before->tested) /
 		Max(1, now->members - before->members);
-	return depth(scan) < rank && widen(scan);
+	return depth(scan) < rank &&
+		widen(scan, Min(MOST_WIDER, rows_wanted(rank) / Max(1, rows_read(scan)) + LEAST_WIDER));
 }
 
 /* Collect the window anew. */
@@ -284,14 +302,16 @@ fill_window(IvfScan *scan)
 	IvfWindowSort(&scan->reader.window);
 }
 
-/* As many rows as memory allows, else four times as many as before. */
+/* As many rows as memory allows, else as are expected, or four times as many as before. */
 static void
 grow_window(IvfScan *scan)
 {
 	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(IvfWindowRow));
+	double		next = scan->base.expected > 0 ? Max(LEAST_WINDOW, scan->base.expected) :
+		(double) scan->wanted * WINDOW_GROWTH;
 
-	most = Min(most, PG_INT32_MAX);
-	scan->wanted = Min(most, (Size) scan->wanted * WINDOW_GROWTH);
+	scan->wanted = Min(Min(most, PG_INT32_MAX), next);
+	scan->base.expected = 0;
 }
 
 /* ---- the interface ---- */
@@ -366,6 +386,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->handle = scan->reader.handle = handle;
 	scan->base.dims = handle->meta.dims;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
+	scan->base.expected = 0;
 	scan->params = *params;
 	scan->reader.any_order = value == NULL;
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
@@ -467,7 +488,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		exclude_proposed(scan);
 		grow_window(scan);
 		if (scan->params.widen)
-			(void) widen(scan);
+			(void) widen(scan, 2);
 		fill_window(scan);
 		MemoryContextSwitchTo(old);
 	}
@@ -484,7 +505,7 @@ ivf_scan_resume(QvScan *base)
 	{
 		exclude_proposed(scan);
 		grow_window(scan);
-		more = widen(scan);
+		more = widen(scan, 2);
 	}
 	else
 	{

@@ -88,6 +88,9 @@ struct QvScan
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */
 	double		offset;
+	double		expected;		/* set by the caller at a bound or the end: so
+								 * many more rows are likely to be taken; 0:
+								 * it does not know */
 	double		depth;			/* set at the end of a batch: the search has
 								 * been as deep as one for so many rows */
 };

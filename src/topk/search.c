@@ -316,17 +316,32 @@ is_dear(const TopkState *state)
 		(cost >= exact * TRIAL_SHARE && cost * state->nearest.wanted / (members + 1) > exact);
 }
 
-/* Has the search by row cost more than the bitmap would? */
+/*
+ * Tell the engine, which has proposed all that it had been told to expect, how many more
+ * rows it will take: as many passed of those before.
+ */
+static void
+expect_more(TopkState *state)
+{
+	double		missing = state->nearest.wanted - Min(state->nearest.count, state->nearest.wanted - 1);
+
+	if (state->goal.filtered)
+		state->engine->expected = Max(state->proposed, (missing + CHANCE_SIGMAS * sqrt(missing)) *
+									  (state->proposed + 1) / (state->passed + 1));
+}
+
+/* Has the search by row cost more than the bitmap would, or will it soon? */
 static bool
 wants_bitmap(TopkState *state)
 {
 	bool		known = state->bitmap != NULL;
+	double		cost = search_cost(state) + state->engine->expected;
 
-	if (search_cost(state) < state->expected_members * MEMBER_COST)
+	if (cost < state->expected_members * MEMBER_COST)
 		return false;
 	get_bitmap(state);
 	/* it may be much larger than it was expected to be */
-	return known || search_cost(state) >= state->expected_members * MEMBER_COST;
+	return known || cost >= state->expected_members * MEMBER_COST;
 }
 
 /* Choose another strategy if it takes less than going on; false when this one stays. */
@@ -401,6 +416,8 @@ is_enough(const TopkState *state, double bound)
 static bool
 search_on(TopkState *state)
 {
+	bool		more;
+
 	if (state->rules.restart)
 	{
 		/* the engine was told that all rows would do: some were not visible */
@@ -410,7 +427,9 @@ search_on(TopkState *state)
 	}
 	if (!state->rules.iterative || rows_seen(state) >= state->rules.max_tuples)
 		return false;
-	return state->engine->ops->resume(state->engine);
+	more = state->engine->ops->resume(state->engine);
+	state->engine->expected = 0;
+	return more;
 }
 
 /* Can none of the rows to come, not nearer than bound, be among those wanted? */
@@ -447,6 +466,7 @@ search_by_engine(TopkState *state, uint32 wanted)
 			if (is_enough(state, candidate.distance) ||
 				QvScanDistance(state->engine, candidate.distance) > state->limit_distance)
 				return true;
+			expect_more(state);
 			if (switches(state))
 				return false;
 			if (!search_on(state))
@@ -463,6 +483,8 @@ search_by_engine(TopkState *state, uint32 wanted)
 			state->proposed += candidate.ntids;
 			state->counters.proposed += candidate.ntids;
 		}
+		else
+			expect_more(state);
 		if (switches(state))
 			return false;
 	}
