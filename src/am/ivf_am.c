@@ -11,7 +11,7 @@
 #include "am/opclass.h"
 #include "compat.h"
 #include "miscadmin.h"
-#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 
 /* ---- build, insert, vacuum ---- */
 

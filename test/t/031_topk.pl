@@ -1,0 +1,106 @@
+# The top-k scan: random conditions, limits and offsets against an exact scan, and the
+# same answer in every session, whatever it asked before.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverTest;
+use Test::More;
+
+my $node = new_node('topk');
+my ($dims, $rows, $clusters, $queries) = (24, 8000, 40, 30);
+
+# category is id % 1000, place the cluster; half of the rows have no other
+make_rows($node, table => 't', dims => $dims, first => 1, last => $rows, clusters => $clusters);
+make_queries($node, table => 'queries', dims => $dims, n => $queries, clusters => $clusters);
+$node->safe_psql('postgres', "ALTER TABLE t ADD place int, ADD other int; UPDATE t SET place = floor(qt_uniform(id, 1) * $clusters), other = nullif(id % 2, 0) * id % 50; VACUUM FULL t;"
+	  . 'CREATE INDEX ON t (category); CREATE INDEX ON t (place); CREATE INDEX ON t (other); ANALYZE');
+
+# The distances of query $q by either plan, ascending.
+sub distances
+{
+	my ($session, $where, $q, $limit, $offset) = @_;
+
+	return split /\n/, session_sql($session, "SELECT v <-> (SELECT v FROM queries WHERE id = $q) FROM t WHERE $where "
+		  . "ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT $limit OFFSET $offset");
+}
+
+# Conditions of every kind: random, by cluster, few rows, none, two indexes, no index, NULL.
+sub random_condition
+{
+	my @one = (
+		sub { 'category < ' . int(rand(1000)) }, sub { 'category = ' . int(rand(1000)) },
+		sub { 'place = ' . int(rand($clusters)) }, sub { 'place IN (' . join(', ', map { int(rand($clusters)) } 1 .. 4) . ')' },
+		sub { 'other < ' . int(rand(60)) }, sub { 'other IS NULL' }, sub { 'id % 7 = ' . int(rand(7)) }, sub { 'id < ' . int(rand($rows)) },
+		sub { 'category = -1' }, sub { 'true' });
+	my $pick = sub { $one[ rand @one ]->() };
+	my $kind = rand();
+
+	return $kind < 0.6 ? $pick->() : $kind < 0.85 ? $pick->() . ' AND ' . $pick->() : '(' . $pick->() . ' OR ' . $pick->() . ')';
+}
+
+srand(17);
+my @cases = map { [ random_condition(), 1 + int(rand($queries)), (1, 10, 10, 10, 35, 300)[ rand 6 ], (0, 0, 0, 7)[ rand 4 ] ] } 1 .. 60;
+my $exact = new_session($node, 'postgres');
+session_sql($exact, 'SET enable_indexscan = off');
+my @expected = map { [ distances($exact, @$_) ] } @cases;
+end_session($exact);
+
+my %options = (ivfflat => 'WITH (lists = 60)');
+foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
+{
+	$node->safe_psql('postgres', "SET client_min_messages = warning; CREATE INDEX t_idx ON t USING $am (v vector_l2_ops) " . ($options{$am} // ''));
+	foreach my $work_mem ('4MB', '64kB')
+	{
+		my $session = new_session($node, 'postgres');
+		my ($hits, $total, @wrong) = (0, 0);
+
+		session_sql($session, "SET enable_seqscan = off; SET enable_sort = off; SET work_mem = '$work_mem'; SET ivfflat.probes = 8");
+		foreach my $i (0 .. $#cases)
+		{
+			my @found = distances($session, @{ $cases[$i] });
+			my @exact = @{ $expected[$i] };
+			my $last = @exact ? $exact[-1] : 0;
+
+			push @wrong, "@{$cases[$i]}: " . @found . ' rows, not ' . @exact if @found != @exact;
+			push @wrong, "@{$cases[$i]}: not in order" if grep { $found[ $_ - 1 ] > $found[$_] } 1 .. $#found;
+			$total += @exact;
+			$hits += grep { $_ <= $last * (1 + 1e-9) } @found;
+		}
+		is(join("\n", @wrong), '', "$am, $work_mem: as many rows as there are, in order");
+		cmp_ok($hits / $total, '>=', 0.95, sprintf('%s, %s: recall %.4f', $am, $work_mem, $hits / $total));
+		end_session($session);
+	}
+
+	# the same rows in a fresh session, and in one that has asked for other things
+	foreach my $topk ('on', 'off')
+	{
+		my $differ = 0;
+		my $pages = 0;
+		my $settings = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET quiver.topk_scan = $topk";
+		my $old = new_session($node, 'postgres');
+
+		session_sql($old, $settings);
+		session_sql($old, "SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> (SELECT v FROM queries WHERE id = $_) LIMIT 1000) x") foreach 1 .. 5;
+		foreach my $q (1 .. $queries)
+		{
+			foreach my $where ('true', 'category < 50')
+			{
+				my $fresh = new_session($node, 'postgres');
+				session_sql($fresh, $settings);
+				my $answer = join ' ', distances($fresh, $where, $q, 10, 0);
+
+				$differ++ if $answer ne join ' ', distances($old, $where, $q, 10, 0);
+				$pages++ if $topk eq 'on' && $answer ne join ' ', distances($old, $where, $q, 5, 0), distances($old, $where, $q, 5, 5);
+				end_session($fresh);
+			}
+		}
+		is($differ, 0, "$am, topk_scan $topk: a session's history changes no answer");
+		is($pages, 0, "$am: pages by LIMIT and OFFSET fit together") if $topk eq 'on';
+		end_session($old);
+	}
+	$node->safe_psql('postgres', 'DROP INDEX t_idx');
+}
+
+clean_log_ok($node);
+$node->stop;
+done_testing();
