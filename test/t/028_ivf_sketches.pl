@@ -85,6 +85,7 @@ check_ok($node, 't_idx', 3000, 'grown from nothing');
 recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx', set => $sketched);
 $node->safe_psql('postgres', "CREATE INDEX four ON t USING quiver_ivf (v) WITH (bits = 4); CREATE INDEX narrow ON t USING quiver_ivf ((subvector(v, 1, 240)::vector(240))); CHECKPOINT");
 ok(!blocks_by_kind($_)->{$sketches}, "$_: no sketches") foreach qw(four narrow);
+$node->safe_psql('postgres', 'DROP INDEX four, narrow');
 
 # lists that a scan does not go on from
 $node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT * FROM source; CREATE INDEX flat_idx ON flat USING ivfflat (v vector_l2_ops) WITH (lists = 40); CHECKPOINT');
