@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "compat.h"
 #include "topk/state.h"
 #include "utils/builtins.h"
@@ -31,6 +33,13 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 		ExplainPropertyInteger(label, NULL, value, es);
 }
 
+/* A distance of the index as the ORDER BY operator has it. */
+static double
+operator_distance(const TopkState *state, double distance)
+{
+	return state->opclass.metric == QV_METRIC_L2 && distance > 0 ? sqrt(distance) : distance;
+}
+
 /* What was read; of an index that was not searched, nothing. */
 static void
 explain_work(TopkState *state, ExplainState *es)
@@ -51,6 +60,10 @@ explain_work(TopkState *state, ExplainState *es)
 	ExplainPropertyInteger("Rows Proposed", NULL, counters->proposed, es);
 	ExplainPropertyInteger("Rows Fetched", NULL, counters->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, counters->measured, es);
+	if (counters->rounds > 0 && isfinite(counters->last))
+		ExplainPropertyFloat("Last Distance", NULL, operator_distance(state, counters->last), 6, es);
+	if (counters->rounds > 0 && isfinite(counters->bound))
+		ExplainPropertyFloat("Bound", NULL, operator_distance(state, counters->bound), 6, es);
 	explain_if_any("Lossy Pages", counters->lossy_pages, es);
 }
 

@@ -461,10 +461,12 @@ search_by_engine(TopkState *state, uint32 wanted)
 		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
 
 		CHECK_FOR_INTERRUPTS();
+		state->counters.bound = QvScanDistance(state->engine, candidate.distance -
+											   candidate.error * certainty);
 		if (step == QV_SCAN_END)
 		{
 			if (is_enough(state, candidate.distance) ||
-				QvScanDistance(state->engine, candidate.distance) > state->limit_distance)
+				state->counters.bound > state->limit_distance)
 				return true;
 			expect_more(state);
 			if (switches(state))
@@ -473,8 +475,7 @@ search_by_engine(TopkState *state, uint32 wanted)
 				return true;
 			continue;
 		}
-		if (is_beyond(state, QvScanDistance(state->engine, candidate.distance -
-											candidate.error * certainty)))
+		if (is_beyond(state, state->counters.bound))
 			return true;
 		if (step == QV_SCAN_CANDIDATE)
 		{
@@ -547,6 +548,7 @@ run_round(TopkState *state, uint32 wanted)
 {
 	wanted = Min(wanted, most_rows());
 	state->counters.rounds++;
+	state->counters.bound = INFINITY;
 	TopkNearestReset(&state->nearest, wanted);
 	state->returned = 0;
 	/* those that were returned are found again first */
@@ -554,10 +556,15 @@ run_round(TopkState *state, uint32 wanted)
 	while (state->strategy != TOPK_EXACT && !search_by_engine(state, wanted))
 		;
 	if (state->strategy == TOPK_EXACT)
+	{
+		state->counters.bound = INFINITY;
 		measure_members(state);
+	}
 	/* no page stays pinned */
 	table_index_fetch_reset(state->rows->fetch);
 	TopkNearestSort(&state->nearest);
+	state->counters.last = state->nearest.count > 0 ?
+		state->nearest.rows[state->nearest.count - 1].distance : INFINITY;
 }
 
 void

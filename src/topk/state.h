@@ -32,6 +32,9 @@ typedef struct TopkCounters
 	int64		fetched;		/* rows that are visible */
 	int64		measured;
 	int64		lossy_pages;
+	double		last;			/* distance of the farthest row of the last
+								 * round, */
+	double		bound;			/* and of rows that it did not look at */
 	bool		ran[TOPK_STRATEGIES];
 } TopkCounters;
 
