@@ -65,7 +65,7 @@ KnnAmRoutine(int support)
 bool
 KnnCanScan(const IndexPath *path)
 {
-	return path->indexorderbys != NIL && !path->indexinfo->hypothetical;
+	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical;
 }
 
 /* A row's place in the order takes its record and its distance. */

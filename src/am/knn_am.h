@@ -24,7 +24,7 @@ typedef struct KnnCost
 	double		evaluations;	/* distances computed or estimated */
 } KnnCost;
 
-/* Whether a path can be had at all: with ORDER BY, and an index that exists. */
+/* Whether a path can be had at all: ordered by one distance, and an index that exists. */
 extern bool KnnCanScan(const IndexPath *path);
 
 /* amcostestimate; cost is not looked at when the path cannot be had. */

@@ -43,6 +43,9 @@ IvfReadGathered(IvfReader *reader)
 {
 	bool		ahead = reader->handle->stats->cold > 0;
 
+	/* as always of plain lists */
+	if (reader->ngathered == 0)
+		return true;
 	if (reader->only && !reader->handle->layout.codec->keep_members(reader))
 		return false;
 	reader->order.count = 0;

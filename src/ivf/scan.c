@@ -106,6 +106,7 @@ typedef struct IvfScan
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
+	uint8	   *in_window;		/* with a set: lists read for this window */
 
 	/* the reader's window */
 	uint32		wanted;			/* rows it would take if enough were read */
@@ -126,8 +127,13 @@ typedef struct IvfScan
 static void
 exclude_proposed(IvfScan *scan)
 {
-	if (scan->reader.window.seen == NULL)
-		IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nproposed, scan->context);
+	if (scan->reader.window.seen)
+		return;
+	IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nproposed, scan->context);
+	if (scan->proposed)
+		pfree(scan->proposed);
+	scan->proposed = NULL;
+	scan->max_proposed = 0;
 }
 
 static uint32
@@ -160,7 +166,9 @@ restart_batch(IvfScan *scan)
 	scan->probed = wanted = Min(wanted, most_lists(scan));
 	old = MemoryContextSwitchTo(scan->context);
 	scan->near = repalloc(scan->near, handle->lists->count * sizeof(IvfNear));
-	scan->done = palloc0((handle->lists->count + 7) / 8);
+	scan->done = palloc0(BitmapBytes(handle->lists->count));
+	if (scan->in_window)
+		scan->in_window = palloc0(BitmapBytes(handle->lists->count));
 	MemoryContextSwitchTo(old);
 	scan->nnear = IvfNearest(handle, &scan->reader.query, wanted, scan->near);
 }
@@ -256,6 +264,46 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 		widen(scan, Min(MOST_WIDER, rows_wanted(rank) / Max(1, rows_read(scan)) + LEAST_WIDER));
 }
 
+/*
+ * The next list to read from place i on; false when the window has what it wants.  Lists
+ * are chosen anew when there are more of them, and then others may be among the nearest.
+ */
+static bool
+next_list(IvfScan *scan, const QvScanCounters *before, uint32 *i)
+{
+	for (;;)
+	{
+		while (*i < scan->nnear && scan->in_window &&
+			   BitmapHas(scan->in_window, scan->near[*i].list))
+			(*i)++;
+		if (*i < scan->nnear)
+			return true;
+		/* what is gathered will tell whether there have to be more */
+		if (scan->reader.ngathered > 0 || !widen_for_members(scan, before))
+			return false;
+		*i = 0;
+	}
+}
+
+/*
+ * Read the list at place i, and what was gathered when it is time.  The window is filled
+ * from enough rows that the best of them are good.  Then records are read at the end of
+ * each list; with reads to wait for, of all lists at once.
+ */
+static bool
+read_list(IvfScan *scan, uint32 i)
+{
+	IvfReader  *reader = &scan->reader;
+
+	if (!IvfReadList(reader, &scan->near[i], i))
+		return false;
+	if (scan->in_window)
+		BitmapSet(scan->in_window, scan->near[i].list);
+	if (reader->window.count < reader->window.size ? reader->ngathered < FILL_FROM : scan->from_disk)
+		return true;
+	return IvfReadGathered(reader);
+}
+
 /* Collect the window anew. */
 static void
 fill_window(IvfScan *scan)
@@ -272,20 +320,17 @@ fill_window(IvfScan *scan)
 	scan->bound_sent = false;
 	scan->reader.ngathered = 0;
 	scan->reader.later = scan->nproposed > 0;
-	while (i < scan->nnear || widen_for_members(scan, &before))
+	if (scan->in_window)
+		memset(scan->in_window, 0, BitmapBytes(handle->lists->count));
+	for (;;)
 	{
-		if (handle->stats->cold > 0)
-			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
+		bool		more = next_list(scan, &before, &i);
 
-		/*
-		 * The window is filled from enough rows that the best of them are
-		 * good. Then records are read at the end of each list; with reads to
-		 * wait for, of all lists at once.
-		 */
-		if (!IvfReadList(&scan->reader, &scan->near[i], i) ||
-			((i + 1 == scan->nnear ||
-			  (scan->reader.window.count < scan->reader.window.size ? scan->reader.ngathered >= FILL_FROM : !scan->from_disk)) &&
-			 !IvfReadGathered(&scan->reader)))
+		if (!more && scan->reader.ngathered == 0)
+			break;
+		if (more && handle->stats->cold > 0)
+			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
+		if (!(more ? read_list(scan, i) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
 			scan->reader.window.count = scan->reader.ngathered = 0;
@@ -294,7 +339,7 @@ fill_window(IvfScan *scan)
 			i = 0;
 			continue;
 		}
-		i++;
+		i += more;
 		if (pgBufferUsage.shared_blks_read != misses)
 			handle->stats->cold = COLD_SCANS;
 	}
@@ -346,7 +391,8 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	IvfHandle  *handle = scan->handle;
 
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
-	scan->done = palloc0((handle->lists->count + 7) / 8);
+	scan->done = palloc0(BitmapBytes(handle->lists->count));
+	scan->in_window = scan->reader.only ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
 	scan->probes = probes;
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
 											Min(probes, most_lists(scan)), scan->near);
@@ -435,7 +481,13 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 static void
 add_proposed(IvfScan *scan, ItemPointer tid)
 {
-	if (scan->nproposed == scan->max_proposed)
+	scan->nproposed++;
+	if (scan->reader.window.seen)
+	{
+		IvfWindowExclude(&scan->reader.window, tid, 1, scan->context);
+		return;
+	}
+	if (scan->nproposed > scan->max_proposed)
 	{
 		Size		size = Max(64, (Size) scan->max_proposed * 2);
 
@@ -444,9 +496,7 @@ add_proposed(IvfScan *scan, ItemPointer tid)
 			MemoryContextAlloc(scan->context, size * sizeof(ItemPointerData));
 		scan->max_proposed = size;
 	}
-	scan->proposed[scan->nproposed++] = *tid;
-	if (scan->reader.window.seen)
-		IvfWindowExclude(&scan->reader.window, tid, 1, scan->context);
+	scan->proposed[scan->nproposed - 1] = *tid;
 }
 
 static QvScanStep

@@ -23,19 +23,8 @@ static void
 note_returned(TopkState *state, const TopkRow *row)
 {
 	if (row->distance != state->last_distance)
-		state->nties = 0;
-	if (state->ties == NULL)
-	{
-		state->max_ties = 16;
-		state->ties = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt,
-										 state->max_ties * sizeof(ItemPointerData));
-	}
-	else if (state->nties == state->max_ties)
-	{
-		state->max_ties *= 2;
-		state->ties = repalloc_huge(state->ties, state->max_ties * sizeof(ItemPointerData));
-	}
-	state->ties[state->nties++] = row->tid;
+		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
+	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
 	state->last_distance = row->distance;
 }
 

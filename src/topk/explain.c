@@ -67,12 +67,6 @@ explain_work(TopkState *state, ExplainState *es)
 	explain_if_any("Lossy Pages", counters->lossy_pages, es);
 }
 
-static bool
-is_null(const Node *expr)
-{
-	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
-}
-
 void
 TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
@@ -101,9 +95,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else if (rows > 0)
 		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
 	else
-		ExplainPropertyText("Top K", is_null(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT)) ?
+		ExplainPropertyText("Top K", TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT)) ?
 							"all" : "at run time", es);
-	if (!is_null(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS)))
+	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS)))
 		ExplainPropertyText("Radius",
 							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS),
 											   context, prefix, false), es);

@@ -9,11 +9,17 @@
 #include "topk/nearest.h"
 #include "utils/memutils.h"
 
-typedef struct KeptEntry
+/* Rows that there is room for at first. */
+#define FIRST_ROWS 64
+
+/* ... and in a set of heap TIDs. */
+#define FEW_TIDS 8
+
+typedef struct TidEntry
 {
 	ItemPointerData tid;
 	char		status;
-} KeptEntry;
+} TidEntry;
 
 static inline uint32
 hash_tid(ItemPointerData tid)
@@ -22,8 +28,8 @@ hash_tid(ItemPointerData tid)
 		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
 }
 
-#define SH_PREFIX Kept
-#define SH_ELEMENT_TYPE KeptEntry
+#define SH_PREFIX TopkTids
+#define SH_ELEMENT_TYPE TidEntry
 #define SH_KEY_TYPE ItemPointerData
 #define SH_KEY tid
 #define SH_HASH_KEY(tb, key) hash_tid(key)
@@ -33,8 +39,36 @@ hash_tid(ItemPointerData tid)
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Rows that there is room for at first. */
-#define FIRST_ROWS 64
+void
+TopkTidsReset(struct TopkTids_hash **tids, MemoryContext context)
+{
+	/* a large one would have to be cleared each time */
+	if (*tids && (*tids)->size > 4 * FEW_TIDS)
+	{
+		TopkTids_destroy(*tids);
+		*tids = NULL;
+	}
+	if (*tids == NULL)
+		*tids = TopkTids_create(context, FEW_TIDS, NULL);
+	else if ((*tids)->members > 0)
+		TopkTids_reset(*tids);
+}
+
+bool
+TopkTidsAdd(struct TopkTids_hash *tids, ItemPointer tid)
+{
+	bool		found;
+
+	(void) TopkTids_insert(tids, *tid, &found);
+	return !found;
+}
+
+bool
+TopkTidsHas(struct TopkTids_hash *tids, ItemPointer tid)
+{
+	return TopkTids_lookup(tids, *tid) != NULL;
+}
+
 
 void
 TopkNearestReset(TopkNearest *nearest, uint32 wanted)
@@ -44,7 +78,7 @@ TopkNearestReset(TopkNearest *nearest, uint32 wanted)
 	nearest->count = 0;
 	nearest->allocated = Min(wanted, FIRST_ROWS);
 	nearest->rows = MemoryContextAlloc(nearest->context, nearest->allocated * sizeof(TopkRow));
-	nearest->kept = Kept_create(nearest->context, nearest->allocated, NULL);
+	nearest->kept = TopkTids_create(nearest->context, nearest->allocated, NULL);
 }
 
 static int
@@ -104,16 +138,14 @@ HeapTuple *
 TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
 {
 	TopkRow		row = {.distance = distance, .tid = *tid};
-	bool		found;
 
 	if (nearest->count == nearest->wanted && !is_before(&row, &nearest->rows[0]))
 		return NULL;
-	(void) Kept_insert(nearest->kept, *tid, &found);
-	if (found)
+	if (!TopkTidsAdd(nearest->kept, tid))
 		return NULL;
 	if (nearest->count == nearest->wanted)
 	{
-		(void) Kept_delete(nearest->kept, nearest->rows[0].tid);
+		(void) TopkTids_delete(nearest->kept, nearest->rows[0].tid);
 		if (nearest->rows[0].tuple)
 			heap_freetuple(nearest->rows[0].tuple);
 		return &sift_down(nearest, &row)->tuple;

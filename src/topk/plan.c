@@ -16,8 +16,10 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "compat.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -271,6 +273,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 {
 	CustomPath *path = makeNode(CustomPath);
 	RestrictInfo *within;
+	TopkResult	result = result_of((OpExpr *) order, plain->indexinfo);
 	Expr	   *radius = find_radius(root, rel, order, &within);
 	List	   *filters = list_difference_ptr(plain->indexinfo->indrestrictinfo, list_make1(within));
 	double		rows = clamp_row_est(plain->indexinfo->tuples);
@@ -280,6 +283,9 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	Cost		cost;
 	Selectivity selectivity = 0;
 
+	/* another operator's value says nothing of distances in the index */
+	if (result == TOPK_RESULT_UNKNOWN)
+		radius = NULL;
 	path->path = plain->path;
 	path->path.type = T_CustomPath;
 	path->path.pathtype = T_CustomScan;
@@ -295,7 +301,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 						 makeInteger((int) wanted_rows(root)),
 						 makeBoolean(!is_whole_query(root, rel)),
 						 makeBoolean(filters != NIL));
-	private = lappend(private, makeInteger(result_of((OpExpr *) order, plain->indexinfo)));
+	private = lappend(private, makeInteger(result));
 
 	/*
 	 * the rows within the radius are the nearest: it has no part in how many
@@ -316,6 +322,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 							  limit_expr(root->parse->limitOffset),
 							  radius ? radius : (Expr *) makeNullConst(FLOAT8OID, -1, InvalidOid)),
 				   private);
+	path->path.parallel_safe &= is_parallel_safe(root, linitial(path->custom_private));
 	return &path->path;
 }
 
@@ -324,7 +331,7 @@ static bool
 is_plain_scan(Path *path, IndexOptInfo *index)
 {
 	return IsA(path, IndexPath) && ((IndexPath *) path)->indexinfo == index &&
-		((IndexPath *) path)->indexorderbys != NIL && path->param_info == NULL;
+		list_length(((IndexPath *) path)->indexorderbys) == 1 && path->param_info == NULL;
 }
 
 static void
@@ -336,7 +343,8 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL)
+	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL ||
+		root->limit_tuples > (double) work_mem * 1024 / TOPK_BYTES_PER_ROW)
 		return;
 	foreach(lc, rel->indexlist)
 	{

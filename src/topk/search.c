@@ -28,9 +28,6 @@
 /* Tuples up to this size are kept until they are returned; others are fetched again. */
 #define MAX_COPY 2048
 
-/* Memory of a row that is kept, without its tuple: itself and its place in the hash table. */
-#define BYTES_PER_ROW 64
-
 /* So few rows are measured all, whatever the index would propose. */
 #define EXACT_ROWS 200
 
@@ -71,10 +68,7 @@ is_late(const TopkState *state, const TopkRow *row)
 		return false;
 	if (row->distance < state->last_distance)
 		return true;
-	for (int i = 0; i < state->nties; i++)
-		if (ItemPointerEquals((ItemPointer) &state->ties[i], (ItemPointer) &row->tid))
-			return true;
-	return false;
+	return TopkTidsHas(state->ties, (ItemPointer) &row->tid);
 }
 
 /* Keep a copy of the row fetched while there is room. */
@@ -83,16 +77,18 @@ copy_row(TopkState *state)
 {
 	MemoryContext old;
 	HeapTuple	tuple;
+	bool		copied;
 
 	if (MemoryContextMemAllocated(state->nearest.context, false) >= (Size) work_mem * 1024)
 		return NULL;
+	tuple = ExecFetchSlotHeapTuple(state->rows->slot, false, &copied);
+	Assert(!copied);
+	if (tuple->t_len > MAX_COPY)
+		return NULL;
 	old = MemoryContextSwitchTo(state->nearest.context);
-	tuple = ExecCopySlotHeapTuple(state->rows->slot);
+	tuple = heap_copytuple(tuple);
 	MemoryContextSwitchTo(old);
-	if (tuple->t_len <= MAX_COPY)
-		return tuple;
-	heap_freetuple(tuple);
-	return NULL;
+	return tuple;
 }
 
 /* Test a row that the index calls tid, measure it, and keep it if it is near enough. */
@@ -466,7 +462,8 @@ search_by_engine(TopkState *state, uint32 wanted)
 		if (step == QV_SCAN_END)
 		{
 			if (is_enough(state, candidate.distance) ||
-				state->counters.bound > state->limit_distance)
+				(isfinite(state->counters.bound) &&
+				 state->counters.bound > state->limit_distance))
 				return true;
 			expect_more(state);
 			if (switches(state))
@@ -526,10 +523,16 @@ eval_radius(TopkState *state)
 	Datum		value = ExecEvalExprSwitchContext(state->radius, state->css.ss.ps.ps_ExprContext, &isnull);
 	double		radius;
 
-	/* NULL: no radius, or one that no row is within; the condition will tell */
-	if (isnull || state->value == NULL || isnan(DatumGetFloat8(value)))
+	if (TopkIsNull(list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_RADIUS)))
 		return INFINITY;
+	/* then the condition is NULL for every row */
+	if (isnull || state->value == NULL)
+		return -INFINITY;
 	radius = DatumGetFloat8(value);
+	if (isnan(radius))
+		return INFINITY;
+	if (isinf(radius))
+		return radius;
 	if (state->opclass.metric == QV_METRIC_L2)
 		radius = radius < 0 ? radius : radius * radius;
 	/* the operator rounds in another way */
@@ -540,12 +543,19 @@ eval_radius(TopkState *state)
 static uint32
 most_rows(void)
 {
-	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / BYTES_PER_ROW));
+	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / TOPK_BYTES_PER_ROW));
 }
 
 static void
 run_round(TopkState *state, uint32 wanted)
 {
+	if (state->limit_distance == -INFINITY)
+	{
+		/* no row will do */
+		TopkNearestReset(&state->nearest, 1);
+		state->returned = 0;
+		return;
+	}
 	wanted = Min(wanted, most_rows());
 	state->counters.rounds++;
 	state->counters.bound = INFINITY;
@@ -572,6 +582,17 @@ TopkNextRound(TopkState *state)
 {
 	state->returned_before += state->returned;
 	run_round(state, Min((uint64) state->nearest.wanted * ROUND_GROWTH, PG_INT32_MAX));
+}
+
+/* The engines do this; without one, the index's column knows its dimensions. */
+static void
+check_dims(const TopkState *state)
+{
+	const VectorTypeOps *type = state->opclass.type;
+	int32		dims = TupleDescAttr(RelationGetDescr(state->index), 0)->atttypmod;
+
+	if (dims > 0 && type->dims(state->value) != dims)
+		type->different_dims(dims, type->dims(state->value));
 }
 
 void
@@ -602,15 +623,12 @@ TopkStart(TopkState *state)
 	MemoryContextSwitchTo(old);
 	state->started = true;
 	state->returned_before = 0;
-	state->nties = 0;
+	state->last_distance = NAN;
+	TopkTidsReset(&state->ties, estate->es_query_cxt);
 	state->limit_distance = eval_radius(state);
 	wanted = wanted_rows(state);
 	state->strategy = choose_first(state, wanted);
-	if (state->strategy == TOPK_EXACT)
-	{
-		/* the engine looks at the value's dimensions */
-		state->goal = (KnnGoal) {.rows = 1, .proposals = 1, .rank = 1};
-		start_engine(state);
-	}
+	if (state->strategy == TOPK_EXACT && state->value)
+		check_dims(state);
 	run_round(state, wanted);
 }

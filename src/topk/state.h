@@ -81,14 +81,19 @@ typedef struct TopkState
 	uint32		returned;		/* of the rows of this round */
 	int64		returned_before;	/* in the rounds before it */
 	double		last_distance;	/* of the row returned last, in any round */
-	ItemPointerData *ties;		/* returned at that distance */
-	int			nties;
-	int			max_ties;
+	struct TopkTids_hash *ties; /* returned at that distance */
 	TopkCounters counters;
 } TopkState;
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
 #define TopkPlanField(scan, field) list_nth((scan)->custom_private, field)
+
+/* Is an expression of the plan not there? */
+static inline bool
+TopkIsNull(const Node *expr)
+{
+	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
+}
 
 /* search.c: begin a search; find the rows of its first round, then of the next. */
 extern void TopkStart(TopkState *state);

@@ -13,6 +13,9 @@
 /* Let the planner know of the node; at load, also when that was tried before. */
 extern void QvTopkInit(void);
 
+/* Memory of a row that is kept, without its tuple: itself and its place in a hash table. */
+#define TOPK_BYTES_PER_ROW 64
+
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
 #define TOPK_PLAN_VERSION 2
 

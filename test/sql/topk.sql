@@ -203,3 +203,34 @@ SELECT (SELECT array_agg(id) FROM (SELECT id FROM p ORDER BY v <-> '[1,2,3,4,5,6
 	(SELECT array_agg(id) FROM (SELECT id FROM t ORDER BY v <-> '[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]' LIMIT 5) x) AS same;
 DROP TABLE p, t;
 DROP FUNCTION same;
+
+-- whole values: members of a bitmap, in an index that gathers nothing
+CREATE TABLE bits AS SELECT i AS id, i % 50 AS c, (hashint4(i)::bit(32) || hashint4(-i)::bit(32))::bit(64) AS b FROM generate_series(1, 8000) i;
+CREATE INDEX ON bits (c);
+CREATE INDEX bits_idx ON bits USING ivfflat (b bit_hamming_ops) WITH (lists = 20);
+ANALYZE bits;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET ivfflat.probes = 20;
+SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE c < 4 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 40') x WHERE x ~ 'Strategies|Members';
+SELECT count(*), sum(d) = (SELECT sum(d) FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY 1 LIMIT 40) y) AS nearest
+	FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 40) x;
+-- a radius around rows that are no more
+CREATE TABLE gone AS SELECT i AS id, ARRAY[i, i % 10, 1]::vector(3) AS v FROM generate_series(1, 3000) i;
+CREATE INDEX gone_idx ON gone USING hnsw (v vector_l2_ops);
+BEGIN;
+DELETE FROM gone WHERE id < 200;
+SELECT count(*), min(id) < 210 AS near FROM (SELECT id FROM gone WHERE v <-> '[1,1,1]' < 1e6 ORDER BY v <-> '[1,1,1]' LIMIT 10) x;
+ROLLBACK;
+-- two distances: the index has the order of one
+EXPLAIN (COSTS OFF) SELECT id FROM gone ORDER BY v <-> '[0,0,0]', v <-> '[9,9,9]' LIMIT 3;
+-- more rows than memory has room for: not by the node
+SET work_mem = '64kB';
+SELECT count(*) FROM work('SELECT id FROM gone ORDER BY v <-> ''[1,1,1]'' LIMIT 3000') x WHERE x ~ 'Top-K';
+-- so many rows at one distance, in rounds
+PREPARE q (int) AS SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM gone ORDER BY v <-> NULL LIMIT $1) x;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE q (2500);
+RESET work_mem;
+DROP TABLE bits, gone;
+DROP FUNCTION work;
