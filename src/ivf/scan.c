@@ -47,6 +47,12 @@
 /* Rows of the first window when it is not known how many are wanted, and the least. */
 #define FIRST_WINDOW 32
 #define LEAST_WINDOW 12
+
+/*
+ * The least first window when it is known: one for all small numbers, so that the pages of
+ * LIMIT and OFFSET fit together.
+ */
+#define LEAST_FIRST_WINDOW 18
 #define WINDOW_GROWTH 4
 
 /*
@@ -319,7 +325,10 @@ fill_window(IvfScan *scan)
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
 	scan->reader.ngathered = 0;
-	scan->reader.later = scan->nproposed > 0;
+	scan->reader.window.limit = scan->base.limit;
+	/* whoever says how many rows are wanted does not mind what comes too late */
+	scan->reader.later = scan->nproposed > 0 &&
+		(scan->params.rows == 0 || scan->reader.by_sketch);
 	if (scan->in_window)
 		memset(scan->in_window, 0, BitmapBytes(handle->lists->count));
 	for (;;)
@@ -369,6 +378,7 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 	scan->index = index;
 	scan->opclass = *opclass;
 	scan->reader.counters = &scan->base.counters;
+	scan->base.limit = INFINITY;
 	scan->context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
 										  ALLOCSET_DEFAULT_SIZES);
 	return scan;
@@ -433,6 +443,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->base.dims = handle->meta.dims;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->base.expected = 0;
+	scan->base.limit = INFINITY;
 	scan->params = *params;
 	scan->reader.any_order = value == NULL;
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
@@ -445,7 +456,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	IvfBeginReading(&scan->reader);
 
 	rows = params->rows == 0 ? FIRST_WINDOW :
-		Max(LEAST_WINDOW, params->rows + params->rows / 8 + 2);
+		Max(LEAST_FIRST_WINDOW, params->rows + params->rows / 8 + 6);
 	/* in which those found together should be */
 	if (scan->reader.by_sketch)
 		rows = Max(rows, SKETCHED_PER_ROW * IvfScanRoundRows(&scan->base));
@@ -537,7 +548,8 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		old = MemoryContextSwitchTo(scan->context);
 		exclude_proposed(scan);
 		grow_window(scan);
-		if (scan->params.widen)
+		/* else as many as the window wants */
+		if (scan->params.widen && scan->params.rows == 0)
 			(void) widen(scan, 2);
 		fill_window(scan);
 		MemoryContextSwitchTo(old);

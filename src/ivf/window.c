@@ -42,6 +42,7 @@ IvfWindowInit(IvfWindow *window, uint32 size)
 	window->allocated = Min(size, FIRST_ROWS);
 	window->rows = palloc(window->allocated * sizeof(IvfWindowRow));
 	window->count = 0;
+	window->limit = INFINITY;
 	window->seen = NULL;
 }
 

@@ -28,6 +28,8 @@ typedef struct IvfWindow
 	uint32		size;			/* rows it takes; may change while it is empty */
 	uint32		allocated;
 	uint32		count;
+	float		limit;			/* rows of this distance or more are not
+								 * wanted */
 	struct Proposed_hash *seen; /* rows it does not take, or NULL */
 } IvfWindow;
 
@@ -39,8 +41,8 @@ static inline float
 IvfWindowThreshold(const IvfWindow *window)
 {
 	/* a row of the same distance may come before by its heap TID */
-	return window->count < window->size ? INFINITY :
-		nextafterf(window->rows[0].distance, INFINITY);
+	return window->count < window->size ? window->limit :
+		Min(window->limit, nextafterf(window->rows[0].distance, INFINITY));
 }
 
 extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);

@@ -91,6 +91,8 @@ struct QvScan
 	double		expected;		/* set by the caller at a bound or the end: so
 								 * many more rows are likely to be taken; 0:
 								 * it does not know */
+	float		limit;			/* set by the caller likewise: no row of this
+								 * search distance or more is wanted */
 	double		depth;			/* set at the end of a batch: the search has
 								 * been as deep as one for so many rows */
 };
@@ -100,6 +102,13 @@ static inline double
 QvScanDistance(const QvScan *scan, double distance)
 {
 	return scan->scale * (distance + scan->offset);
+}
+
+/* And back. */
+static inline double
+QvScanSearchDistance(const QvScan *scan, double distance)
+{
+	return distance / scan->scale - scan->offset;
 }
 
 /*

@@ -321,6 +321,10 @@ expect_more(TopkState *state)
 {
 	double		missing = state->nearest.wanted - Min(state->nearest.count, state->nearest.wanted - 1);
 
+	if (state->nearest.count == state->nearest.wanted && state->value)
+		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
+															   state->nearest.rows[0].distance),
+										  INFINITY);
 	if (state->goal.filtered)
 		state->engine->expected = Max(state->proposed, (missing + CHANCE_SIGMAS * sqrt(missing)) *
 									  (state->proposed + 1) / (state->passed + 1));
