@@ -57,12 +57,13 @@
 
 /*
  * With "widen", the lists read have so many rows for a window of K: 8 for each, and from
- * 64 rows on, as under a filter, 1000 sqrt(K), so that what is nearer than a row of the
+ * 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer than a row of the
  * window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes costs a
  * hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
-#define ROWS_PER_ROOT 1000
+#define ROWS_PER_ROOT 1250
+#define ROWS_PER_ROW_OF_MANY 32
 #define MANY_ROWS 64
 
 /* Lists read at a time, of those before: what is known of rows to come changes. */
@@ -112,7 +113,8 @@ typedef struct IvfScan
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
-	uint8	   *in_window;		/* with a set: lists read for this window */
+	uint8	   *in_window;		/* with a set: lists read for this window, */
+	int64		filled;			/* and rows looked up until it was full */
 
 	/* the reader's window */
 	uint32		wanted;			/* rows it would take if enough were read */
@@ -209,7 +211,7 @@ rows_wanted(double window)
 {
 	if (window <= MANY_ROWS)
 		return window * ROWS_PER_ROW;
-	return Max(window * ROWS_PER_ROW, ROWS_PER_ROOT * sqrt(window));
+	return Max(window * ROWS_PER_ROW_OF_MANY, ROWS_PER_ROOT * sqrt(window));
 }
 
 /* The window that the lists read have rows enough for. */
@@ -222,7 +224,7 @@ depth(const IvfScan *scan)
 		return rows / ROWS_PER_ROW;
 	if (rows < ROWS_PER_ROOT * sqrt(MANY_ROWS))
 		return MANY_ROWS;
-	return Min(rows / ROWS_PER_ROW, pow(rows / ROWS_PER_ROOT, 2));
+	return Min(rows / ROWS_PER_ROW_OF_MANY, pow(rows / ROWS_PER_ROOT, 2));
 }
 
 /*
@@ -252,9 +254,10 @@ fit_window(IvfScan *scan)
 }
 
 /*
- * Have the members found said that lists not read may have nearer ones?  Then read
- * twice as many.  So many of the rows tested were members: that tells how far away the
- * last one wanted is, in rows of any kind, whatever the set has to do with distance.
+ * Have the members found said that lists not read may have nearer ones?  Then read more.
+ * So many of the rows tested were members: that tells how far away the last one wanted
+ * is, in rows of any kind, if these lie like all rows.  When they are far, there are none
+ * at first, and then many at once: as many rows are nearer as were tested before.
  */
 static bool
 widen_for_members(IvfScan *scan, const QvScanCounters *before)
@@ -266,6 +269,7 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 		return false;
 	rank = scan->reader.window.size * (double) (now->tested - before->tested) /
 		Max(1, now->members - before->members);
+	rank = Max(rank, scan->filled - FILL_FROM);
 	return depth(scan) < rank &&
 		widen(scan, Min(MOST_WIDER, rows_wanted(rank) / Max(1, rows_read(scan)) + LEAST_WIDER));
 }
@@ -297,14 +301,18 @@ next_list(IvfScan *scan, const QvScanCounters *before, uint32 *i)
  * each list; with reads to wait for, of all lists at once.
  */
 static bool
-read_list(IvfScan *scan, uint32 i)
+read_list(IvfScan *scan, const QvScanCounters *before, uint32 i)
 {
 	IvfReader  *reader = &scan->reader;
 
 	if (!IvfReadList(reader, &scan->near[i], i))
 		return false;
 	if (scan->in_window)
+	{
 		BitmapSet(scan->in_window, scan->near[i].list);
+		if (reader->window.count < reader->window.size)
+			scan->filled = scan->base.counters.tested - before->tested;
+	}
 	if (reader->window.count < reader->window.size ? reader->ngathered < FILL_FROM : scan->from_disk)
 		return true;
 	return IvfReadGathered(reader);
@@ -329,6 +337,7 @@ fill_window(IvfScan *scan)
 	/* whoever says how many rows are wanted does not mind what comes too late */
 	scan->reader.later = scan->nproposed > 0 &&
 		(scan->params.rows == 0 || scan->reader.by_sketch);
+	scan->filled = 0;
 	if (scan->in_window)
 		memset(scan->in_window, 0, BitmapBytes(handle->lists->count));
 	for (;;)
@@ -339,7 +348,7 @@ fill_window(IvfScan *scan)
 			break;
 		if (more && handle->stats->cold > 0)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
-		if (!(more ? read_list(scan, i) : IvfReadGathered(&scan->reader)))
+		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
 			scan->reader.window.count = scan->reader.ngathered = 0;

@@ -444,6 +444,20 @@ is_beyond(const TopkState *state, double bound)
 }
 
 /*
+ * The search may not go on, or has nothing left.  Were that too few rows, or not deep
+ * enough, the members of the bitmap are measured: so many as are wanted are returned when
+ * there are.
+ */
+static bool
+gives_up(TopkState *state)
+{
+	if (state->child == NULL || !state->goal.filtered)
+		return false;
+	state->strategy = TOPK_EXACT;
+	return true;
+}
+
+/*
  * Let the engine propose rows, nearest first, until none to come can be among the k
  * nearest.  False when another strategy takes less.
  */
@@ -473,7 +487,7 @@ search_by_engine(TopkState *state, uint32 wanted)
 			if (switches(state))
 				return false;
 			if (!search_on(state))
-				return true;
+				return !gives_up(state);
 			continue;
 		}
 		if (is_beyond(state, state->counters.bound))
