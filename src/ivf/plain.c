@@ -221,6 +221,8 @@ plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page pa
 		check_value(handle, block, slot, at);
 		row.distance = reader->any_order ? 0 :
 			opclass->type->distance(opclass->metric, reader->query.value, IvfPlainValue(at));
+		if (isfinite(reader->window.limit) && row.distance >= reader->window.limit)
+			continue;
 		row.tid = at->tid;
 		row.rank = list->rank;
 		if (isnan(row.distance))

@@ -36,7 +36,7 @@ typedef struct IvfReader
 	bool		any_order;		/* the query is null: plain rows are not
 								 * measured */
 	bool		by_sketch;		/* coded: finer codes are left alone */
-	bool		later;			/* windows after the first: wider bounds */
+	bool		later;			/* wider bounds: see LATER_BOUND */
 	bool		sure;			/* all lists were asked for: bounds that hold */
 	const QvTidSet *only;		/* rows that the window takes; NULL: any */
 	QvScanCounters *counters;

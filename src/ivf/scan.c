@@ -16,8 +16,8 @@
  * the distance, and what they leave is judged by the row itself at once.
  *
  * The best so many rows are collected in a "window", as many as the caller expects to
- * take; when they are used up the lists are read again for the rows
- * after them, four times as many.  Rows proposed before are known by their heap
+ * take; when they are used up the lists are read again for the rows after them, as many
+ * as it then expects, or four times as many.  Rows proposed before are known by their heap
  * TIDs: by its place a row that a bound kept out of the window before would be lost.
  *
  * A window that takes most rows of the lists read takes far rows while nearer
@@ -57,8 +57,8 @@
 
 /*
  * With "widen", the lists read have so many rows for a window of K: 8 for each, and from
- * 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer than a row of the
- * window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes costs a
+ * 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer
+ * than a row of the window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes costs a
  * hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
@@ -240,7 +240,8 @@ fit_window(IvfScan *scan)
 	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
-	want = rows_wanted(scan->wanted);
+	/* those proposed before are nearer */
+	want = rows_wanted((double) scan->wanted + scan->nproposed);
 	rows = rows_read(scan);
 	while (rows < want && (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0))
 	{
@@ -250,7 +251,7 @@ fit_window(IvfScan *scan)
 		rows = rows_read(scan);
 	}
 	if (scan->nnear < most_lists(scan))
-		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, depth(scan)));
+		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, depth(scan) - scan->nproposed));
 }
 
 /*
@@ -267,7 +268,7 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 
 	if (scan->reader.only == NULL || !scan->params.widen)
 		return false;
-	rank = scan->reader.window.size * (double) (now->tested - before->tested) /
+	rank = ((double) scan->reader.window.size + scan->nproposed) * (now->tested - before->tested) /
 		Max(1, now->members - before->members);
 	rank = Max(rank, scan->filled - FILL_FROM);
 	return depth(scan) < rank &&
@@ -354,6 +355,8 @@ fill_window(IvfScan *scan)
 			scan->reader.window.count = scan->reader.ngathered = 0;
 			fit_window(scan);
 			memset(&ahead, 0, sizeof(ahead));
+			before = scan->base.counters;
+			scan->filled = 0;
 			i = 0;
 			continue;
 		}

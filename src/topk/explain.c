@@ -37,7 +37,9 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 static double
 operator_distance(const TopkState *state, double distance)
 {
-	return state->opclass.metric == QV_METRIC_L2 && distance > 0 ? sqrt(distance) : distance;
+	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
+
+	return result == TOPK_RESULT_ROOT && distance > 0 ? sqrt(distance) : distance;
 }
 
 /* What was read; of an index that was not searched, nothing. */

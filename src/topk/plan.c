@@ -182,15 +182,50 @@ limit_expr(Node *expr)
 }
 
 /*
+ * What the operator's function makes of a distance: so that a row that is returned need
+ * not be measured again.  Known of functions of the library that the access method is of.
+ */
+static TopkResult
+result_of(const OpExpr *order, const IndexOptInfo *index)
+{
+	TopkResult	result = TOPK_RESULT_UNKNOWN;
+	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(get_opcode(order->opno)));
+	HeapTuple	am = SearchSysCache1(AMOID, ObjectIdGetDatum(index->relam));
+	HeapTuple	handler = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_am) GETSTRUCT(am))->amhandler));
+	bool		internal,
+				isnull;
+	Datum		library = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin, &internal);
+	Datum		ours = SysCacheGetAttr(PROCOID, handler, Anum_pg_proc_probin, &isnull);
+
+	if (!internal && !isnull && strcmp(TextDatumGetCString(library), TextDatumGetCString(ours)) == 0)
+	{
+		char	   *symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, function,
+																 Anum_pg_proc_prosrc, &isnull));
+		int			before = strlen(symbol) - strlen("l2_distance");
+
+		result = before >= 0 && strcmp(symbol + before, "l2_distance") == 0 ?
+			TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
+	}
+	ReleaseSysCache(function);
+	ReleaseSysCache(am);
+	ReleaseSysCache(handler);
+	return result;
+}
+
+/*
  * The radius of the search: r of a condition "expr < r" or "<=" on the ORDER BY expression,
  * which *found gets.  The row is tested by it all the same.
  */
 static Expr *
-find_radius(PlannerInfo *root, RelOptInfo *rel, Expr *order, RestrictInfo **found)
+find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr *order,
+			RestrictInfo **found)
 {
 	ListCell   *lc;
 
 	*found = NULL;
+	/* another library's operator says nothing of distances in the index */
+	if (rel->baserestrictinfo == NIL || result_of((OpExpr *) order, index) == TOPK_RESULT_UNKNOWN)
+		return NULL;
 
 	foreach(lc, rel->baserestrictinfo)
 	{
@@ -235,37 +270,6 @@ measure_cost(RangeTblEntry *rte, AttrNumber attribute)
 	return INLINE_COST + width * BYTE_COST;
 }
 
-/*
- * What the operator's function makes of a distance: so that a row that is returned need
- * not be measured again.  Known of functions of the library that the access method is of.
- */
-static TopkResult
-result_of(const OpExpr *order, const IndexOptInfo *index)
-{
-	TopkResult	result = TOPK_RESULT_UNKNOWN;
-	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(get_opcode(order->opno)));
-	HeapTuple	am = SearchSysCache1(AMOID, ObjectIdGetDatum(index->relam));
-	HeapTuple	handler = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_am) GETSTRUCT(am))->amhandler));
-	bool		internal,
-				isnull;
-	Datum		library = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin, &internal);
-	Datum		ours = SysCacheGetAttr(PROCOID, handler, Anum_pg_proc_probin, &isnull);
-
-	if (!internal && !isnull && strcmp(TextDatumGetCString(library), TextDatumGetCString(ours)) == 0)
-	{
-		char	   *symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, function,
-																 Anum_pg_proc_prosrc, &isnull));
-		int			before = strlen(symbol) - strlen("l2_distance");
-
-		result = before >= 0 && strcmp(symbol + before, "l2_distance") == 0 ?
-			TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
-	}
-	ReleaseSysCache(function);
-	ReleaseSysCache(am);
-	ReleaseSysCache(handler);
-	return result;
-}
-
 /* Take the place of a plain scan of the same index in the same order. */
 static Path *
 make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *plain,
@@ -274,7 +278,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	CustomPath *path = makeNode(CustomPath);
 	RestrictInfo *within;
 	TopkResult	result = result_of((OpExpr *) order, plain->indexinfo);
-	Expr	   *radius = find_radius(root, rel, order, &within);
+	Expr	   *radius = find_radius(root, rel, plain->indexinfo, order, &within);
 	List	   *filters = list_difference_ptr(plain->indexinfo->indrestrictinfo, list_make1(within));
 	double		rows = clamp_row_est(plain->indexinfo->tuples);
 	double		pass = rel->rows;
@@ -283,9 +287,6 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	Cost		cost;
 	Selectivity selectivity = 0;
 
-	/* another operator's value says nothing of distances in the index */
-	if (result == TOPK_RESULT_UNKNOWN)
-		radius = NULL;
 	path->path = plain->path;
 	path->path.type = T_CustomPath;
 	path->path.pathtype = T_CustomScan;
@@ -359,7 +360,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			continue;
 		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);
 		if (query == NULL ||
-			(root->parse->limitCount == NULL && find_radius(root, rel, order, &within) == NULL))
+			(root->parse->limitCount == NULL && find_radius(root, rel, index, order, &within) == NULL))
 			continue;
 		foreach(place, rel->pathlist)
 		{

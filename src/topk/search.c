@@ -233,6 +233,13 @@ measure_members(TopkState *state)
 
 /* ---- choice ---- */
 
+/* Rows wanted in this round and returned before it: those are found again. */
+static uint32
+wanted_in_all(const TopkState *state)
+{
+	return Min(state->nearest.wanted + state->returned_before, PG_INT32_MAX);
+}
+
 /* What it costs to measure all rows of the bitmap, when there is one. */
 static double
 exact_cost(const TopkState *state)
@@ -309,7 +316,7 @@ is_dear(const TopkState *state)
 	int64		members = state->engine->counters.members - state->before.members;
 
 	return cost >= exact ||
-		(cost >= exact * TRIAL_SHARE && cost * state->nearest.wanted / (members + 1) > exact);
+		(cost >= exact * TRIAL_SHARE && cost * wanted_in_all(state) / (members + 1) > exact);
 }
 
 /*
@@ -354,7 +361,7 @@ switches(TopkState *state)
 	{
 		if (!wants_bitmap(state))
 			return false;
-		state->strategy = choose_with_bitmap(state, state->nearest.wanted);
+		state->strategy = choose_with_bitmap(state, wanted_in_all(state));
 		return true;
 	}
 	if (!is_dear(state))
@@ -369,6 +376,7 @@ static void
 start_engine(TopkState *state)
 {
 	state->before = state->engine->counters;
+	state->engine->expected = 0;
 	state->proposed = state->passed = 0;
 	state->source->start(state->engine, state->value, &state->goal, &state->rules);
 }
@@ -404,7 +412,7 @@ start_search(TopkState *state, uint32 wanted)
 static bool
 is_enough(const TopkState *state, double bound)
 {
-	double		rank = (double) rows_seen(state) / Max(1, state->passed) * state->nearest.wanted;
+	double		rank = (double) rows_seen(state) / Max(1, state->passed) * wanted_in_all(state);
 
 	if (state->nearest.count < state->nearest.wanted)
 		return false;
@@ -551,7 +559,7 @@ eval_radius(TopkState *state)
 		return INFINITY;
 	if (isinf(radius))
 		return radius;
-	if (state->opclass.metric == QV_METRIC_L2)
+	if (intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT)) == TOPK_RESULT_ROOT)
 		radius = radius < 0 ? radius : radius * radius;
 	/* the operator rounds in another way */
 	return radius + fabs(radius) * 1e-6 + FLT_MIN;
@@ -572,6 +580,7 @@ run_round(TopkState *state, uint32 wanted)
 		/* no row will do */
 		TopkNearestReset(&state->nearest, 1);
 		state->returned = 0;
+		state->counters.last = state->counters.bound = INFINITY;
 		return;
 	}
 	wanted = Min(wanted, most_rows());
@@ -579,8 +588,7 @@ run_round(TopkState *state, uint32 wanted)
 	state->counters.bound = INFINITY;
 	TopkNearestReset(&state->nearest, wanted);
 	state->returned = 0;
-	/* those that were returned are found again first */
-	wanted = Min(wanted + state->returned_before, PG_INT32_MAX);
+	wanted = wanted_in_all(state);
 	while (state->strategy != TOPK_EXACT && !search_by_engine(state, wanted))
 		;
 	if (state->strategy == TOPK_EXACT)
@@ -645,7 +653,8 @@ TopkStart(TopkState *state)
 	TopkTidsReset(&state->ties, estate->es_query_cxt);
 	state->limit_distance = eval_radius(state);
 	wanted = wanted_rows(state);
-	state->strategy = choose_first(state, wanted);
+	state->strategy = state->limit_distance == -INFINITY ? TOPK_BY_ROW :
+		choose_first(state, wanted);
 	if (state->strategy == TOPK_EXACT && state->value)
 		check_dims(state);
 	run_round(state, wanted);
