@@ -223,7 +223,11 @@ DELETE FROM gone WHERE id < 200;
 SELECT count(*), min(id) < 210 AS near FROM (SELECT id FROM gone WHERE v <-> '[1,1,1]' < 1e6 ORDER BY v <-> '[1,1,1]' LIMIT 10) x;
 ROLLBACK;
 -- two distances: the index has the order of one
+RESET enable_seqscan;
+RESET enable_sort;
 EXPLAIN (COSTS OFF) SELECT id FROM gone ORDER BY v <-> '[0,0,0]', v <-> '[9,9,9]' LIMIT 3;
+SET enable_seqscan = off;
+SET enable_sort = off;
 -- more rows than memory has room for: not by the node
 SET work_mem = '64kB';
 SELECT count(*) FROM work('SELECT id FROM gone ORDER BY v <-> ''[1,1,1]'' LIMIT 3000') x WHERE x ~ 'Top-K';
