@@ -4,33 +4,9 @@
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "ivf/window.h"
+#include "space/tidhash.h"
 #include "utils/memutils.h"
-
-typedef struct ProposedEntry
-{
-	ItemPointerData tid;
-	char		status;
-} ProposedEntry;
-
-static inline uint32
-hash_tid(ItemPointerData tid)
-{
-	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
-		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
-}
-
-#define SH_PREFIX Proposed
-#define SH_ELEMENT_TYPE ProposedEntry
-#define SH_KEY_TYPE ItemPointerData
-#define SH_KEY tid
-#define SH_HASH_KEY(tb, key) hash_tid(key)
-#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
 
 /* Rows that memory is got for at first. */
 #define FIRST_ROWS 1024
@@ -68,7 +44,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 
 	if (window->count == window->size && !row_before(row, &window->rows[0]))
 		return;
-	if (window->seen && Proposed_lookup(window->seen, row->tid) != NULL)
+	if (window->seen && QvTids_lookup(window->seen, row->tid) != NULL)
 		return;
 	if (window->count < window->size)
 	{
@@ -116,7 +92,7 @@ IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
 	bool		found;
 
 	if (window->seen == NULL)
-		window->seen = Proposed_create(context, Max(256, n), NULL);
+		window->seen = QvTids_create(context, Max(256, n), NULL);
 	for (uint32 i = 0; i < n; i++)
-		(void) Proposed_insert(window->seen, tids[i], &found);
+		(void) QvTids_insert(window->seen, tids[i], &found);
 }

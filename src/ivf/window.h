@@ -30,7 +30,7 @@ typedef struct IvfWindow
 	uint32		count;
 	float		limit;			/* rows of this distance or more are not
 								 * wanted */
-	struct Proposed_hash *seen; /* rows it does not take, or NULL */
+	struct QvTids_hash *seen;	/* rows it does not take, or NULL */
 } IvfWindow;
 
 /* An empty window of size rows, in CurrentMemoryContext. */

@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "common/hashfn.h"
+#include "space/tidhash.h"
 #include "topk/nearest.h"
 #include "utils/memutils.h"
 
@@ -15,60 +15,35 @@
 /* ... and in a set of heap TIDs. */
 #define FEW_TIDS 8
 
-typedef struct TidEntry
-{
-	ItemPointerData tid;
-	char		status;
-} TidEntry;
-
-static inline uint32
-hash_tid(ItemPointerData tid)
-{
-	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
-		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
-}
-
-#define SH_PREFIX TopkTids
-#define SH_ELEMENT_TYPE TidEntry
-#define SH_KEY_TYPE ItemPointerData
-#define SH_KEY tid
-#define SH_HASH_KEY(tb, key) hash_tid(key)
-#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 void
-TopkTidsReset(struct TopkTids_hash **tids, MemoryContext context)
+TopkTidsReset(struct QvTids_hash **tids, MemoryContext context)
 {
 	/* a large one would have to be cleared each time */
 	if (*tids && (*tids)->size > 4 * FEW_TIDS)
 	{
-		TopkTids_destroy(*tids);
+		QvTids_destroy(*tids);
 		*tids = NULL;
 	}
 	if (*tids == NULL)
-		*tids = TopkTids_create(context, FEW_TIDS, NULL);
+		*tids = QvTids_create(context, FEW_TIDS, NULL);
 	else if ((*tids)->members > 0)
-		TopkTids_reset(*tids);
+		QvTids_reset(*tids);
 }
 
 bool
-TopkTidsAdd(struct TopkTids_hash *tids, ItemPointer tid)
+TopkTidsAdd(struct QvTids_hash *tids, ItemPointer tid)
 {
 	bool		found;
 
-	(void) TopkTids_insert(tids, *tid, &found);
+	(void) QvTids_insert(tids, *tid, &found);
 	return !found;
 }
 
 bool
-TopkTidsHas(struct TopkTids_hash *tids, ItemPointer tid)
+TopkTidsHas(struct QvTids_hash *tids, ItemPointer tid)
 {
-	return TopkTids_lookup(tids, *tid) != NULL;
+	return QvTids_lookup(tids, *tid) != NULL;
 }
-
 
 void
 TopkNearestReset(TopkNearest *nearest, uint32 wanted)
@@ -78,7 +53,7 @@ TopkNearestReset(TopkNearest *nearest, uint32 wanted)
 	nearest->count = 0;
 	nearest->allocated = Min(wanted, FIRST_ROWS);
 	nearest->rows = MemoryContextAlloc(nearest->context, nearest->allocated * sizeof(TopkRow));
-	nearest->kept = TopkTids_create(nearest->context, nearest->allocated, NULL);
+	nearest->kept = QvTids_create(nearest->context, nearest->allocated, NULL);
 }
 
 static int
@@ -145,7 +120,7 @@ TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
 		return NULL;
 	if (nearest->count == nearest->wanted)
 	{
-		(void) TopkTids_delete(nearest->kept, nearest->rows[0].tid);
+		(void) QvTids_delete(nearest->kept, nearest->rows[0].tid);
 		if (nearest->rows[0].tuple)
 			heap_freetuple(nearest->rows[0].tuple);
 		return &sift_down(nearest, &row)->tuple;

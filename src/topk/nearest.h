@@ -29,7 +29,7 @@ typedef struct TopkNearest
 	uint32		count;
 	uint32		wanted;			/* k */
 	uint32		allocated;
-	struct TopkTids_hash *kept; /* their heap TIDs: a row may be offered twice */
+	struct QvTids_hash *kept;	/* their heap TIDs: a row may be offered twice */
 } TopkNearest;
 
 /* Empty it, for k rows from now on. */
@@ -44,8 +44,8 @@ extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double distance, ItemPo
 extern void TopkNearestSort(TopkNearest *nearest);
 
 /* A set of heap TIDs: empty it, or make one; add one, false when it was there; look. */
-extern void TopkTidsReset(struct TopkTids_hash **tids, MemoryContext context);
-extern bool TopkTidsAdd(struct TopkTids_hash *tids, ItemPointer tid);
-extern bool TopkTidsHas(struct TopkTids_hash *tids, ItemPointer tid);
+extern void TopkTidsReset(struct QvTids_hash **tids, MemoryContext context);
+extern bool TopkTidsAdd(struct QvTids_hash *tids, ItemPointer tid);
+extern bool TopkTidsHas(struct QvTids_hash *tids, ItemPointer tid);
 
 #endif							/* QV_TOPK_NEAREST_H */

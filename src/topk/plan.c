@@ -223,9 +223,6 @@ find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr 
 	ListCell   *lc;
 
 	*found = NULL;
-	/* another library's operator says nothing of distances in the index */
-	if (rel->baserestrictinfo == NIL || result_of((OpExpr *) order, index) == TOPK_RESULT_UNKNOWN)
-		return NULL;
 
 	foreach(lc, rel->baserestrictinfo)
 	{
@@ -244,6 +241,12 @@ find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr 
 				equal(list_nth(op->args, side), order) &&
 				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value))
 			{
+				/*
+				 * another library's operator says nothing of distances in the
+				 * index
+				 */
+				if (result_of((OpExpr *) order, index) == TOPK_RESULT_UNKNOWN)
+					return NULL;
 				*found = info;
 				return (Expr *) value;
 			}

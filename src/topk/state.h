@@ -81,7 +81,7 @@ typedef struct TopkState
 	uint32		returned;		/* of the rows of this round */
 	int64		returned_before;	/* in the rounds before it */
 	double		last_distance;	/* of the row returned last, in any round */
-	struct TopkTids_hash *ties; /* returned at that distance */
+	struct QvTids_hash *ties;	/* returned at that distance */
 	TopkCounters counters;
 } TopkState;
 

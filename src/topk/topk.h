@@ -53,9 +53,8 @@ typedef enum TopkExpr
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
 	TOPK_EXPR_LIMIT,			/* NULL constant: none */
 	TOPK_EXPR_OFFSET,
-	TOPK_EXPR_RADIUS,			/* rows at this distance or more do not count;
+	TOPK_EXPR_RADIUS			/* rows at this distance or more do not count;
 								 * NULL constant: all do */
-	TOPK_EXPRS
 } TopkExpr;
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
