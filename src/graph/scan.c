@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "containers/idset.h"
 #include "graph/cache.h"
 #include "graph/forms.h"
 #include "graph/graph.h"
@@ -23,6 +24,9 @@
 /* How often a chain of heap TIDs may change while it is read. */
 #define MAX_CHAIN_RESTARTS 100
 
+/* Room for slots of a chain to begin with. */
+#define FIRST_SLOTS 64
+
 /* Results beyond ef that exact distances may bring forward. */
 #define RERANK_SLACK 4
 
@@ -31,9 +35,8 @@ typedef struct TidChain
 {
 	uint32		owner;			/* the node */
 	uint32		next;			/* slot to read next, or GRAPH_NONE */
-	uint32	   *slots;			/* those returned so far */
-	uint32		length;
-	uint32		size;
+	IdSet		slots;			/* those returned so far */
+	uint32		again;			/* of these met again, one after the other */
 	int			restarts;
 	ItemPointerData *tids;		/* of the slot read last: layout.tids_per_slot */
 } TidChain;
@@ -250,35 +253,27 @@ report_broken_chain(const GraphScan *scan)
 					   "The chain of heap TIDs of node %u is broken.", scan->chain.owner);
 }
 
+/* Remember a slot; false when it was returned before. */
 static bool
-was_returned(const TidChain *chain, uint32 slot)
-{
-	for (uint32 i = 0; i < chain->length; i++)
-		if (chain->slots[i] == slot)
-			return true;
-	return false;
-}
-
-/* Remember a slot; a chain longer than there are slots goes in circles. */
-static void
 remember_slot(GraphScan *scan, uint32 slot)
 {
-	TidChain   *chain = &scan->chain;
+	IdSet	   *slots = &scan->chain.slots;
+	bool		added;
 
-	if (chain->length == chain->size)
+	if (slots->entries == NULL)
+		IdSetInit(slots, MemoryContextAlloc(scan->query_context, IdSetBytes(FIRST_SLOTS)),
+				  FIRST_SLOTS);
+	else if (IdSetFull(slots))
 	{
-		uint32		size = Max(16, chain->size * 2);
+		uint32		capacity = (slots->mask + 1) * 2;
+		IdSetEntry *old = slots->entries;
 
-		chain->slots = chain->slots ?
-			repalloc_huge(chain->slots, size * sizeof(uint32)) :
-			MemoryContextAlloc(scan->query_context, size * sizeof(uint32));
-		chain->size = size;
-		/* only now and then: this asks the file system */
-		if (chain->length > (uint64) RelationGetNumberOfBlocks(scan->index) *
-			scan->handle->layout.per_page)
-			report_broken_chain(scan);
+		IdSetMove(slots, MemoryContextAllocHuge(scan->query_context, IdSetBytes(capacity)),
+				  capacity);
+		pfree(old);
 	}
-	chain->slots[chain->length++] = slot;
+	IdSetPut(slots, slot, 0, &added);
+	return added;
 }
 
 /* Where the chain starts now; GRAPH_NONE when its node is gone. */
@@ -295,7 +290,9 @@ chain_head(GraphScan *scan)
 
 /*
  * Copy the heap TIDs of the chain's next slot and go on to the one after it.
- * Returns how many; -1 when the slot is no longer the chain's.
+ * Returns how many; -1 when the slot is no longer the chain's.  It may be the
+ * chain's again and lead to what was returned: vacuum freed it, and an insert
+ * made it the first.
  */
 static int
 read_slot(GraphScan *scan)
@@ -311,18 +308,22 @@ read_slot(GraphScan *scan)
 
 	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == chain->owner)
 	{
-		n = 0;
-		if (chain->restarts == 0 || !was_returned(chain, slot))
-		{
-			n = Min(tids->ntids, layout->tids_per_slot);
-			memcpy(chain->tids, tids->tids, n * sizeof(ItemPointerData));
-		}
+		n = Min(tids->ntids, layout->tids_per_slot);
+		memcpy(chain->tids, tids->tids, n * sizeof(ItemPointerData));
 		chain->next = tids->next;
 	}
 	UnlockReleaseBuffer(buf);
-	if (n >= 0)
-		remember_slot(scan, slot);
-	return n;
+	if (n < 0)
+		return n;
+	if (remember_slot(scan, slot))
+	{
+		chain->again = 0;
+		return n;
+	}
+	/* a chain that leads nowhere else goes in circles */
+	if (++chain->again > chain->slots.count)
+		report_broken_chain(scan);
+	return 0;
 }
 
 /*
@@ -347,6 +348,7 @@ next_of_chain(GraphScan *scan, QvCandidate *candidate)
 			/* a chain that is always broken is not being changed, but damaged */
 			if (++chain->restarts > MAX_CHAIN_RESTARTS)
 				report_broken_chain(scan);
+			chain->again = 0;
 			chain->next = chain_head(scan);
 		}
 	}
@@ -389,8 +391,10 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	scan->current = *candidate;
 	scan->chain.owner = result->id;
 	scan->chain.next = result->overflow;
-	scan->chain.length = 0;
+	scan->chain.again = 0;
 	scan->chain.restarts = 0;
+	if (scan->chain.slots.entries)
+		IdSetClear(&scan->chain.slots);
 }
 
 static QvScanStep
