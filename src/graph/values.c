@@ -35,6 +35,31 @@ value_page(Page page)
 	return (GraphValuePage) QvPageGetData(page);
 }
 
+/* Raise an error if changing the page would write outside it. */
+static void
+check_page(Relation index, BlockNumber block, GraphValuePage vp)
+{
+	Size		live = 0;
+
+	if (PageHead(vp->lines) > vp->upper || vp->upper > QV_PAGE_SPACE)
+		QvReportCorruption(index, block, "The value page's head does not fit together.");
+	for (int i = 0; i < vp->lines; i++)
+	{
+		uint16		offset = vp->line[i].offset,
+					size = vp->line[i].size;
+
+		if (offset == 0)
+			continue;
+		if (offset < vp->upper || offset % MAXIMUM_ALIGNOF != 0 || size <= PIECE_HEADER ||
+			offset + size > QV_PAGE_SPACE)
+			QvReportCorruption(index, block, "Value piece %d is not within the page.", i);
+		live += MAXALIGN(size);
+	}
+	if (live != vp->live || PageHead(vp->lines) + live > QV_PAGE_SPACE)
+		QvReportCorruption(index, block, "The value pieces have %zu bytes, not %u.",
+						   live, vp->live);
+}
+
 /* The largest piece, with its header, that can be added. */
 static Size
 page_room(GraphValuePage vp)
@@ -120,7 +145,8 @@ find_piece(GraphValuePage vp, int line, uint32 stamp, Size *bytes)
 		return NULL;
 	offset = vp->line[line].offset;
 	size = vp->line[line].size;
-	if (offset == 0 || size < PIECE_HEADER || offset + size > QV_PAGE_SPACE)
+	if (offset == 0 || offset % MAXIMUM_ALIGNOF != 0 || size < PIECE_HEADER ||
+		offset + size > QV_PAGE_SPACE)
 		return NULL;
 	piece = (GraphPiece) ((char *) vp + offset);
 	*bytes = size - PIECE_HEADER;
@@ -207,6 +233,7 @@ lock_room(GraphHandle *handle, Size left, BlockNumber *block, Size *take)
 			Buffer		buf = QvReadPage(handle->index, handle->hints, *block, QV_PAGE_VALUES,
 										 BUFFER_LOCK_EXCLUSIVE);
 
+			check_page(handle->index, *block, value_page(BufferGetPage(buf)));
 			*take = bytes_to_take(value_page(BufferGetPage(buf)), left);
 			if (*take > 0)
 				return buf;
@@ -346,6 +373,7 @@ GraphFreeStored(GraphHandle *handle, const GraphValueRef *ref)
 			uint16		next_line = piece->next_line;
 
 			block = piece->next;
+			check_page(handle->index, at, vp);
 			QvWriteBegin(&w, handle->index, handle->building);
 			vp = value_page(QvWriteRegister(&w, buf));
 			remove_piece(vp, line);
@@ -359,31 +387,17 @@ GraphFreeStored(GraphHandle *handle, const GraphValueRef *ref)
 	}
 }
 
+/* Overlapping pieces are found by quiver_check() only: they harm nothing but themselves. */
 void
 GraphCheckValuePage(Relation index, BlockNumber block, Page page)
 {
 	GraphValuePage vp = value_page(page);
-	Size		live = 0;
 
-	if (PageHead(vp->lines) > vp->upper || vp->upper > QV_PAGE_SPACE)
-		QvReportCorruption(index, block, "The value page's head does not fit together.");
+	check_page(index, block, vp);
 	for (int i = 0; i < vp->lines; i++)
-	{
-		uint16		offset = vp->line[i].offset,
-					size = vp->line[i].size;
-
-		if (offset == 0)
-			continue;
-		if (offset < vp->upper || offset % MAXIMUM_ALIGNOF != 0 || size <= PIECE_HEADER ||
-			offset + size > QV_PAGE_SPACE)
-			QvReportCorruption(index, block, "Value piece %d is not within the page.", i);
-		for (int j = 0; j < i; j++)
-			if (vp->line[j].offset != 0 && offset < vp->line[j].offset + vp->line[j].size &&
-				vp->line[j].offset < offset + size)
+		for (int j = 0; j < i && vp->line[i].offset != 0; j++)
+			if (vp->line[j].offset != 0 &&
+				vp->line[i].offset < vp->line[j].offset + vp->line[j].size &&
+				vp->line[j].offset < vp->line[i].offset + vp->line[i].size)
 				QvReportCorruption(index, block, "Value pieces %d and %d overlap.", j, i);
-		live += MAXALIGN(size);
-	}
-	if (live != vp->live)
-		QvReportCorruption(index, block, "The value pieces have %zu bytes, not %u.",
-						   live, vp->live);
 }

@@ -196,4 +196,42 @@ foreach my $case (
 		message => qr/^index "t_idx" was built by pgvector$/);
 }
 
+# pages of values, of a plain graph: what a writer must not believe
+$node->start;
+$node->safe_psql('postgres',
+	"CREATE TABLE s (id int, v sparsevec(24)) WITH (autovacuum_enabled = false);"
+	  . 'INSERT INTO s SELECT i, qt_vector(i, 24)::vector::sparsevec FROM generate_series(1, 500) i;'
+	  . 'CREATE TABLE s_untouched AS TABLE s; CREATE INDEX s_idx ON s USING hnsw (v sparsevec_l2_ops)');
+my %values = (
+	'lines, none' => [ 0, "\0\0" ],
+	'lines, far too many' => [ 0, "\xff\xff" ],
+	'start of the pieces, outside' => [ 2, pack('v', 0xfff8) ],
+	'start of the pieces, in the lines' => [ 2, "\x08\0" ],
+	'bytes, none' => [ 4, "\0\0" ],
+	'bytes, too many' => [ 4, "\xf8\xff" ],
+	'offset of a piece, outside' => [ 8, pack('v', 0xfff8) ],
+	'size of a piece, outside' => [ 10, pack('v', 0xfff0) ],
+	'size of a piece, none' => [ 10, "\0\0" ]);
+foreach my $what (sort keys %values)
+{
+	my ($at, $bytes) = @{ $values{$what} };
+
+	$node->safe_psql('postgres', 'TRUNCATE s; INSERT INTO s TABLE s_untouched; REINDEX INDEX s_idx; CHECKPOINT');
+	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('s_idx')");
+	$node->stop;
+	my $image = read_image($file);
+	my @pages = grep { kind_at(\$image, $_) == 5 } (0 .. length($image) / 8192 - 1);
+	cmp_ok(scalar(@pages), '>', 1, 'there are pages of values');
+	put(\$image, $_ * 8192 + $data + $at, $bytes) foreach (@pages);
+	write_image($file, $image);
+	$node->start;
+	my $seen = damage_noticed(node => $node, what => "value pages' $what", index => 's_idx', statements => [
+		[ 'insert', 'INSERT INTO s SELECT i, qt_vector(i, 24)::vector::sparsevec FROM generate_series(1001, 1060) i' ],
+		[ 'query', 'SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM s ORDER BY v <-> qt_vector(1, 24)::vector::sparsevec LIMIT 50) x' ],
+		[ 'check', "SELECT quiver_check('s_idx')" ],
+		[ 'vacuum', 'DELETE FROM s WHERE id % 2 = 0; VACUUM s' ] ]);
+	cmp_ok($seen, '>=', 2, "value pages' $what: noticed by $seen statements");
+	clean_log_ok($node, "value pages' $what: no server process crashed");
+}
+
 done_testing();
