@@ -52,7 +52,9 @@ recycled_page(GraphHandle *handle)
 	Buffer		buf;
 	bool		usable;
 
-	if (!BlockNumberIsValid(block) || block >= RelationGetNumberOfBlocks(index))
+	/* the metapage is locked by us */
+	if (!BlockNumberIsValid(block) || block == QV_META_BLOCK ||
+		block >= RelationGetNumberOfBlocks(index))
 		return InvalidBlockNumber;
 	buf = QvReadBuffer(index, block, NULL);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
