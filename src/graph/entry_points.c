@@ -290,17 +290,23 @@ read_ids(GraphHandle *handle, BlockNumber block, uint32 *ids, BlockNumber *next)
 	return n;
 }
 
-/* Let the first n entry points of a page, which are only ever appended, lead to ids[n]. */
+/*
+ * Let the first n entry points of a page, which are only ever appended, lead to
+ * ids[n], and tell other backends to read them again: by one record, so that they
+ * do even when this goes no further.
+ */
 static void
 write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)
 {
-	Buffer		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_ENTRIES,
-								 BUFFER_LOCK_EXCLUSIVE);
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	Buffer		buf = lock_page(handle, block, QV_META_BLOCK);
 	uint32		at = 0;
 	QvWrite		w;
 	Page		page;
 
 	QvWriteBegin(&w, handle->index, handle->building);
+	GraphRegisterMeta(&w, meta_buf)->entry_version++;
 	page = QvWriteRegister(&w, buf);
 	for (int i = 0; i < BatchesPerPage(handle); i++)
 	{
@@ -311,20 +317,7 @@ write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)
 	}
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
-}
-
-/* Tell other backends to read the entry points again. */
-static void
-bump_version(GraphHandle *handle)
-{
-	GraphMetaData *meta;
-	Buffer		buf = GraphLockMeta(handle->index, handle->hints, &meta);
-	QvWrite		w;
-
-	QvWriteBegin(&w, handle->index, handle->building);
-	GraphRegisterMeta(&w, buf)->entry_version++;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	UnlockReleaseBuffer(meta_buf);
 }
 
 void
@@ -332,7 +325,6 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 						void *arg)
 {
 	uint32	   *ids = palloc(EntriesPerPage(handle) * sizeof(uint32));
-	bool		changed = false;
 	GraphMetaData meta;
 	BlockNumber next;
 
@@ -341,7 +333,7 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 	for (BlockNumber block = meta.entry_head; BlockNumberIsValid(block); block = next)
 	{
 		uint32		n = read_ids(handle, block, ids, &next);
-		bool		page_changed = false;
+		bool		changed = false;
 
 		CHECK_FOR_INTERRUPTS();
 		if (block == meta.entry_tail)
@@ -350,14 +342,11 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 		{
 			uint32		to = replace(arg, ids[i]);
 
-			page_changed |= to != ids[i];
+			changed |= to != ids[i];
 			ids[i] = to;
 		}
-		if (page_changed)
+		if (changed)
 			write_ids(handle, block, ids, n);
-		changed |= page_changed;
 	}
-	if (changed)
-		bump_version(handle);
 	pfree(ids);
 }
