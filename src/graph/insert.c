@@ -78,10 +78,12 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 
 	n = GraphChooseNeighbors(nb);
 	id = write_node(nb, n, tid);
-	GraphLinkAllBack(nb, n, id);
 
-	/* a node without neighbors is the start of a graph */
-	if (n == 0 || wants_entry_point(handle))
+	/*
+	 * A node that nobody leads to is where a search must begin: it has no
+	 * neighbors, or all of them were deleted or changed meanwhile.
+	 */
+	if (!GraphLinkAllBack(nb, n, id) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);
 }
 

@@ -76,7 +76,7 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 	return n;
 }
 
-void
+bool
 GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
 {
 	const GraphFormOps *ops = GraphFormOf(nb->handle);
@@ -85,7 +85,8 @@ GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
 	for (int i = 0; i < n; i++)
 		any |= ops->link_back(nb, id, GraphNeighborId(nb, i), false);
 
-	/* somebody must lead to it */
-	if (!any && n > 0)
-		ops->link_back(nb, id, GraphNeighborId(nb, 0), true);
+	/* somebody must lead to it: the nearest that still can */
+	for (int i = 0; i < n && !any; i++)
+		any = ops->link_back(nb, id, GraphNeighborId(nb, i), true);
+	return any;
 }

@@ -21,7 +21,10 @@ extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle, GraphPoint 
  */
 extern int	GraphChooseNeighbors(GraphNeighborhood *nb);
 
-/* Offer the point, which is node id, as a neighbor to the n chosen ones. */
-extern void GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id);
+/*
+ * Offer the point, which is node id, as a neighbor to the n chosen ones.  False
+ * when none of them leads to it now.
+ */
+extern bool GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id);
 
 #endif							/* QV_GRAPH_NEIGHBORS_H */
