@@ -233,7 +233,8 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
 	Page		page;
 	QvWrite		w;
-	bool		change;
+	bool		change,
+				room = false;
 
 	if (!BufferIsValid(buf))
 		return;
@@ -253,10 +254,14 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 		if (change)
 			clean_slot(v, node);
 		note_slot(v, node, GraphNodeNumber(layout, block, slot));
+		room |= node->state == GRAPH_SLOT_FREE;
 	}
 	if (change)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	/* a crash or a promotion may have lost what the free space map said */
+	if (room)
+		RecordFreeIndexPage(v->index, block);
 }
 
 /* Let the slot before an empty one, or the node itself, lead past it. */
@@ -600,22 +605,62 @@ free_deleted(GraphVacuum *v)
 
 /* ---- all of it ---- */
 
+/* How many entry points there are now. */
+static uint32
+count_entry_points(GraphVacuum *v)
+{
+	GraphMetaData meta;
+
+	GraphReadMeta(v->index, &meta);
+	return meta.entry_count;
+}
+
+/* Wait for the inserts under way, which may have chosen nodes deleted meanwhile. */
+static void
+wait_for_inserts(GraphVacuum *v)
+{
+	LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+}
+
+/*
+ * With no node left, entry points would lead nowhere, and later inserts would
+ * start a graph that they do not lead to: empty them.  Pages are read without
+ * the lock.  No insert is under way that began before nodes were deleted, so
+ * the first one after that finds no live node, and adds an entry point: when
+ * there are as many as before, there was none.
+ */
+static void
+clear_if_empty(GraphVacuum *v)
+{
+	bool		cleared = false;
+
+	while (!cleared)
+	{
+		uint32		entries = count_entry_points(v);
+
+		v->some_live = first_live(v);
+		if (v->some_live != GRAPH_NONE)
+			return;
+		LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+		if (count_entry_points(v) == entries)
+		{
+			GraphClearEntryPoints(v->handle);
+			cleared = true;
+		}
+		UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	}
+}
+
 /* Rows are gone, and nodes with them: unlink those, and free their slots. */
 static void
 remove_deleted(GraphVacuum *v)
 {
 	BlockNumber nblocks;
 
-	/* inserts that began before their neighbors were deleted */
-	LockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
-
-	/*
-	 * With no node left, entry points would lead nowhere, and later inserts
-	 * would start a graph that they do not lead to.
-	 */
-	if (v->live_nodes == 0 && (v->some_live = first_live(v)) == GRAPH_NONE)
-		GraphClearEntryPoints(v->handle);
-	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	wait_for_inserts(v);
+	if (v->live_nodes == 0)
+		clear_if_empty(v);
 
 	/* those inserts may have added pages; later ones choose no deleted node */
 	nblocks = RelationGetNumberOfBlocks(v->index);

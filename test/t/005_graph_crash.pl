@@ -143,6 +143,24 @@ $node->stop('immediate');
 $node->start;
 sound('crash after a build');
 
+# The free space map is not logged: what it loses is found by the next VACUUM.
+$node->safe_psql('postgres',
+	"CREATE TABLE f (id int, v vector($dims)) WITH (autovacuum_enabled = false);"
+	  . "INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(1, 3000) i;"
+	  . 'CREATE INDEX f_idx ON f USING quiver_graph (v vector_l2_ops); DELETE FROM f WHERE id <= 2000; VACUUM f');
+my $size = sql_value($node, "SELECT pg_relation_size('f_idx')");
+my $map = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('f_idx')") . '_fsm';
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->stop('immediate');
+ok(-e $map, 'there was a free space map');
+unlink $map;
+$node->start;
+$node->safe_psql('postgres', "DELETE FROM f WHERE id = 2500");
+$node->safe_psql('postgres', "VACUUM (INDEX_CLEANUP ON) f");
+$node->safe_psql('postgres', "INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(10001, 11900) i");
+is(sql_value($node, "SELECT pg_relation_size('f_idx')"), $size, 'free slots are used again after a crash');
+check_ok($node, 'f_idx', 2899, 'free slots used again');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
