@@ -7,6 +7,7 @@
 #include "ivf/pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
+#include "storage/freespace.h"
 #include "storage/indexfsm.h"
 
 /* ---- reading ---- */
@@ -110,6 +111,40 @@ IvfFreePage(IvfHandle *handle, Buffer buf)
 	RecordFreeIndexPage(handle->index, block);
 }
 
+/* Blocks freed one after the other, which nobody is told of yet. */
+typedef struct FreedRange
+{
+	BlockNumber first;			/* or InvalidBlockNumber: none */
+	BlockNumber last;
+}			FreedRange;
+
+/* Freed pages this far from each other are told of apart. */
+#define FREED_APART 4096
+
+/*
+ * Let the upper pages of the free space map know of the range.  The whole map is not
+ * gone through: it has a page for 4,000 of the index.
+ */
+static void
+show_freed(Relation index, FreedRange * freed)
+{
+	if (BlockNumberIsValid(freed->first))
+		FreeSpaceMapVacuumRange(index, freed->first, freed->last + 1);
+	freed->first = InvalidBlockNumber;
+}
+
+static void
+note_freed(Relation index, FreedRange * freed, BlockNumber block)
+{
+	if (BlockNumberIsValid(freed->first) &&
+		(block + FREED_APART < freed->last || block > freed->first + FREED_APART))
+		show_freed(index, freed);
+	if (!BlockNumberIsValid(freed->first))
+		freed->first = freed->last = block;
+	freed->first = Min(freed->first, block);
+	freed->last = Max(freed->last, block);
+}
+
 /* Free a block if it is a page of records or sketches of that list. */
 static void
 free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, const IvfItemPageData *owner)
@@ -130,6 +165,7 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 	const IvfLayout *layout = &handle->layout;
 	IvfItemPageData owner = {.list = list, .generation = generation};
 	BlockNumber *links = palloc(Max(1, layout->links) * sizeof(BlockNumber));
+	FreedRange	freed = {.first = InvalidBlockNumber};
 
 	while (BlockNumberIsValid(head))
 	{
@@ -144,16 +180,20 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 		memcpy(links, IvfPageList(BufferGetPage(buf))->item_pages, layout->links * sizeof(BlockNumber));
 		IvfFreePage(handle, buf);
 		UnlockReleaseBuffer(buf);
+		note_freed(handle->index, &freed, head);
 		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{
 			const IvfItems *items = &layout->items[which];
 
 			for (uint32 i = items->first_link; i < items->first_link + items->max_pages; i++)
 				if (BlockNumberIsValid(links[i]))
+				{
 					free_items(handle, links[i], items->kind, &owner);
+					note_freed(handle->index, &freed, links[i]);
+				}
 		}
 		head = next;
 	}
 	pfree(links);
-	IndexFreeSpaceMapVacuum(handle->index);
+	show_freed(handle->index, &freed);
 }
