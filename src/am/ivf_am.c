@@ -71,6 +71,15 @@ ivfbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return IvfBulkDelete(info, stats, callback, callback_state, &opclass);
 }
 
+static IndexBulkDeleteResult *
+ivfvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	QvOpclassInfo opclass;
+
+	QvGetOpclass(info->index, &opclass);
+	return IvfVacuumCleanup(info, stats, &opclass);
+}
+
 /* ---- cost ---- */
 
 void
@@ -151,7 +160,7 @@ IvfAmRoutine(const IvfAm *ivf, int support)
 	am->ambuildempty = ivf->buildempty;
 	am->aminsert = ivfinsert;
 	am->ambulkdelete = ivfbulkdelete;
-	am->amvacuumcleanup = IvfVacuumCleanup;
+	am->amvacuumcleanup = ivfvacuumcleanup;
 	am->amcostestimate = ivf->costestimate;
 	am->amoptions = ivf->options;
 	am->ambuildphasename = IvfBuildPhaseName;

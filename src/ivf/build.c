@@ -200,7 +200,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 				 errhint("Drop the index until the table has more data.")));
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
-	IvfMeasureProbes(handle);
+	IvfMeasureProbes(handle, 0);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 
 	/*

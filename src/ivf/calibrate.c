@@ -28,6 +28,24 @@
 #define MOST_LISTS 0.25
 #define LEAST_LISTS 64
 
+/*
+ * When there is little time: the lists read are so many times those that were
+ * needed the last time, and with fewer queries it is not worth it.
+ */
+#define SHORT_LISTS 2.0
+#define LEAST_QUERIES 20
+
+/* Probes are measured again when there are so many times the lists. */
+#define MEASURE_AGAIN 1.5
+#define LEAST_MEASURED 8
+
+bool
+IvfWantsMeasuring(const IvfMetaData *meta)
+{
+	return meta->lists >= LEAST_MEASURED &&
+		meta->lists >= MEASURE_AGAIN * meta->measured_lists;
+}
+
 /* A list, large ones more often. */
 static uint32
 random_list(IvfHandle *handle, pg_prng_state *random)
@@ -72,8 +90,9 @@ random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
 	return false;
 }
 
+/* Write the probes for n ranks (0: as they were) down; "due": to be measured again. */
 static void
-write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n)
+write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool due)
 {
 	Buffer		buf = IvfLockMeta(handle);
 	IvfMetaData *meta;
@@ -81,31 +100,58 @@ write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n)
 
 	QvWriteBegin(&w, handle->index, handle->building);
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
-	IvfSetProbes(meta, ranks, n, handle->lists->count);
+	if (n > 0)
+		IvfSetProbes(meta, ranks, n, handle->lists->count);
+	else
+		meta->measured_lists = handle->lists->count;
+	meta->flags = due ? meta->flags | IVF_MEASURE : meta->flags & ~IVF_MEASURE;
 	handle->meta = *meta;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 }
 
+/* Lists that each query reads, and queries, *queries of them, within so many rows. */
+static uint32
+plan_measuring(const IvfHandle *handle, uint64 max_rows, uint32 *queries)
+{
+	const IvfLists *lists = handle->lists;
+	double		share = MOST_LISTS,
+				rows = 0;
+	uint32		most;
+
+	*queries = QUERIES;
+	if (max_rows > 0 && handle->meta.probes[IVF_TARGETS - 1] > 0)
+		share = Min(share, SHORT_LISTS * handle->meta.probes[IVF_TARGETS - 1]);
+	most = Min(Max(LEAST_LISTS, share * lists->count), lists->count);
+	if (max_rows == 0)
+		return most;
+	for (uint32 i = 0; i < lists->count; i++)
+		rows += lists->refs[i].rows;
+	*queries = Min(QUERIES, max_rows / Max(1, rows * most / lists->count));
+	return most;
+}
+
 void
-IvfMeasureProbes(IvfHandle *handle)
+IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver measuring",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext query_context = AllocSetContextCreate(context, "quiver measuring a query",
 														ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	uint32		most = Max(LEAST_LISTS, MOST_LISTS * handle->lists->count);
+	uint32		queries;
+	uint32		most = plan_measuring(handle, max_rows, &queries);
 	uint32	   *ranks = palloc(QUERIES * NEIGHBORS * sizeof(uint32));
 	uint32		n = 0;
 	float	   *centroid = palloc(handle->layout.width * sizeof(float));
 	IvfWalk		walk;
 	pg_prng_state random;
 
+	if (queries < LEAST_QUERIES)
+		queries = 0;
 	pg_prng_seed(&random, handle->meta.seed);
-	most = Min(most, handle->lists->count);
 	IvfWalkInit(&walk, handle);
-	for (int i = 0; i < QUERIES; i++)
+	for (uint32 i = 0; i < queries; i++)
 	{
 		IvfRow		row;
 		IvfQuery	query;
@@ -123,8 +169,10 @@ IvfMeasureProbes(IvfHandle *handle)
 	if (n >= NEIGHBORS)
 	{
 		qsort(ranks, n, sizeof(uint32), CompareUint32);
-		write_probes(handle, ranks, n);
+		write_probes(handle, ranks, n, queries < QUERIES);
 	}
+	else if (queries < QUERIES)
+		write_probes(handle, NULL, 0, true);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -28,6 +28,18 @@
 /* Recall targets that probes are measured for: see probes.h. */
 #define IVF_TARGETS 5
 
+/* Lists are split as rows arrive. */
+#define IVF_GROWS 1
+
+/* Rows are being moved, or who moved them did not get to the end: there may be
+ * pages that nothing leads to. */
+#define IVF_MOVING 2
+
+/* Lists have become many more since probes were measured as they should be. */
+#define IVF_MEASURE 4
+
+#define IVF_FLAGS (IVF_GROWS | IVF_MOVING | IVF_MEASURE)
+
 typedef struct IvfMetaData
 {
 	uint32		magic;
@@ -39,7 +51,7 @@ typedef struct IvfMetaData
 	uint8		metric;			/* QvMetric, to refuse another opclass */
 	uint8		bits;			/* of a record's code: 8, 4 or 2 a coordinate */
 	uint8		centroid_bits;	/* likewise of a centroid's */
-	uint8		grows;			/* 1: lists are split as rows arrive */
+	uint8		flags;			/* IVF_GROWS, ... */
 	uint16		scan_bits;		/* B: coordinates in the 1-bit codes */
 	uint16		batches_per_page;	/* FastScan batches on a page of codes */
 	uint16		records_per_page;

@@ -78,7 +78,8 @@ extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,
 											void *callback_state,
 											const QvOpclassInfo *opclass);
 extern IndexBulkDeleteResult *IvfVacuumCleanup(IndexVacuumInfo *info,
-											   IndexBulkDeleteResult *stats);
+											   IndexBulkDeleteResult *stats,
+											   const QvOpclassInfo *opclass);
 
 /* cost.c: what a search costs before the first row comes */
 typedef struct IvfCost

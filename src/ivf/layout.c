@@ -55,7 +55,7 @@ IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 	layout->value_size = meta->value_size;
 	return layout->codec != NULL && meta->dims > 0 && meta->entries_per_page > 0 &&
 		(Size) meta->entries_per_page * meta->entry_size <= IVF_ENTRY_SPACE &&
-		meta->lists > 0 && meta->lists <= IVF_MAX_LISTS && meta->tops <= meta->lists &&
+		(meta->flags & ~IVF_FLAGS) == 0 && meta->lists > 0 && meta->lists <= IVF_MAX_LISTS && meta->tops <= meta->lists &&
 		layout->codec->derive(layout, meta);
 }
 

@@ -7,6 +7,7 @@
 #include "common/pg_prng.h"
 #include "ivf/layout.h"
 #include "ivf/meta.h"
+#include "pages/write.h"
 
 static const QvMetaFormat ivf_meta_format = {
 	.what = "an index of posting lists",
@@ -29,7 +30,7 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const IvfOptions *op
 	meta->form = opclass->type->dense_float ? QV_FORM_CODED : QV_FORM_PLAIN;
 	meta->metric = opclass->metric;
 	meta->bits = options->bits;
-	meta->grows = options->centroids == NULL;
+	meta->flags = options->centroids == NULL ? IVF_GROWS : 0;
 	meta->max_lists = options->lists ? options->lists : IVF_MAX_LISTS;
 	meta->seed = ROTATION_SEED;
 	meta->build_id = pg_prng_uint64(&pg_global_prng_state);
@@ -54,6 +55,25 @@ IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout)
 	QvMetaRead(index, &ivf_meta_format, meta, sizeof(*meta));
 	if (!IvfLayoutFromMeta(layout, meta))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
+}
+
+void
+IvfSetFlags(IvfHandle *handle, uint8 set, uint8 clear)
+{
+	Buffer		buf = IvfLockMeta(handle);
+	IvfMetaData *meta = IvfPageMeta(BufferGetPage(buf));
+	uint8		flags = (meta->flags | set) & ~clear;
+
+	if (flags != meta->flags)
+	{
+		QvWrite		w;
+
+		QvWriteBegin(&w, handle->index, handle->building);
+		IvfPageMeta(QvWriteRegister(&w, buf))->flags = flags;
+		QvWriteCommit(&w);
+	}
+	handle->meta.flags = flags;
+	UnlockReleaseBuffer(buf);
 }
 
 Buffer

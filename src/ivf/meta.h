@@ -18,6 +18,9 @@ extern void IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout);
 /* Pin, lock exclusively and check it, to change it. */
 extern Buffer IvfLockMeta(IvfHandle *handle);
 
+/* Change flags of the metapage.  WAL record: the metapage, if that changes it. */
+extern void IvfSetFlags(IvfHandle *handle, uint8 set, uint8 clear);
+
 /* The metapage in a page that was checked. */
 #define IvfPageMeta(page) ((IvfMetaData *) QvPageGetData(page))
 

@@ -12,6 +12,7 @@
 #include "ivf/calibrate.h"
 #include "ivf/directory.h"
 #include "ivf/layout.h"
+#include "ivf/meta.h"
 #include "ivf/move.h"
 #include "ivf/nearest.h"
 #include "ivf/pages.h"
@@ -36,16 +37,18 @@
 #define SPLIT_SAMPLE 4096
 #define SPLIT_ITERATIONS 8
 
-/* Probes are measured again when there are so many times the lists. */
-#define MEASURE_AGAIN 1.5
-#define LEAST_MEASURED 8
+/*
+ * An insert that splits a list may look at so many rows to measure probes: some
+ * 50 ms.  VACUUM measures larger indexes as they should be.
+ */
+#define MEASURE_ROWS 1000000
 
 bool
 IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows)
 {
 	uint64		lists = handle->lists->count;
 
-	return handle->meta.grows && lists < handle->meta.max_lists &&
+	return (handle->meta.flags & IVF_GROWS) && lists < handle->meta.max_lists &&
 		rows > Max(MIN_SPLIT_ROWS, SPLIT_FACTOR * IvfListLength(&handle->layout, lists)) &&
 		rows > 2 * (uint64) handle->lists->refs[list].refused;
 }
@@ -74,8 +77,6 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 	IvfRow		row;
 	Buffer		buf;
 
-	LockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
-
 	/*
 	 * Only who holds IVF_MOVE_LOCK moves lists, but the first page may be
 	 * younger than what we know.  What changes is noted in our directory
@@ -92,15 +93,28 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 	IvfWriterStart(writer, list, now.generation);
 	IvfWalkInit(&walk, handle);
 	IvfWalkStart(&walk, list, ref->head);
+
+	/*
+	 * Rows are only added at the end.  All pages but the last are copied
+	 * while they are: who waited for a long list's lock would have autovacuum
+	 * cancelled, each time again.
+	 */
+	while (IvfWalkNextPage(&walk) && BlockNumberIsValid(walk.next))
+		for (uint32 slot = 0; slot < IvfPageList(walk.images.page)->count; slot++)
+			if (IvfWalkRead(&walk, slot, &row))
+				IvfWriterAdd(writer, &row);
+
+	LockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
+	IvfWalkAgain(&walk);
 	while (IvfWalkNext(&walk, &row))
 		IvfWriterAdd(writer, &row);
 	IvfWriterFinish(writer, &now.head, &now.tail, &now.rows);
 	IvfReplaceEntry(handle, list, &now);
+	UnlockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
 	IvfFreeList(handle, list, ref->generation, ref->head);
 	*ref = now;
 	IvfWalkEnd(&walk);
 	IvfWriterEnd(writer);
-	UnlockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
 }
 
 /* ---- splitting ---- */
@@ -265,9 +279,8 @@ static void
 measure_again(IvfHandle *handle)
 {
 	(void) IvfRefresh(handle);
-	if (handle->lists->count >= LEAST_MEASURED &&
-		handle->lists->count >= MEASURE_AGAIN * handle->meta.measured_lists)
-		IvfMeasureProbes(handle);
+	if (IvfWantsMeasuring(&handle->meta))
+		IvfMeasureProbes(handle, MEASURE_ROWS);
 }
 
 void
@@ -291,7 +304,15 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 		/* somebody may have split it just now */
 		if (list < handle->lists->count && IvfWantsSplit(handle, list, rows) &&
 			handle->lists->refs[list].generation == generation)
+		{
+			/* what somebody else has left behind is vacuum's all the same */
+			bool		before = (handle->meta.flags & IVF_MOVING) != 0;
+
+			IvfSetFlags(handle, IVF_MOVING, 0);
 			split = split_list(handle, list, rows);
+			if (!before)
+				IvfSetFlags(handle, 0, IVF_MOVING);
+		}
 		UnlockPage(index, IVF_LIST_LOCK(list), ExclusiveLock);
 		if (split)
 			measure_again(handle);

@@ -3,8 +3,9 @@
  *		Writing lists anew: without their dead rows, or as two.
  *
  * The new pages are complete before the directory leads to them, in one WAL
- * record; the old ones are freed after that.  A crash in between leaves pages
- * that nothing leads to, which vacuum frees.
+ * record; the old ones are freed after that.  A crash or an error in between leaves
+ * pages that nothing leads to, and the metapage's IVF_MOVING, by which the next
+ * vacuum frees them.
  */
 #ifndef QV_IVF_MOVE_H
 #define QV_IVF_MOVE_H
@@ -23,8 +24,9 @@ extern void IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 lis
 						uint32 generation, uint64 rows);
 
 /*
- * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK;
- * this takes and releases the list's.
+ * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK, and
+ * has set IVF_MOVING; this takes and releases the list's lock, for no longer than
+ * it takes to copy what was added meanwhile.
  */
 extern void IvfCompactList(IvfHandle *handle, uint32 list);
 

@@ -16,6 +16,7 @@
 #include "compat.h"
 #include "containers/bitmap.h"
 #include "ivf/cache.h"
+#include "ivf/calibrate.h"
 #include "ivf/directory.h"
 #include "ivf/ivf.h"
 #include "ivf/meta.h"
@@ -98,6 +99,18 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
 		UnlockReleaseBuffer(record_buf);
 }
 
+/* Something leads to the page in hand, and it to its pages of records and sketches. */
+static void
+note_used(IvfVacuum *v)
+{
+	IvfListPage head = IvfPageList(v->walk.images.page);
+
+	set_used(v, v->walk.images.block);
+	for (uint32 i = 0; i < v->handle->layout.links; i++)
+		if (BlockNumberIsValid(head->item_pages[i]))
+			set_used(v, head->item_pages[i]);
+}
+
 /* Find the dead rows of the page in hand; returns how many are marked dead now. */
 static uint32
 find_dead(IvfVacuum *v)
@@ -134,10 +147,7 @@ vacuum_page(IvfVacuum *v)
 	IvfListPage head = IvfPageList(v->walk.images.page);
 	Buffer		buf;
 
-	set_used(v, block);
-	for (uint32 i = 0; i < layout->links; i++)
-		if (BlockNumberIsValid(head->item_pages[i]))
-			set_used(v, head->item_pages[i]);
+	note_used(v);
 	if (find_dead(v) == 0)
 		return;
 	buf = IvfReadListPage(handle, block, head->list, head->generation, BUFFER_LOCK_EXCLUSIVE);
@@ -159,6 +169,7 @@ vacuum_page(IvfVacuum *v)
 	UnlockReleaseBuffer(buf);
 }
 
+/* Go through the pages of a list; without a callback, only to see which there are. */
 static void
 vacuum_list(IvfVacuum *v, uint32 list)
 {
@@ -175,11 +186,17 @@ vacuum_list(IvfVacuum *v, uint32 list)
 	while (IvfWalkNextPage(&v->walk))
 	{
 		QvVacuumDelayPoint();
-		vacuum_page(v);
+		if (v->callback)
+			vacuum_page(v);
+		else
+			note_used(v);
 	}
 	v->live += v->list_live;
 	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
+	{
+		IvfSetFlags(handle, IVF_MOVING, 0);
 		IvfCompactList(handle, list);
+	}
 }
 
 /* ---- pages that nothing leads to ---- */
@@ -240,6 +257,34 @@ write_tuples(IvfVacuum *v)
 	UnlockReleaseBuffer(buf);
 }
 
+/* Begin to go through all lists, which do not move from now on. */
+static void
+begin_vacuum(IvfVacuum *v, IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			 const QvOpclassInfo *opclass)
+{
+	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	v->handle = IvfOpen(info->index, opclass);
+	v->strategy = info->strategy;
+	v->handle->record_strategy = info->strategy;
+	v->stats = stats;
+	v->nblocks = RelationGetNumberOfBlocks(info->index);
+	v->used = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v->dead = palloc(v->handle->layout.slots);
+	IvfWalkInit(&v->walk, v->handle);
+}
+
+/* Go through all lists, and free what none of them leads to. */
+static void
+vacuum_lists(IvfVacuum *v)
+{
+	v->stats->pages_free = 0;
+	for (uint32 list = 0; list < v->handle->lists->count; list++)
+		vacuum_list(v, list);
+	free_unused(v);
+	IvfSetFlags(v->handle, 0, IVF_MOVING);
+}
+
 IndexBulkDeleteResult *
 IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			  IndexBulkDeleteCallback callback, void *callback_state,
@@ -248,27 +293,13 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old;
-	IvfVacuum	v = {0};
+	IvfVacuum	v = {.callback = callback, .callback_state = callback_state};
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	old = MemoryContextSwitchTo(context);
-	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
-	v.handle = IvfOpen(info->index, opclass);
-	v.strategy = info->strategy;
-	v.handle->record_strategy = info->strategy;
-	v.stats = stats;
-	v.callback = callback;
-	v.callback_state = callback_state;
-	v.nblocks = RelationGetNumberOfBlocks(info->index);
-	v.used = MemoryContextAllocExtended(CurrentMemoryContext, v.nblocks / 8 + 1,
-										MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	v.dead = palloc(v.handle->layout.slots);
-	IvfWalkInit(&v.walk, v.handle);
-	stats->pages_free = 0;
-	for (uint32 list = 0; list < v.handle->lists->count; list++)
-		vacuum_list(&v, list);
-	free_unused(&v);
+	begin_vacuum(&v, info, stats, opclass);
+	vacuum_lists(&v);
 	write_tuples(&v);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	stats->num_index_tuples = v.live;
@@ -278,9 +309,35 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-IndexBulkDeleteResult *
-IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+/*
+ * Upkeep that needs no dead rows: pages that an interrupted move has left, and
+ * probes that inserts have left unmeasured.
+ */
+static void
+keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo *opclass)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver upkeep",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IvfVacuum	v = {0};
+
+	begin_vacuum(&v, info, stats, opclass);
+	if (v.handle->meta.flags & IVF_MOVING)
+		vacuum_lists(&v);
+	if ((v.handle->meta.flags & IVF_MEASURE) || IvfWantsMeasuring(&v.handle->meta))
+		IvfMeasureProbes(v.handle, 0);
+	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+IndexBulkDeleteResult *
+IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				 const QvOpclassInfo *opclass)
+{
+	IvfMetaData meta;
+	IvfLayout	layout;
+
 	if (info->analyze_only)
 		return stats;
 	if (stats == NULL)
@@ -290,6 +347,10 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats->num_index_tuples = info->num_heap_tuples;
 		stats->estimated_count = true;
 	}
+	IvfReadMeta(info->index, &meta, &layout);
+	if ((meta.flags & (IVF_MOVING | IVF_MEASURE)) ||
+		IvfWantsMeasuring(&meta))
+		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
 }

@@ -40,6 +40,16 @@ IvfWalkStart(IvfWalk *walk, uint32 list, BlockNumber head)
 		walk->images.item_blocks[which] = InvalidBlockNumber;
 }
 
+void
+IvfWalkAgain(IvfWalk *walk)
+{
+	if (!BlockNumberIsValid(walk->images.block))
+		return;
+	walk->next = walk->images.block;
+	walk->number--;
+	walk->images.block = InvalidBlockNumber;
+}
+
 bool
 IvfWalkNextPage(IvfWalk *walk)
 {

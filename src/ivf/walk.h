@@ -29,6 +29,12 @@ extern void IvfWalkEnd(IvfWalk *walk);
 /* Begin with the first page of a list. */
 extern void IvfWalkStart(IvfWalk *walk, uint32 list, BlockNumber head);
 
+/*
+ * Read the page in hand again, from its first row on: rows may have been added to it, and
+ * pages after it.
+ */
+extern void IvfWalkAgain(IvfWalk *walk);
+
 /* Have the next page in hand; false when there is none. */
 extern bool IvfWalkNextPage(IvfWalk *walk);
 
