@@ -643,21 +643,42 @@ qv_quantize_u8_avx2(const float *x, size_t n, float t, float half,
 AVX2 static double
 qv_norm2_f64_avx2(const float *x, size_t n)
 {
-	__m256d		s0 = _mm256_setzero_pd();
-	__m256d		s1 = s0;
+	__m256d		s[8];
 	double		lanes[8];
 	size_t		i;
 
-	for (i = 0; i + 8 <= n; i += 8)
+#pragma GCC unroll 8
+	for (int h = 0; h < 8; h++)
+		s[h] = _mm256_setzero_pd();
+	/* each block of eight is two halves */
+	for (i = 0; i + 32 <= n; i += 32)
 	{
-		__m256d		v0 = _mm256_cvtps_pd(_mm_loadu_ps(x + i));
-		__m256d		v1 = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4));
+#pragma GCC unroll 8
+		for (int h = 0; h < 8; h++)
+		{
+			__m256d		v = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4 * h));
 
-		s0 = _mm256_fmadd_pd(v0, v0, s0);
-		s1 = _mm256_fmadd_pd(v1, v1, s1);
+			s[h] = _mm256_fmadd_pd(v, v, s[h]);
+		}
 	}
-	_mm256_storeu_pd(lanes, s0);
-	_mm256_storeu_pd(lanes + 4, s1);
+#pragma GCC unroll 3
+	for (int b = 0; b < 3; b++)
+		if (i + 8 <= n)
+		{
+#pragma GCC unroll 2
+			for (int h = 0; h < 2; h++)
+			{
+				__m256d		v = _mm256_cvtps_pd(_mm_loadu_ps(x + i + 4 * h));
+
+				s[2 * b + h] = _mm256_fmadd_pd(v, v, s[2 * b + h]);
+			}
+			i += 8;
+		}
+#pragma GCC unroll 2
+	for (int h = 0; h < 2; h++)
+		_mm256_storeu_pd(lanes + 4 * h,
+						 _mm256_add_pd(_mm256_add_pd(s[h], s[2 + h]),
+									   _mm256_add_pd(s[4 + h], s[6 + h])));
 	return qv_norm2_end(lanes, x, i, n);
 }
 

@@ -567,17 +567,31 @@ qv_quantize_u8_avx512(const float *x, size_t n, float t, float half,
 AVX512 static double
 qv_norm2_f64_avx512(const float *x, size_t n)
 {
-	__m512d		sum = _mm512_setzero_pd();
+	__m512d		s[4] = {_mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(),
+	_mm512_setzero_pd()};
 	double		lanes[8];
 	size_t		i;
 
-	for (i = 0; i + 8 <= n; i += 8)
+	for (i = 0; i + 32 <= n; i += 32)
 	{
-		__m512d		v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i));
+#pragma GCC unroll 4
+		for (int b = 0; b < 4; b++)
+		{
+			__m512d		v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i + 8 * b));
 
-		sum = _mm512_fmadd_pd(v, v, sum);
+			s[b] = _mm512_fmadd_pd(v, v, s[b]);
+		}
 	}
-	_mm512_storeu_pd(lanes, sum);
+#pragma GCC unroll 3
+	for (int b = 0; b < 3; b++)
+		if (i + 8 <= n)
+		{
+			__m512d		v = _mm512_cvtps_pd(_mm256_loadu_ps(x + i));
+
+			s[b] = _mm512_fmadd_pd(v, v, s[b]);
+			i += 8;
+		}
+	_mm512_storeu_pd(lanes, _mm512_add_pd(_mm512_add_pd(s[0], s[1]), _mm512_add_pd(s[2], s[3])));
 	return qv_norm2_end(lanes, x, i, n);
 }
 

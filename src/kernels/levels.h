@@ -135,8 +135,9 @@ qv_f32_to_f16(float f)
 }
 
 /*
- * The end of norm2_f64: sum[j] holds the squares of the elements i = j (mod 8)
- * up to done, a multiple of eight.
+ * The end of norm2_f64.  Blocks of eight elements go to four sums in turn, so that
+ * additions need not wait for each other; sum[j] is (s0 + s1) + (s2 + s3) of these for
+ * the elements i = j (mod 8) up to done, a multiple of eight.
  */
 static inline double
 qv_norm2_end(const double sum[8], const float *x, size_t done, size_t n)

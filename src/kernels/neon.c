@@ -542,25 +542,38 @@ qv_quantize_u8_neon(const float *x, size_t n, float t, float half,
 static double
 qv_norm2_f64_neon(const float *x, size_t n)
 {
-	float64x2_t sum[4] = {vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0)};
+	float64x2_t s[4][4];
 	double		lanes[8];
-	size_t		i;
+	size_t		i = 0;
 
-	for (i = 0; i + 8 <= n; i += 8)
+#pragma GCC unroll 4
+	for (int b = 0; b < 4; b++)
+#pragma GCC unroll 4
+		for (int j = 0; j < 4; j++)
+			s[b][j] = vdupq_n_f64(0);
+	while (i + 8 <= n)
 	{
-#pragma GCC unroll 2
-		for (int j = 0; j < 2; j++)
+#pragma GCC unroll 4
+		for (int b = 0; b < 4; b++)
 		{
-			float32x4_t v = load_f32(x + i + 4 * j);
-			float64x2_t low = vcvt_f64_f32(vget_low_f32(v));
-			float64x2_t high = vcvt_high_f64_f32(v);
+			if (i + 8 > n)
+				break;
+#pragma GCC unroll 2
+			for (int j = 0; j < 2; j++)
+			{
+				float32x4_t v = load_f32(x + i + 4 * j);
+				float64x2_t low = vcvt_f64_f32(vget_low_f32(v));
+				float64x2_t high = vcvt_high_f64_f32(v);
 
-			sum[2 * j] = vfmaq_f64(sum[2 * j], low, low);
-			sum[2 * j + 1] = vfmaq_f64(sum[2 * j + 1], high, high);
+				s[b][2 * j] = vfmaq_f64(s[b][2 * j], low, low);
+				s[b][2 * j + 1] = vfmaq_f64(s[b][2 * j + 1], high, high);
+			}
+			i += 8;
 		}
 	}
 	for (int j = 0; j < 4; j++)
-		vst1q_f64(lanes + 2 * j, sum[j]);
+		vst1q_f64(lanes + 2 * j,
+				  vaddq_f64(vaddq_f64(s[0][j], s[1][j]), vaddq_f64(s[2][j], s[3][j])));
 	return qv_norm2_end(lanes, x, i, n);
 }
 

@@ -307,7 +307,8 @@ qv_quantize_u8_scalar(const float *x, size_t n, float t, float half,
 static double
 qv_norm2_f64_scalar(const float *x, size_t n)
 {
-	double		sum[8] = {0};
+	double		s[4][8] = {0};
+	double		sum[8];
 	size_t		i;
 
 	for (i = 0; i + 8 <= n; i += 8)
@@ -316,9 +317,11 @@ qv_norm2_f64_scalar(const float *x, size_t n)
 		{
 			double		v = ld(x, i + j);
 
-			sum[j] += v * v;
+			s[i / 8 % 4][j] += v * v;
 		}
 	}
+	for (size_t j = 0; j < 8; j++)
+		sum[j] = (s[0][j] + s[1][j]) + (s[2][j] + s[3][j]);
 	return qv_norm2_end(sum, x, i, n);
 }
 

@@ -857,7 +857,8 @@ test_norm2_f64(void)
 	{
 		float	   *x = place_at(&buf_a, place, n * 4);
 		long double sum = 0;
-		double		lanes[8] = {0};
+		double		sums[4][8] = {0};
+		double		lanes[8];
 		double		rest = 0;
 		double		got;
 
@@ -868,10 +869,12 @@ test_norm2_f64(void)
 
 			sum += (long double) v * v;
 			if (i < n / 8 * 8)
-				lanes[i % 8] += v * v;
+				sums[i / 8 % 4][i % 8] += v * v;
 			else
 				rest += v * v;
 		}
+		for (size_t j = 0; j < 8; j++)
+			lanes[j] = (sums[0][j] + sums[1][j]) + (sums[2][j] + sums[3][j]);
 		got = K.norm2_f64(x, n);
 		CHECK(fabsl(got - sum) <= 1e-15L * (1 + n / 8) * sum,
 			  "kind %d of %zu: got %.17g, want %.17Lg", kind, n, got, sum);
