@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +205,25 @@ def test_http_adapters_send_rows_and_read_answers(name: str, url: str, tmp_path:
     assert (method, asked) == ("POST", path)
     assert "any_rank" in json.dumps(body)
     assert "60" in json.dumps(body)
+
+
+def test_extension_that_nobody_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, variable in (("vectorchord", "VECTORCHORD"), ("pgvectorscale", "PGVECTORSCALE")):
+        for kind in ("SOURCE", "PREFIX"):
+            monkeypatch.delenv(f"{variable}_{kind}", raising=False)
+        with pytest.raises(MissingError, match=f"needs {variable}_SOURCE, a checkout"):
+            engines.adapter(name)("v", {}, tmp_path, None).start({})
+
+
+def test_sources_of_another_extension(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text('[package]\nname = "something"\n')
+    script = Path(__file__).parents[2] / "tools" / "rust_extension"
+    made = subprocess.run(
+        [script, tmp_path, "pg_config", tmp_path / "work", tmp_path / "out"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 1
+    assert "neither a checkout of VectorChord nor one of pgvectorscale" in made.stderr
 
 
 def test_http_adapter_without_a_server(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def default_settings() -> dict[str, str]:
         "jit": "off",
         "autovacuum": "off",
         "fsync": "on",
+        "effective_cache_size": f"{memory * 3 // 4}MB",
     }
 
 
@@ -149,7 +150,9 @@ class PgEngine(Engine):
         method = ""
         if buffers_mb:
             forget_files(self.cluster.data)
-            self.cluster.launch({**self.asked, "shared_buffers": f"{buffers_mb}MB"})
+            # Memory of a tier holds the buffers and the file cache, as the planner is told.
+            cache = {"effective_cache_size": f"{memory_mb or buffers_mb}MB"}
+            self.cluster.launch({**self.asked, "shared_buffers": f"{buffers_mb}MB", **cache})
             parent = psutil.Process(self.cluster.pid())
             pids = [parent.pid, *(child.pid for child in parent.children(recursive=True))]
             method = self.limit.enter(pids, memory_mb)
@@ -326,33 +329,42 @@ class Pgvector(PgEngine):
         return postgres.install(self.top, (name, "pgvector"), environment)
 
 
-class _FromPrefix(PgEngine):
-    """An extension beside pgvector, which somebody built and installed below a root."""
+class _Beside(PgEngine):
+    """An extension beside pgvector, built by us or by somebody, for the PostgreSQL that is here.
+
+    VARIABLE_SOURCE is a checkout of it, VARIABLE_PREFIX the root below which it is installed.
+    """
 
     variable: ClassVar[str]
     extension: ClassVar[str]
 
     def install(self) -> Installation:
-        prefix = os.environ.get(self.variable)
-        if not prefix:
+        prefix, source = f"{self.variable}_PREFIX", f"{self.variable}_SOURCE"
+        folder = os.environ.get(prefix) or os.environ.get(source)
+        if not folder:
             raise MissingError(
-                f"{self.adapter} needs {self.variable}: the root below which it is installed"
-                f" (make install DESTDIR=...), for this machine's PostgreSQL; or a url"
+                f"{self.adapter} needs {source}, a checkout of it (and cargo to build it), or"
+                f" {prefix}, the root below which it is installed (make install DESTDIR=...)"
+                f" for this machine's PostgreSQL; or a url"
             )
-        return postgres.install(self.top, (self.adapter, "pgvector", prefix), {})
+        return postgres.install(self.top, (self.adapter, "pgvector", folder), {})
 
     def version_of(self, db: Connection) -> str:
         found = _one(db, "SELECT extversion FROM pg_extension WHERE extname = %s", self.extension)
         return f"{found}, pgvector {super().version_of(db)}"
 
 
-class VectorChord(_FromPrefix):
+class VectorChord(_Beside):
     adapter = "vectorchord"
-    variable, extension, preload = "VECTORCHORD_PREFIX", "vchord", "vchord"
+    variable, extension, preload = "VECTORCHORD", "vchord", "vchord"
     extensions = ("vector", "vchord")
     parameters = ("lists", "residual", "sampling_factor")
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "vchordrq": {"probes": "vchordrq.probes", "epsilon": "vchordrq.epsilon"},
+        "vchordrq": {
+            "probes": "vchordrq.probes",
+            "epsilon": "vchordrq.epsilon",
+            "prefilter": "vchordrq.prefilter",
+        },
         "vchordg": {"ef_search": "vchordg.ef_search"},
     }
 
@@ -377,10 +389,10 @@ class VectorChord(_FromPrefix):
         )  # fmt: skip
 
 
-class Pgvectorscale(_FromPrefix):
+class Pgvectorscale(_Beside):
     adapter = "pgvectorscale"
     label = "adapter not run for real"
-    variable, extension = "PGVECTORSCALE_PREFIX", "vectorscale"
+    variable, extension = "PGVECTORSCALE", "vectorscale"
     extensions = ("vector", "vectorscale")
     parameters = ("num_neighbors", "search_list_size")
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
