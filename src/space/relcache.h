@@ -5,8 +5,10 @@
  * An engine extends QvRelCacheEntry by what it wants to find again.  It is found by
  * relation file, which a rebuild changes, and verified by the build_id of the
  * metapage, a random number (so that no engine finds what is another's).
- * At most 64 are kept for all engines together; the least recently used one
- * without pins goes first.
+ * At most 64 are kept for all engines together, and of 128 MB; the least recently
+ * used one without pins goes first.  What the server says has changed (an index that was
+ * dropped, rebuilt or vacuumed) goes at the end of the transaction, unless it is used
+ * until then and still is what it was.
  *
  * A part of an entry (entry points, a directory of lists) is replaced when the index
  * has changed; the old one lives until its last pin is gone.
@@ -23,9 +25,11 @@ typedef struct QvRelCacheEntry
 {
 	dlist_node	node;			/* in use order, most recent first */
 	QvRelLocator locator;
+	Oid			relid;
 	uint64		build_id;
 	int			pins;
 	bool		stale;			/* replaced: free when not pinned */
+	bool		doubtful;		/* changed: free unless it is found again */
 	MemoryContext context;		/* of all of it, this struct too */
 	QvBufferHints hints;
 	QvSpace		space;			/* for the engine to fill in */
