@@ -119,7 +119,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 	if (isnan(row.error))
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
-	IvfWindowOffer(&reader->window, &row);
+	IvfOfferRow(reader, g->list, &row);
 	return true;
 }
 
@@ -172,7 +172,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	if (!isfinite(row.distance))
 		row.distance = -INFINITY;
 	if (ItemPointerIsValid(&row.tid))
-		IvfWindowOffer(&reader->window, &row);
+		IvfOfferRow(reader, g->list, &row);
 	return true;
 }
 

@@ -122,10 +122,17 @@ typedef struct IvfScan
 	uint32		prefetched;		/* end of the rows whose prefetch was asked
 								 * for */
 	bool		complete;		/* no rows after the window */
+	bool		lost;			/* lists have moved, and which rows were
+								 * proposed is not known: there are no more */
 	bool		bound_sent;		/* the bound at its end has been returned */
 
-	/* rows proposed so far; from the second window on, the window knows them */
+	/*
+	 * Rows proposed so far; from the second window on, the window knows them,
+	 * and when they are too many for that, the last one and the lists it was
+	 * one of tell (IvfReader.known).
+	 */
 	ItemPointerData *proposed;
+	uint8	   *known;
 	uint32		nproposed;
 	uint32		max_proposed;
 	ItemPointerData tid;		/* of the candidate */
@@ -142,6 +149,36 @@ exclude_proposed(IvfScan *scan)
 		pfree(scan->proposed);
 	scan->proposed = NULL;
 	scan->max_proposed = 0;
+}
+
+/*
+ * Have the next window, of so many rows, take none that was proposed.  When these
+ * are too many for the memory, they are those up to the last one.  Then rows
+ * that a bound kept out until now do not come any more.
+ */
+static void
+pass_over_proposed(IvfScan *scan)
+{
+	const IvfWindow *window = &scan->reader.window;
+	Size		bytes = ((Size) scan->nproposed + scan->wanted) * IVF_EXCLUDED_BYTES;
+
+	if (scan->known == NULL && (bytes <= scan->params.max_memory / 2 || window->count == 0))
+	{
+		exclude_proposed(scan);
+		return;
+	}
+	if (scan->known == NULL)
+	{
+		IvfWindowInclude(&scan->reader.window);
+		if (scan->proposed)
+			pfree(scan->proposed);
+		scan->proposed = NULL;
+		scan->reader.known = scan->known = palloc0(BitmapBytes(scan->handle->lists->count));
+	}
+	for (uint32 i = 0; i < scan->nnear; i++)
+		BitmapSet(scan->known, scan->near[i].list);
+	if (window->count > 0)
+		scan->reader.last = window->rows[window->count - 1];
 }
 
 static uint32
@@ -351,6 +388,12 @@ fill_window(IvfScan *scan)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
 		{
+			scan->lost = scan->known != NULL;
+			if (scan->lost)
+			{
+				scan->reader.window.count = scan->reader.ngathered = 0;
+				break;
+			}
 			restart_batch(scan);
 			scan->reader.window.count = scan->reader.ngathered = 0;
 			fit_window(scan);
@@ -368,11 +411,18 @@ fill_window(IvfScan *scan)
 	IvfWindowSort(&scan->reader.window);
 }
 
+/* The largest window: half of the memory; the other is for rows proposed. */
+static Size
+most_rows(const IvfScan *scan)
+{
+	return Max(LEAST_WINDOW, scan->params.max_memory / 2 / sizeof(IvfWindowRow));
+}
+
 /* As many rows as memory allows, else as are expected, or four times as many as before. */
 static void
 grow_window(IvfScan *scan)
 {
-	Size		most = Max(LEAST_WINDOW, scan->params.max_memory / sizeof(IvfWindowRow));
+	Size		most = most_rows(scan);
 	double		next = scan->base.expected > 0 ? Max(LEAST_WINDOW, scan->base.expected) :
 		(double) scan->wanted * WINDOW_GROWTH;
 
@@ -421,6 +471,8 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->wanted = window;
 	IvfWindowInit(&scan->reader.window, window);
 	scan->proposed = NULL;
+	scan->reader.known = scan->known = NULL;
+	scan->lost = false;
 	scan->nproposed = scan->max_proposed = 0;
 	fill_window(scan);
 }
@@ -472,7 +524,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	/* in which those found together should be */
 	if (scan->reader.by_sketch)
 		rows = Max(rows, SKETCHED_PER_ROW * IvfScanRoundRows(&scan->base));
-	rows = Min(rows, Max(LEAST_WINDOW, params->max_memory / sizeof(IvfWindowRow)));
+	rows = Min(rows, most_rows(scan));
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
 }
@@ -505,6 +557,8 @@ static void
 add_proposed(IvfScan *scan, ItemPointer tid)
 {
 	scan->nproposed++;
+	if (scan->known)
+		return;
 	if (scan->reader.window.seen)
 	{
 		IvfWindowExclude(&scan->reader.window, tid, 1, scan->context);
@@ -558,8 +612,8 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);
-		exclude_proposed(scan);
 		grow_window(scan);
+		pass_over_proposed(scan);
 		/* else as many as the window wants */
 		if (scan->params.widen && scan->params.rows == 0)
 			(void) widen(scan, 2);
@@ -575,10 +629,12 @@ ivf_scan_resume(QvScan *base)
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	bool		more;
 
-	if (scan->params.widen)
+	if (scan->lost)
+		more = false;
+	else if (scan->params.widen)
 	{
-		exclude_proposed(scan);
 		grow_window(scan);
+		pass_over_proposed(scan);
 		more = widen(scan, 2);
 	}
 	else

@@ -22,18 +22,10 @@ IvfWindowInit(IvfWindow *window, uint32 size)
 	window->seen = NULL;
 }
 
-static inline bool
-row_before(const IvfWindowRow *a, const IvfWindowRow *b)
-{
-	if (a->distance != b->distance)
-		return a->distance < b->distance;
-	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
-}
-
 static int
 compare_rows(const void *a, const void *b)
 {
-	return row_before(a, b) ? -1 : row_before(b, a) ? 1 : 0;
+	return IvfWindowRowBefore(a, b) ? -1 : IvfWindowRowBefore(b, a) ? 1 : 0;
 }
 
 void
@@ -42,7 +34,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 	IvfWindowRow *heap;
 	uint32		at;
 
-	if (window->count == window->size && !row_before(row, &window->rows[0]))
+	if (window->count == window->size && !IvfWindowRowBefore(row, &window->rows[0]))
 		return;
 	if (window->seen && QvTids_lookup(window->seen, row->tid) != NULL)
 		return;
@@ -55,7 +47,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 		}
 		/* sift up */
 		heap = window->rows;
-		for (at = window->count++; at > 0 && row_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
+		for (at = window->count++; at > 0 && IvfWindowRowBefore(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
 			heap[at] = heap[(at - 1) / 2];
 		heap[at] = *row;
 		return;
@@ -69,9 +61,9 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 
 		if (child >= window->count)
 			break;
-		if (child + 1 < window->count && row_before(&heap[child], &heap[child + 1]))
+		if (child + 1 < window->count && IvfWindowRowBefore(&heap[child], &heap[child + 1]))
 			child++;
-		if (!row_before(row, &heap[child]))
+		if (!IvfWindowRowBefore(row, &heap[child]))
 			break;
 		heap[at] = heap[child];
 		at = child;
@@ -95,4 +87,12 @@ IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
 		window->seen = QvTids_create(context, Max(256, n), NULL);
 	for (uint32 i = 0; i < n; i++)
 		(void) QvTids_insert(window->seen, tids[i], &found);
+}
+
+void
+IvfWindowInclude(IvfWindow *window)
+{
+	if (window->seen)
+		QvTids_destroy(window->seen);
+	window->seen = NULL;
 }

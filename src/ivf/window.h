@@ -45,6 +45,15 @@ IvfWindowThreshold(const IvfWindow *window)
 		Min(window->limit, nextafterf(window->rows[0].distance, INFINITY));
 }
 
+/* In the order of IvfWindowSort(), is a before b? */
+static inline bool
+IvfWindowRowBefore(const IvfWindowRow *a, const IvfWindowRow *b)
+{
+	if (a->distance != b->distance)
+		return a->distance < b->distance;
+	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
+}
+
 extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);
 
 /* Nearest first; rows of the same distance by their heap TIDs. */
@@ -53,5 +62,11 @@ extern void IvfWindowSort(IvfWindow *window);
 /* From now on, take none of these rows; context is where they are kept. */
 extern void IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
 							 MemoryContext context);
+
+/* What IvfWindowExclude() takes for each of them, at most. */
+#define IVF_EXCLUDED_BYTES 48
+
+/* Take them again. */
+extern void IvfWindowInclude(IvfWindow *window);
 
 #endif							/* QV_IVF_WINDOW_H */

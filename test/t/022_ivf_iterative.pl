@@ -64,6 +64,32 @@ is(scan_of(%f, query => 3, set => '')->{count}, scan_of(%f, query => 3, set => "
 cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10, set => 'SET quiver.iterative_scan = off;')->{count},
 	'<', 10, 'quiver_ivf off: as many as the first lists have');
 
+# What a long scan remembers stays within work_mem; besides, it has buffers of a fixed size.
+$node->safe_psql('postgres',
+	'CREATE TABLE long AS SELECT i AS id, qt_vector(i, 16)::vector(16) AS v FROM generate_series(1, 40000) i;'
+	  . 'CREATE INDEX long_idx ON long USING quiver_ivf (v vector_l2_ops)');
+my ($count, $bytes) = split /\|/, (split /\n/, $node->safe_psql('postgres', q{
+SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = off;
+SET quiver.iterative_scan = relaxed_order; SET work_mem = '64kB';
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM long ORDER BY v <-> qt_vector(1, 16)::vector;
+CREATE FUNCTION drain(c refcursor) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint := 0;
+	next int;
+BEGIN
+	LOOP
+		FETCH c INTO next;
+		EXIT WHEN NOT FOUND OR n = 39000;
+		n := n + 1;
+	END LOOP;
+	RETURN n;
+END $$;
+SELECT drain('c'), (SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'quiver ivf scan');
+}))[-1];
+is($count, 39000, 'a long scan has gone far');
+cmp_ok($bytes, '<', 600 * 1024, 'and has taken little memory');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
