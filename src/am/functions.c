@@ -199,13 +199,8 @@ static int64
 check_graph(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphInfo	info;
-	bool		standby = RecoveryInProgress();
 
-	if (!standby)
-		LockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 	GraphCheck(index, opclass, &info);
-	if (!standby)
-		UnlockPage(index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 	return info.tuples;
 }
 
@@ -220,8 +215,8 @@ check_ivf(Relation index, const QvOpclassInfo *opclass)
 
 /*
  * quiver_check(regclass): verify an index; raises ERRCODE_INDEX_CORRUPTED, or
- * returns the number of heap TIDs found.  Keeps VACUUM out meanwhile, and
- * inserts into what is being read (on a standby replay waits for nothing: check
+ * returns the number of heap TIDs found.  Keeps VACUUM out meanwhile, and for
+ * moments inserts into what is being read (on a standby replay waits for nothing: check
  * one that is idle).
  */
 PG_FUNCTION_INFO_V1(quiver_check);

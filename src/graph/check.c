@@ -2,6 +2,11 @@
  * check.c
  *		Verifying a graph index: every invariant that src/graph/README.md
  *		states.
+ *
+ * VACUUM is kept out, and inserts while the entry points and the list of value
+ * pages are looked at; else they go on.  They only fill free slots and add
+ * pages: what leads to a slot that was free when the index was surveyed is looked
+ * at again.
  */
 #include "postgres.h"
 
@@ -10,14 +15,13 @@
 
 #include "graph/cache.h"
 #include "graph/graph.h"
+#include "graph/meta.h"
 #include "graph/node.h"
 #include "graph/node_value.h"
+#include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
-
-/* A slot state that no page has: the number is outside the node pages. */
-#define NO_SLOT 255
 
 typedef struct GraphChecker
 {
@@ -25,26 +29,32 @@ typedef struct GraphChecker
 	GraphHandle *handle;
 	const GraphLayout *layout;
 	BlockNumber nblocks;
-	uint8	   *states;			/* by number */
+	BlockNumber surveyed;		/* blocks that states are known of */
+	uint8	   *states;			/* by number, two bits each */
+	PGAlignedBlock copy;		/* of the page looked at */
 	GraphInfo	info;
 	BlockNumber block;			/* the page and the slot looked at */
 	uint32		slot;
 } GraphChecker;
 
+StaticAssertDecl(GRAPH_SLOT_TIDS <= 3, "a slot's state has two bits");
+
+static inline void
+set_state(GraphChecker *c, uint32 number, uint8 state)
+{
+	uint8	   *at = &c->states[number / 4];
+	int			shift = number % 4 * 2;
+
+	*at = (*at & ~(3 << shift)) | state << shift;
+}
+
+/* As surveyed; free where there are no node slots. */
 static inline uint8
 state_of(const GraphChecker *c, uint32 number)
 {
-	if (number / c->layout->per_page >= c->nblocks)
-		return NO_SLOT;
-	return c->states[number];
-}
-
-static bool
-is_node(const GraphChecker *c, uint32 number)
-{
-	uint8		state = state_of(c, number);
-
-	return state == GRAPH_SLOT_LIVE || state == GRAPH_SLOT_DELETED;
+	if (number / c->layout->per_page >= c->surveyed)
+		return GRAPH_SLOT_FREE;
+	return c->states[number / 4] >> (number % 4 * 2) & 3;
 }
 
 static Buffer
@@ -58,6 +68,35 @@ lock_block(GraphChecker *c, BlockNumber block)
 	return buf;
 }
 
+/* A slot's state, and if it was free, as it is now.  The caller holds no page. */
+static uint8
+state_now(GraphChecker *c, uint32 number)
+{
+	BlockNumber block = GraphNodeBlock(c->layout, number);
+	uint8		state = state_of(c, number);
+	Buffer		buf;
+
+	if (state != GRAPH_SLOT_FREE)
+		return state;
+	if (block >= c->nblocks)
+		c->nblocks = RelationGetNumberOfBlocks(c->index);
+	if (block >= c->nblocks)
+		return GRAPH_SLOT_FREE;
+	buf = lock_block(c, block);
+	if (QvPageIs(BufferGetPage(buf), QV_PAGE_NODES))
+		state = GraphPageNode(c->layout, BufferGetPage(buf), GraphNodeSlot(c->layout, number))->state;
+	UnlockReleaseBuffer(buf);
+	return state;
+}
+
+static bool
+is_node(GraphChecker *c, uint32 number)
+{
+	uint8		state = state_now(c, number);
+
+	return state == GRAPH_SLOT_LIVE || state == GRAPH_SLOT_DELETED;
+}
+
 /* Take down a slot's state, and count what it holds. */
 static void
 count_slot(GraphChecker *c, GraphNode node)
@@ -65,7 +104,7 @@ count_slot(GraphChecker *c, GraphNode node)
 	if (node->state > GRAPH_SLOT_TIDS)
 		QvReportCorruption(c->index, c->block, "Slot %u is in the unknown state %d.",
 						   c->slot, node->state);
-	c->states[GraphNodeNumber(c->layout, c->block, c->slot)] = node->state;
+	set_state(c, GraphNodeNumber(c->layout, c->block, c->slot), node->state);
 	switch (node->state)
 	{
 		case GRAPH_SLOT_FREE:
@@ -90,7 +129,6 @@ count_slot(GraphChecker *c, GraphNode node)
 static void
 survey(GraphChecker *c)
 {
-	memset(c->states, NO_SLOT, (Size) c->nblocks * c->layout->per_page);
 	for (c->block = 1; c->block < c->nblocks; c->block++)
 	{
 		Buffer		buf = lock_block(c, c->block);
@@ -186,7 +224,7 @@ check_node(GraphChecker *c, GraphNode node)
 	if (node->state == GRAPH_SLOT_DELETED && (node->ntids > 0 || node->overflow != GRAPH_NONE))
 		QvReportCorruption(c->index, c->block, "The deleted node in slot %u has rows.", c->slot);
 	if (node->overflow != GRAPH_NONE &&
-		state_of(c, node->overflow) != GRAPH_SLOT_TIDS)
+		state_now(c, node->overflow) != GRAPH_SLOT_TIDS)
 		QvReportCorruption(c->index, c->block, "The overflow of slot %u leads to %u, which holds no heap TIDs.",
 						   c->slot, node->overflow);
 	if (c->layout->form == QV_FORM_CODED)
@@ -211,7 +249,7 @@ check_chain(GraphChecker *c, uint32 owner, uint32 next)
 		Buffer		buf;
 		GraphTids	tids;
 
-		if (state_of(c, next) != GRAPH_SLOT_TIDS ||
+		if (state_now(c, next) != GRAPH_SLOT_TIDS ||
 			++steps > (Size) c->nblocks * layout->per_page)
 			QvReportCorruption(c->index, GraphNodeBlock(layout, owner),
 							   "The chain of heap TIDs of node %u is broken.", owner);
@@ -231,11 +269,11 @@ check_values(GraphChecker *c)
 {
 	GraphScratch scratch = {NULL, 0};
 
-	for (Size number = 0; number < (Size) c->nblocks * c->layout->per_page; number++)
+	for (Size number = 0; number < (Size) c->surveyed * c->layout->per_page; number++)
 	{
 		Buffer		buf;
 
-		if (c->states[number] != GRAPH_SLOT_LIVE)
+		if (state_of(c, number) != GRAPH_SLOT_LIVE)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		if (GraphBorrowValue(c->handle, number, &scratch, &buf) == NULL)
@@ -306,17 +344,19 @@ check_pages(GraphChecker *c)
 	uint32	   *owners = palloc(c->layout->per_page * sizeof(uint32));
 	uint32	   *heads = palloc(c->layout->per_page * sizeof(uint32));
 
-	for (c->block = 1; c->block < c->nblocks; c->block++)
+	for (c->block = 1; c->block < c->surveyed; c->block++)
 	{
 		Buffer		buf = lock_block(c, c->block);
-		Page		page = BufferGetPage(buf);
+		Page		page = (Page) c->copy.data;
 		int			nchains = 0;
 
+		/* other pages are looked at meanwhile */
+		memcpy(page, BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
 		if (QvPageIs(page, QV_PAGE_NODES))
 			nchains = check_node_page(c, page, owners, heads);
 		else if (QvPageIs(page, QV_PAGE_VALUES))
 			GraphCheckValuePage(c->index, c->block, page);
-		UnlockReleaseBuffer(buf);
 		for (int i = 0; i < nchains; i++)
 			check_chain(c, owners[i], heads[i]);
 	}
@@ -365,13 +405,14 @@ check_entry_points(GraphChecker *c)
 		if (block >= c->nblocks || ++steps > c->nblocks)
 			QvReportCorruption(c->index, QV_META_BLOCK, "The chain of entry point pages is broken.");
 		buf = lock_block(c, block);
-		page = BufferGetPage(buf);
+		page = (Page) c->copy.data;
+		memcpy(page, BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
 		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
 		count += check_entry_page(c, block, page);
 		last = block;
 		/* pages after the tail are left from before vacuum emptied them */
 		block = block == meta->entry_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
-		UnlockReleaseBuffer(buf);
 	}
 	if (last != meta->entry_tail)
 		QvReportCorruption(c->index, QV_META_BLOCK, "The last page of entry points is %u, not %u.",
@@ -383,6 +424,23 @@ check_entry_points(GraphChecker *c)
 		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry point.");
 }
 
+/* What inserts change in several places: they wait for it, and VACUUM is not at work. */
+static void
+check_heads(GraphChecker *c)
+{
+	bool		standby = RecoveryInProgress();
+
+	if (!standby)
+		LockPage(c->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+	GraphReadMeta(c->index, &c->handle->meta);
+	c->nblocks = RelationGetNumberOfBlocks(c->index);
+	if (c->layout->form == QV_FORM_PLAIN)
+		check_value_list(c);
+	check_entry_points(c);
+	if (!standby)
+		UnlockPage(c->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
+}
+
 static void
 run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 			bool verify)
@@ -392,22 +450,21 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GraphChecker c = {0};
 	const GraphMetaData *meta;
+	Size		state_bytes;
 
 	c.index = index;
 	c.handle = GraphOpen(index, opclass);
 	c.layout = &c.handle->layout;
-	c.nblocks = RelationGetNumberOfBlocks(index);
-	c.states = MemoryContextAllocHuge(context, (Size) c.nblocks * c.layout->per_page);
+	c.nblocks = c.surveyed = RelationGetNumberOfBlocks(index);
+	state_bytes = (Size) c.surveyed * c.layout->per_page / 4 + 1;
+	c.states = MemoryContextAllocExtended(context, state_bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	survey(&c);
 	if (verify)
 	{
 		check_pages(&c);
 		if (c.layout->form == QV_FORM_PLAIN)
-		{
 			check_values(&c);
-			check_value_list(&c);
-		}
-		check_entry_points(&c);
+		check_heads(&c);
 	}
 	meta = &c.handle->meta;
 	c.info.dims = meta->dims;

@@ -85,6 +85,33 @@ is( sql_value($node, 'SET enable_seqscan = off; SET hnsw.iterative_scan = strict
 		  . 'SELECT count(DISTINCT id) FROM (SELECT id FROM t ORDER BY v <=> qt_vector(1, 12)::vector LIMIT 400) x'),
 	400, 'concurrent duplicates: LIMIT rows, each once');
 
+# quiver_check() beside inserts, of new and of equal values: it lets them go on, and is not misled.
+$node->safe_psql('postgres',
+	'CREATE TABLE busy (id int, v vector(12)); CREATE TABLE busy_plain (id int, v sparsevec(12)); CREATE SEQUENCE busy_ids;'
+	  . 'CREATE INDEX busy_idx ON busy USING quiver_graph (v vector_l2_ops);'
+	  . 'CREATE INDEX busy_plain_idx ON busy_plain USING quiver_graph (v sparsevec_l2_ops)');
+my $busy = background_pgbench($node, q{
+SELECT nextval('busy_ids') AS i \\gset
+INSERT INTO busy VALUES (:i, qt_vector((:i % 3) * (:i % 400), 12)::vector);
+INSERT INTO busy_plain VALUES (:i, qt_vector((:i % 3) * (:i % 400), 12)::vector::sparsevec);
+}, clients => 4);
+wait_until_true($node, 'SELECT last_value > 200 FROM busy_ids', 'inserts beside the checks');
+my ($passed, $first) = (0, sql_value($node, 'SELECT last_value FROM busy_ids'));
+foreach (1 .. 15)
+{
+	foreach my $index ('busy_idx', 'busy_plain_idx')
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('$index')");
+		$passed++ if $rc == 0;
+		diag($err) if $rc != 0;
+	}
+}
+cmp_ok(sql_value($node, 'SELECT last_value FROM busy_ids'), '>', $first + 100, 'inserts went on');
+is($passed, 30, 'every check passed');
+stop_background($busy);
+check_ok($node, 'busy_idx', sql_value($node, 'SELECT count(*) FROM busy'), 'at rest');
+check_ok($node, 'busy_plain_idx', sql_value($node, 'SELECT count(*) FROM busy_plain'), 'at rest');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
