@@ -139,6 +139,8 @@ class Answers(Pages):
             "```sql\nSELECT now(), pi();\n```\n\n<!-- roughly -->\n```text\n"
             "              now              |        pi\n-------------+----\n"
             " 2025-01-02 03:04:05.678901+00 | 1.5\n(1 row)\n```\n\n"
+            "```sql\nSELECT * FROM generate_series(1, 4);\n```\n\n<!-- roughly -->\n```text\n"
+            " generate_series\n---\n...\n 7\n(3 rows)\n```\n\n"
             "<!-- in: one two -->\n```sql\nCREATE TABLE t (b int);\n```\n\n"
             "<!-- run -->\n```sh\npsql -c 'INSERT INTO t VALUES (4)'\n```\n\n"
             "```sql\nSELECT count(*) FROM t \\g (format=unaligned tuples_only)\n```\n\n```text\n3\n```\n\n"
@@ -149,7 +151,7 @@ class Answers(Pages):
             [line.split(": ", 1)[1] for line in found if ": " in line],
             ["not run: needs a second machine", "not run: no nothing_of_this_name"],
         )
-        self.assertIn("8 SQL blocks run, 5 answers compared, 2 not run", self.last)
+        self.assertIn("9 SQL blocks run, 6 answers compared, 2 not run", self.last)
 
     def test_bad(self) -> None:
         query = "```sql\nSELECT 41 + 1 AS a;\n```\n\n"
@@ -158,6 +160,7 @@ class Answers(Pages):
             "```sql\nSELECT 'open;\n```\n": (2, "unterminated quoted string"),
             query + "```text\n a\n----\n 43\n(1 row)\n```\n": (6, "another answer"),
             query + "<!-- roughly -->\n```text\n b\n----\n 43\n(1 row)\n```\n": (7, "another answer"),
+            query + "<!-- roughly -->\n```text\n a\n---\n...\n b\n```\n": (7, "another answer"),
             "<!-- fails -->\n" + query: (3, "no error"),
             "<!-- in: one -->\n```sql\nSELECT nothing();\n```\n": (3, "one: line 1: ERROR"),
             query + "<!-- run -->\n```sh\nfalse\n```\n": (7, ""),
