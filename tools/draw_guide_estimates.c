@@ -1,5 +1,5 @@
 /*
- * estimates.c
+ * draw_guide_estimates.c
  *		What codes say of distances, for a picture: reads rows of numbers, each a vector
  *		and the center it is coded against, after the query and the dimensions; writes
  *		the true distance, that by the 1-bit code and that by the 8-bit code.
