@@ -63,7 +63,7 @@ class Links(Pages):
             "[g]: docs/other.md\n\n```sh\necho '[no](link)'\n```\n"
         )
         self.assertEqual(self.complaints(text), [])
-        self.assertTrue(self.last.startswith("8 links of 2 pages, 1 shell blocks"), self.last)
+        self.assertTrue(self.last.startswith("8 links of 2 pages, 1 programs"), self.last)
 
     def test_bad(self) -> None:
         links = {
@@ -85,6 +85,7 @@ class Links(Pages):
     def test_blocks(self) -> None:
         pages = {
             "```sh\nif true\n```\n": "syntax error",
+            "```python\na = 1\nif a\n```\n": "README.md:3: Python: ",
             "```sql\nSELECT 1;\n": "the block does not end",
             "```sql\nSELECT 1\n```\n": "the last statement has no end",
             "<!-- not run: -->\n```sql\nSELECT 1;\n```\n": "says nothing",
