@@ -180,6 +180,13 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 }
 #endif
 
+/* What a check hook keeps is of memory of its own since 16. */
+#if PG_VERSION_NUM >= 160000
+#define QvGucAlloc(size) guc_malloc(LOG, size)
+#else
+#define QvGucAlloc(size) malloc(size)
+#endif
+
 /* Explaining got a header of its own in 18. */
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000

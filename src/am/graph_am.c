@@ -66,7 +66,7 @@ graphbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 void
 GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
-					const GraphScanSettings *settings, Cost *startup, Cost *total,
+					GraphSettingsOf settings_of, Cost *startup, Cost *total,
 					Selectivity *selectivity, double *correlation, double *pages)
 {
 	KnnCost		cost = {0};
@@ -76,7 +76,7 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	if (KnnCanScan(path))
 	{
 		index = index_open(path->indexinfo->indexoid, NoLock);
-		GraphEstimateCost(index, settings->ef_search, &graph);
+		GraphEstimateCost(index, settings_of(index)->ef_search, &graph);
 		index_close(index, NoLock);
 		cost.pages = graph.pages;
 		cost.tuples = graph.tuples;
@@ -125,7 +125,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 /* ---- */
 
 IndexAmRoutine *
-GraphAmRoutine(ambeginscan_function beginscan,
+GraphAmRoutine(amoptions_function options, ambeginscan_function beginscan,
 			   amcostestimate_function costestimate)
 {
 	IndexAmRoutine *am = KnnAmRoutine(3);
@@ -136,7 +136,7 @@ GraphAmRoutine(ambeginscan_function beginscan,
 	am->ambulkdelete = graphbulkdelete;
 	am->amvacuumcleanup = GraphVacuumCleanup;
 	am->amcostestimate = costestimate;
-	am->amoptions = GraphAmOptions;
+	am->amoptions = options;
 	am->ambuildphasename = GraphBuildPhaseName;
 	am->ambeginscan = beginscan;
 	return am;

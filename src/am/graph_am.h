@@ -12,10 +12,11 @@
 #include "nodes/pathnodes.h"
 
 /*
- * An access method on the graph engine.  Only settings differ, and the two
+ * An access method on the graph engine.  Only options and settings differ, and the
  * callbacks that read them.
  */
-extern IndexAmRoutine *GraphAmRoutine(ambeginscan_function beginscan,
+extern IndexAmRoutine *GraphAmRoutine(amoptions_function options,
+									  ambeginscan_function beginscan,
 									  amcostestimate_function costestimate);
 
 /* KnnScanSource.start, by these settings. */
@@ -23,7 +24,7 @@ extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSet
 							 const KnnGoal *goal, KnnScanRules *rules);
 
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
-								double loop_count, const GraphScanSettings *settings,
+								double loop_count, GraphSettingsOf settings_of,
 								Cost *startup, Cost *total,
 								Selectivity *selectivity, double *correlation,
 								double *pages);

@@ -19,11 +19,13 @@ typedef struct GraphScanSettings
 } GraphScanSettings;
 
 /*
- * The settings hnsw.* and quiver.*.  What is pointed to stays up to date,
- * unless a stock pgvector has defined hnsw.*: then it is as of this call.
+ * What hnsw.* and quiver.* and the index's options say of its scans, as of this
+ * call (README.md, "Settings and options").
  */
-extern const GraphScanSettings *HnswSettings(void);
-extern const GraphScanSettings *QuiverGraphSettings(void);
+extern const GraphScanSettings *HnswSettings(Relation index);
+extern const GraphScanSettings *QuiverGraphSettings(Relation index);
+
+typedef const GraphScanSettings *(*GraphSettingsOf) (Relation index);
 
 /* Define the settings and options; once, at load. */
 extern void GraphDefineOptions(void);
@@ -34,8 +36,9 @@ extern void GraphDefineOptions(void);
  */
 extern void HnswDefineSettings(void);
 
-/* Index options of hnsw and quiver_graph (the same ones). */
-extern bytea *GraphAmOptions(Datum reloptions, bool validate);
+/* Index options: those of hnsw, to which quiver_graph adds ef_search. */
+extern bytea *HnswAmOptions(Datum reloptions, bool validate);
+extern bytea *QuiverGraphAmOptions(Datum reloptions, bool validate);
 extern void GraphAmGetOptions(Relation index, GraphOptions *options);
 
 #endif							/* QV_AM_GRAPH_OPTIONS_H */

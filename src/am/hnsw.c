@@ -9,10 +9,10 @@
 #include "fmgr.h"
 
 static void
-hnsw_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
+hnsw_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
 				KnnScanRules *rules)
 {
-	GraphAmStartScan(scan, query, HnswSettings(), goal, rules);
+	GraphAmStartScan(scan, query, HnswSettings(index), goal, rules);
 }
 
 const KnnScanSource hnsw_scans = {
@@ -31,7 +31,7 @@ hnswcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				 Cost *startup, Cost *total, Selectivity *selectivity,
 				 double *correlation, double *pages)
 {
-	GraphAmCostEstimate(root, path, loop_count, HnswSettings(), startup, total,
+	GraphAmCostEstimate(root, path, loop_count, HnswSettings, startup, total,
 						selectivity, correlation, pages);
 }
 
@@ -40,7 +40,7 @@ Datum
 hnswhandler(PG_FUNCTION_ARGS)
 {
 	HnswDefineSettings();
-	PG_RETURN_POINTER(GraphAmRoutine(hnswbeginscan, hnswcostestimate));
+	PG_RETURN_POINTER(GraphAmRoutine(HnswAmOptions, hnswbeginscan, hnswcostestimate));
 }
 
 /*

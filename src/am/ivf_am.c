@@ -87,14 +87,15 @@ IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				  const IvfAm *am, Cost *startup, Cost *total,
 				  Selectivity *selectivity, double *correlation, double *pages)
 {
-	const IvfScanSettings *settings = am->settings();
 	KnnCost		cost = {0};
 	IvfCost		ivf;
 	Relation	index;
+	const IvfScanSettings *settings;
 
 	if (KnnCanScan(path))
 	{
 		index = index_open(path->indexinfo->indexoid, NoLock);
+		settings = am->settings(index);
 		IvfEstimateCost(index, path->indexinfo->tuples, settings->probes, settings->recall, &ivf);
 		index_close(index, NoLock);
 		cost.pages = ivf.pages;

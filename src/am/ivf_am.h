@@ -18,7 +18,7 @@
 typedef struct IvfAm
 {
 	void		(*get_options) (Relation index, IvfOptions *options);
-	const IvfScanSettings *(*settings) (void);	/* as they are now */
+	IvfSettingsOf settings;		/* as they are now */
 	ambuild_function build;
 	ambuildempty_function buildempty;
 	amoptions_function options;

@@ -15,6 +15,10 @@
 static IvfScanSettings ivfflat_settings;
 static IvfScanSettings quiver_ivf_settings;
 
+/* Who set quiver.probes and quiver.recall. */
+static SettingOrigin probes_origin;
+static SettingOrigin recall_origin;
+
 /* ivfflat.* are ours in this process; else a stock pgvector has defined them. */
 static bool ivfflat_settings_defined;
 
@@ -40,6 +44,8 @@ typedef struct QuiverIvfRelOptions
 	int			lists;
 	int			bits;
 	int			centroids;		/* offset of the string */
+	int			probes;			/* 0: not set */
+	double		recall;			/* likewise */
 } QuiverIvfRelOptions;
 
 void
@@ -68,7 +74,7 @@ IvfflatDefineSettings(void)
 }
 
 const IvfScanSettings *
-IvfflatSettings(void)
+IvfflatSettings(Relation index)
 {
 	static IvfScanSettings foreign; /* ours keep the defaults until they are
 									 * defined */
@@ -90,13 +96,58 @@ IvfflatSettings(void)
 	return settings;
 }
 
-const IvfScanSettings *
-QuiverIvfSettings(void)
+/*
+ * Recall and probes, each by the session, else by the index, else by what is set for
+ * the session.  They are two ways to say one thing: of an index or a session that says
+ * recall and no probes, the probes of what goes before it do not count.
+ */
+static void
+apply_options(IvfScanSettings *settings, const QuiverIvfRelOptions *set)
 {
-	quiver_ivf_settings.shared = quiver_scan_settings;
-	quiver_ivf_settings.max_probes = 0;
-	quiver_ivf_settings.widen = quiver_scan_settings.iterative_scan != ITERATIVE_SCAN_OFF;
-	return &quiver_ivf_settings;
+	if (recall_origin != SET_BY_SESSION && set->recall > 0)
+		settings->recall = set->recall;
+	if (probes_origin == SET_BY_SESSION || recall_origin == SET_BY_SESSION)
+		return;
+	if (set->probes > 0 || set->recall > 0)
+		settings->probes = set->probes;
+}
+
+const IvfScanSettings *
+QuiverIvfSettings(Relation index)
+{
+	static IvfScanSettings settings;
+
+	settings = quiver_ivf_settings;
+	settings.shared = quiver_scan_settings;
+	settings.max_probes = 0;
+	settings.widen = quiver_scan_settings.iterative_scan != ITERATIVE_SCAN_OFF;
+	if (index->rd_options)
+		apply_options(&settings, (const QuiverIvfRelOptions *) index->rd_options);
+	return &settings;
+}
+
+static bool
+check_probes(int *value, void **extra, GucSource source)
+{
+	return QvNoteOrigin(extra, source);
+}
+
+static void
+assign_probes(int value, void *extra)
+{
+	probes_origin = QvOriginNoted(extra);
+}
+
+static bool
+check_recall(double *value, void **extra, GucSource source)
+{
+	return QvNoteOrigin(extra, source);
+}
+
+static void
+assign_recall(double value, void *extra)
+{
+	recall_origin = QvOriginNoted(extra);
 }
 
 void
@@ -108,12 +159,12 @@ IvfDefineOptions(void)
 							"Number of lists that a search of a quiver_ivf index reads first.",
 							"0 takes as many as quiver.recall asks for.",
 							&quiver_ivf_settings.probes, 0, 0, IVF_MAX_LISTS,
-							PGC_USERSET, 0, NULL, NULL, NULL);
+							PGC_USERSET, 0, check_probes, assign_probes, NULL);
 	DefineCustomRealVariable("quiver.recall",
 							 "Share of the true nearest neighbors that a search of a quiver_ivf index is to find.",
 							 "Lists are read accordingly, as measured when the index was built.",
 							 &quiver_ivf_settings.recall, 0.95, 0.5, 1,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
+							 PGC_USERSET, 0, check_recall, assign_recall, NULL);
 
 	DefineCustomEnumVariable("quiver.sketches",
 							 "Whether searches of posting lists read sketches rather than codes.",
@@ -135,6 +186,12 @@ IvfDefineOptions(void)
 	add_string_reloption(quiver_ivf_relopt_kind, "centroids",
 						 "Table that the centroids of the lists are read from",
 						 NULL, NULL, AccessExclusiveLock);
+	add_int_reloption(quiver_ivf_relopt_kind, "probes",
+					  "Number of lists that a search reads first, where the session does not set it",
+					  0, 1, IVF_MAX_LISTS, ShareUpdateExclusiveLock);
+	add_real_reloption(quiver_ivf_relopt_kind, "recall",
+					   "Share of the true nearest neighbors that a search is to find, where the session does not set it",
+					   0, 0.5, 1, ShareUpdateExclusiveLock);
 }
 
 bytea *
@@ -166,6 +223,8 @@ QuiverIvfAmOptions(Datum reloptions, bool validate)
 		{"lists", RELOPT_TYPE_INT, offsetof(QuiverIvfRelOptions, lists)},
 		{"bits", RELOPT_TYPE_INT, offsetof(QuiverIvfRelOptions, bits)},
 		{"centroids", RELOPT_TYPE_STRING, offsetof(QuiverIvfRelOptions, centroids)},
+		{"probes", RELOPT_TYPE_INT, offsetof(QuiverIvfRelOptions, probes)},
+		{"recall", RELOPT_TYPE_REAL, offsetof(QuiverIvfRelOptions, recall)},
 	};
 	QuiverIvfRelOptions *set = (QuiverIvfRelOptions *)
 		build_reloptions(reloptions, validate, quiver_ivf_relopt_kind,

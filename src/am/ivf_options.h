@@ -35,11 +35,13 @@ typedef struct IvfScanSettings
 } IvfScanSettings;
 
 /*
- * The settings ivfflat.* and quiver.*.  What is pointed to stays up to date
- * from call to call, and is as of this call.
+ * What ivfflat.* and quiver.* and the index's options say of its scans, as of this
+ * call (README.md, "Settings and options").
  */
-extern const IvfScanSettings *IvfflatSettings(void);
-extern const IvfScanSettings *QuiverIvfSettings(void);
+extern const IvfScanSettings *IvfflatSettings(Relation index);
+extern const IvfScanSettings *QuiverIvfSettings(Relation index);
+
+typedef const IvfScanSettings *(*IvfSettingsOf) (Relation index);
 
 /* Define the settings and options; once, at load. */
 extern void IvfDefineOptions(void);

@@ -36,10 +36,10 @@ ivfflatbuildempty(Relation index)
 }
 
 static void
-ivfflat_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
-				   KnnScanRules *rules)
+ivfflat_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
+				KnnScanRules *rules)
 {
-	IvfAmStartScan(scan, query, IvfflatSettings(), goal, rules);
+	IvfAmStartScan(scan, query, IvfflatSettings(index), goal, rules);
 }
 
 const KnnScanSource ivfflat_scans = {

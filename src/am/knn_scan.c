@@ -108,7 +108,7 @@ start(IndexScanDesc scan)
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
 	MemoryContextSwitchTo(so->context);
 	memset(&so->rules, 0, sizeof(so->rules));
-	so->source->start(so->engine, query, NULL, &so->rules);
+	so->source->start(so->engine, scan->indexRelation, query, NULL, &so->rules);
 	so->target = Min(so->rules.round_rows, MAX_ROUND);
 	so->nnearest = 0;
 	if (so->rules.round_rows > 0 && so->nearest == NULL)

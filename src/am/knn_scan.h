@@ -68,10 +68,11 @@ typedef struct KnnScanSource
 
 	/*
 	 * Start over for a query value (detoasted, lives until the next start;
-	 * NULL: any order), with the settings as they are now, and fill in rules.
+	 * NULL: any order), with the settings as they are now for that index, and
+	 * fill in rules.
 	 */
-	void		(*start) (QvScan *scan, const void *query, const KnnGoal *goal,
-						  KnnScanRules *rules);
+	void		(*start) (QvScan *scan, Relation index, const void *query,
+						  const KnnGoal *goal, KnnScanRules *rules);
 } KnnScanSource;
 
 /* ambeginscan */

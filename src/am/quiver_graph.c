@@ -9,10 +9,10 @@
 #include "fmgr.h"
 
 static void
-quiver_graph_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
-						KnnScanRules *rules)
+quiver_graph_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
+				KnnScanRules *rules)
 {
-	GraphAmStartScan(scan, query, QuiverGraphSettings(), goal, rules);
+	GraphAmStartScan(scan, query, QuiverGraphSettings(index), goal, rules);
 }
 
 const KnnScanSource quiver_graph_scans = {
@@ -31,7 +31,7 @@ quivergraphcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 						Cost *startup, Cost *total, Selectivity *selectivity,
 						double *correlation, double *pages)
 {
-	GraphAmCostEstimate(root, path, loop_count, QuiverGraphSettings(), startup, total,
+	GraphAmCostEstimate(root, path, loop_count, QuiverGraphSettings, startup, total,
 						selectivity, correlation, pages);
 }
 
@@ -39,5 +39,6 @@ PG_FUNCTION_INFO_V1(quivergraphhandler);
 Datum
 quivergraphhandler(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_POINTER(GraphAmRoutine(quivergraphbeginscan, quivergraphcostestimate));
+	PG_RETURN_POINTER(GraphAmRoutine(QuiverGraphAmOptions, quivergraphbeginscan,
+										quivergraphcostestimate));
 }

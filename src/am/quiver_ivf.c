@@ -35,10 +35,10 @@ quiverivfbuildempty(Relation index)
 }
 
 static void
-quiver_ivf_start_scan(QvScan *scan, const void *query, const KnnGoal *goal,
-					  KnnScanRules *rules)
+quiver_ivf_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
+				KnnScanRules *rules)
 {
-	IvfAmStartScan(scan, query, QuiverIvfSettings(), goal, rules);
+	IvfAmStartScan(scan, query, QuiverIvfSettings(index), goal, rules);
 }
 
 const KnnScanSource quiver_ivf_scans = {

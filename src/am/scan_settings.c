@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "am/scan_settings.h"
+#include "compat.h"
 #include "miscadmin.h"
 
 ScanSettings quiver_scan_settings;
@@ -26,6 +27,24 @@ Size
 QvScanMemory(const ScanSettings *settings)
 {
 	return (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+}
+
+bool
+QvNoteOrigin(void **extra, GucSource source)
+{
+	if (source >= PGC_S_CLIENT)
+	{
+		/* there is nothing to say but that it is there; the server frees it */
+		*extra = QvGucAlloc(1);
+		return *extra != NULL;
+	}
+	return true;
+}
+
+SettingOrigin
+QvOriginNoted(const void *extra)
+{
+	return extra ? SET_BY_SESSION : SET_FOR_SESSION;
 }
 
 void

@@ -22,6 +22,20 @@ typedef struct ScanSettings
 	double		scan_mem_multiplier;
 } ScanSettings;
 
+/*
+ * Whether a setting that index options may stand in for was set by the session (SET, a
+ * function's SET, the connection's options), or for it: by server, database or role, if
+ * at all.  A check hook notes the source, an assign hook finds it noted.
+ */
+typedef enum SettingOrigin
+{
+	SET_FOR_SESSION,
+	SET_BY_SESSION
+} SettingOrigin;
+
+extern bool QvNoteOrigin(void **extra, GucSource source);
+extern SettingOrigin QvOriginNoted(const void *extra);
+
 /* The values of quiver.*; they stay up to date. */
 extern ScanSettings quiver_scan_settings;
 

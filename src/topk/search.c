@@ -378,7 +378,7 @@ start_engine(TopkState *state)
 	state->before = state->engine->counters;
 	state->engine->expected = 0;
 	state->proposed = state->passed = 0;
-	state->source->start(state->engine, state->value, &state->goal, &state->rules);
+	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
 }
 
 /* Begin the engine's search for so many rows. */
