@@ -31,7 +31,7 @@ DATA_built = $(if $(only_quiver),,\
 	$(TO_PGVECTOR:%=sql/build/vector--$(vector_version)--%.sql))
 PGFILEDESC = "quiver - vector similarity search"
 
-FOLDERS = . containers kernels quant cluster pages space graph ivf am topk types
+FOLDERS = . containers kernels quant cluster pages space stats graph ivf am topk see types
 OBJS = $(patsubst %.c,%.o,$(patsubst src/./%,src/%,\
 	$(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.c)))))
 

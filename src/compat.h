@@ -57,6 +57,8 @@ typedef RelFileLocator QvRelLocator;
 #define QvRelLocatorEquals(a, b) RelFileLocatorEquals(a, b)
 #define QvRelationNumber(rel) ((rel)->rd_locator.relNumber)
 #define QvBufferTagRelNumber(tag) BufTagGetRelNumber(&(tag))
+#define QvBufferTagTablespace(tag) ((tag).spcOid)
+#define QvBufferTagDatabase(tag) ((tag).dbOid)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode QvRelLocator;
@@ -64,6 +66,8 @@ typedef RelFileNode QvRelLocator;
 #define QvRelLocatorEquals(a, b) RelFileNodeEquals(a, b)
 #define QvRelationNumber(rel) ((rel)->rd_node.relNode)
 #define QvBufferTagRelNumber(tag) ((tag).rnode.relNode)
+#define QvBufferTagTablespace(tag) ((tag).rnode.spcNode)
+#define QvBufferTagDatabase(tag) ((tag).rnode.dbNode)
 #endif
 
 /* vacuum_delay_point() says since 18 whether ANALYZE calls it. */
@@ -185,6 +189,17 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvGucAlloc(size) guc_malloc(LOG, size)
 #else
 #define QvGucAlloc(size) malloc(size)
+#endif
+
+/*
+ * A segment of shared memory by name, for which nothing had to be preloaded, since 17;
+ * else NULL.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#define QvNamedSegment(name, size, init, found) GetNamedDSMSegment(name, size, init, found)
+#else
+#define QvNamedSegment(name, size, init, found) ((void) (found), (void *) NULL)
 #endif
 
 /* Explaining got a header of its own in 18. */

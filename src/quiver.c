@@ -10,6 +10,8 @@
 #include "am/simd_level.h"
 #include "fmgr.h"
 #include "kernels/kernels.h"
+#include "see/see.h"
+#include "stats/stats.h"
 #include "topk/topk.h"
 
 PG_MODULE_MAGIC;
@@ -25,5 +27,7 @@ _PG_init(void)
 	GraphDefineOptions();
 	IvfDefineOptions();
 	QvTopkInit();
+	QvSeeInit();
+	QvStatsInit();
 	MarkGUCPrefixReserved("quiver");
 }

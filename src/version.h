@@ -5,6 +5,6 @@
 #ifndef QV_VERSION_H
 #define QV_VERSION_H
 
-#define QUIVER_VERSION "0.1.0"
+#define QUIVER_VERSION "0.2.0"
 
 #endif							/* QV_VERSION_H */

@@ -14,10 +14,10 @@ const KnnAccessMethod *
 KnnAccessMethodOf(amcostestimate_function costestimate)
 {
 	static const KnnAccessMethod all[] = {
-		{hnswcostestimate, &hnsw_scans},
-		{ivfflatcostestimate, &ivfflat_scans},
-		{quivergraphcostestimate, &quiver_graph_scans},
-		{quiverivfcostestimate, &quiver_ivf_scans},
+		{hnswcostestimate, &hnsw_scans, GraphAmGetOptions, HnswSettings},
+		{ivfflatcostestimate, &ivfflat_scans, NULL, NULL, IvfflatGetOptions, IvfflatSettings},
+		{quivergraphcostestimate, &quiver_graph_scans, GraphAmGetOptions, QuiverGraphSettings},
+		{quiverivfcostestimate, &quiver_ivf_scans, NULL, NULL, QuiverIvfGetOptions, QuiverIvfSettings},
 	};
 
 	for (int i = 0; i < lengthof(all); i++)

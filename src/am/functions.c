@@ -10,6 +10,7 @@
 #include "access/xlog.h"
 #include "am/graph_am.h"
 #include "am/ivf_am.h"
+#include "am/open_index.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
@@ -55,33 +56,6 @@ quiver_simd_levels(PG_FUNCTION_ARGS)
 	for (const char *const *level = QvKernelsAvailable(); *level && n < lengthof(levels); level++)
 		levels[n++] = CStringGetTextDatum(*level);
 	PG_RETURN_ARRAYTYPE_P(construct_array(levels, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
-/* Open an index of ours. */
-static Relation
-open_own_index(Oid oid, LOCKMODE lockmode)
-{
-	Relation	index = relation_open(oid, lockmode);
-
-	if (!IsGraphIndex(index) && !IsIvfIndex(index))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index of Quiver",
-						RelationGetRelationName(index)),
-				 errdetail("Its access methods are hnsw, ivfflat, quiver_graph and quiver_ivf.")));
-	if (RELATION_IS_OTHER_TEMP(index))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary indexes of other sessions")));
-	if (!index->rd_index->indisvalid)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
-				 errdetail("Its build did not finish."),
-				 errhint("Drop it, or REINDEX it.")));
-	if (!QvIsIndexOwner(RelationGetRelid(index), GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, RelationGetRelationName(index));
-	return index;
 }
 
 /* Columns of quiver_index_info(). */
@@ -175,7 +149,7 @@ PG_FUNCTION_INFO_V1(quiver_index_info);
 Datum
 quiver_index_info(PG_FUNCTION_ARGS)
 {
-	Relation	index = open_own_index(PG_GETARG_OID(0), AccessShareLock);
+	Relation	index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_OWNER);
 	QvOpclassInfo opclass;
 	TupleDesc	desc;
 	InfoRow		row;
@@ -238,7 +212,7 @@ quiver_check(PG_FUNCTION_ARGS)
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 	if (OidIsValid(table))
 		LockRelationOid(table, lockmode);
-	index = open_own_index(oid, AccessShareLock);
+	index = KnnOpenIndex(oid, AccessShareLock, KNN_RIGHT_OWNER);
 	QvGetOpclass(index, &opclass);
 	tuples = IsGraphIndex(index) ? check_graph(index, &opclass) : check_ivf(index, &opclass);
 	relation_close(index, AccessShareLock);

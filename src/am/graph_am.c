@@ -19,7 +19,7 @@ graphbuild(Relation heap, Relation index, IndexInfo *info)
 	GraphOptions options;
 
 	QvGetOpclass(index, &opclass);
-	GraphAmGetOptions(index, &options);
+	GraphAmGetOptions(index->rd_options, &options);
 	return GraphBuild(heap, index, info, &opclass, &options);
 }
 
@@ -30,7 +30,7 @@ graphbuildempty(Relation index)
 	GraphOptions options;
 
 	QvGetOpclass(index, &opclass);
-	GraphAmGetOptions(index, &options);
+	GraphAmGetOptions(index->rd_options, &options);
 	GraphBuildEmpty(index, &opclass, &options);
 }
 

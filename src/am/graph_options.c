@@ -157,9 +157,9 @@ QuiverGraphAmOptions(Datum reloptions, bool validate)
 }
 
 void
-GraphAmGetOptions(Relation index, GraphOptions *options)
+GraphAmGetOptions(const bytea *parsed, GraphOptions *options)
 {
-	GraphRelOptions *set = (GraphRelOptions *) index->rd_options;
+	const GraphRelOptions *set = (const GraphRelOptions *) parsed;
 
 	options->m = set ? set->m : HNSW_DEFAULT_M;
 	options->ef_construction = set ? set->ef_construction : HNSW_DEFAULT_EF_CONSTRUCTION;

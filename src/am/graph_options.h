@@ -39,6 +39,8 @@ extern void HnswDefineSettings(void);
 /* Index options: those of hnsw, to which quiver_graph adds ef_search. */
 extern bytea *HnswAmOptions(Datum reloptions, bool validate);
 extern bytea *QuiverGraphAmOptions(Datum reloptions, bool validate);
-extern void GraphAmGetOptions(Relation index, GraphOptions *options);
+
+/* What those parsed mean; NULL: none are set. */
+extern void GraphAmGetOptions(const bytea *set, GraphOptions *options);
 
 #endif							/* QV_AM_GRAPH_OPTIONS_H */

@@ -22,7 +22,7 @@ IvfAmBuild(Relation heap, Relation index, IndexInfo *info, const IvfAm *am)
 	IvfOptions	options;
 
 	QvGetOpclass(index, &opclass);
-	am->get_options(index, &options);
+	am->get_options(index->rd_options, &options);
 	return IvfBuild(heap, index, info, &opclass, &options);
 }
 
@@ -39,7 +39,7 @@ IvfAmBuildEmpty(Relation index, const IvfAm *am)
 	IvfOptions	options;
 
 	QvGetOpclass(index, &opclass);
-	am->get_options(index, &options);
+	am->get_options(index->rd_options, &options);
 	IvfBuildEmpty(index, &opclass, &options);
 }
 

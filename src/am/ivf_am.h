@@ -17,7 +17,7 @@
  */
 typedef struct IvfAm
 {
-	void		(*get_options) (Relation index, IvfOptions *options);
+	void		(*get_options) (const bytea *set, IvfOptions *options);
 	IvfSettingsOf settings;		/* as they are now */
 	ambuild_function build;
 	ambuildempty_function buildempty;

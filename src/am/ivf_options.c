@@ -206,9 +206,9 @@ IvfflatAmOptions(Datum reloptions, bool validate)
 }
 
 void
-IvfflatGetOptions(Relation index, IvfOptions *options)
+IvfflatGetOptions(const bytea *parsed, IvfOptions *options)
 {
-	IvfflatRelOptions *set = (IvfflatRelOptions *) index->rd_options;
+	const IvfflatRelOptions *set = (const IvfflatRelOptions *) parsed;
 
 	memset(options, 0, sizeof(*options));
 	options->access_method = "ivfflat";
@@ -239,9 +239,9 @@ QuiverIvfAmOptions(Datum reloptions, bool validate)
 }
 
 void
-QuiverIvfGetOptions(Relation index, IvfOptions *options)
+QuiverIvfGetOptions(const bytea *parsed, IvfOptions *options)
 {
-	QuiverIvfRelOptions *set = (QuiverIvfRelOptions *) index->rd_options;
+	const QuiverIvfRelOptions *set = (const QuiverIvfRelOptions *) parsed;
 
 	memset(options, 0, sizeof(*options));
 	options->access_method = "quiver_ivf";

@@ -50,8 +50,8 @@ extern void IvfDefineOptions(void);
 extern void IvfflatDefineSettings(void);
 
 extern bytea *IvfflatAmOptions(Datum reloptions, bool validate);
-extern void IvfflatGetOptions(Relation index, IvfOptions *options);
+extern void IvfflatGetOptions(const bytea *set, IvfOptions *options);
 extern bytea *QuiverIvfAmOptions(Datum reloptions, bool validate);
-extern void QuiverIvfGetOptions(Relation index, IvfOptions *options);
+extern void QuiverIvfGetOptions(const bytea *set, IvfOptions *options);
 
 #endif							/* QV_AM_IVF_OPTIONS_H */

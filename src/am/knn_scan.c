@@ -15,6 +15,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "stats/stats.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -45,6 +46,7 @@ typedef struct KnnScan
 								 * up to it */
 	int			nnearest;
 	bool		resumed;		/* the first batch is over */
+	QvScanTotals totals;		/* for statistics */
 } KnnScan;
 
 IndexScanDesc
@@ -100,6 +102,8 @@ start(IndexScanDesc scan)
 		elog(ERROR, "non-MVCC snapshots are not supported by %s", so->engine->ops->what);
 
 	pgstat_count_index_scan(scan->indexRelation);
+	so->totals.searches++;
+	so->totals.rounds++;
 	QvCountIndexSearch(scan);
 	MemoryContextReset(so->query_context);
 	MemoryContextSwitchTo(so->query_context);
@@ -182,7 +186,10 @@ next_candidate(KnnScan *so)
 				 !ops->resume(so->engine))
 			so->exhausted = true;
 		else
+		{
 			so->resumed = true;
+			so->totals.rounds++;
+		}
 	}
 }
 
@@ -294,6 +301,7 @@ take_candidate(KnnScan *so)
 		so->node_nearest = Min(so->node_nearest, distance);
 	}
 	so->tuples += so->candidate.ntids;
+	so->totals.proposed += so->candidate.ntids;
 }
 
 bool
@@ -339,9 +347,12 @@ KnnEndScan(IndexScanDesc scan)
 	KnnScan    *so = scan->opaque;
 
 	if (so->engine)
+	{
+		RerankGetTotals(so->reranker, &so->totals);
+		QvStatsAdd(RelationGetRelid(scan->indexRelation), &so->totals, &so->engine->counters);
 		so->engine->ops->end(so->engine);
-	if (so->reranker)
 		RerankEnd(so->reranker);
+	}
 	MemoryContextDelete(so->query_context);
 	if (so->nearest)
 		pfree(so->nearest);

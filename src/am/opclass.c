@@ -44,10 +44,10 @@ static const struct
 #undef ENTRY
 };
 
-void
-QvGetOpclass(Relation index, QvOpclassInfo *info)
+/* False when the distance function is none that we know. */
+static bool
+find_opclass(const FmgrInfo *proc, bool has_norm, QvOpclassInfo *info)
 {
-	FmgrInfo   *proc = index_getprocinfo(index, 1, HNSW_DISTANCE_PROC);
 	char	   *symbol;
 	int			i = 0;
 
@@ -63,13 +63,35 @@ QvGetOpclass(Relation index, QvOpclassInfo *info)
 		pfree(symbol);
 	}
 	if (i == lengthof(distance_functions))
+		return false;
+	info->type = distance_functions[i].type;
+	info->metric = distance_functions[i].metric;
+	if (info->metric == QV_METRIC_IP && has_norm)
+		info->metric = QV_METRIC_COSINE;
+	return true;
+}
+
+void
+QvGetOpclass(Relation index, QvOpclassInfo *info)
+{
+	const FmgrInfo *proc = index_getprocinfo(index, 1, HNSW_DISTANCE_PROC);
+
+	if (!find_opclass(proc, OidIsValid(index_getprocid(index, 1, HNSW_NORM_PROC)), info))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("operator class of index \"%s\" orders by %s, which Quiver does not know",
 						RelationGetRelationName(index), get_func_name(proc->fn_oid))));
-	info->type = distance_functions[i].type;
-	info->metric = distance_functions[i].metric;
-	if (info->metric == QV_METRIC_IP &&
-		OidIsValid(index_getprocid(index, 1, HNSW_NORM_PROC)))
-		info->metric = QV_METRIC_COSINE;
+}
+
+void
+QvGetOpclassOf(Oid distance, bool has_norm, const char *name, QvOpclassInfo *info)
+{
+	FmgrInfo	proc;
+
+	fmgr_info(distance, &proc);
+	if (!find_opclass(&proc, has_norm, info))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" orders by %s, which Quiver does not know",
+						name, get_func_name(distance))));
 }

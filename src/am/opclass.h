@@ -19,4 +19,10 @@
  */
 extern void QvGetOpclass(Relation index, QvOpclassInfo *info);
 
+/*
+ * The same by the operator class's distance function, whether it has a norm function,
+ * and the name of what is asked for, for the error.
+ */
+extern void QvGetOpclassOf(Oid distance, bool has_norm, const char *name, QvOpclassInfo *info);
+
 #endif							/* QV_AM_OPCLASS_H */

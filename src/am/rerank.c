@@ -119,6 +119,13 @@ RerankPop(Reranker *r, ItemPointer tid, double *distance)
 }
 
 void
+RerankGetTotals(const Reranker *r, QvScanTotals *totals)
+{
+	totals->fetched = r->rows->fetched;
+	totals->measured = r->rows->measured;
+}
+
+void
 RerankEnd(Reranker *r)
 {
 	RowReaderEnd(r->rows);

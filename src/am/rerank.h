@@ -14,6 +14,7 @@
 
 #include "access/genam.h"
 #include "access/relscan.h"
+#include "stats/stats.h"
 #include "types/type_ops.h"
 
 typedef struct Reranker Reranker;
@@ -40,6 +41,9 @@ extern double RerankDistance(const Reranker *r, uint32 i);
 
 /* Take the nearest row waiting; false when there is none. */
 extern bool RerankPop(Reranker *r, ItemPointer tid, double *distance);
+
+/* What was fetched and measured since the reranker was begun. */
+extern void RerankGetTotals(const Reranker *r, QvScanTotals *totals);
 
 extern void RerankEnd(Reranker *r);
 

@@ -48,8 +48,11 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
 		return false;
 	/* moves "at" to the visible version of the row's chain */
-	return table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
-								   &all_dead);
+	if (!table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
+								 &all_dead))
+		return false;
+	reader->fetched++;
+	return true;
 }
 
 /* The indexed value of the row fetched. */
@@ -83,7 +86,10 @@ RowDistance(RowReader *reader, const void *query, double *distance)
 			(query == NULL || type->dims(value) == type->dims(query));
 		*distance = 0;
 		if (indexed && query)
+		{
 			*distance = type->distance(reader->opclass->metric, query, value);
+			reader->measured++;
+		}
 		if (isnan(*distance))
 			*distance = INFINITY;
 	}

@@ -22,6 +22,8 @@ typedef struct RowReader
 	IndexInfo  *info;			/* for an expression */
 	EState	   *estate;
 	MemoryContext row_context;	/* a detoasted value, an expression's result */
+	int64		fetched;		/* rows so far */
+	int64		measured;		/* distances */
 } RowReader;
 
 extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass);

@@ -97,4 +97,24 @@ extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *
 /* Count without verifying. */
 extern void GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
+/*
+ * glance.c: about how many nodes are deleted, by at most so many pages, the same ones each
+ * time.
+ */
+extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
+
+/* estimate.c: what a build of so many rows makes, whose values have so many bytes */
+typedef struct GraphEstimate
+{
+	bool		coded;
+	int			pdim;			/* coordinates of a code, or 0 */
+	double		blocks;
+	double		memory;			/* bytes of maintenance_work_mem that it fits
+								 * into */
+} GraphEstimate;
+
+extern void GraphEstimateBuild(const QvOpclassInfo *opclass, int dims,
+							   const GraphOptions *options, double rows, double value_size,
+							   GraphEstimate *estimate);
+
 #endif							/* QV_GRAPH_H */

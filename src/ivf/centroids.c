@@ -178,11 +178,20 @@ take_sample(Sampling *sampling, int target, double rows)
 	sampling->n = QvSampleRows(&sample, rows);
 }
 
+size_t
+IvfSampleTarget(uint32 lists, double rows)
+{
+	double		wanted = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
+
+	/* not for ever more than there is, though the estimate may be wrong */
+	return Max(1, Min(wanted, Max(MIN_SAMPLE, 2 * rows)));
+}
+
 /* How many rows there is room to sample for so many lists. */
 static size_t
 choose_target(uint32 lists, Size width)
 {
-	size_t		wanted = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
+	size_t		wanted = IvfSampleTarget(lists, INFINITY);
 
 	return Max(1, IvfClusterRows(wanted, width, lists, (Size) maintenance_work_mem * 1024));
 }
@@ -221,8 +230,7 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	IvfCluster *cluster;
 	IvfClusterData *data;
 
-	/* not for ever more than there is, though the estimate may be wrong */
-	params.target = Min(room, Max(MIN_SAMPLE, 2 * new->rows));
+	params.target = Min(room, IvfSampleTarget(lists, new->rows));
 	params.dim = width;
 	params.k = Min(lists, params.target);
 	params.iterations = KMEANS_ITERATIONS;

@@ -17,6 +17,9 @@ typedef struct IvfNewLists
 	double		rows;			/* of the table, roughly */
 } IvfNewLists;
 
+/* Rows that are sampled for so many lists of a table of so many rows, given the memory. */
+extern size_t IvfSampleTarget(uint32 lists, double rows);
+
 /* Find the lists for the rows of a table. */
 extern void IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists);
 

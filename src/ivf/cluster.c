@@ -110,6 +110,12 @@ workspace_size(size_t n, size_t dim, size_t k)
 	return Max(plan, task);
 }
 
+Size
+IvfClusterMemory(size_t n, size_t dim, size_t k)
+{
+	return shared_size(n, dim, k) + workspace_size(n, dim, k);
+}
+
 size_t
 IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 {
@@ -121,7 +127,7 @@ IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 	{
 		size_t		n = low + (high - low + 1) / 2;
 
-		if (shared_size(n, dim, Min(k, n)) + workspace_size(n, dim, Min(k, n)) <= memory)
+		if (IvfClusterMemory(n, dim, Min(k, n)) <= memory)
 			low = n;
 		else
 			high = n - 1;

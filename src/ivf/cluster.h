@@ -25,6 +25,9 @@ typedef struct IvfClusterData
 /* How many rows of a sample there is memory for, wanted at most. */
 extern size_t IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory);
 
+/* The memory for n rows. */
+extern Size IvfClusterMemory(size_t n, size_t dim, size_t k);
+
 typedef struct IvfClusterParams
 {
 	size_t		target;			/* rows of the sample, at most */

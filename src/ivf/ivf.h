@@ -124,4 +124,28 @@ extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info
 /* Count without verifying. */
 extern void IvfGetInfo(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
 
+/* glance.c: what at most so many pages, the same ones each time, tell of all */
+typedef struct IvfGlanced
+{
+	double		dead;			/* slots of dead rows, about */
+	double		lost_pages;		/* likewise */
+	bool		measured;		/* how many lists a recall takes */
+} IvfGlanced;
+
+extern void IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most,
+					  IvfGlanced *glanced);
+
+/* estimate.c: what a build of so many rows makes */
+typedef struct IvfEstimate
+{
+	bool		coded;
+	double		blocks;
+	double		lists;
+	double		sampled;		/* rows that lists are made from */
+	double		memory;			/* bytes of maintenance_work_mem for these */
+} IvfEstimate;
+
+extern void IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const IvfOptions *options,
+							 double rows, IvfEstimate *estimate);
+
 #endif							/* QV_IVF_H */

@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "stats/stats.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -220,11 +221,30 @@ topk_rescan(CustomScanState *css)
 		forget_bitmap(state);
 }
 
+/* What the searches of this node add to the index's statistics. */
+static void
+add_to_stats(const TopkState *state)
+{
+	const TopkCounters *counters = &state->counters;
+	QvScanTotals totals = {
+		.searches = counters->searches,
+		.rounds = counters->rounds,
+		.proposed = counters->proposed,
+		.fetched = counters->fetched,
+		.measured = counters->measured
+	};
+
+	QvStatsAdd(RelationGetRelid(state->index), &totals,
+			   state->engine ? &state->engine->counters : NULL);
+}
+
 static void
 topk_end(CustomScanState *css)
 {
 	TopkState  *state = (TopkState *) css;
 
+	if (state->index)
+		add_to_stats(state);
 	if (state->engine)
 		state->engine->ops->end(state->engine);
 	if (state->rows)

@@ -635,6 +635,7 @@ TopkStart(TopkState *state)
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
 	PredicateLockRelation(state->index, estate->es_snapshot);
 	pgstat_count_index_scan(state->index);
+	state->counters.searches++;
 	MemoryContextReset(state->context);
 	old = MemoryContextSwitchTo(state->context);
 	value = ExecEvalExpr(state->query, econtext, &isnull);

@@ -27,6 +27,7 @@ typedef enum TopkStrategy
 
 typedef struct TopkCounters
 {
+	int64		searches;
 	int64		rounds;
 	int64		proposed;		/* heap TIDs, by the index */
 	int64		fetched;		/* rows that are visible */

@@ -1,0 +1,157 @@
+-- What extension quiver has since 0.2.0: functions and views that show how indexes do.
+
+\echo Use "ALTER EXTENSION quiver UPDATE" to load this file. \quit
+
+-- recall, and the time and memory of an index to come
+
+CREATE FUNCTION quiver_recall(index regclass, k int DEFAULT 10, sample int DEFAULT 100,
+    queries text DEFAULT NULL,
+    OUT recall float8,
+    OUT recall_low float8,
+    OUT recall_high float8,
+    OUT searches int,
+    OUT index_ms float8,
+    OUT exact_ms float8)
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION quiver_recall(regclass, int, int, text) IS 'share of the k nearest rows that searches of an index find, as it is set now, with a 95 % confidence interval; reads the table';
+
+CREATE FUNCTION quiver_estimate(relation regclass, column_name name DEFAULT NULL,
+    access_method name DEFAULT 'quiver_graph', options text[] DEFAULT '{}',
+    operator_class name DEFAULT NULL, row_count bigint DEFAULT NULL,
+    OUT rows bigint,
+    OUT dimensions int,
+    OUT bytes bigint,
+    OUT maintenance_work_mem bigint,
+    OUT workers int,
+    OUT build_seconds float8)
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION quiver_estimate(regclass, name, name, text[], name, bigint) IS 'size of an index before it is built, memory in bytes that its build should have, and very roughly how long that takes; of an index, what a REINDEX would make';
+
+CREATE FUNCTION quiver_prewarm(index regclass) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION quiver_prewarm(regclass) IS 'read an index into shared buffers, or as much as these hold; returns the number of pages';
+
+-- statistics of searches
+
+CREATE FUNCTION quiver_stat(
+    OUT indexrelid oid,
+    OUT scope text,
+    OUT searches bigint,
+    OUT rounds bigint,
+    OUT nodes_read bigint,
+    OUT neighbors_scored bigint,
+    OUT lists_read bigint,
+    OUT codes_scored bigint,
+    OUT records_read bigint,
+    OUT rows_proposed bigint,
+    OUT rows_fetched bigint,
+    OUT rows_measured bigint,
+    OUT last_search timestamptz,
+    OUT stats_reset timestamptz)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20;
+COMMENT ON FUNCTION quiver_stat() IS 'for the view quiver_stat_indexes';
+
+CREATE FUNCTION quiver_stat_reset(index regclass DEFAULT NULL) RETURNS void
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION quiver_stat_reset(regclass) IS 'begin the statistics of an index anew, or those of all in this database';
+REVOKE EXECUTE ON FUNCTION quiver_stat_reset(regclass) FROM PUBLIC;
+
+CREATE FUNCTION quiver_index_state(index oid,
+    OUT ef_search int,
+    OUT recall float8,
+    OUT probes int,
+    OUT lists int,
+    OUT dead_entries bigint,
+    OUT lost_pages bigint,
+    OUT measured bool,
+    OUT error text)
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION quiver_index_state(oid) IS 'for the view quiver_indexes';
+
+CREATE FUNCTION quiver_buffers(OUT tablespace oid, OUT filenode oid, OUT buffers bigint)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION quiver_buffers() IS 'for the view quiver_indexes';
+
+CREATE VIEW quiver_stat_indexes AS
+SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
+    a.amname AS access_method, d.scope,
+    coalesce(s.searches, 0) AS searches,
+    coalesce(s.rounds, 0) AS rounds,
+    coalesce(s.nodes_read, 0) AS nodes_read,
+    coalesce(s.neighbors_scored, 0) AS neighbors_scored,
+    coalesce(s.lists_read, 0) AS lists_read,
+    coalesce(s.codes_scored, 0) AS codes_scored,
+    coalesce(s.records_read, 0) AS records_read,
+    coalesce(s.rows_proposed, 0) AS rows_proposed,
+    coalesce(s.rows_fetched, 0) AS rows_fetched,
+    coalesce(s.rows_measured, 0) AS rows_measured,
+    s.last_search,
+    coalesce(s.stats_reset, d.stats_reset) AS stats_reset
+FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
+    JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_am a ON a.oid = c.relam
+    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
+        AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
+        AND h.probin ~ '(^|/)quiver(\.[a-z]+)?$'
+    CROSS JOIN (SELECT * FROM quiver_stat() WHERE indexrelid = 0) d
+    LEFT JOIN quiver_stat() s ON s.indexrelid = i.indexrelid;
+COMMENT ON VIEW quiver_stat_indexes IS 'what searches of each index have read since stats_reset: of all sessions (scope server), or of this one';
+
+CREATE VIEW quiver_indexes AS
+SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_name,
+    c.oid AS index_oid, a.amname AS access_method, e.engine, i.indisvalid AS valid, c.reloptions AS options,
+    z.bytes,
+    CASE WHEN c.reltuples >= 0 AND c.relkind = 'i' THEN c.reltuples::bigint END AS row_count,
+    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND z.bytes > 0 THEN
+        least(1, coalesce(b.buffers, 0) * p.page / z.bytes::float8) END AS cached,
+    CASE WHEN e.engine = 'quiver' THEN s.ef_search
+        WHEN e.kind = 'graph' THEN current_setting('hnsw.ef_search', true)::int END AS ef_search,
+    s.recall AS recall_target,
+    CASE WHEN e.engine = 'quiver' THEN s.probes
+        WHEN e.kind = 'lists' THEN current_setting('ivfflat.probes', true)::int END AS probes,
+    s.lists,
+    pg_catalog.pg_stat_get_dead_tuples(t.oid) AS dead_rows,
+    s.dead_entries, s.lost_pages,
+    nullif(pg_catalog.concat_ws('; ',
+        CASE WHEN NOT i.indisvalid AND c.relkind = 'i' THEN 'REINDEX or drop it: its build did not finish' END,
+        CASE WHEN NOT i.indisvalid AND c.relkind = 'I' THEN 'a partition has no such index yet' END,
+        CASE WHEN s.error IS NOT NULL THEN 'REINDEX: ' || s.error END,
+        CASE WHEN s.lost_pages * p.page > 0.1 * z.bytes THEN 'REINDEX: a crash left pages that nothing leads to' END,
+        CASE WHEN s.dead_entries > 1000 AND s.dead_entries > 0.2 * c.reltuples THEN
+            'REINDEX: more than a fifth of it is of dead rows' END,
+        CASE WHEN NOT s.measured AND c.reltuples >= 10000 THEN
+            'REINDEX: it grew from nothing, and how many lists a search needs was never measured' END,
+        CASE WHEN pg_catalog.pg_stat_get_dead_tuples(t.oid) > greatest(1000,
+            0.2 * pg_catalog.pg_stat_get_live_tuples(t.oid)) THEN 'VACUUM: searches meet rows that are gone' END,
+        CASE WHEN z.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5 ELSE 1 END THEN
+            'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
+        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND z.bytes > p.cache / 2 THEN
+            'effective_cache_size: as it is, searches take the index for larger than memory' END), '') AS advice
+FROM pg_catalog.pg_index i
+    JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+    JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_am a ON a.oid = c.relam
+    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
+        AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
+    JOIN pg_catalog.pg_database o ON o.datname = pg_catalog.current_database()
+    CROSS JOIN LATERAL (SELECT
+        CASE WHEN h.probin ~ '(^|/)quiver(\.[a-z]+)?$' THEN 'quiver' ELSE 'pgvector' END AS engine,
+        CASE WHEN h.prosrc IN ('hnswhandler', 'quivergraphhandler') THEN 'graph' ELSE 'lists' END AS kind) e
+    CROSS JOIN LATERAL (SELECT
+        CASE WHEN c.relkind = 'i' THEN pg_catalog.pg_relation_size(c.oid) END AS bytes) z
+    CROSS JOIN (SELECT current_setting('block_size')::bigint AS page,
+        pg_catalog.pg_size_bytes(current_setting('shared_buffers')) AS shared,
+        pg_catalog.pg_size_bytes(current_setting('effective_cache_size')) AS cache) p
+    LEFT JOIN quiver_buffers() b ON b.filenode = pg_catalog.pg_relation_filenode(c.oid)
+        AND b.tablespace = coalesce(nullif(c.reltablespace, 0), o.dattablespace)
+    LEFT JOIN LATERAL quiver_index_state(c.oid) s
+        ON e.engine = 'quiver' AND c.relkind = 'i' AND i.indisvalid
+            AND (c.relpersistence <> 't' OR c.relnamespace = pg_catalog.pg_my_temp_schema());
+COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
+
+GRANT SELECT ON quiver_stat_indexes, quiver_indexes TO PUBLIC;

@@ -1,0 +1,25 @@
+/*
+ * open_index.h
+ *		Opening an index that an SQL function is given.
+ */
+#ifndef QV_AM_OPEN_INDEX_H
+#define QV_AM_OPEN_INDEX_H
+
+#include "storage/lockdefs.h"
+#include "utils/rel.h"
+
+/* What the user must be allowed to. */
+typedef enum KnnRight
+{
+	KNN_RIGHT_NONE,				/* the caller sees to it */
+	KNN_RIGHT_SELECT,			/* on the table */
+	KNN_RIGHT_OWNER				/* of the index */
+} KnnRight;
+
+/*
+ * Open an index of Quiver that can be searched.  Raises an error for any other relation,
+ * temporary indexes of other sessions and invalid indexes, and without the right.
+ */
+extern Relation KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right);
+
+#endif							/* QV_AM_OPEN_INDEX_H */

@@ -1,0 +1,398 @@
+/*
+ * estimate.c
+ *		quiver_estimate(): an index before it is built.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/amapi.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "am/access_methods.h"
+#include "am/open_index.h"
+#include "am/opclass.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
+#include "commands/defrem.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "portability/instr_time.h"
+#include "quant/quant.h"
+#include "space/sample.h"
+#include "space/space.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* Rows whose size tells that of all, for types whose values differ in it. */
+#define SIZED_ROWS 1000
+
+/* A worker of a build must have so many kilobytes of maintenance_work_mem. */
+#define KILOBYTES_PER_WORKER 32768
+
+/*
+ * Build time, in distances between two codes of the padded dimensions, which are timed
+ * when an estimate is asked for (README.md, "Build time").
+ */
+#define GRAPH_PER_CANDIDATE 10.0	/* for each of ef_construction, at 100,000 rows */
+#define GRAPH_GROWTH 0.12		/* exponent of the rows */
+#define PLAIN_FACTOR 3.0		/* of whole values */
+#define IVF_PER_ROW 300.0		/* coding and sorting */
+#define IVF_PER_SAMPLED 20.0	/* for each root of the lists */
+
+/* Codes that the timing goes over: more than a processor's second cache. */
+#define TIMED_BYTES (8 * 1024 * 1024)
+#define TIMED_NS 5e6
+
+/* What is to be built. */
+typedef struct BuildPlan
+{
+	Relation	table;
+	Relation	index;			/* NULL: there is none yet */
+	AttrNumber	column;			/* of the table; 0: an expression of the index */
+	const KnnAccessMethod *am;
+	QvOpclassInfo opclass;
+	int			dims;
+	const bytea *options;		/* parsed, or NULL */
+	double		rows;
+} BuildPlan;
+
+typedef enum EstimateColumn
+{
+	ESTIMATE_ROWS,
+	ESTIMATE_DIMENSIONS,
+	ESTIMATE_BYTES,
+	ESTIMATE_MEMORY,
+	ESTIMATE_WORKERS,
+	ESTIMATE_SECONDS,
+	ESTIMATE_COLUMNS
+} EstimateColumn;
+
+/* ---- what is asked for ---- */
+
+/* The operator class of that name, else the one for Euclidean or Hamming distances. */
+static Oid
+find_operator_class(Oid am, Oid type, const char *name)
+{
+	Oid			found;
+
+	if (name)
+		return get_opclass_oid(am, QvQualifiedNameList(name), false);
+	found = get_opclass_oid(am, list_make1(makeString(psprintf("%s_l2_ops", format_type_be(type)))), true);
+	if (!OidIsValid(found))
+		found = get_opclass_oid(am, list_make1(makeString("bit_hamming_ops")), true);
+	return found;
+}
+
+/* An index of that access method on a column. */
+static void
+plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum options,
+			const char *operator_class)
+{
+	Oid			am = get_index_am_oid(am_name, false);
+	IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, false);
+	Oid			type,
+				collation,
+				class,
+				family;
+	int32		typmod;
+
+	plan->am = KnnAccessMethodOf(routine->amcostestimate);
+	if (plan->am == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("access method \"%s\" is not of Quiver", am_name)));
+	plan->column = get_attnum(RelationGetRelid(plan->table), column);
+	if (plan->column <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of relation \"%s\" does not exist",
+						column, RelationGetRelationName(plan->table))));
+	get_atttypetypmodcoll(RelationGetRelid(plan->table), plan->column, &type, &typmod, &collation);
+	type = getBaseType(type);
+	class = find_operator_class(am, type, operator_class);
+	if (!OidIsValid(class) || get_opclass_input_type(class) != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("access method \"%s\" has no such operator class for type %s", am_name,
+						format_type_be(type)),
+				 errhint("Name the operator class.")));
+	family = get_opclass_family(class);
+	QvGetOpclassOf(get_opfamily_proc(family, type, type, HNSW_DISTANCE_PROC),
+				   OidIsValid(get_opfamily_proc(family, type, type, HNSW_NORM_PROC)),
+				   operator_class ? operator_class : "default", &plan->opclass);
+	plan->dims = typmod;
+	plan->options = routine->amoptions(options, true);
+}
+
+/* The same index once more. */
+static void
+plan_index(BuildPlan *plan, Datum options)
+{
+	Relation	index = plan->index;
+	IndexAmRoutine *routine = index->rd_indam;
+
+	plan->am = KnnAccessMethodOf(routine->amcostestimate);
+	plan->column = index->rd_index->indkey.values[0];
+	QvGetOpclass(index, &plan->opclass);
+	plan->dims = QvColumnDims(index, &plan->opclass);
+	plan->options = DatumGetArrayTypeP(options)->ndim == 0 ? index->rd_options :
+		routine->amoptions(options, true);
+}
+
+/* The share of a column that is not NULL, as ANALYZE found it. */
+static double
+share_not_null(Oid table, AttrNumber column)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+										Int16GetDatum(column), BoolGetDatum(false));
+	double		nulls = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		nulls = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+		ReleaseSysCache(tuple);
+	}
+	return 1 - nulls;
+}
+
+/* Rows that a build will see: of a partial index the share that it had. */
+static double
+estimate_rows(const BuildPlan *plan)
+{
+	double		rows = QvEstimateRows(plan->table);
+
+	if (plan->index && plan->index->rd_rel->reltuples >= 0 && plan->table->rd_rel->reltuples > 0)
+		return rows * Min(1, plan->index->rd_rel->reltuples / plan->table->rd_rel->reltuples);
+	return rows * share_not_null(RelationGetRelid(plan->table), plan->column);
+}
+
+static Relation
+open_table(Oid oid, LOCKMODE lockmode)
+{
+	Relation	table = relation_open(oid, lockmode);
+
+	if (table->rd_rel->relkind != RELKIND_RELATION && table->rd_rel->relkind != RELKIND_MATVIEW)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table or an index", RelationGetRelationName(table)),
+				 table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+				 errhint("Each partition has an index of its own: name one of them.") : 0));
+	if (pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(table));
+	if (RELATION_IS_OTHER_TEMP(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	return table;
+}
+
+/* ---- sizes ---- */
+
+/* The average size of values, by the first rows of the table. */
+static double
+sample_value_size(const BuildPlan *plan)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+	TableScanDesc scan = table_beginscan(plan->table, snapshot, 0, NULL);
+	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
+	IndexInfo  *info = plan->column == 0 ? BuildIndexInfo(plan->index) : NULL;
+	EState	   *estate = CreateExecutorState();
+	double		bytes = 0;
+	int			n = 0;
+
+	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
+	while (n < SIZED_ROWS && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		nulls[INDEX_MAX_KEYS];
+		MemoryContext old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+
+		CHECK_FOR_INTERRUPTS();
+		if (info)
+			FormIndexDatum(info, slot, estate, values, nulls);
+		else
+			values[0] = slot_getattr(slot, plan->column, &nulls[0]);
+		if (!nulls[0])
+		{
+			bytes += plan->opclass.type->value_size(PG_DETOAST_DATUM(values[0]));
+			n++;
+		}
+		MemoryContextSwitchTo(old);
+		ResetPerTupleExprContext(estate);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	FreeExecutorState(estate);
+	return n > 0 ? bytes / n : 0;
+}
+
+/* ---- time ---- */
+
+/* Seconds of a distance between two codes of so many coordinates, at their places in memory. */
+static double
+time_distance(int pdim)
+{
+	int			n = Max(2, TIMED_BYTES / pdim);
+	uint8	   *codes = palloc((Size) n * pdim);
+	instr_time	started,
+				now;
+	int64		done = 0;
+	volatile float sum = 0;
+
+	for (Size i = 0; i < (Size) n * pdim; i++)
+		codes[i] = i * 31;
+	INSTR_TIME_SET_CURRENT(started);
+	do
+	{
+		for (int i = 0; i < 1000; i++, done++)
+		{
+			/* steps that no prefetcher follows */
+			uint64		at = done * UINT64CONST(2654435761) % n;
+
+			sum += QvCodePairIp(codes, 1, 0, codes + at * pdim, 1, 0, pdim, 8);
+		}
+		INSTR_TIME_SET_CURRENT(now);
+		INSTR_TIME_SUBTRACT(now, started);
+	} while (INSTR_TIME_GET_DOUBLE(now) * 1e9 < TIMED_NS);
+	pfree(codes);
+	return INSTR_TIME_GET_DOUBLE(now) / done;
+}
+
+/* Workers that a build of posting lists would have beside its process, of so much memory. */
+static int
+build_workers(Relation table)
+{
+	int			workers = Min(max_parallel_maintenance_workers,
+							  maintenance_work_mem / KILOBYTES_PER_WORKER - 1);
+	BlockNumber blocks = RelationGetNumberOfBlocks(table);
+	double		least = Max(1, min_parallel_table_scan_size);
+	int			by_size = 0;
+
+	if (table->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return 0;
+	/* as the server has it: one more for each three times the size */
+	for (; blocks >= least && by_size < workers; least *= 3)
+		by_size++;
+	return Max(0, Min(workers, RelationGetParallelWorkers(table, by_size)));
+}
+
+static void
+estimate_graph(const BuildPlan *plan, Datum *values)
+{
+	GraphOptions options;
+	GraphEstimate estimate;
+	double		size = plan->opclass.type->fixed_size(plan->dims);
+	double		distances;
+
+	plan->am->graph_options(plan->options, &options);
+	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows,
+					   size > 0 ? size : sample_value_size(plan), &estimate);
+	distances = plan->rows * options.ef_construction * GRAPH_PER_CANDIDATE *
+		pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH) * (estimate.coded ? 1 : PLAIN_FACTOR);
+	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
+	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) estimate.memory);
+	values[ESTIMATE_WORKERS] = Int32GetDatum(0);
+	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_distance(QvPaddedDim(plan->dims)));
+}
+
+static void
+estimate_ivf(const BuildPlan *plan, Datum *values)
+{
+	IvfOptions	options;
+	IvfEstimate estimate;
+	int			workers = build_workers(plan->table);
+	double		distances;
+
+	plan->am->ivf_options(plan->options, &options);
+	IvfEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, &estimate);
+	distances = plan->rows * IVF_PER_ROW +
+		Min(plan->rows, estimate.sampled) * IVF_PER_SAMPLED * sqrt(estimate.lists);
+	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
+	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory,
+														(workers + 1) * KILOBYTES_PER_WORKER * 1024.0));
+	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
+	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_distance(QvPaddedDim(plan->dims)) /
+											  (workers + 1));
+}
+
+/* ---- */
+
+static char *
+text_argument(FunctionCallInfo fcinfo, int i)
+{
+	return PG_ARGISNULL(i) ? NULL : pstrdup(NameStr(*PG_GETARG_NAME(i)));
+}
+
+/*
+ * quiver_estimate(relation, column, access method, options, operator class, rows): what
+ * an index on a column, or the index given once more, will be.
+ */
+PG_FUNCTION_INFO_V1(quiver_estimate);
+Datum
+quiver_estimate(PG_FUNCTION_ARGS)
+{
+	BuildPlan	plan = {0};
+	TupleDesc	desc;
+	Datum		values[ESTIMATE_COLUMNS];
+	bool		nulls[ESTIMATE_COLUMNS] = {0};
+	char		kind;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+		PG_RETURN_NULL();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != ESTIMATE_COLUMNS)
+		elog(ERROR, "return type must be a row type of %d columns", ESTIMATE_COLUMNS);
+	kind = get_rel_relkind(PG_GETARG_OID(0));
+	if (kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX)
+	{
+		plan.index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SELECT);
+		plan.table = open_table(plan.index->rd_index->indrelid, AccessShareLock);
+		plan_index(&plan, PG_GETARG_DATUM(3));
+	}
+	else
+	{
+		plan.table = open_table(PG_GETARG_OID(0), AccessShareLock);
+		if (PG_ARGISNULL(1))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a column of table \"%s\" must be named",
+							RelationGetRelationName(plan.table))));
+		plan_column(&plan, text_argument(fcinfo, 1), text_argument(fcinfo, 2), PG_GETARG_DATUM(3),
+					text_argument(fcinfo, 4));
+	}
+	if (plan.dims <= 0 || plan.dims > plan.opclass.type->max_dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("an index wants a column of 1 to %d dimensions", plan.opclass.type->max_dims)));
+	plan.rows = PG_ARGISNULL(5) ? estimate_rows(&plan) : PG_GETARG_INT64(5);
+	if (plan.rows < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the number of rows must not be negative")));
+	plan.rows = rint(plan.rows);
+	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
+	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
+	if (plan.am->graph_options)
+		estimate_graph(&plan, values);
+	else
+		estimate_ivf(&plan, values);
+	relation_close(plan.table, AccessShareLock);
+	if (plan.index)
+		relation_close(plan.index, AccessShareLock);
+	desc = BlessTupleDesc(desc);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}

@@ -1,0 +1,218 @@
+/*
+ * state.c
+ *		What the view quiver_indexes shows and the catalog does not know.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "am/access_methods.h"
+#include "am/open_index.h"
+#include "am/opclass.h"
+#include "catalog/index.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/buf_internals.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/resowner.h"
+
+/* Pages of an index that are looked at: a share is off by 2 % or so. */
+#define GLANCE_PAGES 500
+
+typedef enum StateColumn
+{
+	STATE_EF_SEARCH,
+	STATE_RECALL,
+	STATE_PROBES,
+	STATE_LISTS,
+	STATE_DEAD_ENTRIES,
+	STATE_LOST_PAGES,
+	STATE_MEASURED,
+	STATE_ERROR,
+	STATE_COLUMNS
+} StateColumn;
+
+typedef struct StateRow
+{
+	Datum		values[STATE_COLUMNS];
+	bool		nulls[STATE_COLUMNS];
+} StateRow;
+
+static void
+set_state(StateRow *row, StateColumn column, Datum value)
+{
+	row->values[column] = value;
+	row->nulls[column] = false;
+}
+
+static void
+describe_graph(Relation index, const KnnAccessMethod *am, StateRow *row)
+{
+	double		deleted;
+
+	set_state(row, STATE_EF_SEARCH, Int32GetDatum(am->graph_settings(index)->ef_search));
+	GraphGlance(index, GLANCE_PAGES, &deleted);
+	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) deleted));
+}
+
+static void
+describe_ivf(Relation index, const KnnAccessMethod *am, StateRow *row)
+{
+	const IvfScanSettings *settings = am->ivf_settings(index);
+	QvOpclassInfo opclass;
+	IvfCost		cost;
+	IvfGlanced	glanced;
+
+	if (settings->probes == 0)
+		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
+	IvfEstimateCost(index, 0, settings->probes, settings->recall, &cost);
+	set_state(row, STATE_PROBES, Int32GetDatum((int32) cost.probes));
+	set_state(row, STATE_LISTS, Int32GetDatum((int32) cost.lists));
+	QvGetOpclass(index, &opclass);
+	IvfGlance(index, &opclass, GLANCE_PAGES, &glanced);
+	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.dead));
+	set_state(row, STATE_LOST_PAGES, Int64GetDatum((int64) glanced.lost_pages));
+	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));
+}
+
+/* All that there is to say of an index which can be read. */
+static void
+describe(Oid oid, StateRow *row)
+{
+	Relation	index = KnnOpenIndex(oid, NoLock, KNN_RIGHT_NONE);
+	const KnnAccessMethod *am = KnnAccessMethodOf(index->rd_indam->amcostestimate);
+
+	if (am->graph_settings)
+		describe_graph(index, am, row);
+	else
+		describe_ivf(index, am, row);
+	relation_close(index, NoLock);
+}
+
+/*
+ * The same in a transaction of its own: an error, of a damaged index, is part of the
+ * answer.
+ */
+static void
+try_to_describe(Oid oid, StateRow *row)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		describe(oid, row);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+			ReThrowError(error);
+		memset(row->nulls, true, sizeof(row->nulls));
+		set_state(row, STATE_ERROR, CStringGetTextDatum(error->message));
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+}
+
+/*
+ * quiver_index_state(oid): how searches of an index are set, and what a look at some of
+ * its pages tells.  Null where the user may not read it, and while it is locked.
+ */
+PG_FUNCTION_INFO_V1(quiver_index_state);
+Datum
+quiver_index_state(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	Oid			table = IndexGetRelation(oid, true);
+	TupleDesc	desc;
+	StateRow	row;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != STATE_COLUMNS)
+		elog(ERROR, "return type must be a row type of %d columns", STATE_COLUMNS);
+	memset(row.nulls, true, sizeof(row.nulls));
+	if (OidIsValid(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+		ConditionalLockRelationOid(oid, AccessShareLock))
+	{
+		try_to_describe(oid, &row);
+		UnlockRelationOid(oid, AccessShareLock);
+	}
+	desc = BlessTupleDesc(desc);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, row.values, row.nulls)));
+}
+
+/* ---- shared buffers ---- */
+
+typedef struct BufferedKey
+{
+	Oid			tablespace;
+	Oid			number;
+} BufferedKey;
+
+typedef struct Buffered
+{
+	BufferedKey key;
+	int64		buffers;
+} Buffered;
+
+/*
+ * quiver_buffers(): how many pages of each relation of this database are in shared
+ * buffers.  Tags are read without their locks: a few may be of what they no longer are.
+ */
+PG_FUNCTION_INFO_V1(quiver_buffers);
+Datum
+quiver_buffers(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HASHCTL		control = {.keysize = sizeof(BufferedKey), .entrysize = sizeof(Buffered)};
+	HTAB	   *counts = hash_create("quiver buffers", 256, &control, HASH_ELEM | HASH_BLOBS);
+	HASH_SEQ_STATUS all;
+	Buffered   *entry;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < NBuffers; i++)
+	{
+		BufferDesc *buffer = GetBufferDescriptor(i);
+		BufferTag	tag = buffer->tag;
+		BufferedKey key = {QvBufferTagTablespace(tag), QvBufferTagRelNumber(tag)};
+		bool		found;
+
+		if (i % 65536 == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!(pg_atomic_read_u32(&buffer->state) & BM_VALID) ||
+			QvBufferTagDatabase(tag) != MyDatabaseId || tag.forkNum != MAIN_FORKNUM)
+			continue;
+		entry = hash_search(counts, &key, HASH_ENTER, &found);
+		entry->buffers = found ? entry->buffers + 1 : 1;
+	}
+	hash_seq_init(&all, counts);
+	while ((entry = hash_seq_search(&all)) != NULL)
+	{
+		Datum		values[] = {
+			ObjectIdGetDatum(entry->key.tablespace), ObjectIdGetDatum(entry->key.number),
+			Int64GetDatum(entry->buffers)
+		};
+		bool		nulls[lengthof(values)] = {0};
+
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	hash_destroy(counts);
+	return (Datum) 0;
+}

@@ -1,0 +1,324 @@
+/*
+ * stats.c
+ *		Statistics of searches; see stats.h.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "stats/stats.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define STATS_NAME "quiver_stats"
+
+/* Indexes that there is room for: in sets, of which each has a few places. */
+#define SETS 128
+#define WAYS 8
+
+/* What is counted: columns of quiver_stat(), in order. */
+typedef enum Count
+{
+	COUNT_SEARCHES,
+	COUNT_ROUNDS,
+	COUNT_NODES,
+	COUNT_NEIGHBORS,
+	COUNT_LISTS,
+	COUNT_CODES,
+	COUNT_RECORDS,
+	COUNT_PROPOSED,
+	COUNT_FETCHED,
+	COUNT_MEASURED,
+	COUNTS
+} Count;
+
+/* An index; index 0 stands for its database, and has only been reset. */
+typedef struct Slot
+{
+	Oid			database;		/* invalid: a free place */
+	Oid			index;
+	TimestampTz reset;
+	pg_atomic_uint64 last;		/* TimestampTz of the last search, or 0 */
+	pg_atomic_uint64 counts[COUNTS];
+} Slot;
+
+typedef struct Table
+{
+	LWLock		lock;			/* shared: places stay; exclusive: take one,
+								 * reset */
+	int			tranche;
+	TimestampTz created;
+	Slot		slots[SETS * WAYS];
+} Table;
+
+static Table *table;
+static bool table_shared;		/* by all of the server */
+
+/* ---- where the table is ---- */
+
+static void
+init_table(void *at)
+{
+	Table	   *new = at;
+
+	memset(new, 0, sizeof(*new));
+	new->tranche = LWLockNewTrancheId();
+	LWLockInitialize(&new->lock, new->tranche);
+	new->created = GetCurrentTimestamp();
+	for (int i = 0; i < SETS * WAYS; i++)
+	{
+		Slot	   *slot = &new->slots[i];
+
+		pg_atomic_init_u64(&slot->last, 0);
+		for (int j = 0; j < COUNTS; j++)
+			pg_atomic_init_u64(&slot->counts[j], 0);
+	}
+}
+
+static shmem_request_hook_type previous_request;
+static shmem_startup_hook_type previous_startup;
+
+static void
+request_table(void)
+{
+	if (previous_request)
+		previous_request();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(Table)));
+}
+
+static void
+start_table(void)
+{
+	bool		found;
+
+	if (previous_startup)
+		previous_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	table = ShmemInitStruct(STATS_NAME, sizeof(Table), &found);
+	if (!found)
+		init_table(table);
+	LWLockRelease(AddinShmemInitLock);
+	LWLockRegisterTranche(table->tranche, STATS_NAME);
+	table_shared = true;
+}
+
+void
+QvStatsInit(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	previous_request = shmem_request_hook;
+	shmem_request_hook = request_table;
+	previous_startup = shmem_startup_hook;
+	shmem_startup_hook = start_table;
+}
+
+/* The table: the server's when there is one, else this session's own. */
+static Table *
+get_table(void)
+{
+	bool		found;
+
+	if (table)
+		return table;
+	if (IsUnderPostmaster)
+		table = QvNamedSegment(STATS_NAME, sizeof(Table), init_table, &found);
+	if (table)
+	{
+		LWLockRegisterTranche(table->tranche, STATS_NAME);
+		table_shared = true;
+	}
+	else
+	{
+		Table	   *own = MemoryContextAlloc(TopMemoryContext, sizeof(Table));
+
+		init_table(own);
+		LWLockRegisterTranche(own->tranche, STATS_NAME);
+		table = own;
+	}
+	return table;
+}
+
+/* ---- places ---- */
+
+/* The set of places where an index of this database may be. */
+static Slot *
+set_of(Table *t, Oid index)
+{
+	return &t->slots[hash_combine(murmurhash32(MyDatabaseId), murmurhash32(index)) % SETS * WAYS];
+}
+
+static Slot *
+find(Table *t, Oid index)
+{
+	Slot	   *set = set_of(t, index);
+
+	for (int i = 0; i < WAYS; i++)
+		if (set[i].database == MyDatabaseId && set[i].index == index)
+			return &set[i];
+	return NULL;
+}
+
+/* When a place was used last: 0 if it is free; that of a database stays. */
+static uint64
+last_use(Slot *slot)
+{
+	if (!OidIsValid(slot->database))
+		return 0;
+	if (!OidIsValid(slot->index))
+		return UINT64_MAX;
+	return Max(1, pg_atomic_read_u64(&slot->last));
+}
+
+/*
+ * Find an index, or take a place for it: a free one, else that of the index in its set
+ * which was searched longest ago.  The lock is held exclusively.
+ */
+static Slot *
+find_or_take(Table *t, Oid index)
+{
+	Slot	   *set = set_of(t, index);
+	Slot	   *slot = find(t, index);
+
+	if (slot)
+		return slot;
+	slot = &set[0];
+	for (int i = 1; i < WAYS && last_use(slot) > 0; i++)
+		if (last_use(&set[i]) < last_use(slot))
+			slot = &set[i];
+	slot->database = MyDatabaseId;
+	slot->index = index;
+	slot->reset = 0;
+	pg_atomic_write_u64(&slot->last, 0);
+	for (int j = 0; j < COUNTS; j++)
+		pg_atomic_write_u64(&slot->counts[j], 0);
+	return slot;
+}
+
+void
+QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
+{
+	static const QvScanCounters none;
+	const QvScanCounters *read = engine ? engine : &none;
+	int64		counts[COUNTS] = {
+		[COUNT_SEARCHES] = totals->searches,
+		[COUNT_ROUNDS] = totals->rounds,
+		[COUNT_NODES] = read->nodes,
+		[COUNT_NEIGHBORS] = read->neighbors,
+		[COUNT_LISTS] = read->lists,
+		[COUNT_CODES] = read->codes,
+		[COUNT_RECORDS] = read->records,
+		[COUNT_PROPOSED] = totals->proposed,
+		[COUNT_FETCHED] = totals->fetched,
+		[COUNT_MEASURED] = totals->measured
+	};
+	Table	   *t;
+	Slot	   *slot;
+
+	if (totals->searches == 0)
+		return;
+	t = get_table();
+	LWLockAcquire(&t->lock, LW_SHARED);
+	slot = find(t, index);
+	if (slot == NULL)
+	{
+		LWLockRelease(&t->lock);
+		LWLockAcquire(&t->lock, LW_EXCLUSIVE);
+		slot = find_or_take(t, index);
+	}
+	for (int i = 0; i < COUNTS; i++)
+		if (counts[i] != 0)
+			pg_atomic_fetch_add_u64(&slot->counts[i], counts[i]);
+	pg_atomic_write_u64(&slot->last, GetCurrentStatementStartTimestamp());
+	LWLockRelease(&t->lock);
+}
+
+/* ---- SQL functions ---- */
+
+/* Columns of quiver_stat() around the counts. */
+#define STAT_BEFORE 2			/* index, scope */
+#define STAT_COLUMNS (STAT_BEFORE + COUNTS + 2)
+
+/*
+ * quiver_stat(): a row for each index of this database that was searched, and one of
+ * index 0, which says since when there are statistics.
+ */
+PG_FUNCTION_INFO_V1(quiver_stat);
+Datum
+quiver_stat(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Table	   *t = get_table();
+	Table	   *copy = palloc(sizeof(Table));
+	Slot	   *all;
+	TimestampTz since;
+	Slot		whole = {.database = MyDatabaseId};
+
+	InitMaterializedSRF(fcinfo, 0);
+	LWLockAcquire(&t->lock, LW_SHARED);
+	memcpy(copy, t, sizeof(Table));
+	LWLockRelease(&t->lock);
+	all = find(copy, InvalidOid);
+	since = all && all->reset > copy->created ? all->reset : copy->created;
+	if (all == NULL)
+		all = &whole;
+	for (int i = -1; i < SETS * WAYS; i++)
+	{
+		const Slot *slot = i < 0 ? all : &copy->slots[i];
+		Datum		values[STAT_COLUMNS];
+		bool		nulls[STAT_COLUMNS] = {0};
+		int			n = 0;
+		uint64		last = pg_atomic_read_u64((pg_atomic_uint64 *) &slot->last);
+
+		if (slot->database != MyDatabaseId || (i >= 0 && !OidIsValid(slot->index)))
+			continue;
+		values[n++] = ObjectIdGetDatum(slot->index);
+		values[n++] = CStringGetTextDatum(table_shared ? "server" : "session");
+		for (int j = 0; j < COUNTS; j++)
+			values[n++] = Int64GetDatum(pg_atomic_read_u64((pg_atomic_uint64 *) &slot->counts[j]));
+		nulls[n] = last == 0;
+		values[n++] = TimestampTzGetDatum(last);
+		values[n++] = TimestampTzGetDatum(Max(since, slot->reset));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static void
+reset_slot(Slot *slot, TimestampTz now)
+{
+	for (int j = 0; j < COUNTS; j++)
+		pg_atomic_write_u64(&slot->counts[j], 0);
+	slot->reset = now;
+}
+
+/* quiver_stat_reset(regclass): begin anew for an index, or all of this database (NULL). */
+PG_FUNCTION_INFO_V1(quiver_stat_reset);
+Datum
+quiver_stat_reset(PG_FUNCTION_ARGS)
+{
+	Table	   *t = get_table();
+	TimestampTz now = GetCurrentTimestamp();
+
+	LWLockAcquire(&t->lock, LW_EXCLUSIVE);
+	if (!PG_ARGISNULL(0))
+		reset_slot(find_or_take(t, PG_GETARG_OID(0)), now);
+	else
+	{
+		for (int i = 0; i < SETS * WAYS; i++)
+			if (t->slots[i].database == MyDatabaseId)
+				reset_slot(&t->slots[i], now);
+		reset_slot(find_or_take(t, InvalidOid), now);
+	}
+	LWLockRelease(&t->lock);
+	PG_RETURN_VOID();
+}
