@@ -37,7 +37,7 @@ ivfflatbuildempty(Relation index)
 
 static void
 ivfflat_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
-				KnnScanRules *rules)
+				   KnnScanRules *rules)
 {
 	IvfAmStartScan(scan, query, IvfflatSettings(index), goal, rules);
 }

@@ -10,7 +10,7 @@
 
 static void
 quiver_graph_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
-				KnnScanRules *rules)
+						KnnScanRules *rules)
 {
 	GraphAmStartScan(scan, query, QuiverGraphSettings(index), goal, rules);
 }
@@ -40,5 +40,5 @@ Datum
 quivergraphhandler(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_POINTER(GraphAmRoutine(QuiverGraphAmOptions, quivergraphbeginscan,
-										quivergraphcostestimate));
+									 quivergraphcostestimate));
 }

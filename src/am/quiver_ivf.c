@@ -36,7 +36,7 @@ quiverivfbuildempty(Relation index)
 
 static void
 quiver_ivf_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *goal,
-				KnnScanRules *rules)
+					  KnnScanRules *rules)
 {
 	IvfAmStartScan(scan, query, QuiverIvfSettings(index), goal, rules);
 }

@@ -12,19 +12,34 @@
 #include "ivf/layout.h"
 #include "ivf/meta.h"
 
+/* How even lists are: the shape of a gamma distribution with their mean. */
+#define SHAPE 3
+
 /*
- * Pages of rows in lists, so many on a page.  A list's last page is half full on average;
- * lists that are shorter than a page are of one page each.
+ * Pages of rows in lists, so many on a page: for each list as many as it begins, which is
+ * the sum over all j of the chance that a list is longer than j pages.
  */
 static double
 list_pages(double rows, double lists, double per_page)
 {
 	double		length = rows / lists;
+	double		sum = 0;
 
 	if (rows == 0)
 		return 0;
-	/* lengths vary by about as much as they are long on average */
-	return lists / (1 - exp(-per_page / length));
+	/* where the last pages of long lists are half full on average */
+	if (length > 20 * per_page)
+		return ceil(rows / per_page + 0.5 * lists);
+	for (int j = 0;; j++)
+	{
+		double		y = SHAPE * j * per_page / length;
+		double		longer = exp(-y) * (1 + y + y * y / 2);
+
+		if (longer < 1e-6)
+			break;
+		sum += longer;
+	}
+	return ceil(lists * sum);
 }
 
 void

@@ -45,18 +45,21 @@
 #define KILOBYTES_PER_WORKER 32768
 
 /*
- * Build time, in distances between two codes of the padded dimensions, which are timed
- * when an estimate is asked for (README.md, "Build time").
+ * Build time, in distances between codes or values, which are timed when an estimate is
+ * asked for, and what it takes to have them from memory (README.md, "Build time").
  */
-#define GRAPH_PER_CANDIDATE 10.0	/* for each of ef_construction, at 100,000 rows */
+#define GRAPH_PER_CANDIDATE 30.0	/* for each of ef_construction, at 100,000
+									 * rows */
 #define GRAPH_GROWTH 0.12		/* exponent of the rows */
-#define PLAIN_FACTOR 3.0		/* of whole values */
-#define IVF_PER_ROW 300.0		/* coding and sorting */
+#define IVF_PER_ROW 200.0		/* coding and sorting */
 #define IVF_PER_SAMPLED 20.0	/* for each root of the lists */
+#define WORKER_SHARE 0.5		/* of a process, that a worker does */
+#define MEMORY_SECONDS 50e-9
 
-/* Codes that the timing goes over: more than a processor's second cache. */
-#define TIMED_BYTES (8 * 1024 * 1024)
-#define TIMED_NS 5e6
+/* Values timed, a few at a time; the best time counts. */
+#define TIMED_VALUES 64
+#define TIMED_CALLS 2000
+#define TIMED_SLICES 8
 
 /* What is to be built. */
 typedef struct BuildPlan
@@ -201,76 +204,143 @@ open_table(Oid oid, LOCKMODE lockmode)
 	return table;
 }
 
-/* ---- sizes ---- */
+/* ---- values ---- */
 
-/* The average size of values, by the first rows of the table. */
-static double
-sample_value_size(const BuildPlan *plan)
+/* A few values as they would be indexed, and the average size of more of them. */
+typedef struct Values
 {
-	Snapshot	snapshot = GetActiveSnapshot();
-	TableScanDesc scan = table_beginscan(plan->table, snapshot, 0, NULL);
+	void	   *some[TIMED_VALUES];
+	int			n;
+	double		size;
+} Values;
+
+/* Look at the first rows of the table. */
+static void
+sample_values(const BuildPlan *plan, Values *sample)
+{
+	MemoryContext context = CurrentMemoryContext;
+	TableScanDesc scan = table_beginscan(plan->table, GetActiveSnapshot(), 0, NULL);
 	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
 	IndexInfo  *info = plan->column == 0 ? BuildIndexInfo(plan->index) : NULL;
 	EState	   *estate = CreateExecutorState();
 	double		bytes = 0;
 	int			n = 0;
 
+	sample->n = 0;
 	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
 	while (n < SIZED_ROWS && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		Datum		values[INDEX_MAX_KEYS];
 		bool		nulls[INDEX_MAX_KEYS];
-		MemoryContext old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 
 		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 		if (info)
 			FormIndexDatum(info, slot, estate, values, nulls);
 		else
 			values[0] = slot_getattr(slot, plan->column, &nulls[0]);
 		if (!nulls[0])
 		{
-			bytes += plan->opclass.type->value_size(PG_DETOAST_DATUM(values[0]));
+			void	   *value = PG_DETOAST_DATUM(values[0]);
+
+			bytes += plan->opclass.type->value_size(value);
 			n++;
+			MemoryContextSwitchTo(context);
+			if (sample->n < TIMED_VALUES && plan->opclass.type->dims(value) == plan->dims)
+				sample->some[sample->n++] = PG_DETOAST_DATUM_COPY(values[0]);
 		}
-		MemoryContextSwitchTo(old);
+		MemoryContextSwitchTo(context);
 		ResetPerTupleExprContext(estate);
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	table_endscan(scan);
 	FreeExecutorState(estate);
-	return n > 0 ? bytes / n : 0;
+	sample->size = n > 0 ? bytes / n : 0;
 }
 
 /* ---- time ---- */
 
-/* Seconds of a distance between two codes of so many coordinates, at their places in memory. */
+/*
+ * Seconds that one call of measure(arg, i) takes, of many in a row: the least of a few
+ * times, in which the processor did little else.
+ */
 static double
-time_distance(int pdim)
+time_calls(float (*measure) (const void *arg, uint32 i), const void *arg)
 {
-	int			n = Max(2, TIMED_BYTES / pdim);
-	uint8	   *codes = palloc((Size) n * pdim);
-	instr_time	started,
-				now;
-	int64		done = 0;
+	double		best = INFINITY;
 	volatile float sum = 0;
+	uint32		call = 0;
 
-	for (Size i = 0; i < (Size) n * pdim; i++)
-		codes[i] = i * 31;
-	INSTR_TIME_SET_CURRENT(started);
-	do
+	for (int slice = 0; slice < TIMED_SLICES; slice++)
 	{
-		for (int i = 0; i < 1000; i++, done++)
-		{
-			/* steps that no prefetcher follows */
-			uint64		at = done * UINT64CONST(2654435761) % n;
+		instr_time	started,
+					now;
 
-			sum += QvCodePairIp(codes, 1, 0, codes + at * pdim, 1, 0, pdim, 8);
-		}
+		INSTR_TIME_SET_CURRENT(started);
+		for (int i = 0; i < TIMED_CALLS; i++)
+			sum += measure(arg, call++);
 		INSTR_TIME_SET_CURRENT(now);
 		INSTR_TIME_SUBTRACT(now, started);
-	} while (INSTR_TIME_GET_DOUBLE(now) * 1e9 < TIMED_NS);
-	pfree(codes);
-	return INSTR_TIME_GET_DOUBLE(now) / done;
+		best = Min(best, INSTR_TIME_GET_DOUBLE(now));
+	}
+	return best / TIMED_CALLS;
+}
+
+typedef struct Codes
+{
+	const uint8 *bytes;
+	int			pdim;
+} Codes;
+
+static float
+measure_code(const void *arg, uint32 i)
+{
+	const Codes *codes = arg;
+
+	return QvCodePairIp(codes->bytes + (Size) (i % TIMED_VALUES) * codes->pdim, 1, 0,
+						codes->bytes + (Size) (i * 7 % TIMED_VALUES) * codes->pdim, 1, 0,
+						codes->pdim, 8);
+}
+
+/* Seconds of a distance between two codes. */
+static double
+time_code(int dims)
+{
+	int			pdim = QvPaddedDim(dims);
+	uint8	   *bytes = palloc((Size) TIMED_VALUES * pdim);
+	Codes		codes = {bytes, pdim};
+	double		seconds;
+
+	for (Size i = 0; i < (Size) TIMED_VALUES * pdim; i++)
+		bytes[i] = i * 31;
+	seconds = time_calls(measure_code, &codes);
+	pfree(bytes);
+	return seconds + MEMORY_SECONDS;
+}
+
+typedef struct TimedValues
+{
+	const QvOpclassInfo *opclass;
+	const Values *values;
+} TimedValues;
+
+static float
+measure_value(const void *arg, uint32 i)
+{
+	const TimedValues *timed = arg;
+	const Values *values = timed->values;
+
+	return timed->opclass->type->distance(timed->opclass->metric, values->some[i % values->n],
+										  values->some[i * 7 % values->n]);
+}
+
+/* Seconds of a distance between two values; without any, as much as of codes. */
+static double
+time_value(const BuildPlan *plan, const Values *values)
+{
+	TimedValues timed = {&plan->opclass, values};
+
+	return values->n > 0 ? time_calls(measure_value, &timed) + MEMORY_SECONDS : time_code(plan->dims);
 }
 
 /* Workers that a build of posting lists would have beside its process, of so much memory. */
@@ -296,18 +366,19 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 {
 	GraphOptions options;
 	GraphEstimate estimate;
-	double		size = plan->opclass.type->fixed_size(plan->dims);
-	double		distances;
+	Values		sample;
+	double		candidates;
 
 	plan->am->graph_options(plan->options, &options);
-	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows,
-					   size > 0 ? size : sample_value_size(plan), &estimate);
-	distances = plan->rows * options.ef_construction * GRAPH_PER_CANDIDATE *
-		pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH) * (estimate.coded ? 1 : PLAIN_FACTOR);
+	sample_values(plan, &sample);
+	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size, &estimate);
+	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
 	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) estimate.memory);
 	values[ESTIMATE_WORKERS] = Int32GetDatum(0);
-	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_distance(QvPaddedDim(plan->dims)));
+	values[ESTIMATE_SECONDS] =
+		Float8GetDatum(candidates * GRAPH_PER_CANDIDATE *
+					   (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample)));
 }
 
 static void
@@ -326,8 +397,8 @@ estimate_ivf(const BuildPlan *plan, Datum *values)
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory,
 														(workers + 1) * KILOBYTES_PER_WORKER * 1024.0));
 	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
-	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_distance(QvPaddedDim(plan->dims)) /
-											  (workers + 1));
+	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_code(plan->dims) /
+											  (1 + WORKER_SHARE * workers));
 }
 
 /* ---- */

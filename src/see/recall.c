@@ -198,7 +198,8 @@ check_plan(const Measurement *m, SPIPlanPtr plan)
 		elog(ERROR, "a query has no plan");
 	uses = plan_uses(linitial_node(PlannedStmt, cached->stmt_list)->planTree,
 					 RelationGetRelid(m->index));
-	ReleaseCachedPlan(cached, CurrentResourceOwner);
+	/* of a plan that is not saved, as SPI has it */
+	ReleaseCachedPlan(cached, NULL);
 	if (!uses)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
