@@ -58,6 +58,7 @@ COMMENT ON FUNCTION quiver_stat_reset(regclass) IS 'begin the statistics of an i
 REVOKE EXECUTE ON FUNCTION quiver_stat_reset(regclass) FROM PUBLIC;
 
 CREATE FUNCTION quiver_index_state(index oid,
+    OUT bytes bigint,
     OUT ef_search int,
     OUT recall float8,
     OUT probes int,
@@ -104,10 +105,10 @@ COMMENT ON VIEW quiver_stat_indexes IS 'what searches of each index have read si
 CREATE VIEW quiver_indexes AS
 SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_name,
     c.oid AS index_oid, a.amname AS access_method, e.engine, i.indisvalid AS valid, c.reloptions AS options,
-    z.bytes,
+    s.bytes,
     CASE WHEN c.reltuples >= 0 AND c.relkind = 'i' THEN c.reltuples::bigint END AS row_count,
-    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND z.bytes > 0 THEN
-        least(1, coalesce(b.buffers, 0) * p.page / z.bytes::float8) END AS cached,
+    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0 THEN
+        least(1, coalesce(b.buffers, 0) * p.page / s.bytes::float8) END AS cached,
     CASE WHEN e.engine = 'quiver' THEN s.ef_search
         WHEN e.kind = 'graph' THEN current_setting('hnsw.ef_search', true)::int END AS ef_search,
     s.recall AS recall_target,
@@ -120,16 +121,16 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN NOT i.indisvalid AND c.relkind = 'i' THEN 'REINDEX or drop it: its build did not finish' END,
         CASE WHEN NOT i.indisvalid AND c.relkind = 'I' THEN 'a partition has no such index yet' END,
         CASE WHEN s.error IS NOT NULL THEN 'REINDEX: ' || s.error END,
-        CASE WHEN s.lost_pages * p.page > 0.1 * z.bytes THEN 'REINDEX: a crash left pages that nothing leads to' END,
+        CASE WHEN s.lost_pages * p.page > 0.1 * s.bytes THEN 'REINDEX: a crash left pages that nothing leads to' END,
         CASE WHEN s.dead_entries > 1000 AND s.dead_entries > 0.2 * c.reltuples THEN
             'REINDEX: more than a fifth of it is of dead rows' END,
         CASE WHEN NOT s.measured AND c.reltuples >= 10000 THEN
             'REINDEX: it grew from nothing, and how many lists a search needs was never measured' END,
         CASE WHEN pg_catalog.pg_stat_get_dead_tuples(t.oid) > greatest(1000,
             0.2 * pg_catalog.pg_stat_get_live_tuples(t.oid)) THEN 'VACUUM: searches meet rows that are gone' END,
-        CASE WHEN z.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5 ELSE 1 END THEN
+        CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5 ELSE 1 END THEN
             'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
-        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND z.bytes > p.cache / 2 THEN
+        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2 THEN
             'effective_cache_size: as it is, searches take the index for larger than memory' END), '') AS advice
 FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
@@ -142,16 +143,12 @@ FROM pg_catalog.pg_index i
     CROSS JOIN LATERAL (SELECT
         CASE WHEN h.probin ~ '(^|/)quiver(\.[a-z]+)?$' THEN 'quiver' ELSE 'pgvector' END AS engine,
         CASE WHEN h.prosrc IN ('hnswhandler', 'quivergraphhandler') THEN 'graph' ELSE 'lists' END AS kind) e
-    CROSS JOIN LATERAL (SELECT
-        CASE WHEN c.relkind = 'i' THEN pg_catalog.pg_relation_size(c.oid) END AS bytes) z
     CROSS JOIN (SELECT current_setting('block_size')::bigint AS page,
         pg_catalog.pg_size_bytes(current_setting('shared_buffers')) AS shared,
         pg_catalog.pg_size_bytes(current_setting('effective_cache_size')) AS cache) p
     LEFT JOIN quiver_buffers() b ON b.filenode = pg_catalog.pg_relation_filenode(c.oid)
         AND b.tablespace = coalesce(nullif(c.reltablespace, 0), o.dattablespace)
-    LEFT JOIN LATERAL quiver_index_state(c.oid) s
-        ON e.engine = 'quiver' AND c.relkind = 'i' AND i.indisvalid
-            AND (c.relpersistence <> 't' OR c.relnamespace = pg_catalog.pg_my_temp_schema());
+    CROSS JOIN LATERAL quiver_index_state(c.oid) s;
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
 
 GRANT SELECT ON quiver_stat_indexes, quiver_indexes TO PUBLIC;

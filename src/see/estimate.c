@@ -128,12 +128,16 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 	get_atttypetypmodcoll(RelationGetRelid(plan->table), plan->column, &type, &typmod, &collation);
 	type = getBaseType(type);
 	class = find_operator_class(am, type, operator_class);
+	if (operator_class && get_opclass_input_type(class) != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("operator class \"%s\" does not accept data type %s",
+						operator_class, format_type_be(type))));
 	if (!OidIsValid(class) || get_opclass_input_type(class) != type)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("access method \"%s\" has no such operator class for type %s", am_name,
-						format_type_be(type)),
-				 errhint("Name the operator class.")));
+				 errmsg("access method \"%s\" has no operator class for data type %s", am_name,
+						format_type_be(type))));
 	family = get_opclass_family(class);
 	QvGetOpclassOf(get_opfamily_proc(family, type, type, HNSW_DISTANCE_PROC),
 				   OidIsValid(get_opfamily_proc(family, type, type, HNSW_NORM_PROC)),
@@ -445,10 +449,15 @@ quiver_estimate(PG_FUNCTION_ARGS)
 		plan_column(&plan, text_argument(fcinfo, 1), text_argument(fcinfo, 2), PG_GETARG_DATUM(3),
 					text_argument(fcinfo, 4));
 	}
-	if (plan.dims <= 0 || plan.dims > plan.opclass.type->max_dims)
+	if (plan.dims <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("an index wants a column of 1 to %d dimensions", plan.opclass.type->max_dims)));
+				 errmsg("column does not have dimensions")));
+	if (plan.dims > plan.opclass.type->max_dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("column cannot have more than %d dimensions for an index",
+						plan.opclass.type->max_dims)));
 	plan.rows = PG_ARGISNULL(5) ? estimate_rows(&plan) : PG_GETARG_INT64(5);
 	if (plan.rows < 0)
 		ereport(ERROR,

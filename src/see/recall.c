@@ -140,11 +140,13 @@ typedef struct Measurement
 
 /* ---- queries ---- */
 
-/* The indexed expression, where the rows of the index are, and the operator. */
+/* Of a query on an index. */
 typedef struct Parts
 {
-	const char *value;
-	const char *rows;			/* "FROM table WHERE ..." */
+	const char *value;			/* the indexed expression */
+	const char *from;			/* the table, and the condition of a partial index */
+	const char *not_null;		/* and that there is a value: a condition which a
+								 * search must not have */
 	const char *operator;
 } Parts;
 
@@ -158,7 +160,6 @@ get_parts(Relation index, Parts *parts)
 	List	   *condition = RelationGetIndexPredicate(index);
 	char	   *name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
 												  get_rel_name(table));
-	StringInfoData rows;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for operator %u", operator);
@@ -167,14 +168,14 @@ get_parts(Relation index, Parts *parts)
 							   NameStr(((Form_pg_operator) GETSTRUCT(tuple))->oprname));
 	ReleaseSysCache(tuple);
 	parts->value = pg_get_indexdef_columns(RelationGetRelid(index), false);
-	initStringInfo(&rows);
-	appendStringInfo(&rows, "FROM ONLY %s WHERE %s IS NOT NULL", name, parts->value);
+	parts->from = psprintf("FROM ONLY %s", name);
 	if (condition != NIL)
-		appendStringInfo(&rows, " AND %s",
-						 deparse_expression((Node *) make_ands_explicit(condition),
-											deparse_context_for(get_rel_name(table), table),
-											false, false));
-	parts->rows = rows.data;
+		parts->from = psprintf("%s WHERE (%s)", parts->from,
+							   deparse_expression((Node *) make_ands_explicit(condition),
+												  deparse_context_for(get_rel_name(table), table),
+												  false, false));
+	parts->not_null = psprintf("%s %s %s IS NOT NULL", parts->from, condition != NIL ? "AND" : "WHERE",
+							   parts->value);
 }
 
 static SPIPlanPtr
@@ -267,7 +268,7 @@ static void
 sample_rows(Measurement *m, const Parts *parts, int sample)
 {
 	const char *sql = psprintf("SELECT ctid, %s %s ORDER BY pg_catalog.hashtid(ctid), ctid LIMIT %d",
-							   parts->value, parts->rows, sample);
+							   parts->value, parts->not_null, sample);
 	SPIPlanPtr	plan = prepare(sql, 0, NULL, 0);
 
 	if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
@@ -286,9 +287,8 @@ read_queries(Measurement *m, const char *sql, int sample)
 {
 	SPIPlanPtr	plan = prepare(sql, 0, NULL, 0);
 	Oid			type = m->index->rd_opcintype[0];
-	int			rc = SPI_execute_plan(plan, NULL, NULL, true, sample);
 
-	if (rc != SPI_OK_SELECT)
+	if (!SPI_is_cursor_plan(plan) || SPI_execute_plan(plan, NULL, NULL, true, sample) != SPI_OK_SELECT)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("queries must be given as a SELECT statement")));
@@ -377,7 +377,7 @@ measure_row(Measurement *m, HeapTuple tuple, TupleDesc desc)
 static void
 search_exactly(Measurement *m, const Parts *parts)
 {
-	SPIPlanPtr	plan = prepare(psprintf("SELECT ctid, %s %s", parts->value, parts->rows), 0, NULL,
+	SPIPlanPtr	plan = prepare(psprintf("SELECT ctid, %s %s", parts->value, parts->not_null), 0, NULL,
 							   CURSOR_OPT_NO_SCROLL);
 	Portal		portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
 
@@ -431,7 +431,7 @@ prepare_search(const Measurement *m, const Parts *parts)
 	Oid			type = m->index->rd_opcintype[0];
 
 	return prepare(psprintf("SELECT ctid, %s %s ORDER BY %s %s $1 LIMIT %d", parts->value,
-							parts->rows, parts->value, parts->operator, m->k + (m->of_rows ? 1 : 0)),
+							parts->from, parts->value, parts->operator, m->k + (m->of_rows ? 1 : 0)),
 				   1, &type, CURSOR_OPT_GENERIC_PLAN);
 }
 

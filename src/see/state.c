@@ -8,9 +8,8 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "am/access_methods.h"
-#include "am/open_index.h"
 #include "am/opclass.h"
-#include "catalog/index.h"
+#include "catalog/pg_class.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -20,6 +19,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
+#include "utils/rel.h"
 #include "utils/resowner.h"
 
 /* Pages of an index that are looked at: a share is off by 2 % or so. */
@@ -27,6 +27,7 @@
 
 typedef enum StateColumn
 {
+	STATE_BYTES,
 	STATE_EF_SEARCH,
 	STATE_RECALL,
 	STATE_PROBES,
@@ -81,17 +82,28 @@ describe_ivf(Relation index, const KnnAccessMethod *am, StateRow *row)
 	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));
 }
 
-/* All that there is to say of an index which can be read. */
+/* All that there is to say of an index, which is locked. */
 static void
 describe(Oid oid, StateRow *row)
 {
-	Relation	index = KnnOpenIndex(oid, NoLock, KNN_RIGHT_NONE);
-	const KnnAccessMethod *am = KnnAccessMethodOf(index->rd_indam->amcostestimate);
+	Relation	index = try_relation_open(oid, NoLock);
+	const KnnAccessMethod *am;
 
-	if (am->graph_settings)
-		describe_graph(index, am, row);
-	else
-		describe_ivf(index, am, row);
+	if (index == NULL)
+		return;
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+	{
+		set_state(row, STATE_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
+		am = KnnAccessMethodOf(index->rd_indam->amcostestimate);
+		if (am && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) &&
+			pg_class_aclcheck(index->rd_index->indrelid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+		{
+			if (am->graph_settings)
+				describe_graph(index, am, row);
+			else
+				describe_ivf(index, am, row);
+		}
+	}
 	relation_close(index, NoLock);
 }
 
@@ -124,7 +136,6 @@ try_to_describe(Oid oid, StateRow *row)
 		CurrentResourceOwner = owner;
 		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 			ReThrowError(error);
-		memset(row->nulls, true, sizeof(row->nulls));
 		set_state(row, STATE_ERROR, CStringGetTextDatum(error->message));
 	}
 	PG_END_TRY();
@@ -133,23 +144,21 @@ try_to_describe(Oid oid, StateRow *row)
 }
 
 /*
- * quiver_index_state(oid): how searches of an index are set, and what a look at some of
- * its pages tells.  Null where the user may not read it, and while it is locked.
+ * quiver_index_state(oid): an index's size; how searches of it are set, and what a look
+ * at some of its pages tells, where the user may read it.  Null while it is locked.
  */
 PG_FUNCTION_INFO_V1(quiver_index_state);
 Datum
 quiver_index_state(PG_FUNCTION_ARGS)
 {
 	Oid			oid = PG_GETARG_OID(0);
-	Oid			table = IndexGetRelation(oid, true);
 	TupleDesc	desc;
 	StateRow	row;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != STATE_COLUMNS)
 		elog(ERROR, "return type must be a row type of %d columns", STATE_COLUMNS);
 	memset(row.nulls, true, sizeof(row.nulls));
-	if (OidIsValid(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
-		ConditionalLockRelationOid(oid, AccessShareLock))
+	if (ConditionalLockRelationOid(oid, AccessShareLock))
 	{
 		try_to_describe(oid, &row);
 		UnlockRelationOid(oid, AccessShareLock);

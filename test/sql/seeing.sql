@@ -1,0 +1,347 @@
+-- Functions and views that show how indexes do: quiver_recall, quiver_estimate,
+-- quiver_prewarm, quiver_indexes, quiver_stat_indexes.
+
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+RESET client_min_messages;
+
+-- clusters of 40 rows, from a hash: the same everywhere
+CREATE FUNCTION pg_temp.vec(i int, dims int) RETURNS real[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg((hashint8extended(i % 25 * 1000 + j, 1) & 1023) / 1023.0 * 4
+		+ (hashint8extended(i * 1000 + j, 2) & 1023) / 1023.0 ORDER BY j)::real[]
+	FROM generate_series(1, dims) j $$;
+CREATE TABLE see (id int PRIMARY KEY, v vector(16), h halfvec(16), s sparsevec(40), b bit(64));
+INSERT INTO see SELECT i, pg_temp.vec(i, 16), pg_temp.vec(i, 16)::vector::halfvec,
+	('{' || (SELECT string_agg(j * 2 + i % 3 - 1 || ':' || x, ',' ORDER BY j) FROM
+		unnest(pg_temp.vec(i, 16)) WITH ORDINALITY u(x, j)) || '}/40')::sparsevec,
+	(SELECT string_agg((x > 2)::int::text, '' ORDER BY j) FROM unnest(pg_temp.vec(i, 64)) WITH ORDINALITY u(x, j))::bit(64)
+FROM generate_series(1, 1000) i;
+ANALYZE see;
+CREATE INDEX see_graph ON see USING quiver_graph (v vector_l2_ops);
+CREATE INDEX see_lists ON see USING quiver_ivf (v vector_l2_ops);
+
+-- recall: what SQL finds, of the same rows
+
+CREATE TABLE spread AS SELECT i AS id,
+	(SELECT array_agg((hashint8extended(i * 1000 + j, 2) & 1023) / 1023.0 ORDER BY j)::real[] FROM generate_series(1, 16) j)::vector(16) AS v
+FROM generate_series(1, 2000) i;
+CREATE INDEX spread_lists ON spread USING quiver_ivf (v vector_l2_ops);
+SET quiver.probes = 2;
+CREATE FUNCTION pg_temp.found(q_id int, q vector) RETURNS bigint LANGUAGE sql SET enable_seqscan = off AS $$
+	SELECT count(*) FROM (SELECT * FROM (SELECT id, v FROM spread ORDER BY v <-> q LIMIT 11) x WHERE id <> q_id LIMIT 10) y
+	WHERE (v <-> q) <= (SELECT max(d) FROM
+		(SELECT (v <-> q) + 0 AS d FROM spread WHERE id <> q_id ORDER BY 1 LIMIT 10) z) $$;
+SELECT recall::numeric = (SELECT sum(pg_temp.found(id, v)) / 400 FROM
+		(SELECT id, v FROM spread ORDER BY hashtid(ctid), ctid LIMIT 40) q) AS same,
+	recall < 1 AS misses, recall > 0.2 AS finds, recall_low < recall AND recall < recall_high AS between,
+	searches, index_ms > 0 AS index_ms, exact_ms > 0 AS exact_ms
+FROM quiver_recall('spread_lists', 10, 40);
+SELECT a.recall = b.recall AS same_answer FROM quiver_recall('spread_lists', 10, 40) a, quiver_recall('spread_lists', 10, 40) b;
+RESET quiver.probes;
+
+-- as set now, and of the index that is named
+SELECT recall > 0.9 AS finds FROM quiver_recall('see_lists', 10, 50);
+SET quiver.recall = 1;
+SELECT recall, recall_low < 1 AS not_sure, recall_high, searches FROM quiver_recall('see_lists', 10, 50);
+SET quiver.probes = 1;
+SELECT recall < 1 AS less FROM quiver_recall('spread_lists', 10, 50);
+RESET quiver.probes;
+RESET quiver.recall;
+
+-- queries of one's own: no row leaves out itself
+SELECT recall, searches FROM quiver_recall('see_graph', 1, 7, 'SELECT v FROM see ORDER BY id');
+SELECT recall, searches FROM quiver_recall('see_graph', queries => 'SELECT v FROM see WHERE id = 0');
+SELECT searches FROM quiver_recall('see_graph', queries => 'SELECT NULL::vector UNION ALL SELECT v FROM see WHERE id = 3');
+CREATE TABLE asked AS SELECT v, id FROM see WHERE id <= 12;
+SELECT recall > 0.9 AS finds, searches FROM quiver_recall('see_lists', queries => 'TABLE asked');
+SELECT * FROM quiver_recall('see_graph', queries => 'SELECT id FROM see');
+SELECT * FROM quiver_recall('see_graph', queries => 'DELETE FROM see');
+SELECT * FROM quiver_recall('see_graph', queries => 'ANALYZE see');
+SELECT * FROM quiver_recall('see_graph', queries => 'SELECT ''[1,2]''::vector');
+SELECT * FROM quiver_recall('see_graph', queries => '');
+
+-- nothing is left of how it was measured, after errors too
+SHOW enable_seqscan;
+SET enable_indexscan = off;
+SELECT recall > 0.5 AS finds FROM quiver_recall('see_graph');
+SHOW enable_indexscan;
+RESET enable_indexscan;
+\set VERBOSITY terse
+SET statement_timeout = 1;
+SELECT * FROM quiver_recall('see_graph', 100, 1000);
+RESET statement_timeout;
+\set VERBOSITY default
+SHOW enable_seqscan;
+EXPLAIN (COSTS OFF) SELECT id FROM see WHERE id = 3;
+
+-- every access method and type
+DO $$
+DECLARE
+	r record;
+	found record;
+BEGIN
+	FOR r IN SELECT * FROM (VALUES
+		('hnsw', 'v', 'vector_l2_ops'), ('hnsw', 'v', 'vector_ip_ops'), ('hnsw', 'v', 'vector_cosine_ops'),
+		('hnsw', 'v', 'vector_l1_ops'), ('hnsw', 'h', 'halfvec_l2_ops'), ('hnsw', 's', 'sparsevec_l2_ops'),
+		('hnsw', 's', 'sparsevec_ip_ops'), ('hnsw', 's', 'sparsevec_cosine_ops'), ('hnsw', 'b', 'bit_hamming_ops'),
+		('hnsw', 'b', 'bit_jaccard_ops'), ('quiver_graph', 'h', 'halfvec_cosine_ops'),
+		('quiver_graph', 's', 'sparsevec_l1_ops'), ('ivfflat', 'v', 'vector_cosine_ops'),
+		('ivfflat', 'h', 'halfvec_ip_ops'), ('ivfflat', 'b', 'bit_hamming_ops'), ('quiver_ivf', 'h', 'halfvec_l2_ops'),
+		('quiver_ivf', 'b', 'bit_hamming_ops'), ('quiver_ivf', 'v', 'vector_ip_ops')) x (am, col, opclass)
+	LOOP
+		EXECUTE format('CREATE INDEX see_any ON see USING %I (%I %I) %s', r.am, r.col, r.opclass,
+			CASE r.am WHEN 'ivfflat' THEN 'WITH (lists = 10)' END);
+		PERFORM set_config('ivfflat.probes', '10', true), set_config('hnsw.ef_search', '200', true),
+			set_config('quiver.ef_search', '200', true), set_config('quiver.recall', '1', true);
+		SELECT * INTO found FROM quiver_recall('see_any', 5, 30);
+		IF found.recall IS NULL OR found.recall < 0.97 OR found.searches <> 30 THEN
+			RAISE WARNING '% % %: %', r.am, r.col, r.opclass, found;
+		END IF;
+		DROP INDEX see_any;
+	END LOOP;
+END $$;
+
+-- expressions, conditions, names that need quotes
+CREATE SCHEMA "See Me";
+CREATE TABLE "See Me"."A ""table""" ("Id" int, "The v" vector(16), "sold?" bool);
+INSERT INTO "See Me"."A ""table""" SELECT id, v, id % 3 = 0 FROM see;
+CREATE INDEX "An index" ON "See Me"."A ""table""" USING quiver_graph (("The v"::halfvec(16)) halfvec_l2_ops)
+	WHERE "sold?" AND "Id" > 10;
+SELECT recall > 0.9 AS finds, searches FROM quiver_recall('"See Me"."An index"', 3, 1000);
+SELECT rows, dimensions, bytes = pg_relation_size('"See Me"."An index"') AS as_it_is FROM quiver_estimate('"See Me"."An index"');
+SELECT quiver_prewarm('"See Me"."An index"') * 8192 = pg_relation_size('"See Me"."An index"') AS all_of_it;
+
+-- rows that no index has: NULL, zero under cosine
+CREATE TABLE few (v vector(3));
+CREATE INDEX few_idx ON few USING quiver_ivf (v vector_cosine_ops);
+SELECT * FROM quiver_recall('few_idx');
+INSERT INTO few VALUES (NULL), ('[0,0,0]');
+SELECT * FROM quiver_recall('few_idx');
+INSERT INTO few VALUES ('[1,2,3]');
+SELECT * FROM quiver_recall('few_idx');
+INSERT INTO few VALUES ('[1,2,3]'), ('[3,2,1]');
+SELECT recall, searches FROM quiver_recall('few_idx');
+SELECT quiver_prewarm('few_idx') > 0 AS read;
+
+-- what cannot be
+SELECT quiver_recall(NULL), quiver_recall('see_graph', NULL), quiver_prewarm(NULL), quiver_estimate(NULL) IS NULL AS estimate;
+SELECT * FROM quiver_recall('see');
+SELECT * FROM quiver_recall('see_pkey');
+SELECT * FROM quiver_recall('see_graph', 0);
+SELECT * FROM quiver_recall('see_graph', 10001);
+SELECT * FROM quiver_recall('see_graph', 10, 0);
+SELECT * FROM quiver_recall('see_graph', 10, -1);
+SELECT * FROM quiver_recall(1);
+SELECT quiver_prewarm('see');
+SELECT quiver_prewarm('see_pkey');
+CREATE TABLE parts (id int, v vector(3)) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
+CREATE INDEX parts_idx ON parts USING quiver_graph (v vector_l2_ops) WITH (ef_search = 55);
+SELECT * FROM quiver_recall('parts_idx');
+SELECT quiver_prewarm('parts_idx');
+SELECT * FROM quiver_estimate('parts_idx');
+SELECT * FROM quiver_estimate('parts', 'v');
+SELECT quiver_check('parts_idx');
+SELECT searches FROM quiver_recall('parts_1_v_idx');
+
+-- estimate: the size of the index that is then built, with the memory it says
+
+CREATE FUNCTION pg_temp.estimated(am text, col text, opclass text, opts text[]) RETURNS TABLE (what text, off numeric)
+LANGUAGE plpgsql AS $$
+DECLARE
+	e record;
+BEGIN
+	SELECT * INTO e FROM quiver_estimate('see', col, am, opts, opclass);
+	PERFORM set_config('maintenance_work_mem', greatest(1024, ceil(e.maintenance_work_mem / 1024.0))::bigint::text, true);
+	EXECUTE format('CREATE INDEX see_any ON see USING %I (%I %I) WITH (%s)', am, col, opclass, array_to_string(opts, ','));
+	what := format('%s %s %s %s', am, opclass, opts, e.rows);
+	off := round(abs(e.bytes / pg_relation_size('see_any')::numeric - 1), 2);
+	DROP INDEX see_any;
+	RETURN NEXT;
+END $$;
+SELECT * FROM pg_temp.estimated('quiver_graph', 'v', 'vector_l2_ops', '{m=8}');
+SELECT * FROM pg_temp.estimated('hnsw', 'h', 'halfvec_cosine_ops', '{m=32,ef_construction=64}');
+SELECT * FROM pg_temp.estimated('hnsw', 'b', 'bit_hamming_ops', '{m=16}');
+SELECT what, off < 0.05 AS close FROM pg_temp.estimated('quiver_graph', 's', 'sparsevec_l2_ops', '{m=16}');
+SELECT what, off < 0.15 AS close FROM pg_temp.estimated('quiver_ivf', 'v', 'vector_l2_ops', '{bits=8}');
+SELECT what, off < 0.15 AS close FROM pg_temp.estimated('ivfflat', 'v', 'vector_ip_ops', '{lists=20}');
+SELECT what, off < 0.15 AS close FROM pg_temp.estimated('quiver_ivf', 'b', 'bit_hamming_ops', '{lists=5}');
+SELECT rows, dimensions, bytes, maintenance_work_mem > 3e9 AS gigabytes, workers, build_seconds > 1 AS seconds
+FROM quiver_estimate('see', 'v', row_count => 10000000);
+SELECT rows, dimensions, bytes, maintenance_work_mem > 0 AS memory, build_seconds FROM quiver_estimate('see', 'v', row_count => 0);
+SELECT rows FROM quiver_estimate('few', 'v', 'quiver_ivf', '{}', 'vector_cosine_ops', 100);
+SELECT rows FROM quiver_estimate('see_graph', options => '{m=32}');
+SELECT * FROM quiver_estimate('see');
+SELECT * FROM quiver_estimate('see', 'nothing');
+SELECT * FROM quiver_estimate('see', 'id');
+SELECT * FROM quiver_estimate('see', 'v', 'btree');
+SELECT * FROM quiver_estimate('see', 'v', 'nothing');
+SELECT * FROM quiver_estimate('see', 'v', 'quiver_graph', '{lists=3}');
+SELECT * FROM quiver_estimate('see', 'v', 'quiver_graph', '{}', 'halfvec_l2_ops');
+SELECT * FROM quiver_estimate('see', 's', 'quiver_ivf');
+SELECT * FROM quiver_estimate('see', 'v', row_count => -1);
+SELECT * FROM quiver_estimate('see_pkey');
+CREATE TABLE loose (v vector);
+SELECT * FROM quiver_estimate('loose', 'v');
+
+-- index options: the session, else the index, else server, database and role
+
+CREATE FUNCTION pg_temp.set_as(name text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat_ws(' ', 'ef ' || ef_search, 'recall ' || recall_target, 'probes ' || probes)
+	FROM quiver_indexes WHERE index_name = name $$;
+SELECT pg_temp.set_as('see_graph'), pg_temp.set_as('see_lists');
+ALTER INDEX see_graph SET (ef_search = 77);
+ALTER INDEX see_lists SET (recall = 0.99);
+SELECT pg_temp.set_as('see_graph'), pg_temp.set_as('see_lists');
+ALTER INDEX see_lists SET (probes = 3);
+SELECT pg_temp.set_as('see_lists');
+SET quiver.ef_search = 50;
+SET quiver.recall = 0.9;
+SELECT pg_temp.set_as('see_graph'), pg_temp.set_as('see_lists');
+SET quiver.probes = 2;
+SELECT pg_temp.set_as('see_lists');
+RESET quiver.recall;
+RESET quiver.probes;
+SET quiver.ef_search = 40;
+SELECT pg_temp.set_as('see_graph') AS the_default_set_on_purpose, pg_temp.set_as('see_lists');
+BEGIN;
+SET LOCAL quiver.ef_search = 60;
+SELECT pg_temp.set_as('see_graph');
+ROLLBACK;
+SELECT pg_temp.set_as('see_graph');
+RESET quiver.ef_search;
+SELECT pg_temp.set_as('see_graph');
+CREATE FUNCTION pg_temp.set_by_function() RETURNS text LANGUAGE plpgsql SET quiver.ef_search = 33 AS $$
+BEGIN RETURN pg_temp.set_as('see_graph'); END $$;
+SELECT pg_temp.set_by_function();
+SELECT pg_temp.set_as('see_graph');
+ALTER INDEX see_lists RESET (probes, recall);
+SELECT pg_temp.set_as('see_lists'), pg_temp.set_as('parts_1_v_idx');
+ALTER INDEX see_graph SET (ef_search = 0);
+ALTER INDEX see_lists SET (recall = 1.1);
+ALTER INDEX see_lists SET (probes = 0);
+CREATE INDEX ON see USING hnsw (v vector_l2_ops) WITH (ef_search = 10);
+CREATE INDEX ON see USING ivfflat (v vector_l2_ops) WITH (probes = 10);
+-- searches go by it, and cached plans from the next execution on
+SET enable_seqscan = off;
+DROP INDEX see_lists;
+PREPARE all_found AS SELECT count(*) FROM (SELECT id FROM see ORDER BY v <-> (SELECT v FROM see WHERE id = 5) LIMIT 1000) x;
+SET quiver.iterative_scan = off;
+SET quiver.topk_scan = off;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE all_found \gset at_77_
+ALTER INDEX see_graph SET (ef_search = 300);
+EXECUTE all_found \gset at_300_
+ALTER INDEX see_graph RESET (ef_search);
+EXECUTE all_found \gset at_40_
+SELECT :at_40_count < :at_77_count AND :at_77_count < :at_300_count AS as_set;
+RESET quiver.topk_scan;
+RESET quiver.iterative_scan;
+RESET plan_cache_mode;
+-- and so do costs
+CREATE FUNCTION pg_temp.cost(query text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		RETURN substring(line FROM 'cost=(\d+[.]\d+)');
+	END LOOP;
+END $$;
+SELECT pg_temp.cost('SELECT id FROM see ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 1') AS before \gset
+ALTER INDEX see_graph SET (ef_search = 400);
+SELECT pg_temp.cost('SELECT id FROM see ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 1') > :before AS dearer;
+ALTER INDEX see_graph RESET (ef_search);
+RESET enable_seqscan;
+CREATE INDEX see_lists ON see USING quiver_ivf (v vector_l2_ops) WITH (recall = 0.97);
+SELECT pg_get_indexdef('see_lists'::regclass);
+
+-- the view of all indexes
+
+CREATE TABLE invalid (v vector(2));
+INSERT INTO invalid VALUES ('[1,2]'), ('[1,2]');
+CREATE INDEX invalid_idx ON invalid USING quiver_graph (v vector_l2_ops);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'invalid_idx'::regclass;
+CREATE TEMP TABLE own (v vector(2));
+CREATE INDEX own_idx ON own USING ivfflat (v vector_l2_ops) WITH (lists = 3);
+SELECT quiver_prewarm('see_graph') > 0 AS read, quiver_prewarm('own_idx') > 0 AS read_own;
+SELECT table_name, index_name, access_method, engine, valid, options, bytes > 0 AS bytes, row_count, cached, ef_search, recall_target,
+	probes > 0 AS probes, lists > 0 AS lists, dead_rows, dead_entries, lost_pages, advice
+FROM quiver_indexes WHERE schema_name !~ '^pg_toast' ORDER BY index_name;
+SELECT * FROM quiver_recall('invalid_idx');
+SELECT quiver_prewarm('invalid_idx');
+DROP TABLE invalid;
+
+-- slots of dead rows
+CREATE TABLE gone (id int, v vector(16)) WITH (autovacuum_enabled = off);
+INSERT INTO gone SELECT i, pg_temp.vec(i, 16) FROM generate_series(1, 5500) i;
+CREATE INDEX gone_lists ON gone USING quiver_ivf (v vector_l2_ops);
+DELETE FROM gone WHERE id % 11 = 0;
+VACUUM gone;
+SELECT dead_entries > 100 AS many, row_count, advice FROM quiver_indexes WHERE index_name = 'gone_lists';
+SELECT i.dead_rows = v.dead_entries AS as_counted, i.lost_pages = v.lost_pages AS none_lost
+FROM quiver_index_info('gone_lists') i, quiver_indexes v WHERE v.index_name = 'gone_lists';
+
+-- statistics
+
+CREATE TABLE counted (id int, v vector(16));
+INSERT INTO counted SELECT id, v FROM see;
+CREATE INDEX counted_graph ON counted USING quiver_graph (v vector_l2_ops);
+CREATE FUNCTION pg_temp.stats(name text, OUT searches bigint, OUT rounds bigint, OUT nodes bool, OUT lists bool, OUT codes bool,
+	OUT records bool, OUT proposed bool, OUT fetched bool, OUT measured bool, OUT late bool) LANGUAGE sql AS $$
+	SELECT s.searches, s.rounds, nodes_read > 0 AND neighbors_scored > nodes_read, lists_read > 0, codes_scored > 0, records_read > 0,
+		rows_proposed > 0, rows_fetched > 0, rows_measured > 0, last_search >= stats_reset
+	FROM quiver_stat_indexes s WHERE indexrelname = name $$;
+SET enable_seqscan = off;
+SELECT * FROM pg_temp.stats('counted_graph');
+SELECT count(*) FROM (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+SELECT * FROM pg_temp.stats('counted_graph');
+SELECT count(*) FROM (SELECT x.id FROM generate_series(2, 6) i,
+	LATERAL (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = i) LIMIT 3) x) y;
+SET quiver.topk_scan = off;
+SELECT count(*) FROM (SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+RESET quiver.topk_scan;
+SELECT searches, rounds > searches AS more_rounds FROM pg_temp.stats('counted_graph');
+SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';
+-- of what is only planned nothing
+EXPLAIN (COSTS OFF) SELECT id FROM counted ORDER BY v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' LIMIT 3;
+SELECT searches FROM pg_temp.stats('counted_graph');
+SELECT stats_reset AS reset FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph' \gset
+SELECT quiver_stat_reset('counted_graph');
+SELECT searches, s.stats_reset > :'reset' AS reset FROM quiver_stat_indexes s WHERE indexrelname = 'counted_graph';
+DROP INDEX counted_graph;
+CREATE INDEX counted_lists ON counted USING quiver_ivf (v vector_l2_ops);
+SELECT count(*) FROM (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+SELECT * FROM pg_temp.stats('counted_lists');
+SELECT quiver_stat_reset();
+SELECT sum(searches), count(*) > 3 AS of_all, min(stats_reset) > :'reset' AS reset FROM quiver_stat_indexes;
+RESET enable_seqscan;
+
+-- who may
+
+CREATE ROLE regress_quiver_see;
+GRANT USAGE ON SCHEMA "See Me" TO regress_quiver_see;
+SET ROLE regress_quiver_see;
+SELECT * FROM quiver_recall('see_graph');
+SELECT * FROM quiver_estimate('see', 'v');
+SELECT * FROM quiver_estimate('see_graph');
+SELECT quiver_prewarm('see_graph');
+SELECT quiver_stat_reset();
+SELECT ef_search, dead_entries, bytes > 0 AS bytes, valid FROM quiver_indexes WHERE index_name = 'see_graph';
+SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 'see_graph';
+RESET ROLE;
+GRANT SELECT ON see TO regress_quiver_see;
+SET ROLE regress_quiver_see;
+SELECT searches FROM quiver_recall('see_graph');
+SELECT rows FROM quiver_estimate('see', 'v');
+SELECT quiver_prewarm('see_graph') > 0 AS read;
+SELECT ef_search, dead_entries FROM quiver_indexes WHERE index_name = 'see_graph';
+RESET ROLE;
+-- under row security, the rows that the role sees
+ALTER TABLE see ENABLE ROW LEVEL SECURITY;
+CREATE POLICY few ON see USING (id <= 20);
+SET ROLE regress_quiver_see;
+SELECT recall, searches FROM quiver_recall('see_graph', 3, 1000);
+RESET ROLE;
+DROP SCHEMA "See Me" CASCADE;
+DROP TABLE see, spread, asked, few, parts, loose, gone, counted;
+DROP ROLE regress_quiver_see;
