@@ -365,6 +365,13 @@ build_workers(Relation table)
 	return Max(0, Min(workers, RelationGetParallelWorkers(table, by_size)));
 }
 
+/* More digits would say more than is known. */
+static double
+round_seconds(double seconds)
+{
+	return seconds < 10 ? rint(seconds * 10) / 10 : rint(seconds);
+}
+
 static void
 estimate_graph(const BuildPlan *plan, Datum *values)
 {
@@ -381,8 +388,8 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) estimate.memory);
 	values[ESTIMATE_WORKERS] = Int32GetDatum(0);
 	values[ESTIMATE_SECONDS] =
-		Float8GetDatum(candidates * GRAPH_PER_CANDIDATE *
-					   (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample)));
+		Float8GetDatum(round_seconds(candidates * GRAPH_PER_CANDIDATE *
+									 (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample))));
 }
 
 static void
@@ -401,8 +408,8 @@ estimate_ivf(const BuildPlan *plan, Datum *values)
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory,
 														(workers + 1) * KILOBYTES_PER_WORKER * 1024.0));
 	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
-	values[ESTIMATE_SECONDS] = Float8GetDatum(distances * time_code(plan->dims) /
-											  (1 + WORKER_SHARE * workers));
+	values[ESTIMATE_SECONDS] = Float8GetDatum(round_seconds(distances * time_code(plan->dims) /
+															(1 + WORKER_SHARE * workers)));
 }
 
 /* ---- */

@@ -144,9 +144,10 @@ typedef struct Measurement
 typedef struct Parts
 {
 	const char *value;			/* the indexed expression */
-	const char *from;			/* the table, and the condition of a partial index */
-	const char *not_null;		/* and that there is a value: a condition which a
-								 * search must not have */
+	const char *from;			/* the table, and the condition of a partial
+								 * index */
+	const char *not_null;		/* and that there is a value: a condition
+								 * which a search must not have */
 	const char *operator;
 } Parts;
 

@@ -73,7 +73,8 @@ init_table(void *at)
 	memset(new, 0, sizeof(*new));
 	new->tranche = LWLockNewTrancheId();
 	LWLockInitialize(&new->lock, new->tranche);
-	new->created = GetCurrentTimestamp();
+	/* made by the first search: it has counted since that began */
+	new->created = IsUnderPostmaster ? GetCurrentStatementStartTimestamp() : GetCurrentTimestamp();
 	for (int i = 0; i < SETS * WAYS; i++)
 	{
 		Slot	   *slot = &new->slots[i];
@@ -142,6 +143,7 @@ get_table(void)
 		Table	   *own = MemoryContextAlloc(TopMemoryContext, sizeof(Table));
 
 		init_table(own);
+		own->created = MyStartTimestamp;
 		LWLockRegisterTranche(own->tranche, STATS_NAME);
 		table = own;
 	}

@@ -1,6 +1,6 @@
 # Databases with a released version of extension quiver become those of the version
 # installed by ALTER EXTENSION quiver UPDATE: the one of this checkout, and one to come,
-# which is made here, because the first release has no update script yet.
+# which is made here.
 
 use strict;
 use warnings FATAL => 'all';
