@@ -124,7 +124,7 @@ $node->start;
 like(sql_value($node, "SELECT advice, bytes > 0, probes IS NULL FROM quiver_indexes WHERE index_name = 't_lists'"),
 	qr/^REINDEX: index "t_lists".*\|t\|t$/, 'a damaged index is shown, and what to do');
 is(sql_value($node, "SELECT count(*) FROM quiver_indexes WHERE advice IS NULL AND index_name LIKE 'many%'"), 1, 'beside others');
-fails_like($node, "SELECT quiver_recall('t_lists')", 'XX002', qr/t_lists/, 'recall: the error of any search');
+fails_like($node, "SELECT quiver_recall('t_lists')", 'XX002', qr/index "t_lists" is damaged/, 'recall: the error of any search');
 $node->safe_psql('postgres', 'REINDEX INDEX t_lists; DROP INDEX t_graph');
 recall_function_ok($node, 't_lists');
 
