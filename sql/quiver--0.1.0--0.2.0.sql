@@ -110,10 +110,12 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
     CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0 THEN
         least(1, coalesce(b.buffers, 0) * p.page / s.bytes::float8) END AS cached,
     CASE WHEN e.engine = 'quiver' THEN s.ef_search
-        WHEN e.kind = 'graph' THEN current_setting('hnsw.ef_search', true)::int END AS ef_search,
+        WHEN e.kind = 'graph' THEN coalesce(substring(current_setting('hnsw.ef_search', true) FROM '^\d{1,6}$')::int, 40)
+        END AS ef_search,
     s.recall AS recall_target,
     CASE WHEN e.engine = 'quiver' THEN s.probes
-        WHEN e.kind = 'lists' THEN current_setting('ivfflat.probes', true)::int END AS probes,
+        WHEN e.kind = 'lists' THEN coalesce(substring(current_setting('ivfflat.probes', true) FROM '^\d{1,6}$')::int, 1)
+        END AS probes,
     s.lists,
     pg_catalog.pg_stat_get_dead_tuples(t.oid) AS dead_rows,
     s.dead_entries, s.lost_pages,

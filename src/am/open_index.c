@@ -8,19 +8,19 @@
 #include "am/graph_am.h"
 #include "am/ivf_am.h"
 #include "am/open_index.h"
+#include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 
 static void
-check_right(Relation index, KnnRight right)
+check_right(Oid index, Oid table, KnnRight right)
 {
-	Oid			table = index->rd_index->indrelid;
-
-	if (right == KNN_RIGHT_OWNER && !QvIsIndexOwner(RelationGetRelid(index), GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, RelationGetRelationName(index));
+	if (right == KNN_RIGHT_OWNER && !QvIsIndexOwner(index, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
 	if (right == KNN_RIGHT_SELECT && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(table));
 }
@@ -28,7 +28,16 @@ check_right(Relation index, KnnRight right)
 Relation
 KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 {
-	Relation	index = relation_open(oid, lockmode);
+	Oid			table = IndexGetRelation(oid, true);
+	Relation	index;
+
+	/* the table first, as everyone locks them; until the transaction ends */
+	if (OidIsValid(table))
+	{
+		check_right(oid, table, right);
+		LockRelationOid(table, AccessShareLock);
+	}
+	index = relation_open(oid, lockmode);
 
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
 		ereport(ERROR,
@@ -51,6 +60,5 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 				 errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
 				 errdetail("Its build did not finish."),
 				 errhint("Drop it, or REINDEX it.")));
-	check_right(index, right);
 	return index;
 }

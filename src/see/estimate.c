@@ -185,6 +185,9 @@ estimate_rows(const BuildPlan *plan)
 
 	if (plan->index && plan->index->rd_rel->reltuples >= 0 && plan->table->rd_rel->reltuples > 0)
 		return rows * Min(1, plan->index->rd_rel->reltuples / plan->table->rd_rel->reltuples);
+	/* nobody has counted those of the table */
+	if (plan->index && plan->index->rd_rel->reltuples > 0)
+		return plan->index->rd_rel->reltuples;
 	return rows * share_not_null(RelationGetRelid(plan->table), plan->column);
 }
 

@@ -39,8 +39,9 @@
 #include "utils/ruleutils.h"
 #include "utils/syscache.h"
 
-#define MAX_K 10000
-#define MAX_SAMPLE 100000
+/* So that what is kept of all searches takes no more than about 100 MB beside their values. */
+#define MAX_K 1000
+#define MAX_SAMPLE 10000
 
 /* Rows of the table fetched at a time. */
 #define ROWS_AT_A_TIME 500
@@ -472,6 +473,8 @@ static void
 measure(Measurement *m, int sample, const char *queries)
 {
 	int			level = NewGUCNestLevel();
+	Oid			outer_table = forced_table;
+	Oid			outer_index = forced_index;
 	Parts		parts;
 
 	get_parts(m->index, &parts);
@@ -495,7 +498,9 @@ measure(Measurement *m, int sample, const char *queries)
 	}
 	PG_FINALLY();
 	{
-		forced_table = forced_index = InvalidOid;
+		/* the user's queries may measure themselves */
+		forced_table = outer_table;
+		forced_index = outer_index;
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(true, level);

@@ -108,6 +108,7 @@ CREATE TABLE "See Me"."A ""table""" ("Id" int, "The v" vector(16), "sold?" bool)
 INSERT INTO "See Me"."A ""table""" SELECT id, v, id % 3 = 0 FROM see;
 CREATE INDEX "An index" ON "See Me"."A ""table""" USING quiver_graph (("The v"::halfvec(16)) halfvec_l2_ops)
 	WHERE "sold?" AND "Id" > 10;
+ANALYZE "See Me"."A ""table""";
 SELECT recall > 0.9 AS finds, searches FROM quiver_recall('"See Me"."An index"', 3, 1000);
 SELECT rows, dimensions, bytes = pg_relation_size('"See Me"."An index"') AS as_it_is FROM quiver_estimate('"See Me"."An index"');
 SELECT quiver_prewarm('"See Me"."An index"') * 8192 = pg_relation_size('"See Me"."An index"') AS all_of_it;
@@ -129,9 +130,9 @@ SELECT quiver_recall(NULL), quiver_recall('see_graph', NULL), quiver_prewarm(NUL
 SELECT * FROM quiver_recall('see');
 SELECT * FROM quiver_recall('see_pkey');
 SELECT * FROM quiver_recall('see_graph', 0);
-SELECT * FROM quiver_recall('see_graph', 10001);
+SELECT * FROM quiver_recall('see_graph', 1001);
 SELECT * FROM quiver_recall('see_graph', 10, 0);
-SELECT * FROM quiver_recall('see_graph', 10, -1);
+SELECT * FROM quiver_recall('see_graph', 10, 10001);
 SELECT * FROM quiver_recall(1);
 SELECT quiver_prewarm('see');
 SELECT quiver_prewarm('see_pkey');

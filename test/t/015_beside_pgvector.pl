@@ -47,6 +47,23 @@ foreach (@ours)
 $node->safe_psql('home', 'DELETE FROM items WHERE id > 5000; INSERT INTO items SELECT i, c::vector, c::halfvec, ((c::vector - c::vector) || c::vector)::sparsevec, binary_quantize(c::vector)'
 	  . ' FROM generate_series(101, 199, 2) i, coordinates(i, 12) c');
 
+# What shows how indexes do.
+is($node->safe_psql('home', 'SELECT engine, count(*) > 3, bool_and(bytes > 0), bool_and(valid) FROM quiver_indexes GROUP BY 1 ORDER BY 1'),
+	"pgvector|t|t|t\nquiver|t|t|t", 'quiver_indexes has indexes of both');
+is($node->safe_psql('home', "SELECT DISTINCT engine, access_method, ef_search, probes > 0 FROM quiver_indexes WHERE access_method ~ 'hnsw|graph' ORDER BY 1"),
+	"pgvector|hnsw|40|\nquiver|quiver_graph|40|", 'and how both are set');
+is($node->safe_psql('home', "SELECT recall > 0.8, searches FROM quiver_recall('items_vector_cosine_q', 5, 20)"), 't|20', 'quiver_recall');
+is($node->safe_psql('home', "SELECT dimensions, rows > 200 FROM quiver_estimate('items', 'v', 'quiver_ivf')"), '12|t', 'quiver_estimate');
+fails_like_home('SELECT quiver_recall(\'items_vector_cosine\')', qr/"items_vector_cosine" is not an index of Quiver/);
+
+sub fails_like_home
+{
+	my ($sql, $message) = @_;
+	my ($rc, $out, $err) = $node->psql('home', $sql);
+	ok($rc != 0 && $err =~ $message, "$sql: an error");
+	return;
+}
+
 # Both orders, with settings of both before and after.
 my $search = 'SELECT id FROM items ORDER BY v <=> array_fill(5, ARRAY[12])::vector LIMIT 3';
 my %load = (vector => "SELECT '[1,2]'::vector", quiver => 'SELECT quiver_version() <> \'\'');
