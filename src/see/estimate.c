@@ -41,6 +41,9 @@
 /* Rows whose size tells that of all, for types whose values differ in it. */
 #define SIZED_ROWS 1000
 
+/* What maintenance_work_mem cannot be below. */
+#define LEAST_MEMORY (1024 * 1024.0)
+
 /* A worker of a build must have so many kilobytes of maintenance_work_mem. */
 #define KILOBYTES_PER_WORKER 32768
 
@@ -388,7 +391,7 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size, &estimate);
 	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
 	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
-	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) estimate.memory);
+	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory, LEAST_MEMORY));
 	values[ESTIMATE_WORKERS] = Int32GetDatum(0);
 	values[ESTIMATE_SECONDS] =
 		Float8GetDatum(round_seconds(candidates * GRAPH_PER_CANDIDATE *
