@@ -45,7 +45,10 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *o
 	if (GraphValuesApart(&layout))
 		estimate->blocks += pages(rows * (MAXALIGN(value_size) + VALUE_OVERHEAD), QV_PAGE_SPACE);
 
-	/* nodes by the chunk, and what is apart from them: of each the last one is not full */
+	/*
+	 * nodes by the chunk, and what is apart from them: of each the last one
+	 * is not full
+	 */
 	payload = estimate->coded ? layout.pdim : opclass->type->fixed_size(dims);
 	GraphMemInit(&mem, &layout, payload > 0 ? payload : sizeof(void *), MaxAllocHugeSize);
 	node = mem.node_size + (payload > 0 ? 0 : MAXALIGN(value_size));
