@@ -161,7 +161,7 @@ sub fill_database
 	return;
 }
 
-# Columns, indexes, views and data of a database, as sorted lines.
+# Columns, indexes, views and data of a database but for those of extensions, as sorted lines.
 sub contents
 {
 	my ($node, $db) = @_;
@@ -170,11 +170,13 @@ sub contents
 SET search_path = '';
 SELECT 'column', attrelid::regclass, attname, format_type(atttypid, atttypmod), atttypmod, attstorage, attnotnull, pg_get_expr(adbin, adrelid)
 FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
-WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm') AND attnum > 0 ORDER BY 2, attnum;
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm') AND attnum > 0
+	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') ORDER BY 2, attnum;
 SELECT 'index', pg_get_indexdef(indexrelid), indisvalid, indisclustered FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 WHERE relnamespace = 'public'::regnamespace ORDER BY 2;
-SELECT 'view', oid::regclass, pg_get_viewdef(oid) FROM pg_class
-WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm') ORDER BY 2;
+SELECT 'view', oid::regclass, pg_get_viewdef(oid) FROM pg_class c
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')
+	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') ORDER BY 2;
 SELECT 'items', * FROM public.items ORDER BY id;
 SELECT 'extremes', md5(v::text), md5(h::text), md5(s::text), md5(b::text) FROM public.extremes ORDER BY 2;
 SELECT 'wide', id, md5(v::text), many, h, half FROM public.wide ORDER BY id;

@@ -40,6 +40,9 @@ WITH members AS (
 	SELECT object, 'function of a family', concat_ws(' ', amprocnum, amproc::regprocedure)
 		FROM described JOIN pg_amproc a ON classid = 'pg_amproc'::regclass AND objid = a.oid
 	UNION ALL
+	SELECT object, 'relation', concat_ws(' ', relkind, relacl, pg_get_viewdef(c.oid))
+		FROM described JOIN pg_class c ON classid = 'pg_class'::regclass AND objid = c.oid
+	UNION ALL
 	SELECT object, 'comment', description FROM described JOIN pg_description c ON c.classoid = classid AND c.objoid = objid
 	UNION ALL
 	SELECT object, 'depends ' || deptype::text, r.type || ' ' || r.identity
