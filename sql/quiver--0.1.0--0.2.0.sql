@@ -127,7 +127,7 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN s.dead_entries > 1000 AND s.dead_entries > 0.2 * c.reltuples THEN
             'REINDEX: more than a fifth of it is of dead rows' END,
         CASE WHEN NOT s.measured AND c.reltuples >= 10000 THEN
-            'REINDEX: it grew from nothing, and how many lists a search needs was never measured' END,
+            'VACUUM: how many lists a search needs has to be measured again' END,
         CASE WHEN pg_catalog.pg_stat_get_dead_tuples(t.oid) > greatest(1000,
             0.2 * pg_catalog.pg_stat_get_live_tuples(t.oid)) THEN 'VACUUM: searches meet rows that are gone' END,
         CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5 ELSE 1 END THEN

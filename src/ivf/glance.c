@@ -55,5 +55,5 @@ IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most, IvfGla
 	FreeAccessStrategy(strategy);
 	glanced->dead = n > 0 ? (double) dead * nblocks / n : 0;
 	glanced->lost_pages = n > 0 ? (double) lost * nblocks / n : 0;
-	glanced->measured = handle->meta.probes[0] > 0;
+	glanced->measured = handle->meta.probes[0] > 0 && !(handle->meta.flags & IVF_MEASURE);
 }

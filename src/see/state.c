@@ -190,8 +190,13 @@ Datum
 quiver_buffers(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HASHCTL		control = {.keysize = sizeof(BufferedKey), .entrysize = sizeof(Buffered)};
-	HTAB	   *counts = hash_create("quiver buffers", 256, &control, HASH_ELEM | HASH_BLOBS);
+	HASHCTL		control = {
+		.keysize = sizeof(BufferedKey),
+		.entrysize = sizeof(Buffered),
+		.hcxt = CurrentMemoryContext
+	};
+	HTAB	   *counts = hash_create("quiver buffers", 256, &control,
+									 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	HASH_SEQ_STATUS all;
 	Buffered   *entry;
 

@@ -71,8 +71,6 @@ init_table(void *at)
 	Table	   *new = at;
 
 	memset(new, 0, sizeof(*new));
-	new->tranche = LWLockNewTrancheId();
-	LWLockInitialize(&new->lock, new->tranche);
 	/* made by the first search: it has counted since that began */
 	new->created = IsUnderPostmaster ? GetCurrentStatementStartTimestamp() : GetCurrentTimestamp();
 	for (int i = 0; i < SETS * WAYS; i++)
@@ -83,6 +81,17 @@ init_table(void *at)
 		for (int j = 0; j < COUNTS; j++)
 			pg_atomic_init_u64(&slot->counts[j], 0);
 	}
+}
+
+/* A table for all: it has a lock. */
+static void
+init_shared_table(void *at)
+{
+	Table	   *new = at;
+
+	init_table(new);
+	new->tranche = LWLockNewTrancheId();
+	LWLockInitialize(&new->lock, new->tranche);
 }
 
 static shmem_request_hook_type previous_request;
@@ -106,7 +115,7 @@ start_table(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	table = ShmemInitStruct(STATS_NAME, sizeof(Table), &found);
 	if (!found)
-		init_table(table);
+		init_shared_table(table);
 	LWLockRelease(AddinShmemInitLock);
 	LWLockRegisterTranche(table->tranche, STATS_NAME);
 	table_shared = true;
@@ -132,7 +141,7 @@ get_table(void)
 	if (table)
 		return table;
 	if (IsUnderPostmaster)
-		table = QvNamedSegment(STATS_NAME, sizeof(Table), init_table, &found);
+		table = QvNamedSegment(STATS_NAME, sizeof(Table), init_shared_table, &found);
 	if (table)
 	{
 		LWLockRegisterTranche(table->tranche, STATS_NAME);
@@ -144,10 +153,24 @@ get_table(void)
 
 		init_table(own);
 		own->created = MyStartTimestamp;
-		LWLockRegisterTranche(own->tranche, STATS_NAME);
 		table = own;
 	}
 	return table;
+}
+
+/* Nobody else has a session's own table. */
+static void
+lock_table(Table *t, LWLockMode mode)
+{
+	if (table_shared)
+		LWLockAcquire(&t->lock, mode);
+}
+
+static void
+unlock_table(Table *t)
+{
+	if (table_shared)
+		LWLockRelease(&t->lock);
 }
 
 /* ---- places ---- */
@@ -229,19 +252,19 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 	if (totals->searches == 0)
 		return;
 	t = get_table();
-	LWLockAcquire(&t->lock, LW_SHARED);
+	lock_table(t, LW_SHARED);
 	slot = find(t, index);
 	if (slot == NULL)
 	{
-		LWLockRelease(&t->lock);
-		LWLockAcquire(&t->lock, LW_EXCLUSIVE);
+		unlock_table(t);
+		lock_table(t, LW_EXCLUSIVE);
 		slot = find_or_take(t, index);
 	}
 	for (int i = 0; i < COUNTS; i++)
 		if (counts[i] != 0)
 			pg_atomic_fetch_add_u64(&slot->counts[i], counts[i]);
 	pg_atomic_write_u64(&slot->last, GetCurrentStatementStartTimestamp());
-	LWLockRelease(&t->lock);
+	unlock_table(t);
 }
 
 /* ---- SQL functions ---- */
@@ -266,9 +289,9 @@ quiver_stat(PG_FUNCTION_ARGS)
 	Slot		whole = {.database = MyDatabaseId};
 
 	InitMaterializedSRF(fcinfo, 0);
-	LWLockAcquire(&t->lock, LW_SHARED);
+	lock_table(t, LW_SHARED);
 	memcpy(copy, t, sizeof(Table));
-	LWLockRelease(&t->lock);
+	unlock_table(t);
 	all = find(copy, InvalidOid);
 	since = all && all->reset > copy->created ? all->reset : copy->created;
 	if (all == NULL)
@@ -311,7 +334,7 @@ quiver_stat_reset(PG_FUNCTION_ARGS)
 	Table	   *t = get_table();
 	TimestampTz now = GetCurrentTimestamp();
 
-	LWLockAcquire(&t->lock, LW_EXCLUSIVE);
+	lock_table(t, LW_EXCLUSIVE);
 	if (!PG_ARGISNULL(0))
 		reset_slot(find_or_take(t, PG_GETARG_OID(0)), now);
 	else
@@ -321,6 +344,6 @@ quiver_stat_reset(PG_FUNCTION_ARGS)
 				reset_slot(&t->slots[i], now);
 		reset_slot(find_or_take(t, InvalidOid), now);
 	}
-	LWLockRelease(&t->lock);
+	unlock_table(t);
 	PG_RETURN_VOID();
 }
