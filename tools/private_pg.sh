@@ -124,7 +124,23 @@ qv_pg_packages() {
 	echo "postgresql-$version postgresql-client-$version postgresql-server-dev-$version"
 }
 
-qv_apt_update() { qv_as_root apt-get -q update; }
+# Another apt may be at work, above all on a machine that has just started. It is told to
+# wait for dpkg's locks (below); for that of the lists it does not.
+qv_apt_update() {
+	local said tries=0 rc
+	while :; do
+		rc=0
+		said=$(qv_as_root env LC_ALL=C.UTF-8 apt-get -q update 2>&1) || rc=$?
+		printf '%s\n' "$said"
+		case $rc,$tries,$said in
+			0,* | *,20,*) return $rc ;;
+			*"Could not get lock"*) ;;
+			*) return $rc ;;
+		esac
+		tries=$((tries + 1))
+		sleep 3
+	done
+}
 
 # Installing a server package of Debian's creates and starts a cluster, unless
 # told not to. We tell it for the time of this installation only.
@@ -135,7 +151,7 @@ qv_apt_install() {
 	fi
 	local rc=0
 	qv_as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -q install -y \
-		--no-install-recommends -o Dpkg::Options::=--force-confold "$@" || rc=$?
+		-o DPkg::Lock::Timeout=600 --no-install-recommends -o Dpkg::Options::=--force-confold "$@" || rc=$?
 	qv_as_root rm -f $dir/zz-quiver.conf
 	[ -z "$made" ] || qv_as_root rmdir --ignore-fail-on-non-empty -p $dir 2>/dev/null || true
 	return $rc
@@ -225,10 +241,10 @@ qv_pick_user() {
 # Run as the servers' user, from a folder that user can enter.
 qv_as_server() {
 	if [ "$(id -u)" = 0 ]; then
-		(cd "$qv_home" && exec 9>&- setpriv --reuid="$qv_user" --regid="$(id -g "$qv_user")" \
+		(cd "$qv_home" && exec 8<&- 9>&- setpriv --reuid="$qv_user" --regid="$(id -g "$qv_user")" \
 			--init-groups env HOME="$qv_home" "$@")
 	else
-		(cd "$qv_home" && exec 9>&- "$@")
+		(cd "$qv_home" && exec 8<&- 9>&- "$@")
 	fi
 }
 
@@ -253,12 +269,12 @@ qv_make_home() {
 	if [ ! -e "$qv_link" ]; then
 		rm -f "$qv_link" # a link to nowhere
 		if qv_reachable "$qv_top"; then
-			mkdir "$qv_link" || qv_die "cannot create $qv_link"
+			mkdir "$qv_link" 2>/dev/null || [ -d "$qv_link" ] || qv_die "cannot create $qv_link"
 		else
 			local place
 			place=$(mktemp -d /var/tmp/quiver-XXXXXX) || exit 1
 			chmod 755 "$place"
-			ln -s "$place" "$qv_link"
+			ln -sT "$place" "$qv_link" || qv_die "cannot create $qv_link"
 			qv_say "  ($qv_user cannot enter $qv_top: .quiver is a link to $place)"
 		fi
 	fi
