@@ -33,6 +33,24 @@ def test_hdf5(tmp_path: Path) -> None:
         datasets.read(path)
 
 
+def test_head_of_hdf5(tmp_path: Path) -> None:
+    path = tmp_path / "set.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"] = VECTORS[:100], VECTORS[100:]
+        file.attrs["distance"] = "ip"
+    datasets.look_at(path, datasets.METRICS)
+    with pytest.raises(DataError, match="distance is ip"):
+        datasets.look_at(path, ("euclidean", "angular"))
+    with h5py.File(path, "a") as file:
+        del file["test"]
+        file["test"] = VECTORS[:, :3]
+    with pytest.raises(DataError, match="no rows and queries"):
+        datasets.look_at(path, datasets.METRICS)
+    path.write_text("no HDF5")
+    with pytest.raises(DataError, match=r"set\.hdf5 is not a data set"):
+        datasets.look_at(path, datasets.METRICS)
+
+
 def test_fvecs_and_bvecs(tmp_path: Path) -> None:
     head = np.full((120, 1), 4, dtype=np.int32)
     path = tmp_path / "set_base.fvecs"

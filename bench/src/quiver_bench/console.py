@@ -52,6 +52,21 @@ class Step:
         print(f"{start}  {self.title:<{TITLE_WIDTH}} {end}{note}", flush=True)
 
 
+def duration(seconds: float) -> str:
+    """As people say it: 40 s, 5 min, 1 h 20 min."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def time_left(done: float, total: float, seconds: float) -> str:
+    """What is left when so much took so long, going on at that speed; empty at first."""
+    if seconds < 3 or not 0 < done < total:
+        return ""
+    return f", about {duration(seconds * (total - done) / done)} left"
+
+
 def say(text: str = "") -> None:
     print(text, flush=True)
 

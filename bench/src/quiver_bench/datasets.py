@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +28,7 @@ FASHION_MNIST = "fashion-mnist-784-euclidean"
 CONTENT = {FASHION_MNIST: "0fbbfcb392782b3b702472ead3688778e1509e8cf40f5c24d9d3303618b193ab"}
 
 CHECKED = 20
+MIN_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,27 @@ def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
     return metric, train[:-held], train[-held:]
 
 
+def _are_rows_and_queries(train: tuple[int, ...], test: tuple[int, ...]) -> bool:
+    """Whether arrays of these shapes are."""
+    return len(train) == len(test) == 2 and train[1] == test[1] and train[0] >= MIN_ROWS
+
+
+def look_at(path: Path, metrics: Sequence[str]) -> None:
+    """DataError when even the head of an HDF5 file says that it will not do."""
+    if path.suffix not in (".hdf5", ".h5"):
+        return
+    try:
+        with h5py.File(path, "r") as file:
+            metric = str(file.attrs["distance"])
+            train, test = file["train"].shape, file["test"].shape
+    except (OSError, KeyError) as error:
+        raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
+    if metric not in metrics:
+        raise DataError(f"{path}: distance is {metric}, but {' and '.join(metrics)} are taken")
+    if not _are_rows_and_queries(train, test):
+        raise DataError(f"{path}: shapes {train} and {test} are no rows and queries")
+
+
 def read(path: Path) -> tuple[Dataset, str]:
     """Read a file of any known kind; also say what was verified about it."""
     known = None
@@ -143,7 +165,7 @@ def read(path: Path) -> tuple[Dataset, str]:
         raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
     if metric not in METRICS:
         raise DataError(f"{path}: distance is {metric}, but {', '.join(METRICS)} are known")
-    if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or len(train) < 100:
+    if not _are_rows_and_queries(train.shape, test.shape):
         raise DataError(f"{path}: shapes {train.shape} and {test.shape} are no rows and queries")
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
         raise DataError(f"{path} has numbers that are not finite")

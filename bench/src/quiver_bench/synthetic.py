@@ -12,14 +12,21 @@ seed, the dimensions, the clusters and i: a larger set begins with the rows of a
 
 from __future__ import annotations
 
+import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
+from quiver_bench.console import time_left
 from quiver_bench.errors import DataError
-from quiver_bench.truth import Floats, nearest
+from quiver_bench.truth import Doubles, Floats, nearest
+
+Numbers = npt.NDArray[np.int64]
+Found = tuple[Numbers, Doubles]
 
 ALPHA_BETWEEN = 0.6  # spectrum of the centers: variance of axis i ~ (i + 1)^-alpha
 ALPHA_WITHIN = 1.29  # spectrum of the noise inside a cluster
@@ -96,11 +103,33 @@ def default_clusters(rows: int) -> int:
     return max(256, int(4 * rows**0.5))
 
 
+def _kept(part: Path, state: Path, recipe: str) -> tuple[int, Found] | None:
+    """Rows and neighbors so far of a run that was interrupted; None when nothing can be used."""
+    try:
+        with np.load(state) as kept:
+            rows, made = int(kept["rows"]), (kept["ids"], kept["found"])
+            same = str(kept["recipe"]) == recipe
+        with h5py.File(part, "r") as file:
+            return (rows, made) if same and len(file["train"]) >= rows else None
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+
+
+def _keep(state: Path, recipe: str, rows: int, ids: Numbers, found: Doubles) -> None:
+    part = state.with_suffix(".new.npz")
+    np.savez(part, recipe=recipe, rows=rows, ids=ids, found=found)
+    part.replace(state)
+
+
 def make(
     path: Path, rows: int, dimensions: int, metric: str, queries: int, seed: int,
     clusters: int = 0, mean_cos: float = 0.3, update: Callable[[str], None] = lambda _: None,
 ) -> None:  # fmt: skip
-    """Write a set in the layout of ann-benchmarks; takes 4 * rows * dimensions bytes."""
+    """Write a set in the layout of ann-benchmarks; takes 4 * rows * dimensions bytes.
+
+    Goes on where an interrupted run with the same arguments has ended; reads and keeps in
+    memory one block of rows at a time.
+    """
     if metric not in ("euclidean", "angular"):
         raise DataError("made data is euclidean or angular")
     if rows < 100 or dimensions < 2 or queries < 1:
@@ -109,12 +138,19 @@ def make(
     mixture = Mixture(dimensions, clusters, seed, mean_cos)
     test = mixture.draw(queries, 2, 0)
     k = min(NEIGHBORS, rows)
+    part, state = path.with_suffix(".part"), path.with_suffix(".part.npz")
+    recipe = f"{rows} {dimensions} {metric} {queries} {seed} {clusters} {mean_cos}"
     ids = np.full((queries, k), -1, dtype=np.int64)
     found = np.full((queries, k), np.inf)
-    part = path.with_suffix(".part")
-    with h5py.File(part, "w") as file:
-        train = file.create_dataset("train", (rows, dimensions), "f4")
-        for block, first in enumerate(range(0, rows, BLOCK)):
+    done = 0
+    kept = _kept(part, state, recipe)
+    if kept:
+        done, (ids, found) = kept
+    began, before = time.monotonic(), done
+    with h5py.File(part, "r+" if kept else "w") as file:
+        train = file["train"] if kept else file.create_dataset("train", (rows, dimensions), "f4")
+        for block in range(done // BLOCK, -(-rows // BLOCK)):
+            first = block * BLOCK
             count = min(BLOCK, rows - first)
             x = mixture.draw(count, 1, block)
             train[first : first + count] = x
@@ -124,11 +160,18 @@ def make(
             order = np.lexsort((named, both))[:, :k]
             ids = np.take_along_axis(named, order, axis=1)
             found = np.take_along_axis(both, order, axis=1)
-            update(f"{first + count:,} of {rows:,} rows")
-        file.create_dataset("test", data=test)
-        file.create_dataset("neighbors", data=ids.astype(np.int32))
-        file.create_dataset("distances", data=found.astype(np.float32))
+            done = first + count
+            file.flush()
+            _keep(state, recipe, done, ids, found)
+            left = time_left(done - before, rows - before, time.monotonic() - began)
+            update(f"{done:,} of {rows:,} rows{left}")
+        last = {"test": test, "neighbors": ids.astype(np.int32), "distances": found.astype("f4")}
+        for name, data in last.items():
+            if name in file:
+                del file[name]
+            file.create_dataset(name, data=data)
         file.attrs["distance"], file.attrs["dimension"] = metric, dimensions
         file.attrs["type"], file.attrs["point_type"] = "dense", "float"
         file.attrs["source"] = f"quiver-bench data make: seed {seed}, {clusters} clusters"
     part.rename(path)
+    state.unlink()

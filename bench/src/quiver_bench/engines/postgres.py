@@ -22,6 +22,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types import TypeInfo
 
+from quiver_bench.console import time_left
 from quiver_bench.engines.base import Data, Session
 from quiver_bench.errors import EngineError, MissingError
 from quiver_bench.records import Params
@@ -284,9 +285,11 @@ def watched_build(
     """Tell update what pg_stat_progress_create_index says meanwhile."""
     stop = threading.Event()
     pid = db.info.backend_pid
-    began = time.monotonic()
+    began = phase_began = time.monotonic()
+    phase_before = None
 
     def watch() -> None:
+        nonlocal phase_began, phase_before
         with connect() as other:
             while not stop.wait(0.5):
                 row = other.execute(
@@ -297,11 +300,15 @@ def watched_build(
                 if not row:
                     continue
                 phase, tuples, tuples_total, blocks, blocks_total = row
-                text = f"{time.monotonic() - began:.0f} s, {phase}"
+                now = time.monotonic()
+                if phase != phase_before:
+                    phase_began, phase_before = now, phase
+                text = f"{now - began:.0f} s, {phase}"
                 pairs = ((tuples, tuples_total, "rows"), (blocks, blocks_total, "blocks"))
                 for done, total, what in pairs:
                     if total:
                         text += f", {done:,} of {total:,} {what}"
+                        text += time_left(done, total, now - phase_began)
                         break
                 update(text)
 

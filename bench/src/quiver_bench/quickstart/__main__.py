@@ -14,16 +14,27 @@ from quiver_bench import datasets, registry, truth
 from quiver_bench.console import Step, done_before, say
 from quiver_bench.engines.postgres import Connection, Server, operator, relation_bytes
 from quiver_bench.errors import BenchError, DataError
-from quiver_bench.quickstart import database, measure, packages, report
+from quiver_bench.quickstart import database, measure, packages, report, scale
+from quiver_bench.quickstart.database import Place
 from quiver_bench.truth import Truth
 
+DATABASE = "quickstart"
 QUERIES = 1000
+TAKES = ("euclidean", "angular")
 
 # What is measured of each index: a setting of quiver.* and its values.
 WAYS: dict[str, tuple[str, tuple[float, ...]]] = {
     "quiver_graph": ("ef_search", (10, 40, 160)),
     "quiver_ivf": ("recall", (0.9, 0.95, 0.99)),
 }
+
+
+def check(top: Path, home: Path) -> None:
+    """Look at what QUIVER_DATA names before a server is started for it."""
+    given = os.environ.get("QUIVER_DATA")
+    path = datasets.find_given(top, home) if given and given != "packages" else None
+    if path:
+        datasets.look_at(path, TAKES)
 
 
 def choose_data(top: Path, home: Path) -> datasets.Dataset:
@@ -35,8 +46,8 @@ def choose_data(top: Path, home: Path) -> datasets.Dataset:
             with Step(f"read {path.name}") as step:
                 dataset, verified = datasets.read(path)
                 step.note = f"verified: {verified}"
-            if dataset.metric == "ip":
-                raise DataError(f"{path}: the quickstart takes euclidean and angular")
+            if dataset.metric not in TAKES:
+                raise DataError(f"{path}: the quickstart takes {' and '.join(TAKES)}")
             return dataset.first(None, QUERIES)
     return packages.make(home)
 
@@ -51,9 +62,9 @@ def download(home: Path) -> Path | None:
         return None
 
 
-def prepare(server: Server, build_id: str, dataset: datasets.Dataset) -> Connection:
+def prepare(place: Place, build_id: str, dataset: datasets.Dataset) -> Connection:
     """A database with the rows in it."""
-    db = database.open_database(server, build_id, dataset)
+    db = database.open_database(place, build_id, dataset.identity)
     n, dimensions = dataset.train.shape
     if database.recall_state(db, "loaded") == n:
         done_before("load", f"{n:,} rows of {dimensions} dimensions")
@@ -63,25 +74,53 @@ def prepare(server: Server, build_id: str, dataset: datasets.Dataset) -> Connect
     return db
 
 
-def run(arguments: argparse.Namespace) -> None:
-    server = Server(arguments.socket, arguments.port, arguments.bin)
-    dataset = choose_data(arguments.top, arguments.home).first(arguments.rows)
-    db = prepare(server, arguments.build_id, dataset)
+def steps_left(place: Place, build_id: str, home: Path, shape: scale.Shape) -> list[str]:
+    """What is to be done before searches can be measured."""
+    left = [] if (scale.folder(home) / shape.file).is_file() else [scale.MAKE]
+    db = database.find_database(place, build_id, shape.identity)
+    if db is None:
+        return [*left, scale.LOAD, *WAYS]
+    with db:
+        if database.recall_state(db, "loaded") != shape.rows:
+            return [*left, scale.LOAD, *WAYS]
+        return left + [method for method in WAYS if database.index_ready(db, method) is None]
 
+
+def run_quickstart(server: Server, arguments: argparse.Namespace) -> None:
+    dataset = choose_data(arguments.top, arguments.home).first(arguments.rows)
+    place = Place(server, DATABASE)
+    db = prepare(place, arguments.build_id, dataset)
     with Step(f"exact neighbors of {len(dataset.queries):,} queries (numpy)"):
         exact = Truth(*truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric))
+    index_and_measure(place, db, dataset, exact, list(WAYS))
 
+
+def run_scale(server: Server, arguments: argparse.Namespace) -> None:
+    shape = scale.Shape(arguments.scale, arguments.dimensions or scale.DIMENSIONS)
+    place = Place(server, scale.DATABASE)
+    left = steps_left(place, arguments.build_id, arguments.home, shape)
+    scale.announce(shape, left, arguments.home)
+    dataset, exact = scale.make(arguments.home, shape)
+    db = prepare(place, arguments.build_id, dataset)
+    # The one that is built soon comes first.
+    index_and_measure(place, db, dataset, exact.first(measure.K), ["quiver_ivf", "quiver_graph"])
+
+
+def index_and_measure(
+    place: Place, db: Connection, dataset: datasets.Dataset, exact: Truth, methods: list[str]
+) -> None:
     ways = [measure.exact_way()]
     with Step("exact scan: recall and speed"):
-        results = [measure.measure_way(server, ways[0], dataset, exact)]
+        results = [measure.measure_way(place, ways[0], dataset, exact)]
 
     seconds: dict[str, float] = {}
     sizes: dict[str, int] = {}
-    for method, (setting, values) in WAYS.items():
+    for method in methods:
+        setting, values = WAYS[method]
         built = database.index_ready(db, method)
         if built is None:
             with Step(f"build the index, {method}") as step:
-                built = database.build_index(db, server, method, dataset.metric, step)
+                built = database.build_index(db, place, method, dataset.metric, step)
         else:
             done_before(f"index, {method}", f"built in {built:.1f} s by an earlier run")
         seconds[method] = built
@@ -89,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
         for value in values:
             way = measure.index_way(method, setting, value)
             with Step(f"{way.title}: recall and speed"):
-                results.append(measure.measure_way(server, way, dataset, exact))
+                results.append(measure.measure_way(place, way, dataset, exact))
 
     rows_size = relation_bytes(db, "items")
     say()
@@ -104,10 +143,10 @@ def run(arguments: argparse.Namespace) -> None:
                 say(f"    {distance:.3f}  {name:<28} {text[:70]}")
     db.close()
     say()
-    say_how_to_go_on(server, dataset)
+    say_how_to_go_on(place, dataset)
 
 
-def say_how_to_go_on(server: Server, dataset: datasets.Dataset) -> None:
+def say_how_to_go_on(place: Place, dataset: datasets.Dataset) -> None:
     nearer = operator(dataset.metric)
     if isinstance(dataset, packages.Packages):
         columns, source = "name, description", "items WHERE name = 'gnuchess'"
@@ -117,15 +156,19 @@ def say_how_to_go_on(server: Server, dataset: datasets.Dataset) -> None:
         f"SELECT {columns} FROM items"
         f" ORDER BY embedding {nearer} (SELECT embedding FROM {source}) LIMIT 5"
     )
-    psql = [f"{server.bin}/psql", "-h", server.socket, "-p", str(server.port)]
-    psql += ["-U", "postgres", "-d", database.DATABASE]
+    psql = ["./quickstart", "psql"]
+    if place.name != DATABASE:
+        psql += ["-d", place.name]
     tables = ", ".join(f"{table} has {method}" for method, table in database.TABLES.items())
     say(f"The same rows are in a table for each index: {tables}.")
-    say("Try it by hand (./quickstart psql is short for the first part):")
+    say("Try it by hand:")
     say()
     say(f"  {shlex.join(psql)} \\")
     say(f'    -c "{query}"')
     say()
+    server = place.server
+    url = [f"{server.bin}/psql", "-h", server.socket, "-p", str(server.port)]
+    say(f"(which is {shlex.join([*url, '-U', server.user, '-d', place.name])} ...)")
     say("./quickstart stop stops the server, ./quickstart clean removes everything.")
 
 
@@ -138,9 +181,19 @@ def main() -> int:
     parser.add_argument("--bin", required=True)
     parser.add_argument("--build-id", required=True)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--scale", type=int)
+    parser.add_argument("--dimensions", type=int)
+    parser.add_argument("--check", action="store_true", help="only look whether the data will do")
     arguments = parser.parse_args()
+    server = Server(arguments.socket, arguments.port, arguments.bin)
     try:
-        run(arguments)
+        if arguments.check:
+            if not arguments.scale:
+                check(arguments.top, arguments.home)
+        elif arguments.scale:
+            run_scale(server, arguments)
+        else:
+            run_quickstart(server, arguments)
     except (BenchError, psycopg.Error) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         return 1

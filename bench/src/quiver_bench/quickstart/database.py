@@ -1,15 +1,16 @@
-"""The database of the quickstart: its tables, and what an earlier run left in them."""
+"""A database of the quickstart: its tables, and what an earlier run left in them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from psycopg import sql
 from psycopg.types.json import Json
 
-from quiver_bench.console import Step
+from quiver_bench.console import Step, time_left
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines.postgres import (
     COPY_ROWS,
@@ -24,29 +25,50 @@ from quiver_bench.engines.postgres import (
 from quiver_bench.quickstart.packages import Packages
 from quiver_bench.truth import Floats
 
-DATABASE = "quickstart"
 # An index has a table of its own, or the planner would choose between them.
 TABLES = {"quiver_graph": "items", "quiver_ivf": "items_in_lists"}
 
 
-def open_database(server: Server, build_id: str, dataset: Dataset) -> Connection:
+@dataclass(frozen=True)
+class Place:
+    """A database of the private server."""
+
+    server: Server
+    name: str
+
+    def connect(self) -> Connection:
+        return self.server.connect(self.name)
+
+
+def find_database(place: Place, build_id: str, identity: str) -> Connection | None:
+    """The database, when it was made by this library for these data."""
+    with place.server.connect("postgres") as admin:
+        row = admin.execute(
+            "SELECT 1 FROM pg_database WHERE datname = %s", (place.name,)
+        ).fetchone()
+    if not row:
+        return None
+    db = place.connect()
+    if recall_state(db, "made") == {"build": build_id, "data": identity}:
+        return db
+    db.close()
+    return None
+
+
+def open_database(place: Place, build_id: str, identity: str) -> Connection:
     """Connect; start afresh when the library or the data is another one."""
-    wanted = {"build": build_id, "data": dataset.identity}
-    with server.connect("postgres") as admin:
-        row = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-        if row:
-            with server.connect(DATABASE) as db:
-                if recall_state(db, "made") == wanted:
-                    return server.connect(DATABASE)
-        admin.execute(
-            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(DATABASE))
-        )
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    db = server.connect(DATABASE)
+    found = find_database(place, build_id, identity)
+    if found:
+        return found
+    with place.server.connect("postgres") as admin:
+        name = sql.Identifier(place.name)
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
+    db = place.connect()
     db.execute("CREATE TABLE quickstart_state (key text PRIMARY KEY, value jsonb NOT NULL)")
     for extension in ("vector", "quiver"):
         db.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension)))
-    keep_state(db, "made", wanted)
+    keep_state(db, "made", {"build": build_id, "data": identity})
     return db
 
 
@@ -98,29 +120,27 @@ def _load_table(
     )
     if dimensions <= INLINE_DIMENSIONS:
         db.execute(sql.SQL("ALTER TABLE {} ALTER COLUMN embedding SET STORAGE PLAIN").format(table))
-    numbers = np.arange(len(vectors), dtype=np.int32)
+    count = len(vectors)
+    numbers = np.arange(count, dtype=np.int32)
     blocks = _text_rows(vectors, texts) if texts else copy_blocks(vectors, numbers)
-    copy_into(
-        db, name, blocks, lambda i: step.update(f"{i * COPY_ROWS:,} of {len(vectors):,} rows")
-    )
-    step.update("vacuum and analyze")
+    began = time.monotonic()
+
+    def tell(block: int) -> None:
+        done = min(count, (block + 1) * COPY_ROWS)
+        left = time_left(done, count, time.monotonic() - began)
+        step.update(f"{name}: {done:,} of {count:,} rows{left}")
+
+    copy_into(db, name, blocks, tell)
+    step.update(f"{name}: vacuum and analyze")
     db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
 
 
 def load(db: Connection, dataset: Dataset, step: Step) -> None:
-    """Fill items, its copies and queries."""
+    """Fill queries and the tables of the indexes."""
     _load_table(db, "queries", dataset.queries, None, step)
     texts = dataset.texts if isinstance(dataset, Packages) else None
-    _load_table(db, "items", dataset.train, texts, step)
     for name in TABLES.values():
-        if name == "items":
-            continue
-        step.update(f"copy to {name}")
-        table = sql.Identifier(name)
-        db.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
-        db.execute(sql.SQL("CREATE TABLE {} (LIKE items INCLUDING ALL)").format(table))
-        db.execute(sql.SQL("INSERT INTO {} SELECT * FROM items").format(table))
-        db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
+        _load_table(db, name, dataset.train, texts, step)
     keep_state(db, "loaded", len(dataset.train))
 
 
@@ -128,11 +148,11 @@ def index_name(method: str) -> str:
     return f"{TABLES[method]}_embedding_idx"
 
 
-def build_index(db: Connection, server: Server, method: str, metric: str, step: Step) -> float:
+def build_index(db: Connection, place: Place, method: str, metric: str, step: Step) -> float:
     """CREATE INDEX; answers the seconds it took."""
     index = sql.Identifier(index_name(method))
     db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(index))
-    with watched_build(db, lambda: server.connect(DATABASE), step.update):
+    with watched_build(db, place.connect, step.update):
         began = time.perf_counter_ns()
         db.execute(
             sql.SQL("CREATE INDEX {} ON {} USING {} (embedding {})").format(

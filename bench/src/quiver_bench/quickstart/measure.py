@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from psycopg.conninfo import make_conninfo
+
 from quiver_bench import load, measure
 from quiver_bench.datasets import Dataset
-from quiver_bench.engines.postgres import Connection, PgSession, Server, Statements, operator
+from quiver_bench.engines.postgres import Connection, PgSession, Statements, operator
 from quiver_bench.errors import MeasureError
-from quiver_bench.quickstart.database import DATABASE, TABLES, index_name
+from quiver_bench.quickstart.database import TABLES, Place, index_name
 from quiver_bench.quickstart.packages import Packages
 from quiver_bench.recall import recalls
 from quiver_bench.truth import Truth
@@ -53,10 +55,13 @@ def index_way(method: str, setting: str, value: float) -> Way:
     return Way(title, method, {f"quiver.{setting}": str(value)}, index_name(method), 1000, 4)
 
 
-def _factory(server: Server, way: Way, dataset: Dataset) -> partial[PgSession]:
+def _factory(place: Place, way: Way, dataset: Dataset) -> partial[PgSession]:
     """Makes the session that is measured, after a look at its plan."""
     text = f"SELECT id FROM {way.table} ORDER BY embedding {operator(dataset.metric)} %s LIMIT {K}"
-    conninfo = f"host={server.socket} port={server.port} user={server.user} dbname={DATABASE}"
+    server = place.server
+    conninfo = make_conninfo(
+        host=server.socket, port=server.port, user=server.user, dbname=place.name
+    )
     factory = partial(
         PgSession, Statements(conninfo, way.table, text, 1, "vector", dict(way.settings))
     )
@@ -72,11 +77,11 @@ def _factory(server: Server, way: Way, dataset: Dataset) -> partial[PgSession]:
     return factory
 
 
-def measure_way(server: Server, way: Way, dataset: Dataset, exact: Truth) -> Result:
+def measure_way(place: Place, way: Way, dataset: Dataset, exact: Truth) -> Result:
     """Recall, throughput and latency of one client that sends prepared queries."""
     queries = dataset.queries[: way.queries]
     plan = load.Plan(seconds=way.seconds, warm_seconds=2.0)
-    sent = load.run(load.searches(_factory(server, way, dataset), queries, plan), embedded=False)
+    sent = load.run(load.searches(_factory(place, way, dataset), queries, plan), embedded=False)
     found = recalls(sent[0].answers, dataset.train, queries, exact, dataset.metric)
     speed = measure.speed(sent)
     return Result(way, found["recall"], speed["qps"], speed["p50_ms"], speed["p99_ms"])
