@@ -118,7 +118,8 @@ qv_pg_packages() {
 	done
 	version=$(apt-cache depends postgresql 2>/dev/null |
 		sed -n 's/.*Depends: postgresql-\([0-9][0-9]*\)$/\1/p' | head -n 1)
-	[ -n "$version" ] || qv_die "apt knows no package \"postgresql\""
+	[ -n "$version" ] || qv_die "apt knows no package \"postgresql\":" \
+		"is a mirror in reach? (apt-get update says)"
 	[ "$version" -ge $qv_oldest ] || qv_die "this distribution's PostgreSQL is $version;" \
 		"Quiver needs $qv_oldest to $qv_newest. Install one, and set PG_CONFIG to its pg_config."
 	echo "postgresql-$version postgresql-client-$version postgresql-server-dev-$version"
@@ -204,7 +205,7 @@ qv_need_tools() {
 		missing=("${missing[@]:0:${#missing[@]}-1}" "${pg[@]}")
 	fi
 	qv_say "  installing: ${missing[*]}"
-	qv_step "packages" qv_apt_install "${missing[@]}" || qv_die "apt could not install them"
+	qv_step "packages" qv_apt_install "${missing[@]}" || qv_die "apt could not install them: is a mirror in reach?"
 	qv_find_python || true
 }
 
