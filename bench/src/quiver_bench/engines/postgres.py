@@ -306,7 +306,7 @@ def watched_build(
                 text = f"{now - began:.0f} s, {phase}"
                 pairs = ((tuples, tuples_total, "rows"), (blocks, blocks_total, "blocks"))
                 for done, total, what in pairs:
-                    if total:
+                    if done < total:
                         text += f", {done:,} of {total:,} {what}"
                         text += time_left(done, total, now - phase_began)
                         break

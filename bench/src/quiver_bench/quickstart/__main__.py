@@ -125,6 +125,8 @@ def index_and_measure(
             done_before(f"index, {method}", f"built in {built:.1f} s by an earlier run")
         seconds[method] = built
         sizes[method] = relation_bytes(db, database.index_name(method))
+        with Step(f"read {database.TABLES[method]} and its index into memory"):
+            database.read_into_memory(db, method)
         for value in values:
             way = measure.index_way(method, setting, value)
             with Step(f"{way.title}: recall and speed"):

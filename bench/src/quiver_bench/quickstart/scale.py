@@ -66,17 +66,17 @@ class Cost:
         return shape.rows * (self.bytes + self.bytes_dimension * shape.dimensions)
 
 
-# Fitted to runs with 1,000,000 rows of 128 and 200,000 of 512 dimensions, on the machine
-# whose DRAW_SECONDS are below. Two tables have a header of 48 and an index entry of 22
-# bytes a row.
+# Fitted to runs with 1,000,000 rows of 128 and 100,000 of 768 dimensions, by one process
+# each, on the machine whose DRAW_SECONDS are below. There are two tables; a row has a header
+# of 48 bytes and 22 in the primary key.
 COSTS = {
-    MAKE: Cost(30.0, 0.25, 0, 4),
-    LOAD: Cost(30.0, 0.10, 2 * 70, 2 * 4.1),
-    "quiver_ivf": Cost(15.0, 0.25, 60, 1.2),
-    "quiver_graph": Cost(200.0, 1.3, 500, 3.0),
+    MAKE: Cost(10, 0.17, 0, 4),
+    LOAD: Cost(20, 0.14, 2 * 70, 2 * 4.1),
+    "quiver_ivf": Cost(5, 0.12, 56, 1.1),
+    "quiver_graph": Cost(180, 0.8, 690, 2.6),
 }
 MEASURE_SECONDS = 60.0
-DRAW_SECONDS = 0.02  # of synthetic.STEP rows of 128 dimensions
+DRAW_SECONDS = 0.03  # of synthetic.STEP rows of 128 dimensions
 
 
 def seconds_of(shape: Shape, steps: Sequence[str], slowness: float) -> float:
