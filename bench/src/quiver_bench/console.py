@@ -47,7 +47,8 @@ class Step:
         trace: TracebackType | None,
     ) -> None:
         start = "\r\033[K" if self._live else ""
-        end = "FAILED" if kind else f"{self.seconds:6.1f} s"
+        failed = "interrupted" if kind is KeyboardInterrupt else "FAILED"
+        end = failed if kind else f"{self.seconds:6.1f} s"
         note = f"  ({self.note})" if self.note and not kind else ""
         print(f"{start}  {self.title:<{TITLE_WIDTH}} {end}{note}", flush=True)
 
