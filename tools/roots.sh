@@ -50,7 +50,9 @@ roots_mirror() { # ORIGIN
 # A release's smallest system, as an archive that copies are made of. In it no daemon
 # starts.
 bare_root() { # SUITE ARCHIVE
-	local root=$2.new origin key script=() components=main
+	local root=$2.new origin key script=() components=main alone=()
+	# what debootstrap mounts ends with it, however it ends
+	if unshare --mount true; then alone=(unshare --mount); fi
 	origin=$(roots_origin "$1")
 	key=/usr/share/keyrings/${origin,,}-archive-keyring.gpg
 	if [ "$origin" = Ubuntu ]; then
@@ -62,7 +64,7 @@ bare_root() { # SUITE ARCHIVE
 		fi
 	fi
 	rm -rf "$root"
-	debootstrap --variant=minbase --components=$components --keyring="$key" \
+	${alone[@]+"${alone[@]}"} debootstrap --variant=minbase --components=$components --keyring="$key" \
 		"$1" "$root" "$(roots_mirror "$origin")" ${script[@]+"${script[@]}"} &&
 		printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" &&
 		chmod 755 "$root/usr/sbin/policy-rc.d" &&
