@@ -66,14 +66,15 @@ class Cost:
         return shape.rows * (self.bytes + self.bytes_dimension * shape.dimensions)
 
 
-# Fitted to runs with 1,000,000 rows of 128 and 100,000 of 768 dimensions, by one process
-# each, on the machine whose DRAW_SECONDS are below. There are two tables; a row has a header
-# of 48 bytes and 22 in the primary key.
+# Fitted to a run with 1,000,000 rows of 128 dimensions on the machine whose DRAW_SECONDS are
+# below; what a dimension takes, to the ratio of runs with 30,000 rows of 128 and 768. All are
+# of one process, and rough: the machine had other work too. There are two tables; a row has a
+# header of 48 bytes and 22 in the primary key.
 COSTS = {
-    MAKE: Cost(10, 0.17, 0, 4),
-    LOAD: Cost(20, 0.14, 2 * 70, 2 * 4.1),
-    "quiver_ivf": Cost(5, 0.12, 56, 1.1),
-    "quiver_graph": Cost(180, 0.8, 690, 2.6),
+    MAKE: Cost(6, 0.2, 0, 4),
+    LOAD: Cost(0, 0.3, 2 * 70, 2 * 4.1),
+    "quiver_ivf": Cost(14, 0.05, 40, 1.3),
+    "quiver_graph": Cost(204, 0.62, 690, 2.6),
 }
 MEASURE_SECONDS = 60.0
 DRAW_SECONDS = 0.03  # of synthetic.STEP rows of 128 dimensions
