@@ -281,6 +281,22 @@ first_page(Insertion *in)
 	return buf;
 }
 
+/*
+ * Is the list still what the directory said when we read it?  Its lock is held: it does not
+ * change from now on.  While we waited for that it may have moved, and its old
+ * pages, which are freed after that, look as they did.
+ */
+static bool
+list_is_current(Insertion *in)
+{
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(in->handle, in->list, BUFFER_LOCK_SHARE, &entry);
+	bool		current = entry->generation == in->handle->lists->refs[in->list].generation;
+
+	UnlockReleaseBuffer(buf);
+	return current;
+}
+
 /* Let the directory know of the list's last page, so that others find it. */
 static void
 note_tail(Insertion *in, BlockNumber tail)
@@ -368,7 +384,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 		/* many add to a list at once, but its first page is for one to make */
 		mode = BlockNumberIsValid(in.handle->lists->refs[in.list].head) ? ShareLock : ExclusiveLock;
 		LockPage(index, IVF_LIST_LOCK(in.list), mode);
-		added = add_row(&in, &rows, &generation);
+		added = list_is_current(&in) && add_row(&in, &rows, &generation);
 		UnlockPage(index, IVF_LIST_LOCK(in.list), mode);
 		if (added)
 			break;

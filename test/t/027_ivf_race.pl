@@ -82,6 +82,23 @@ foreach my $t (sort keys %tables)
 }
 unlike(slurp_file($node->logfile), qr/ERROR:  (?!canceling)/, 'no error in the log');
 
+# One long list that VACUUM writes anew while others wait to add to it: an insert that
+# waited must not add to the pages that are freed.
+$node->safe_psql('postgres',
+	"CREATE TABLE one (id int, v vector($dims)) WITH (autovacuum_enabled = false); SET client_min_messages = warning;"
+	  . "CREATE INDEX one_idx ON one USING ivfflat (v vector_l2_ops) WITH (lists = 1);"
+	  . "INSERT INTO one SELECT i, b.v FROM base b, generate_series(1, 10) i");
+@running = map { background_pgbench($node, "\\set r random(1, 3960)\nINSERT INTO one SELECT 100, v FROM base WHERE id = :r;\n", clients => 1, name => "one_$_") } (1 .. 6);
+foreach (1 .. 8)
+{
+	$node->safe_psql('postgres', 'DELETE FROM one WHERE random() < 0.4');
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) one');
+	$node->safe_psql('postgres', 'INSERT INTO one SELECT 1, b.v FROM base b, generate_series(1, 5) i');
+}
+stop_background($_) foreach (@running);
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) one');
+check_ok($node, 'one_idx', sql_value($node, 'SELECT count(*) FROM one'), 'inserts that waited for a compaction');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
