@@ -4,9 +4,9 @@
  *		states.
  *
  * VACUUM is kept out, and inserts while the entry points and the list of value
- * pages are looked at; else they go on.  They only fill free slots and add
- * pages: what leads to a slot that was free when the index was surveyed is looked
- * at again.
+ * pages are looked at; else they go on.  They only fill free slots, add pages and
+ * give slots of heap TIDs back: what leads to a slot that was no node when the index
+ * was surveyed is looked at again.
  */
 #include "postgres.h"
 
@@ -68,7 +68,10 @@ lock_block(GraphChecker *c, BlockNumber block)
 	return buf;
 }
 
-/* A slot's state, and if it was free, as it is now.  The caller holds no page. */
+/*
+ * A slot's state as it is now; the caller holds no page.  Without VACUUM nodes
+ * stay nodes, but an insert may give back a slot of heap TIDs.
+ */
 static uint8
 state_now(GraphChecker *c, uint32 number)
 {
@@ -76,7 +79,7 @@ state_now(GraphChecker *c, uint32 number)
 	uint8		state = state_of(c, number);
 	Buffer		buf;
 
-	if (state != GRAPH_SLOT_FREE)
+	if (state == GRAPH_SLOT_LIVE || state == GRAPH_SLOT_DELETED)
 		return state;
 	if (block >= c->nblocks)
 		c->nblocks = RelationGetNumberOfBlocks(c->index);
