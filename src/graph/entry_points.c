@@ -327,6 +327,8 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 	uint32	   *ids = palloc(EntriesPerPage(handle) * sizeof(uint32));
 	GraphMetaData meta;
 	BlockNumber next;
+	BlockNumber pages = 0,
+				limit = RelationGetNumberOfBlocks(handle->index);
 
 	/* the handle's metapage may be older than the last entry points */
 	GraphReadMeta(handle->index, &meta);
@@ -336,6 +338,8 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 		bool		changed = false;
 
 		CHECK_FOR_INTERRUPTS();
+		if (++pages > limit)
+			QvReportCorruption(handle->index, QV_META_BLOCK, "The chain of entry point pages is broken.");
 		if (block == meta.entry_tail)
 			next = InvalidBlockNumber;
 		for (uint32 i = 0; i < n; i++)

@@ -156,7 +156,7 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 		IvfRow		row;
 		IvfQuery	query;
 
-		CHECK_FOR_INTERRUPTS();
+		QvVacuumDelayPoint();
 		if (!random_row(&walk, &random, &row))
 			continue;
 		MemoryContextSwitchTo(query_context);
