@@ -57,6 +57,23 @@ IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout)
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
 }
 
+bool
+IvfPeekMeta(Relation index, IvfMetaData *meta)
+{
+	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	bool		ours;
+	IvfLayout	layout;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	ours = !PageIsNew(BufferGetPage(buf)) && QvPageIs(BufferGetPage(buf), QV_PAGE_META);
+	if (ours)
+		*meta = *IvfPageMeta(BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+	return ours && meta->magic == IVF_META_MAGIC &&
+		meta->version >= ivf_meta_format.min_version &&
+		meta->version <= ivf_meta_format.max_version && IvfLayoutFromMeta(&layout, meta);
+}
+
 void
 IvfSetFlags(IvfHandle *handle, uint8 set, uint8 clear)
 {

@@ -15,6 +15,9 @@ extern void IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims,
 /* Read and check the metapage alone, and derive the layout. */
 extern void IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout);
 
+/* Copy the metapage if it is one of ours and makes sense; false, not an error, if not. */
+extern bool IvfPeekMeta(Relation index, IvfMetaData *meta);
+
 /* Pin, lock exclusively and check it, to change it. */
 extern Buffer IvfLockMeta(IvfHandle *handle);
 

@@ -336,7 +336,6 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				 const QvOpclassInfo *opclass)
 {
 	IvfMetaData meta;
-	IvfLayout	layout;
 
 	if (info->analyze_only)
 		return stats;
@@ -347,9 +346,14 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		stats->num_index_tuples = info->num_heap_tuples;
 		stats->estimated_count = true;
 	}
-	IvfReadMeta(info->index, &meta, &layout);
-	if ((meta.flags & (IVF_MOVING | IVF_MEASURE)) ||
-		IvfWantsMeasuring(&meta))
+	/* one that cannot be used is for those to report who use it */
+	if (!IvfPeekMeta(info->index, &meta))
+		ereport(WARNING,
+				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
+						RelationGetRelationName(info->index)),
+				 errhint("Please REINDEX it.")));
+	else if ((meta.flags & (IVF_MOVING | IVF_MEASURE)) ||
+			 IvfWantsMeasuring(&meta))
 		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
