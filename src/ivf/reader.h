@@ -6,7 +6,6 @@
 #ifndef QV_IVF_READER_H
 #define QV_IVF_READER_H
 
-#include "containers/bitmap.h"
 #include "containers/minheap.h"
 #include "ivf/handle.h"
 #include "ivf/window.h"
@@ -39,8 +38,8 @@ typedef struct IvfReader
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* wider bounds: see LATER_BOUND */
 	bool		sure;			/* all lists were asked for: bounds that hold */
-	const uint8 *known;			/* bitmap of lists, or NULL: of these, rows up */
-	IvfWindowRow last;			/* to this one were proposed */
+	const IvfWindowRow *ends;	/* by list: rows up to this one were proposed;
+								 * NULL: the window knows */
 	const QvTidSet *only;		/* rows that the window takes; NULL: any */
 	QvScanCounters *counters;
 	IvfWindow	window;
@@ -93,8 +92,7 @@ IvfWantsRow(IvfReader *reader, const ItemPointerData *tid)
 static inline void
 IvfOfferRow(IvfReader *reader, uint32 list, const IvfWindowRow *row)
 {
-	if (reader->known && BitmapHas(reader->known, list) &&
-		!IvfWindowRowBefore(&reader->last, row))
+	if (reader->ends && !IvfWindowRowBefore(&reader->ends[list], row))
 		return;
 	IvfWindowOffer(&reader->window, row);
 }

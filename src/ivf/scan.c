@@ -128,11 +128,13 @@ typedef struct IvfScan
 
 	/*
 	 * Rows proposed so far; from the second window on, the window knows them,
-	 * and when they are too many for that, the last one and the lists it was
-	 * one of tell (IvfReader.known).
+	 * and when they are too many for that, the ends of the windows that each
+	 * list was read for (IvfReader.ends).
 	 */
 	ItemPointerData *proposed;
-	uint8	   *known;
+	IvfWindowRow *ends;			/* NULL: not yet */
+	bool		moved;			/* lists have, and distances with them: these
+								 * do not tell */
 	uint32		nproposed;
 	uint32		max_proposed;
 	ItemPointerData tid;		/* of the candidate */
@@ -151,34 +153,65 @@ exclude_proposed(IvfScan *scan)
 	scan->max_proposed = 0;
 }
 
+/* Nothing was proposed of any list. */
+static IvfWindowRow *
+no_ends(uint32 lists)
+{
+	IvfWindowRow *ends = MemoryContextAllocHuge(CurrentMemoryContext, lists * sizeof(IvfWindowRow));
+
+	for (uint32 i = 0; i < lists; i++)
+	{
+		ends[i] = (IvfWindowRow) {.distance = -INFINITY};
+		ItemPointerSetInvalid(&ends[i].tid);
+	}
+	return ends;
+}
+
+/*
+ * The window is used up: of the lists it was read from, the rows up to its end
+ * were proposed.  One that was read from more lists may end before an earlier one.
+ */
+static void
+note_ends(IvfScan *scan)
+{
+	const IvfWindow *window = &scan->reader.window;
+
+	if (scan->moved || window->count == 0)
+		return;
+	if (scan->ends == NULL)
+		scan->ends = no_ends(scan->handle->lists->count);
+	for (uint32 i = 0; i < scan->nnear; i++)
+	{
+		IvfWindowRow *end = &scan->ends[scan->near[i].list];
+
+		if (IvfWindowRowBefore(end, &window->rows[window->count - 1]))
+			*end = window->rows[window->count - 1];
+	}
+}
+
 /*
  * Have the next window, of so many rows, take none that was proposed.  When these
- * are too many for the memory, they are those up to the last one.  Then rows
- * that a bound kept out until now do not come any more.
+ * are too many for the memory, they are those up to the ends of windows.  Then
+ * rows that a bound kept out until now do not come any more.
  */
 static void
 pass_over_proposed(IvfScan *scan)
 {
-	const IvfWindow *window = &scan->reader.window;
 	Size		bytes = ((Size) scan->nproposed + scan->wanted) * IVF_EXCLUDED_BYTES;
 
-	if (scan->known == NULL && (bytes <= scan->params.max_memory / 2 || window->count == 0))
+	note_ends(scan);
+	if (scan->reader.ends)
+		return;
+	if (scan->ends == NULL || bytes <= scan->params.max_memory / 2)
 	{
 		exclude_proposed(scan);
 		return;
 	}
-	if (scan->known == NULL)
-	{
-		IvfWindowInclude(&scan->reader.window);
-		if (scan->proposed)
-			pfree(scan->proposed);
-		scan->proposed = NULL;
-		scan->reader.known = scan->known = palloc0(BitmapBytes(scan->handle->lists->count));
-	}
-	for (uint32 i = 0; i < scan->nnear; i++)
-		BitmapSet(scan->known, scan->near[i].list);
-	if (window->count > 0)
-		scan->reader.last = window->rows[window->count - 1];
+	IvfWindowInclude(&scan->reader.window);
+	if (scan->proposed)
+		pfree(scan->proposed);
+	scan->proposed = NULL;
+	scan->reader.ends = scan->ends;
 }
 
 static uint32
@@ -187,6 +220,15 @@ most_lists(const IvfScan *scan)
 	uint32		lists = scan->handle->lists->count;
 
 	return scan->params.max_probes > 0 ? Min(lists, (uint32) scan->params.max_probes) : lists;
+}
+
+/* A page is not what it should be: have the directory as it is now, if it has changed. */
+static void
+report_damage_unless_moved(IvfScan *scan)
+{
+	if (!IvfRefresh(scan->handle))
+		QvReportCorruption(scan->index, QV_META_BLOCK,
+						   "A page of a list does not belong to it, and nothing has changed.");
 }
 
 /*
@@ -202,10 +244,12 @@ restart_batch(IvfScan *scan)
 	uint32		wanted;
 	MemoryContext old;
 
-	if (!IvfRefresh(handle))
-		QvReportCorruption(scan->index, QV_META_BLOCK,
-						   "A page of a list does not belong to it, and nothing has changed.");
+	report_damage_unless_moved(scan);
 	exclude_proposed(scan);
+	scan->moved |= scan->nproposed > 0;
+	if (scan->ends)
+		pfree(scan->ends);
+	scan->ends = NULL;
 	/* there may be more lists than there were */
 	wanted = all ? handle->lists->count : Max(scan->probed, (uint32) scan->params.probes);
 	scan->probed = wanted = Min(wanted, most_lists(scan));
@@ -388,9 +432,10 @@ fill_window(IvfScan *scan)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
 		{
-			scan->lost = scan->known != NULL;
+			scan->lost = scan->reader.ends != NULL;
 			if (scan->lost)
 			{
+				report_damage_unless_moved(scan);
 				scan->reader.window.count = scan->reader.ngathered = 0;
 				break;
 			}
@@ -471,8 +516,9 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->wanted = window;
 	IvfWindowInit(&scan->reader.window, window);
 	scan->proposed = NULL;
-	scan->reader.known = scan->known = NULL;
-	scan->lost = false;
+	scan->reader.ends = NULL;
+	scan->ends = NULL;
+	scan->lost = scan->moved = false;
 	scan->nproposed = scan->max_proposed = 0;
 	fill_window(scan);
 }
@@ -557,7 +603,7 @@ static void
 add_proposed(IvfScan *scan, ItemPointer tid)
 {
 	scan->nproposed++;
-	if (scan->known)
+	if (scan->reader.ends)
 		return;
 	if (scan->reader.window.seen)
 	{

@@ -64,6 +64,26 @@ is(scan_of(%f, query => 3, set => '')->{count}, scan_of(%f, query => 3, set => "
 cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10, set => 'SET quiver.iterative_scan = off;')->{count},
 	'<', 10, 'quiver_ivf off: as many as the first lists have');
 
+# Windows that end nearer than one before, when lists were added: still no row twice.
+$node->safe_psql('postgres', q{
+CREATE FUNCTION uniform(a bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS
+	'SELECT (hashint8(a)::float8 + 2147483648) / 4294967296';
+CREATE TABLE wide AS SELECT i AS id, (SELECT array_agg((sqrt(-2 * ln(greatest(1e-9, uniform(i::bigint * 100000 + j))))
+		* cos(6.2831853 * uniform(i::bigint * 100000 + j + 50000)))::real) FROM generate_series(1, 128) j)::vector(128) AS v
+	FROM generate_series(1, 12000) i;
+CREATE INDEX wide_idx ON wide USING quiver_ivf (v vector_l2_ops)});
+foreach my $probes (1, 3)
+{
+	foreach my $topk ('off', 'on')
+	{
+		is($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_sort = off; SET work_mem = '64kB';"
+				  . "SET quiver.topk_scan = $topk; SET quiver.iterative_scan = relaxed_order; SET quiver.probes = $probes;"
+				  . 'SELECT sum((SELECT count(*) - count(DISTINCT id) FROM'
+				  . ' (SELECT id FROM wide ORDER BY v <-> q.v LIMIT 5000) x)) FROM (SELECT v FROM wide WHERE id % 2000 = 1) q'),
+			0, "each row once: probes $probes, topk_scan $topk, little work_mem");
+	}
+}
+
 # What a long scan remembers stays within work_mem; besides, it has buffers of a fixed size.
 $node->safe_psql('postgres',
 	'CREATE TABLE long AS SELECT i AS id, qt_vector(i, 16)::vector(16) AS v FROM generate_series(1, 40000) i;'
