@@ -60,10 +60,13 @@ IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout)
 bool
 IvfPeekMeta(Relation index, IvfMetaData *meta)
 {
-	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	Buffer		buf;
 	bool		ours;
 	IvfLayout	layout;
 
+	if (RelationGetNumberOfBlocks(index) == 0)
+		return false;
+	buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	ours = !PageIsNew(BufferGetPage(buf)) && QvPageIs(BufferGetPage(buf), QV_PAGE_META);
 	if (ours)
