@@ -10,6 +10,7 @@
 #include "am/knn_scan.h"
 #include "compat.h"
 #include "optimizer/cost.h"
+#include "optimizer/paths.h"
 #include "optimizer/optimizer.h"
 #include "utils/float.h"
 #include "utils/selfuncs.h"
@@ -62,10 +63,28 @@ KnnAmRoutine(int support)
 	return am;
 }
 
+/* Does the query ask for rows without a value?  These are in no index. */
+static bool
+wants_nulls(IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	foreach(lc, index->indrestrictinfo)
+	{
+		const NullTest *test = (const NullTest *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (IsA(test, NullTest) && test->nulltesttype == IS_NULL &&
+			match_index_to_operand((Node *) test->arg, 0, index))
+			return true;
+	}
+	return false;
+}
+
 bool
 KnnCanScan(const IndexPath *path)
 {
-	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical;
+	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical &&
+		!wants_nulls(path->indexinfo);
 }
 
 /* A row's place in the order takes its record and its distance. */
