@@ -13,6 +13,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
@@ -57,6 +58,9 @@
 #define RECORD_COST 0.4
 #define TEST_COST 0.1
 #define CODE_COST 0.02
+
+/* A row of the table, when all are read in order. */
+#define TABLE_ROW_COST 0.5
 
 /* ---- rows ---- */
 
@@ -231,6 +235,42 @@ measure_members(TopkState *state)
 	QvBitmapEnd(iterator);
 }
 
+/* Lines of a page of the table. */
+static OffsetNumber
+page_lines(Relation table, BlockNumber block)
+{
+	Buffer		buf = ReadBuffer(table, block);
+	OffsetNumber lines;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	lines = PageGetMaxOffsetNumber(BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+	return lines;
+}
+
+/* Measure every row of the table that passes: no other index knows which do. */
+static void
+measure_table(TopkState *state)
+{
+	Relation	table = state->css.ss.ss_currentRelation;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
+
+	state->counters.ran[TOPK_EXACT] = true;
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		OffsetNumber lines = page_lines(table, block);
+
+		for (OffsetNumber line = FirstOffsetNumber; line <= lines; line++)
+		{
+			ItemPointerData tid;
+
+			/* what is no start of a chain gives no row */
+			ItemPointerSet(&tid, block, line);
+			take_row(state, &tid);
+		}
+	}
+}
+
 /* ---- choice ---- */
 
 /* Rows wanted in this round and returned before it: those are found again. */
@@ -351,12 +391,34 @@ wants_bitmap(TopkState *state)
 	return known || cost >= state->expected_members * MEMBER_COST;
 }
 
+/*
+ * Without another index: has the search by row cost more than reading the whole table
+ * would, or will it likely?
+ */
+static bool
+wants_table(const TopkState *state)
+{
+	double		cost = search_cost(state);
+	double		exact = state->table_rows *
+		(TABLE_ROW_COST + state->measure_cost * (state->passed + 1) / (state->proposed + 1));
+
+	return cost >= exact ||
+		(cost >= exact * TRIAL_SHARE && cost * wanted_in_all(state) / (state->passed + 1) > exact);
+}
+
 /* Choose another strategy if it takes less than going on; false when this one stays. */
 static bool
 switches(TopkState *state)
 {
-	if (state->child == NULL || rows_seen(state) < MIN_SWITCH)
+	if (rows_seen(state) < MIN_SWITCH)
 		return false;
+	if (state->child == NULL)
+	{
+		if (!state->goal.filtered || !wants_table(state))
+			return false;
+		state->strategy = TOPK_EXACT;
+		return true;
+	}
 	if (state->strategy == TOPK_BY_ROW)
 	{
 		if (!wants_bitmap(state))
@@ -594,7 +656,10 @@ run_round(TopkState *state, uint32 wanted)
 	if (state->strategy == TOPK_EXACT)
 	{
 		state->counters.bound = INFINITY;
-		measure_members(state);
+		if (state->child)
+			measure_members(state);
+		else
+			measure_table(state);
 	}
 	/* no page stays pinned */
 	table_index_fetch_reset(state->rows->fetch);

@@ -215,6 +215,13 @@ SET ivfflat.probes = 20;
 SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE c < 4 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 40') x WHERE x ~ 'Strategies|Members';
 SELECT count(*), sum(d) = (SELECT sum(d) FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY 1 LIMIT 40) y) AS nearest
 	FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 40) x;
+-- rows without a value are in no index
+INSERT INTO bits SELECT 9000 + i, 1, NULL FROM generate_series(1, 3) i;
+SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM bits WHERE b IS NULL ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 5) x;
+-- a condition that no index knows, and few rows pass: by row, then all of the table
+SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE id % 2000 = 7 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 3') x WHERE x ~ 'Strategies';
+SELECT count(*), sum(d) = (SELECT sum(d) FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE id % 2000 = 7 ORDER BY 1 LIMIT 3) y) AS nearest
+	FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE id % 2000 = 7 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 3) x;
 -- a radius around rows that are no more
 CREATE TABLE gone AS SELECT i AS id, ARRAY[i, i % 10, 1]::vector(3) AS v FROM generate_series(1, 3000) i;
 CREATE INDEX gone_idx ON gone USING hnsw (v vector_l2_ops);
