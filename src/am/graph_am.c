@@ -97,6 +97,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	rules->iterative = settings->shared.iterative_scan != ITERATIVE_SCAN_OFF;
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
 	rules->max_tuples = settings->max_scan_tuples;
+	rules->limited = settings->max_scan_tuples != DEFAULT_MAX_SCAN_TUPLES;
 	rules->first_rows = settings->ef_search;
 	params.ef = settings->ef_search;
 	params.iterative = rules->iterative;

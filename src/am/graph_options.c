@@ -48,7 +48,7 @@ define_settings(const char *prefix, GraphScanSettings *settings, int max_ef,
 	DefineCustomIntVariable(psprintf("%s.max_scan_tuples", prefix),
 							"Rows after which an iterative search stops.",
 							NULL,
-							&settings->max_scan_tuples, 20000, 1, INT_MAX,
+							&settings->max_scan_tuples, DEFAULT_MAX_SCAN_TUPLES, 1, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
@@ -72,7 +72,7 @@ HnswSettings(Relation index)
 	if (hnsw_settings_defined)
 		return &hnsw_settings;
 	foreign.ef_search = QvForeignInt("hnsw.ef_search", 40, 1, HNSW_MAX_EF_SEARCH);
-	foreign.max_scan_tuples = QvForeignInt("hnsw.max_scan_tuples", 20000, 1, INT_MAX);
+	foreign.max_scan_tuples = QvForeignInt("hnsw.max_scan_tuples", DEFAULT_MAX_SCAN_TUPLES, 1, INT_MAX);
 	foreign.shared.iterative_scan = QvForeignEnum("hnsw.iterative_scan", qv_iterative_scan_options,
 												  ITERATIVE_SCAN_OFF);
 	foreign.shared.scan_mem_multiplier = QvForeignReal("hnsw.scan_mem_multiplier", 1, 1, 1000);

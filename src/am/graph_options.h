@@ -10,11 +10,14 @@
 #include "am/scan_settings.h"
 #include "graph/graph.h"
 
+#define DEFAULT_MAX_SCAN_TUPLES 20000
+
 /* What one access method's settings say about a scan. */
 typedef struct GraphScanSettings
 {
 	int			ef_search;
-	int			max_scan_tuples;
+	int			max_scan_tuples;	/* DEFAULT_MAX_SCAN_TUPLES unless the user
+									 * said so */
 	ScanSettings shared;
 } GraphScanSettings;
 

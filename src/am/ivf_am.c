@@ -133,6 +133,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
 	rules->restart = false;
+	rules->limited = settings->max_probes > 0 && settings->max_probes < IVFFLAT_MAX_LISTS;
 	if (goal && goal->filtered)
 		rules->iterative = true;
 	params.rows = goal ? goal->proposals : 0;

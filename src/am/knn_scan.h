@@ -30,6 +30,8 @@ typedef struct KnnScanRules
 	bool		strict;			/* leave out what is nearer than a row
 								 * returned */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
+	bool		limited;		/* by the user, not by a default: what was not
+								 * found until then is not wanted */
 	int64		first_rows;		/* rows of a strict scan's first batch that
 								 * wait for nothing */
 

@@ -414,7 +414,7 @@ switches(TopkState *state)
 		return false;
 	if (state->child == NULL)
 	{
-		if (!state->goal.filtered || !wants_table(state))
+		if (!state->goal.filtered || state->rules.limited || !wants_table(state))
 			return false;
 		state->strategy = TOPK_EXACT;
 		return true;
