@@ -391,7 +391,6 @@ class VectorChord(_Beside):
 
 class Pgvectorscale(_Beside):
     adapter = "pgvectorscale"
-    label = "adapter not run for real"
     variable, extension = "PGVECTORSCALE", "vectorscale"
     extensions = ("vector", "vectorscale")
     parameters = ("num_neighbors", "search_list_size")
