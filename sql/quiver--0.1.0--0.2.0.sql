@@ -75,19 +75,23 @@ CREATE FUNCTION quiver_buffers(OUT tablespace oid, OUT filenode oid, OUT buffers
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION quiver_buffers() IS 'for the view quiver_indexes';
 
+-- The views run as whoever reads them, and this script finds operators by a search path that
+-- has the schema of the extension. So no operand may need a conversion: an operator of
+-- pg_catalog that takes exactly its types is found before any other. Functions are qualified.
+
 CREATE VIEW quiver_stat_indexes AS
 SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
     a.amname AS access_method, d.scope,
-    coalesce(s.searches, 0) AS searches,
-    coalesce(s.rounds, 0) AS rounds,
-    coalesce(s.nodes_read, 0) AS nodes_read,
-    coalesce(s.neighbors_scored, 0) AS neighbors_scored,
-    coalesce(s.lists_read, 0) AS lists_read,
-    coalesce(s.codes_scored, 0) AS codes_scored,
-    coalesce(s.records_read, 0) AS records_read,
-    coalesce(s.rows_proposed, 0) AS rows_proposed,
-    coalesce(s.rows_fetched, 0) AS rows_fetched,
-    coalesce(s.rows_measured, 0) AS rows_measured,
+    coalesce(s.searches, 0::bigint) AS searches,
+    coalesce(s.rounds, 0::bigint) AS rounds,
+    coalesce(s.nodes_read, 0::bigint) AS nodes_read,
+    coalesce(s.neighbors_scored, 0::bigint) AS neighbors_scored,
+    coalesce(s.lists_read, 0::bigint) AS lists_read,
+    coalesce(s.codes_scored, 0::bigint) AS codes_scored,
+    coalesce(s.records_read, 0::bigint) AS records_read,
+    coalesce(s.rows_proposed, 0::bigint) AS rows_proposed,
+    coalesce(s.rows_fetched, 0::bigint) AS rows_fetched,
+    coalesce(s.rows_measured, 0::bigint) AS rows_measured,
     s.last_search,
     coalesce(s.stats_reset, d.stats_reset) AS stats_reset
 FROM pg_catalog.pg_index i
@@ -98,7 +102,7 @@ FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
         AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
         AND h.probin ~ '(^|/)quiver(\.[a-z]+)?$'
-    CROSS JOIN (SELECT * FROM quiver_stat() WHERE indexrelid = 0) d
+    CROSS JOIN (SELECT * FROM quiver_stat() WHERE indexrelid = '0'::oid) d
     LEFT JOIN quiver_stat() s ON s.indexrelid = i.indexrelid;
 COMMENT ON VIEW quiver_stat_indexes IS 'what searches of each index have read since stats_reset: of all sessions (scope server), or of this one';
 
@@ -106,15 +110,15 @@ CREATE VIEW quiver_indexes AS
 SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_name,
     c.oid AS index_oid, a.amname AS access_method, e.engine, i.indisvalid AS valid, c.reloptions AS options,
     s.bytes,
-    CASE WHEN c.reltuples >= 0 AND c.relkind = 'i' THEN c.reltuples::bigint END AS row_count,
-    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0 THEN
-        least(1, coalesce(b.buffers, 0) * p.page / s.bytes::float8) END AS cached,
+    CASE WHEN c.reltuples >= 0::real AND c.relkind = 'i' THEN c.reltuples::bigint END AS row_count,
+    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0::bigint THEN
+        least(1::float8, (coalesce(b.buffers, 0::bigint) * p.page)::float8 / s.bytes::float8) END AS cached,
     CASE WHEN e.engine = 'quiver' THEN s.ef_search
-        WHEN e.kind = 'graph' THEN coalesce(substring(current_setting('hnsw.ef_search', true) FROM '^\d{1,6}$')::int, 40)
+        WHEN e.kind = 'graph' THEN coalesce(pg_catalog.substring(pg_catalog.current_setting('hnsw.ef_search', true), '^\d{1,6}$')::int, 40)
         END AS ef_search,
     s.recall AS recall_target,
     CASE WHEN e.engine = 'quiver' THEN s.probes
-        WHEN e.kind = 'lists' THEN coalesce(substring(current_setting('ivfflat.probes', true) FROM '^\d{1,6}$')::int, 1)
+        WHEN e.kind = 'lists' THEN coalesce(pg_catalog.substring(pg_catalog.current_setting('ivfflat.probes', true), '^\d{1,6}$')::int, 1)
         END AS probes,
     s.lists,
     pg_catalog.pg_stat_get_dead_tuples(t.oid) AS dead_rows,
@@ -123,16 +127,16 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN NOT i.indisvalid AND c.relkind = 'i' THEN 'REINDEX or drop it: its build did not finish' END,
         CASE WHEN NOT i.indisvalid AND c.relkind = 'I' THEN 'a partition has no such index yet' END,
         CASE WHEN s.error IS NOT NULL THEN 'REINDEX: ' || s.error END,
-        CASE WHEN s.lost_pages * p.page > 0.1 * s.bytes THEN 'REINDEX: a crash left pages that nothing leads to' END,
-        CASE WHEN s.dead_entries > 1000 AND s.dead_entries > 0.2 * c.reltuples THEN
+        CASE WHEN (s.lost_pages * p.page)::float8 > 0.1::float8 * s.bytes::float8 THEN 'REINDEX: a crash left pages that nothing leads to' END,
+        CASE WHEN s.dead_entries > 1000::bigint AND s.dead_entries::float8 > 0.2::float8 * c.reltuples::float8 THEN
             'REINDEX: more than a fifth of it is of dead rows' END,
-        CASE WHEN NOT s.measured AND c.reltuples >= 10000 THEN
+        CASE WHEN NOT s.measured AND c.reltuples >= 10000::real THEN
             'VACUUM: how many lists a search needs has to be measured again' END,
-        CASE WHEN pg_catalog.pg_stat_get_dead_tuples(t.oid) > greatest(1000,
-            0.2 * pg_catalog.pg_stat_get_live_tuples(t.oid)) THEN 'VACUUM: searches meet rows that are gone' END,
-        CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5 ELSE 1 END THEN
+        CASE WHEN pg_catalog.pg_stat_get_dead_tuples(t.oid)::float8 > greatest(1000::float8,
+            0.2::float8 * pg_catalog.pg_stat_get_live_tuples(t.oid)::float8) THEN 'VACUUM: searches meet rows that are gone' END,
+        CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5::bigint ELSE 1::bigint END THEN
             'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
-        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2 THEN
+        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2::bigint THEN
             'effective_cache_size: as it is, searches take the index for larger than memory' END), '') AS advice
 FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
@@ -145,11 +149,11 @@ FROM pg_catalog.pg_index i
     CROSS JOIN LATERAL (SELECT
         CASE WHEN h.probin ~ '(^|/)quiver(\.[a-z]+)?$' THEN 'quiver' ELSE 'pgvector' END AS engine,
         CASE WHEN h.prosrc IN ('hnswhandler', 'quivergraphhandler') THEN 'graph' ELSE 'lists' END AS kind) e
-    CROSS JOIN (SELECT current_setting('block_size')::bigint AS page,
-        pg_catalog.pg_size_bytes(current_setting('shared_buffers')) AS shared,
-        pg_catalog.pg_size_bytes(current_setting('effective_cache_size')) AS cache) p
+    CROSS JOIN (SELECT pg_catalog.current_setting('block_size')::bigint AS page,
+        pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')) AS shared,
+        pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache) p
     LEFT JOIN quiver_buffers() b ON b.filenode = pg_catalog.pg_relation_filenode(c.oid)
-        AND b.tablespace = coalesce(nullif(c.reltablespace, 0), o.dattablespace)
+        AND b.tablespace = CASE WHEN c.reltablespace = '0'::oid THEN o.dattablespace ELSE c.reltablespace END
     CROSS JOIN LATERAL quiver_index_state(c.oid) s;
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
 

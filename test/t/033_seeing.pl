@@ -159,6 +159,44 @@ is(searches($node, 't_lists'), 'server ' . sql_value($node, "SELECT searches FRO
 	'the server counts on');
 cmp_ok(sql_value($node, 'SELECT count(*) FROM quiver_stat()'), '<=', 1025, 'within the room that there is');
 
+# ---- a schema full of operators and functions that the views must not take ----
+
+$node->safe_psql('postgres', 'CREATE ROLE plotter; CREATE DATABASE plotted OWNER plotter');
+$node->safe_psql('plotted', q{
+GRANT CREATE ON SCHEMA public TO plotter;
+SET ROLE plotter;
+-- for every pair of types that catalogs, settings and constants have
+DO $do$
+DECLARE
+	r record;
+	types text[] := '{int2,int4,int8,float4,float8,numeric,oid,"\"char\"",name,text,bool,regclass}';
+BEGIN
+	FOR r IN
+		SELECT a, b, o.sign, o.result FROM unnest(types) a, unnest(types) b, (VALUES
+			('=', 'bool'), ('<>', 'bool'), ('<', 'bool'), ('<=', 'bool'), ('>', 'bool'), ('>=', 'bool'), ('~', 'bool'),
+			('*', 'float8'), ('/', 'float8'), ('+', 'float8'), ('-', 'float8'), ('||', 'text')) o (sign, result)
+	LOOP
+		EXECUTE format($$CREATE OR REPLACE FUNCTION public.plot_%s(%s, %s) RETURNS %1$s LANGUAGE plpgsql AS
+			'BEGIN RAISE EXCEPTION ''taken''; END'$$, r.result, r.a, r.b);
+		EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.plot_%s)',
+			r.sign, r.a, r.b, r.result);
+	END LOOP;
+END $do$;
+CREATE FUNCTION public.current_setting(name, bool DEFAULT true) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'taken'; END $$;
+CREATE FUNCTION public.substring(name, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'taken'; END $$;
+RESET ROLE;
+CREATE EXTENSION vector;
+CREATE EXTENSION quiver});
+is(sql_value($node, q{
+SELECT string_agg(DISTINCT pg_describe_object(d.refclassid, d.refobjid, 0), ', ')
+FROM pg_rewrite w
+	JOIN pg_depend m ON m.classid OPERATOR(pg_catalog.=) 'pg_class'::regclass::oid AND m.objid = w.ev_class AND m.deptype = 'e'
+	JOIN pg_depend d ON d.classid OPERATOR(pg_catalog.=) 'pg_rewrite'::regclass::oid AND d.objid = w.oid AND d.refobjid <> w.ev_class
+WHERE d.refobjid >= '16384'::oid AND NOT EXISTS (SELECT FROM pg_depend e
+	WHERE e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e')}, 'plotted'), '',
+	'views are of nothing but the server and the extensions');
+is(sql_value($node, 'SELECT count(*) FROM quiver_indexes, quiver_stat_indexes', 'plotted'), 0, 'and can be read');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
