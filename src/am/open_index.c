@@ -21,8 +21,19 @@ check_right(Oid index, Oid table, KnnRight right)
 {
 	if (right == KNN_RIGHT_OWNER && !QvIsIndexOwner(index, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
-	if (right == KNN_RIGHT_SELECT && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+	if (right != KNN_RIGHT_OWNER && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
+		(right != KNN_RIGHT_SOME ||
+		 pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(table));
+}
+
+static void
+report_other(Oid oid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is not an index of Quiver", get_rel_name(oid)),
+			 errdetail("Its access methods are hnsw, ivfflat, quiver_graph and quiver_ivf.")));
 }
 
 Relation
@@ -37,6 +48,8 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 		check_right(oid, table, right);
 		LockRelationOid(table, AccessShareLock);
 	}
+	else if (get_rel_relkind(oid) != '\0')
+		report_other(oid);
 	index = relation_open(oid, lockmode);
 
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
@@ -45,11 +58,7 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 				 errmsg("\"%s\" is a partitioned index", RelationGetRelationName(index)),
 				 errhint("Name an index of one of its partitions.")));
 	if (!IsGraphIndex(index) && !IsIvfIndex(index))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index of Quiver",
-						RelationGetRelationName(index)),
-				 errdetail("Its access methods are hnsw, ivfflat, quiver_graph and quiver_ivf.")));
+		report_other(oid);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -14,7 +14,10 @@
 #include "access/relation.h"
 #include "am/open_index.h"
 #include "am/opclass.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_operator.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -22,6 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "optimizer/plancat.h"
@@ -54,7 +58,7 @@
 
 /* ---- which index queries use ---- */
 
-/* While set, queries on the table see this index and no other (invalid: none). */
+/* While set, a statement being planned sees this index of the table and no other (invalid: none). */
 static Oid	forced_table = InvalidOid;
 static Oid	forced_index = InvalidOid;
 
@@ -139,6 +143,84 @@ typedef struct Measurement
 	double		exact_ms;
 } Measurement;
 
+/* ---- what may run ---- */
+
+/* Does the user run what is of that role in any case?  The server and extensions are a superuser's. */
+static bool
+is_trusted(Oid owner)
+{
+	return owner == GetUserId() || superuser_arg(owner);
+}
+
+static bool
+is_foreign_function(Oid function, void *owner)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	*(Oid *) owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
+	ReleaseSysCache(tuple);
+	return !is_trusted(*(Oid *) owner);
+}
+
+/* A domain's constraints are run. */
+static bool
+is_foreign_domain(Oid type, Oid *owner)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", type);
+	*owner = ((Form_pg_type) GETSTRUCT(tuple))->typowner;
+	ReleaseSysCache(tuple);
+	return !is_trusted(*owner);
+}
+
+/* Does an expression run what is another user's?  Says whose. */
+static bool
+runs_foreign_code(Node *node, void *owner)
+{
+	if (node == NULL)
+		return false;
+	if (check_functions_in_node(node, is_foreign_function, owner))
+		return true;
+	if (IsA(node, CoerceToDomain) && is_foreign_domain(((CoerceToDomain *) node)->resulttype, owner))
+		return true;
+	return expression_tree_walker(node, runs_foreign_code, owner);
+}
+
+/*
+ * Raise an error when the expressions or the condition of an index would run what is
+ * another user's with the rights of this one.  They are read from the catalog: who asks
+ * the relation for them has constants evaluated.
+ */
+static void
+check_code(Relation index)
+{
+	static const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", RelationGetRelid(index));
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		bool		isnull;
+		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
+		Oid			owner;
+
+		if (!isnull && runs_foreign_code(stringToNode(TextDatumGetCString(tree)), &owner))
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("an expression or condition of index \"%s\" runs a function of another user",
+							RelationGetRelationName(index)),
+					 errdetail("Searches would run it with the rights of role \"%s\".",
+							   GetUserNameFromId(GetUserId(), false)),
+					 errhint("Measure as role \"%s\".", GetUserNameFromId(owner, false))));
+	}
+	ReleaseSysCache(tuple);
+}
+
 /* ---- queries ---- */
 
 /* Of a query on an index. */
@@ -190,20 +272,46 @@ prepare(const char *sql, int nargs, Oid *types, int options)
 	return plan;
 }
 
-/* Raise an error unless the plan is in the order of the index. */
+/*
+ * Have a statement planned, which it stays for all its executions, as if the table had
+ * that index only (invalid: none), and raise an error unless the plan is in its order.
+ * Functions that the planner evaluates may keep plans made meanwhile: they are made anew.
+ */
 static void
-check_plan(const Measurement *m, SPIPlanPtr plan)
+plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
 {
-	CachedPlan *cached = SPI_plan_get_cached_plan(plan);
+	int			level = NewGUCNestLevel();
+	Oid			outer_table = forced_table;
+	Oid			outer_index = forced_index;
+	CachedPlan *volatile cached = NULL;
 	bool		uses;
 
+	forced_table = m->index->rd_index->indrelid;
+	forced_index = index;
+	PG_TRY();
+	{
+		if (OidIsValid(index))
+		{
+			set_for_now("enable_seqscan", "off");
+			set_for_now("enable_indexscan", "on");
+		}
+		cached = SPI_plan_get_cached_plan(plan);
+	}
+	PG_FINALLY();
+	{
+		/* these functions may measure themselves */
+		forced_table = outer_table;
+		forced_index = outer_index;
+		ResetPlanCache();
+	}
+	PG_END_TRY();
+	AtEOXact_GUC(true, level);
 	if (cached == NULL)
 		elog(ERROR, "a query has no plan");
-	uses = plan_uses(linitial_node(PlannedStmt, cached->stmt_list)->planTree,
-					 RelationGetRelid(m->index));
+	uses = plan_uses(linitial_node(PlannedStmt, cached->stmt_list)->planTree, index);
 	/* of a plan that is not saved, as SPI has it */
 	ReleaseCachedPlan(cached, NULL);
-	if (!uses)
+	if (OidIsValid(index) && !uses)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" cannot be used for queries", RelationGetRelationName(m->index))));
@@ -273,12 +381,26 @@ sample_rows(Measurement *m, const Parts *parts, int sample)
 							   parts->value, parts->not_null, sample);
 	SPIPlanPtr	plan = prepare(sql, 0, NULL, 0);
 
+	plan_with(m, plan, InvalidOid);
 	if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "the sample is no query");
 	m->of_rows = true;
 	make_room(m, SPI_processed);
 	for (uint64 i = 0; i < SPI_processed; i++)
 		add_search(m, SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
+	SPI_freetuptable(SPI_tuptable);
+	SPI_freeplan(plan);
+}
+
+/* Raise an error unless the user may read what the measurement will: the executor checks that. */
+static void
+check_rights(const Parts *parts)
+{
+	SPIPlanPtr	plan = prepare(psprintf("SELECT ctid, %s %s LIMIT 0", parts->value, parts->not_null),
+							   0, NULL, 0);
+
+	if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "the check of rights is no query");
 	SPI_freetuptable(SPI_tuptable);
 	SPI_freeplan(plan);
 }
@@ -381,8 +503,10 @@ search_exactly(Measurement *m, const Parts *parts)
 {
 	SPIPlanPtr	plan = prepare(psprintf("SELECT ctid, %s %s", parts->value, parts->not_null), 0, NULL,
 							   CURSOR_OPT_NO_SCROLL);
-	Portal		portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
+	Portal		portal;
 
+	plan_with(m, plan, InvalidOid);
+	portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
 	for (;;)
 	{
 		SPI_cursor_fetch(portal, true, ROWS_AT_A_TIME);
@@ -442,8 +566,7 @@ search_index(Measurement *m, const Parts *parts)
 {
 	SPIPlanPtr	plan = prepare_search(m, parts);
 
-	/* also has it planned before any time is taken */
-	check_plan(m, plan);
+	plan_with(m, plan, RelationGetRelid(m->index));
 	for (int i = 0; i < m->nsearches; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -461,6 +584,7 @@ time_exact(Measurement *m, const Parts *parts)
 	SPIPlanPtr	plan = prepare_search(m, parts);
 	int			n = Min(m->nsearches, EXACT_TIMED);
 
+	plan_with(m, plan, InvalidOid);
 	for (int i = 0; i < n; i++)
 	{
 		m->exact_ms += run_search(plan, m->searches[i].value) / n;
@@ -472,38 +596,21 @@ time_exact(Measurement *m, const Parts *parts)
 static void
 measure(Measurement *m, int sample, const char *queries)
 {
-	int			level = NewGUCNestLevel();
-	Oid			outer_table = forced_table;
-	Oid			outer_index = forced_index;
 	Parts		parts;
 
 	get_parts(m->index, &parts);
-	forced_table = m->index->rd_index->indrelid;
-	PG_TRY();
+	if (queries)
 	{
-		forced_index = InvalidOid;
-		if (queries)
-			read_queries(m, queries, sample);
-		else
-			sample_rows(m, &parts, sample);
-		if (m->nsearches > 0)
-		{
-			search_exactly(m, &parts);
-			time_exact(m, &parts);
-			forced_index = RelationGetRelid(m->index);
-			set_for_now("enable_seqscan", "off");
-			set_for_now("enable_indexscan", "on");
-			search_index(m, &parts);
-		}
+		check_rights(&parts);
+		read_queries(m, queries, sample);
 	}
-	PG_FINALLY();
-	{
-		/* the user's queries may measure themselves */
-		forced_table = outer_table;
-		forced_index = outer_index;
-	}
-	PG_END_TRY();
-	AtEOXact_GUC(true, level);
+	else
+		sample_rows(m, &parts, sample);
+	if (m->nsearches == 0)
+		return;
+	search_exactly(m, &parts);
+	time_exact(m, &parts);
+	search_index(m, &parts);
 }
 
 /* ---- the answer ---- */
@@ -608,7 +715,8 @@ quiver_recall(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type of %d columns", RECALL_COLUMNS);
 	m.k = checked_count("k", PG_GETARG_INT32(1), MAX_K);
 	sample = checked_count("sample", PG_GETARG_INT32(2), MAX_SAMPLE);
-	m.index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_NONE);
+	m.index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SOME);
+	check_code(m.index);
 	QvGetOpclass(m.index, &m.opclass);
 	m.context = AllocSetContextCreate(CurrentMemoryContext, "quiver recall", ALLOCSET_DEFAULT_SIZES);
 	m.row_context = AllocSetContextCreate(m.context, "quiver recall row", ALLOCSET_DEFAULT_SIZES);
