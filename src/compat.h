@@ -199,7 +199,23 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #include "storage/dsm_registry.h"
 #define QvNamedSegment(name, size, init, found) GetNamedDSMSegment(name, size, init, found)
 #else
-#define QvNamedSegment(name, size, init, found) ((void) (found), (void *) NULL)
+#define QvNamedSegment(name, size, init, found) ((void) (name), (void) (found), (void *) NULL)
+#endif
+
+/* What runs with another role's rights has a search path of its own since 17. */
+#if PG_VERSION_NUM >= 170000
+#define QvRestrictSearchPath() RestrictSearchPath()
+#else
+#define QvRestrictSearchPath() ((void) 0)
+#endif
+
+/* Relations are found by number, no longer by node, since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/relfilenumbermap.h"
+#define QvRelationByNumber(tablespace, number) RelidByRelfilenumber(tablespace, number)
+#else
+#include "utils/relfilenodemap.h"
+#define QvRelationByNumber(tablespace, number) RelidByRelfilenode(tablespace, number)
 #endif
 
 /* Explaining got a header of its own in 18. */

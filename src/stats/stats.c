@@ -17,7 +17,9 @@
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
+#include "version.h"
 
 #define STATS_NAME "quiver_stats"
 
@@ -132,16 +134,65 @@ QvStatsInit(void)
 	shmem_startup_hook = start_table;
 }
 
+/*
+ * Find or make the segment that sessions share, or NULL: there is none in this version of
+ * the server, or no room for it.  A query that has come to its end must not fail for that.
+ * This can be in a parallel worker, where there are no subtransactions, so what an error
+ * leaves behind is released here: pins and, as nothing else holds one at the end of a
+ * scan, lightweight locks.
+ */
+static Table *
+find_segment(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner outer = CurrentResourceOwner;
+	ResourceOwner owner = ResourceOwnerCreate(outer, "quiver statistics");
+
+	/* other versions of the library may have another table */
+	char	   *name = psprintf("%s_%s_%zu", STATS_NAME, QUIVER_VERSION, sizeof(Table));
+	Table	   *volatile shared = NULL;
+	volatile bool failed = false;
+	bool		found;
+
+	CurrentResourceOwner = owner;
+	PG_TRY();
+	{
+		shared = QvNamedSegment(name, sizeof(Table), init_shared_table, &found);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		LWLockReleaseAll();
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+			ReThrowError(error);
+		failed = true;
+		ereport(WARNING,
+				(errmsg("statistics of searches are kept for this session alone"),
+				 errdetail("Their shared memory could not be had: %s", error->message)));
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	CurrentResourceOwner = outer;
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, !failed, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, !failed, false);
+	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, !failed, false);
+	ResourceOwnerDelete(owner);
+	pfree(name);
+	return shared;
+}
+
 /* The table: the server's when there is one, else this session's own. */
 static Table *
 get_table(void)
 {
-	bool		found;
-
 	if (table)
 		return table;
 	if (IsUnderPostmaster)
-		table = QvNamedSegment(STATS_NAME, sizeof(Table), init_shared_table, &found);
+		table = find_segment();
 	if (table)
 	{
 		LWLockRegisterTranche(table->tranche, STATS_NAME);
@@ -220,9 +271,14 @@ find_or_take(Table *t, Oid index)
 	for (int i = 1; i < WAYS && last_use(slot) > 0; i++)
 		if (last_use(&set[i]) < last_use(slot))
 			slot = &set[i];
+
+	/*
+	 * what was counted of this index before, if it had to make room once, is
+	 * gone
+	 */
+	slot->reset = OidIsValid(slot->database) ? GetCurrentTimestamp() : 0;
 	slot->database = MyDatabaseId;
 	slot->index = index;
-	slot->reset = 0;
 	pg_atomic_write_u64(&slot->last, 0);
 	for (int j = 0; j < COUNTS; j++)
 		pg_atomic_write_u64(&slot->counts[j], 0);
