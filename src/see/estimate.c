@@ -15,6 +15,7 @@
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_opclass.h"
 #include "catalog/pg_statistic.h"
 #include "commands/defrem.h"
 #include "compat.h"
@@ -30,6 +31,8 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -37,6 +40,9 @@
 
 /* Rows whose size tells that of all, for types whose values differ in it. */
 #define SIZED_ROWS 1000
+
+/* Rows that a table can have. */
+#define MOST_ROWS ((int64) MaxBlockNumber * MaxHeapTuplesPerPage)
 
 /* What maintenance_work_mem cannot be below. */
 #define LEAST_MEMORY (1024 * 1024.0)
@@ -87,18 +93,30 @@ typedef enum EstimateColumn
 
 /* ---- what is asked for ---- */
 
-/* The operator class of that name, else the one for Euclidean or Hamming distances. */
+/*
+ * The operator class of that name, else of those for the type, in whatever schema, the one
+ * for Euclidean or Hamming distances, or the default one.
+ */
 static Oid
 find_operator_class(Oid am, Oid type, const char *name)
 {
-	Oid			found;
+	Oid			found = InvalidOid;
+	CatCList   *classes;
 
 	if (name)
 		return get_opclass_oid(am, QvQualifiedNameList(name), false);
-	found = get_opclass_oid(am, list_make1(makeString(psprintf("%s_l2_ops", format_type_be(type)))), true);
-	if (!OidIsValid(found))
-		found = get_opclass_oid(am, list_make1(makeString("bit_hamming_ops")), true);
-	return found;
+	classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(am));
+	for (int i = 0; i < classes->n_members && !OidIsValid(found); i++)
+	{
+		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
+		const char *end = strstr(NameStr(class->opcname), "_l2_ops");
+
+		if (class->opcintype == type &&
+			((end && strcmp(end, "_l2_ops") == 0) || strcmp(NameStr(class->opcname), "bit_hamming_ops") == 0))
+			found = class->oid;
+	}
+	ReleaseCatCacheList(classes);
+	return OidIsValid(found) ? found : GetDefaultOpClass(type, am);
 }
 
 /* An index of that access method on a column. */
@@ -157,8 +175,16 @@ plan_index(BuildPlan *plan, Datum options)
 	plan->column = index->rd_index->indkey.values[0];
 	QvGetOpclass(index, &plan->opclass);
 	plan->dims = QvColumnDims(index, &plan->opclass);
-	plan->options = DatumGetArrayTypeP(options)->ndim == 0 ? index->rd_options :
-		routine->amoptions(options, true);
+	if (DatumGetArrayTypeP(options)->ndim > 0)
+		plan->options = routine->amoptions(options, true);
+	else if (index->rd_options)
+	{
+		/* the relation's own may go when it is invalidated */
+		bytea	   *copy = palloc(VARSIZE(index->rd_options));
+
+		memcpy(copy, index->rd_options, VARSIZE(index->rd_options));
+		plan->options = copy;
+	}
 }
 
 /* The share of a column that is not NULL, as ANALYZE found it. */
@@ -194,16 +220,19 @@ estimate_rows(const BuildPlan *plan)
 static Relation
 open_table(Oid oid, LOCKMODE lockmode)
 {
-	Relation	table = relation_open(oid, lockmode);
+	char		kind = get_rel_relkind(oid);
+	Relation	table;
 
-	if (table->rd_rel->relkind != RELKIND_RELATION && table->rd_rel->relkind != RELKIND_MATVIEW)
+	/* all that can be said before it waits for a lock */
+	if (kind != '\0' && kind != RELKIND_RELATION && kind != RELKIND_MATVIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table or an index", RelationGetRelationName(table)),
-				 table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+				 errmsg("\"%s\" is not a table or an index", get_rel_name(oid)),
+				 kind == RELKIND_PARTITIONED_TABLE ?
 				 errhint("Each partition has an index of its own: name one of them.") : 0));
-	if (pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(table));
+	if (kind != '\0' && pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(oid));
+	table = relation_open(oid, lockmode);
 	if (RELATION_IS_OTHER_TEMP(table))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -223,7 +252,7 @@ typedef struct Values
 
 /* Look at the first rows of the table. */
 static void
-sample_values(const BuildPlan *plan, Values *sample)
+read_values(const BuildPlan *plan, Values *sample)
 {
 	MemoryContext context = CurrentMemoryContext;
 	TableScanDesc scan = table_beginscan(plan->table, GetActiveSnapshot(), 0, NULL);
@@ -263,6 +292,26 @@ sample_values(const BuildPlan *plan, Values *sample)
 	table_endscan(scan);
 	FreeExecutorState(estate);
 	sample->size = n > 0 ? bytes / n : 0;
+}
+
+/*
+ * The same with the rights of the table's owner, as in a build: an index may have
+ * functions that are not the user's.
+ */
+static void
+sample_values(const BuildPlan *plan, Values *sample)
+{
+	Oid			user;
+	int			context;
+	int			level;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(plan->table->rd_rel->relowner, context | SECURITY_RESTRICTED_OPERATION);
+	level = NewGUCNestLevel();
+	QvRestrictSearchPath();
+	read_values(plan, sample);
+	AtEOXact_GUC(false, level);
+	SetUserIdAndSecContext(user, context);
 }
 
 /* ---- time ---- */
@@ -471,12 +520,11 @@ quiver_estimate(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("column cannot have more than %d dimensions for an index",
 						plan.opclass.type->max_dims)));
-	plan.rows = PG_ARGISNULL(5) ? estimate_rows(&plan) : PG_GETARG_INT64(5);
-	if (plan.rows < 0)
+	if (!PG_ARGISNULL(5) && (PG_GETARG_INT64(5) < 0 || PG_GETARG_INT64(5) > MOST_ROWS))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the number of rows must not be negative")));
-	plan.rows = rint(plan.rows);
+				 errmsg("the number of rows must be between 0 and %lld", (long long) MOST_ROWS)));
+	plan.rows = PG_ARGISNULL(5) ? rint(estimate_rows(&plan)) : PG_GETARG_INT64(5);
 	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
 	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
 	if (plan.am->graph_options)
