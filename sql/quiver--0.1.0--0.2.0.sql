@@ -59,6 +59,7 @@ REVOKE EXECUTE ON FUNCTION quiver_stat_reset(regclass) FROM PUBLIC;
 
 CREATE FUNCTION quiver_index_state(index oid,
     OUT bytes bigint,
+    OUT readable bool,
     OUT ef_search int,
     OUT recall float8,
     OUT probes int,
@@ -70,7 +71,7 @@ CREATE FUNCTION quiver_index_state(index oid,
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
 COMMENT ON FUNCTION quiver_index_state(oid) IS 'for the view quiver_indexes';
 
-CREATE FUNCTION quiver_buffers(OUT tablespace oid, OUT filenode oid, OUT buffers bigint)
+CREATE FUNCTION quiver_buffers(OUT indexrelid oid, OUT buffers bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION quiver_buffers() IS 'for the view quiver_indexes';
@@ -111,7 +112,7 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
     c.oid AS index_oid, a.amname AS access_method, e.engine, i.indisvalid AS valid, c.reloptions AS options,
     s.bytes,
     CASE WHEN c.reltuples >= 0::real AND c.relkind = 'i' THEN c.reltuples::bigint END AS row_count,
-    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0::bigint THEN
+    CASE WHEN c.relkind = 'i' AND c.relpersistence <> 't' AND s.bytes > 0::bigint AND s.readable THEN
         least(1::float8, (coalesce(b.buffers, 0::bigint) * p.page)::float8 / s.bytes::float8) END AS cached,
     CASE WHEN e.engine = 'quiver' THEN s.ef_search
         WHEN e.kind = 'graph' THEN coalesce(pg_catalog.substring(pg_catalog.current_setting('hnsw.ef_search', true), '^\d{1,6}$')::int, 40)
@@ -128,7 +129,8 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN NOT i.indisvalid AND c.relkind = 'I' THEN 'a partition has no such index yet' END,
         CASE WHEN s.error IS NOT NULL THEN 'REINDEX: ' || s.error END,
         CASE WHEN (s.lost_pages * p.page)::float8 > 0.1::float8 * s.bytes::float8 THEN 'REINDEX: a crash left pages that nothing leads to' END,
-        CASE WHEN s.dead_entries > 1000::bigint AND s.dead_entries::float8 > 0.2::float8 * c.reltuples::float8 THEN
+        CASE WHEN s.dead_entries > 1000::bigint AND s.dead_entries::float8
+            > 0.2::float8 * (greatest(0::float8, c.reltuples::float8) + s.dead_entries::float8) THEN
             'REINDEX: more than a fifth of it is of dead rows' END,
         CASE WHEN NOT s.measured AND c.reltuples >= 10000::real THEN
             'VACUUM: how many lists a search needs has to be measured again' END,
@@ -145,15 +147,13 @@ FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_am a ON a.oid = c.relam
     JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
         AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
-    JOIN pg_catalog.pg_database o ON o.datname = pg_catalog.current_database()
     CROSS JOIN LATERAL (SELECT
         CASE WHEN h.probin ~ '(^|/)quiver(\.[a-z]+)?$' THEN 'quiver' ELSE 'pgvector' END AS engine,
         CASE WHEN h.prosrc IN ('hnswhandler', 'quivergraphhandler') THEN 'graph' ELSE 'lists' END AS kind) e
     CROSS JOIN (SELECT pg_catalog.current_setting('block_size')::bigint AS page,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')) AS shared,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache) p
-    LEFT JOIN quiver_buffers() b ON b.filenode = pg_catalog.pg_relation_filenode(c.oid)
-        AND b.tablespace = CASE WHEN c.reltablespace = '0'::oid THEN o.dattablespace ELSE c.reltablespace END
+    LEFT JOIN quiver_buffers() b ON b.indexrelid = c.oid
     CROSS JOIN LATERAL quiver_index_state(c.oid) s;
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
 

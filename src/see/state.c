@@ -7,8 +7,10 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "am/access_methods.h"
 #include "am/opclass.h"
+#include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "fmgr.h"
@@ -28,6 +30,7 @@
 typedef enum StateColumn
 {
 	STATE_BYTES,
+	STATE_READABLE,
 	STATE_EF_SEARCH,
 	STATE_RECALL,
 	STATE_PROBES,
@@ -44,6 +47,13 @@ typedef struct StateRow
 	Datum		values[STATE_COLUMNS];
 	bool		nulls[STATE_COLUMNS];
 } StateRow;
+
+/* Pages tell of rows. */
+static bool
+may_read(Oid table)
+{
+	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
 
 static void
 set_state(StateRow *row, StateColumn column, Datum value)
@@ -93,10 +103,18 @@ describe(Oid oid, StateRow *row)
 		return;
 	if (index->rd_rel->relkind == RELKIND_INDEX)
 	{
+		bool		readable = may_read(index->rd_index->indrelid);
+
+		set_state(row, STATE_READABLE, BoolGetDatum(readable));
+		/* a standby has no files of what is not logged */
+		if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		{
+			relation_close(index, NoLock);
+			return;
+		}
 		set_state(row, STATE_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
 		am = KnnAccessMethodOf(index->rd_indam->amcostestimate);
-		if (am && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) &&
-			pg_class_aclcheck(index->rd_index->indrelid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+		if (am && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) && readable)
 		{
 			if (am->graph_settings)
 				describe_graph(index, am, row);
@@ -105,6 +123,15 @@ describe(Oid oid, StateRow *row)
 		}
 	}
 	relation_close(index, NoLock);
+}
+
+/* Is an error about the index, not about the session or the server? */
+static bool
+is_of_index(int sqlerrcode)
+{
+	return sqlerrcode == ERRCODE_INDEX_CORRUPTED || sqlerrcode == ERRCODE_DATA_CORRUPTED ||
+		sqlerrcode == ERRCODE_UNDEFINED_FILE ||
+		sqlerrcode == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 
 /*
@@ -134,7 +161,7 @@ try_to_describe(Oid oid, StateRow *row)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		if (!is_of_index(error->sqlerrcode))
 			ReThrowError(error);
 		set_state(row, STATE_ERROR, CStringGetTextDatum(error->message));
 	}
@@ -181,9 +208,20 @@ typedef struct Buffered
 	int64		buffers;
 } Buffered;
 
+/* The index which that is, if the user may read its table; else invalid. */
+static Oid
+find_index(const BufferedKey *key)
+{
+	Oid			oid = QvRelationByNumber(key->tablespace, key->number);
+	Oid			table = OidIsValid(oid) ? IndexGetRelation(oid, true) : InvalidOid;
+
+	return OidIsValid(table) && may_read(table) ? oid : InvalidOid;
+}
+
 /*
- * quiver_buffers(): how many pages of each relation of this database are in shared
- * buffers.  Tags are read without their locks: a few may be of what they no longer are.
+ * quiver_buffers(): how many pages of each index of this database, of those on tables that
+ * the user may read, are in shared buffers.  Tags are read without their locks: a few may
+ * be of what they no longer are.
  */
 PG_FUNCTION_INFO_V1(quiver_buffers);
 Datum
@@ -219,13 +257,13 @@ quiver_buffers(PG_FUNCTION_ARGS)
 	hash_seq_init(&all, counts);
 	while ((entry = hash_seq_search(&all)) != NULL)
 	{
-		Datum		values[] = {
-			ObjectIdGetDatum(entry->key.tablespace), ObjectIdGetDatum(entry->key.number),
-			Int64GetDatum(entry->buffers)
-		};
+		Oid			index = find_index(&entry->key);
+		Datum		values[] = {ObjectIdGetDatum(index), Int64GetDatum(entry->buffers)};
 		bool		nulls[lengthof(values)] = {0};
 
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		CHECK_FOR_INTERRUPTS();
+		if (OidIsValid(index))
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hash_destroy(counts);
 	return (Datum) 0;
