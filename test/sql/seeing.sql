@@ -61,6 +61,16 @@ SELECT * FROM quiver_recall('see_graph', queries => 'ANALYZE see');
 SELECT * FROM quiver_recall('see_graph', queries => 'SELECT ''[1,2]''::vector');
 SELECT * FROM quiver_recall('see_graph', queries => '');
 
+-- plans that others make meanwhile have all indexes
+PREPARE by_id AS SELECT v FROM see WHERE id = $1;
+CREATE FUNCTION pg_temp.by_id() RETURNS vector LANGUAGE plpgsql AS $$
+	DECLARE v vector; BEGIN EXECUTE 'EXECUTE by_id(3)' INTO v; RETURN v; END $$;
+SET plan_cache_mode = force_generic_plan;
+SELECT searches FROM quiver_recall('see_graph', queries => 'SELECT pg_temp.by_id()');
+EXPLAIN (COSTS OFF) EXECUTE by_id(3);
+DEALLOCATE by_id;
+RESET plan_cache_mode;
+
 -- nothing is left of how it was measured, after errors too
 SHOW enable_seqscan;
 SET enable_indexscan = off;
@@ -182,6 +192,14 @@ SELECT * FROM quiver_estimate('see', 'v', 'quiver_graph', '{lists=3}');
 SELECT * FROM quiver_estimate('see', 'v', 'quiver_graph', '{}', 'halfvec_l2_ops');
 SELECT * FROM quiver_estimate('see', 's', 'quiver_ivf');
 SELECT * FROM quiver_estimate('see', 'v', row_count => -1);
+SELECT * FROM quiver_estimate('see', 'v', row_count => 9223372036854775807);
+SELECT rows, bytes > 1e14 AS bytes, maintenance_work_mem > 1e14 AS memory, build_seconds > 1e6 AS seconds
+FROM quiver_estimate('see', 'v', row_count => 1000000000000);
+-- wherever the extensions are
+SET search_path = pg_catalog;
+SELECT rows FROM public.quiver_estimate('public.see', 'v');
+SELECT rows FROM public.quiver_estimate('public.see', 'b', 'hnsw');
+RESET search_path;
 SELECT * FROM quiver_estimate('see_pkey');
 CREATE TABLE loose (v vector);
 SELECT * FROM quiver_estimate('loose', 'v');
@@ -274,13 +292,18 @@ DROP TABLE invalid;
 
 -- slots of dead rows
 CREATE TABLE gone (id int, v vector(16)) WITH (autovacuum_enabled = off);
-INSERT INTO gone SELECT i, pg_temp.vec(i, 16) FROM generate_series(1, 5500) i;
+INSERT INTO gone SELECT i, pg_temp.vec(i, 16) FROM generate_series(1, 12000) i;
 CREATE INDEX gone_lists ON gone USING quiver_ivf (v vector_l2_ops);
 DELETE FROM gone WHERE id % 11 = 0;
 VACUUM gone;
 SELECT dead_entries > 100 AS many, row_count, advice FROM quiver_indexes WHERE index_name = 'gone_lists';
 SELECT i.dead_rows = v.dead_entries AS as_counted, i.lost_pages = v.lost_pages AS none_lost
 FROM quiver_index_info('gone_lists') i, quiver_indexes v WHERE v.index_name = 'gone_lists';
+-- a fifth is of all that it holds
+UPDATE pg_class SET reltuples = 4.5 * dead_entries FROM quiver_indexes WHERE oid = index_oid AND index_name = 'gone_lists';
+SELECT dead_entries > 1000 AS many, advice FROM quiver_indexes WHERE index_name = 'gone_lists';
+UPDATE pg_class SET reltuples = 3.5 * dead_entries FROM quiver_indexes WHERE oid = index_oid AND index_name = 'gone_lists';
+SELECT advice FROM quiver_indexes WHERE index_name = 'gone_lists';
 
 -- statistics
 
@@ -320,6 +343,7 @@ RESET enable_seqscan;
 -- who may
 
 CREATE ROLE regress_quiver_see;
+CREATE FUNCTION pg_temp.asked() RETURNS vector LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'asked'; END $$;
 GRANT USAGE ON SCHEMA "See Me" TO regress_quiver_see;
 SET ROLE regress_quiver_see;
 SELECT * FROM quiver_recall('see_graph');
@@ -327,7 +351,15 @@ SELECT * FROM quiver_estimate('see', 'v');
 SELECT * FROM quiver_estimate('see_graph');
 SELECT quiver_prewarm('see_graph');
 SELECT quiver_stat_reset();
-SELECT ef_search, dead_entries, bytes > 0 AS bytes, valid FROM quiver_indexes WHERE index_name = 'see_graph';
+-- before queries run
+SELECT * FROM quiver_recall('see_graph', queries => 'SELECT pg_temp.asked()');
+RESET ROLE;
+GRANT SELECT (id) ON see TO regress_quiver_see;
+SET ROLE regress_quiver_see;
+SELECT * FROM quiver_recall('see_graph', queries => 'SELECT pg_temp.asked()');
+SELECT * FROM quiver_estimate('see', 'v');
+SELECT count(*) FROM quiver_buffers() WHERE indexrelid >= 16384;
+SELECT ef_search, dead_entries, bytes > 0 AS bytes, cached, valid FROM quiver_indexes WHERE index_name = 'see_graph';
 SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 'see_graph';
 RESET ROLE;
 GRANT SELECT ON see TO regress_quiver_see;
@@ -335,7 +367,9 @@ SET ROLE regress_quiver_see;
 SELECT searches FROM quiver_recall('see_graph');
 SELECT rows FROM quiver_estimate('see', 'v');
 SELECT quiver_prewarm('see_graph') > 0 AS read;
-SELECT ef_search, dead_entries FROM quiver_indexes WHERE index_name = 'see_graph';
+SELECT ef_search, dead_entries, cached > 0 AS cached FROM quiver_indexes WHERE index_name = 'see_graph';
+SELECT DISTINCT indrelid::regclass FROM quiver_buffers() b JOIN pg_index i USING (indexrelid)
+WHERE indexrelid >= 16384;
 RESET ROLE;
 -- under row security, the rows that the role sees
 ALTER TABLE see ENABLE ROW LEVEL SECURITY;
@@ -343,6 +377,35 @@ CREATE POLICY few ON see USING (id <= 20);
 SET ROLE regress_quiver_see;
 SELECT recall, searches FROM quiver_recall('see_graph', 3, 1000);
 RESET ROLE;
+
+-- functions of others that an index runs: as their owner, or not at all
+CREATE SCHEMA trap;
+CREATE TABLE trap.t (v vector(3));
+INSERT INTO trap.t VALUES ('[1,2,3]'), ('[3,2,1]');
+CREATE FUNCTION trap.through(v vector) RETURNS vector IMMUTABLE LANGUAGE sql AS 'SELECT v';
+ALTER FUNCTION trap.through(vector) OWNER TO regress_quiver_see;
+ALTER TABLE trap.t OWNER TO regress_quiver_see;
+GRANT USAGE, CREATE ON SCHEMA trap TO regress_quiver_see;
+SET ROLE regress_quiver_see;
+CREATE INDEX trap_value ON trap.t USING hnsw ((trap.through(v)::vector(3)) vector_l2_ops);
+CREATE INDEX trap_condition ON trap.t USING ivfflat (v vector_l2_ops) WITH (lists = 1) WHERE trap.through('[1,2,3]') IS NOT NULL;
+CREATE OR REPLACE FUNCTION trap.through(v vector) RETURNS vector IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN RAISE NOTICE 'run as %', CASE current_user WHEN 'regress_quiver_see' THEN 'owner' ELSE 'someone else' END; RETURN v; END $$;
+RESET ROLE;
+SELECT rows FROM quiver_estimate('trap.trap_value');
+SELECT current_user = session_user AS oneself;
+\set VERBOSITY terse
+SELECT * FROM quiver_recall('trap.trap_value');
+SELECT * FROM quiver_recall('trap.trap_condition');
+\set VERBOSITY default
+SET client_min_messages = warning;
+SET ROLE regress_quiver_see;
+SELECT searches FROM quiver_recall('trap.trap_value');
+RESET ROLE;
+ALTER FUNCTION trap.through(vector) OWNER TO CURRENT_USER;
+SELECT searches FROM quiver_recall('trap.trap_condition');
+DROP SCHEMA trap CASCADE;
+RESET client_min_messages;
 DROP SCHEMA "See Me" CASCADE;
 DROP TABLE see, spread, asked, few, parts, loose, gone, counted;
 DROP ROLE regress_quiver_see;

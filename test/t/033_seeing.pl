@@ -43,6 +43,13 @@ fails_like($node, "SELECT quiver_recall($oid)", '0A000', qr/cannot access tempor
 session_sql($session, 'BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE; REINDEX INDEX t_lists');
 is(sql_value($node, "SET lock_timeout = '100s'; SELECT bytes IS NULL, probes IS NULL FROM quiver_indexes WHERE index_name = 't_lists'"),
 	't|t', 'and does not wait for one that is locked');
+$node->safe_psql('postgres', 'CREATE ROLE nobody');
+foreach my $call (q{quiver_recall('t_lists')}, q{quiver_estimate('t', 'v')}, q{quiver_estimate('t_lists')},
+	q{quiver_prewarm('t_lists')}, q{quiver_prewarm('t')})
+{
+	fails_like($node, "SET ROLE nobody; SET lock_timeout = '1s'; SELECT $call",
+		'42(?:501|809)', qr/permission denied for table t|"t" is not an index/, "$call waits for nothing without rights");
+}
 session_sql($session, 'ROLLBACK');
 is(sql_value($node, "SELECT bytes > 0, probes > 0 FROM quiver_indexes WHERE index_name = 't_lists'"), 't|t', 'until it no longer is');
 
@@ -97,6 +104,9 @@ sub recall_function_ok
 
 # ---- a standby ----
 
+$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE unlogged AS SELECT * FROM t WHERE id < 10;
+CREATE INDEX unlogged_graph ON unlogged USING quiver_graph (v vector_l2_ops)');
+is(sql_value($node, "SELECT bytes > 0, dead_entries FROM quiver_indexes WHERE index_name = 'unlogged_graph'"), 't|0', 'an unlogged index');
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('seeing_standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -105,6 +115,8 @@ $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 recall_function_ok($standby, 't_lists');
 cmp_ok(sql_value($standby, "SELECT quiver_prewarm('t_lists')"), '>', 0, 'a standby: warmed');
 is(sql_value($standby, "SELECT valid, probes > 0, lost_pages FROM quiver_indexes WHERE index_name = 't_lists'"), 't|t|0', 'a standby: the view');
+is(sql_value($standby, "SELECT valid, bytes, advice FROM quiver_indexes WHERE index_name = 'unlogged_graph'"), 't||',
+	'a standby: nothing of an unlogged index, and nothing to do');
 is(sql_value($standby, "$search; $mine") =~ s/.*\n//r, $server_wide ? 'server 51' : 'session 1', 'a standby: statistics of its own');
 $standby->stop;
 
@@ -127,6 +139,14 @@ is(sql_value($node, "SELECT count(*) FROM quiver_indexes WHERE advice IS NULL AN
 fails_like($node, "SELECT quiver_recall('t_lists')", 'XX002', qr/index "t_lists" is damaged/, 'recall: the error of any search');
 $node->safe_psql('postgres', 'REINDEX INDEX t_lists; DROP INDEX t_graph');
 recall_function_ok($node, 't_lists');
+my $gone = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('many_lists')");
+rename $gone, "$gone.aside" or die $!;
+like(sql_value($node, "SELECT advice FROM quiver_indexes WHERE index_name = 'many_lists'"), qr/^REINDEX: could not open file/, 'a missing file is shown');
+rename "$gone.aside", $gone or die $!;
+# what is not of the index is an error
+chmod 0, $gone or die $!;
+fails_like($node, 'SELECT advice FROM quiver_indexes', '42501', qr/could not open file/, 'what is not of the index fails');
+chmod 0600, $gone or die $!;
 
 # ---- statistics: preloaded ----
 
@@ -158,6 +178,9 @@ $node->safe_psql('postgres', $search);
 is(searches($node, 't_lists'), 'server ' . sql_value($node, "SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 't_lists'"),
 	'the server counts on');
 cmp_ok(sql_value($node, 'SELECT count(*) FROM quiver_stat()'), '<=', 1025, 'within the room that there is');
+cmp_ok(sql_value($node, q{
+SELECT count(*) FROM quiver_stat() WHERE stats_reset > (SELECT stats_reset FROM quiver_stat() WHERE indexrelid = 0)}), '>', 0,
+	'what takes a used place counts from then on');
 
 # ---- a schema full of operators and functions that the views must not take ----
 
@@ -199,4 +222,21 @@ is(sql_value($node, 'SELECT count(*) FROM quiver_indexes, quiver_stat_indexes', 
 
 clean_log_ok($node);
 $node->stop;
+
+# ---- statistics: no shared memory to be had ----
+
+my $full = new_node('full', conf => "dynamic_shared_memory_type = mmap\n");
+make_rows($full, table => 't', dims => $dims, first => 1, last => 100);
+$full->safe_psql('postgres', 'SET max_parallel_maintenance_workers = 0; CREATE INDEX t_lists ON t USING quiver_ivf (v vector_l2_ops)');
+my $segments = $full->data_dir . '/pg_dynshmem';
+# what is there can be used
+chmod 0500, $segments or die $!;
+my ($rc, $out, $err) = $full->psql('postgres', "$search; $search; $mine");
+is("$rc $out", "0 5\n5\nsession 2", 'searches do not fail for statistics, which are kept for the session');
+is(scalar(() = $err =~ /WARNING:  statistics of searches are kept for this session alone/g), $server_wide ? 1 : 0,
+	$server_wide ? 'which is said once' : 'as ever');
+chmod 0700, $segments or die $!;
+is(sql_value($full, "$search; $mine") =~ s/.*\n//r, $server_wide ? 'server 1' : 'session 1', 'when there is room, as ever');
+clean_log_ok($full);
+$full->stop;
 done_testing();
