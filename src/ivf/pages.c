@@ -116,7 +116,7 @@ typedef struct FreedRange
 {
 	BlockNumber first;			/* or InvalidBlockNumber: none */
 	BlockNumber last;
-}			FreedRange;
+} FreedRange;
 
 /* Freed pages this far from each other are told of apart. */
 #define FREED_APART 4096
@@ -126,7 +126,7 @@ typedef struct FreedRange
  * gone through: it has a page for 4,000 of the index.
  */
 static void
-show_freed(Relation index, FreedRange * freed)
+show_freed(Relation index, FreedRange *freed)
 {
 	if (BlockNumberIsValid(freed->first))
 		FreeSpaceMapVacuumRange(index, freed->first, freed->last + 1);
@@ -134,7 +134,7 @@ show_freed(Relation index, FreedRange * freed)
 }
 
 static void
-note_freed(Relation index, FreedRange * freed, BlockNumber block)
+note_freed(Relation index, FreedRange *freed, BlockNumber block)
 {
 	if (BlockNumberIsValid(freed->first) &&
 		(block + FREED_APART < freed->last || block > freed->first + FREED_APART))
