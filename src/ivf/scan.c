@@ -131,12 +131,13 @@ typedef struct IvfScan
 	 * and when they are too many for that, the ends of the windows that each
 	 * list was read for (IvfReader.ends).
 	 */
-	ItemPointerData *proposed;
+	uint32		nproposed;
+	ItemPointerData *proposed;	/* nkept of them that the window knows not */
+	uint32		nkept;
+	uint32		max_kept;
 	IvfWindowRow *ends;			/* NULL: not yet */
 	bool		moved;			/* lists have, and distances with them: these
 								 * do not tell */
-	uint32		nproposed;
-	uint32		max_proposed;
 	ItemPointerData tid;		/* of the candidate */
 } IvfScan;
 
@@ -146,11 +147,11 @@ exclude_proposed(IvfScan *scan)
 {
 	if (scan->reader.window.seen)
 		return;
-	IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nproposed, scan->context);
+	IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nkept, scan->context);
 	if (scan->proposed)
 		pfree(scan->proposed);
 	scan->proposed = NULL;
-	scan->max_proposed = 0;
+	scan->nkept = scan->max_kept = 0;
 }
 
 /* Nothing was proposed of any list. */
@@ -189,28 +190,49 @@ note_ends(IvfScan *scan)
 	}
 }
 
+/* Keep the heap TIDs of the window that is used up. */
+static void
+keep_proposed(IvfScan *scan)
+{
+	const IvfWindow *window = &scan->reader.window;
+	Size		size = scan->nkept + window->count;
+
+	if (window->seen == NULL && size > scan->max_kept)
+	{
+		size = Max(64, Max(size, (Size) scan->max_kept * 2));
+		scan->proposed = scan->proposed ?
+			repalloc_huge(scan->proposed, size * sizeof(ItemPointerData)) :
+			MemoryContextAllocHuge(scan->context, size * sizeof(ItemPointerData));
+		scan->max_kept = size;
+	}
+	for (uint32 i = 0; i < window->count; i++)
+		if (window->seen)
+			IvfWindowExclude(&scan->reader.window, &window->rows[i].tid, 1, scan->context);
+		else
+			scan->proposed[scan->nkept++] = window->rows[i].tid;
+}
+
 /*
- * Have the next window, of so many rows, take none that was proposed.  When these
- * are too many for the memory, they are those up to the ends of windows.  Then
- * rows that a bound kept out until now do not come any more.
+ * The window is used up: remember what was proposed of it.  When that is too much
+ * for the memory, the ends of windows do.  Then rows that a bound kept out until
+ * now do not come any more.
  */
 static void
-pass_over_proposed(IvfScan *scan)
+note_proposed(IvfScan *scan)
 {
-	Size		bytes = ((Size) scan->nproposed + scan->wanted) * IVF_EXCLUDED_BYTES;
-
 	note_ends(scan);
 	if (scan->reader.ends)
 		return;
-	if (scan->ends == NULL || bytes <= scan->params.max_memory / 2)
+	if (scan->moved || (Size) scan->nproposed * IVF_EXCLUDED_BYTES <= scan->params.max_memory / 2)
 	{
-		exclude_proposed(scan);
+		keep_proposed(scan);
 		return;
 	}
 	IvfWindowInclude(&scan->reader.window);
 	if (scan->proposed)
 		pfree(scan->proposed);
 	scan->proposed = NULL;
+	scan->nkept = scan->max_kept = 0;
 	scan->reader.ends = scan->ends;
 }
 
@@ -519,7 +541,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->reader.ends = NULL;
 	scan->ends = NULL;
 	scan->lost = scan->moved = false;
-	scan->nproposed = scan->max_proposed = 0;
+	scan->nproposed = scan->nkept = scan->max_kept = 0;
 	fill_window(scan);
 }
 
@@ -599,29 +621,6 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	return n;
 }
 
-static void
-add_proposed(IvfScan *scan, ItemPointer tid)
-{
-	scan->nproposed++;
-	if (scan->reader.ends)
-		return;
-	if (scan->reader.window.seen)
-	{
-		IvfWindowExclude(&scan->reader.window, tid, 1, scan->context);
-		return;
-	}
-	if (scan->nproposed > scan->max_proposed)
-	{
-		Size		size = Max(64, (Size) scan->max_proposed * 2);
-
-		scan->proposed = scan->proposed ?
-			repalloc_huge(scan->proposed, size * sizeof(ItemPointerData)) :
-			MemoryContextAlloc(scan->context, size * sizeof(ItemPointerData));
-		scan->max_proposed = size;
-	}
-	scan->proposed[scan->nproposed - 1] = *tid;
-}
-
 static QvScanStep
 ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
@@ -640,7 +639,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 			candidate->ntids = 1;
 			scan->tid = row->tid;
 			candidate->tids = &scan->tid;
-			add_proposed(scan, &scan->tid);
+			scan->nproposed++;
 			return QV_SCAN_CANDIDATE;
 		}
 		if (scan->complete)
@@ -658,8 +657,10 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);
+		note_proposed(scan);
+		if (!scan->reader.ends)
+			exclude_proposed(scan);
 		grow_window(scan);
-		pass_over_proposed(scan);
 		/* else as many as the window wants */
 		if (scan->params.widen && scan->params.rows == 0)
 			(void) widen(scan, 2);
@@ -679,8 +680,10 @@ ivf_scan_resume(QvScan *base)
 		more = false;
 	else if (scan->params.widen)
 	{
+		note_proposed(scan);
+		if (!scan->reader.ends)
+			exclude_proposed(scan);
 		grow_window(scan);
-		pass_over_proposed(scan);
 		more = widen(scan, 2);
 	}
 	else
@@ -689,6 +692,7 @@ ivf_scan_resume(QvScan *base)
 		uint32		wanted = Min(most_lists(scan), scan->probed + scan->probes);
 		uint32		found;
 
+		note_proposed(scan);
 		for (uint32 i = 0; i < scan->nnear; i++)
 			BitmapSet(scan->done, scan->near[i].list);
 		found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
