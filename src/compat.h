@@ -254,6 +254,19 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvQualifiedNameList(text) stringToQualifiedNameList(text)
 #endif
 
+/* BufFileRead() told how much it had read, until 16 could insist. */
+#include "storage/buffile.h"
+static inline void
+QvBufFileReadExact(BufFile *file, void *to, size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	BufFileReadExact(file, to, size);
+#else
+	if (BufFileRead(file, to, size) != size)
+		elog(ERROR, "could not read a temporary file");
+#endif
+}
+
 /*
  * Workers that a build may have.  17 asks any access method that says it can
  * use them; before, only btree is asked.

@@ -175,6 +175,12 @@ check_graph(Relation index, const QvOpclassInfo *opclass)
 	GraphInfo	info;
 
 	GraphCheck(index, opclass, &info);
+	if (info.unreached > 0)
+		ereport(NOTICE,
+				(errmsg("a search cannot reach " INT64_FORMAT " of " INT64_FORMAT " nodes of index \"%s\"",
+						info.unreached, info.nodes, RelationGetRelationName(index)),
+				 errdetail("Nothing is damaged, but their rows are found by exact search only."),
+				 errhint("VACUUM the table.")));
 	return info.tuples;
 }
 

@@ -4,11 +4,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/amapi.h"
 #include "am/graph_am.h"
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
+#include "compat.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -21,6 +24,12 @@ graphbuild(Relation heap, Relation index, IndexInfo *info)
 	QvGetOpclass(index, &opclass);
 	GraphAmGetOptions(index->rd_options, &options);
 	return GraphBuild(heap, index, info, &opclass, &options);
+}
+
+void
+GraphParallelBuildMain(dsm_segment *seg, shm_toc *toc)
+{
+	GraphParallelWork(toc, QvGetOpclass);
 }
 
 static void
@@ -62,6 +71,17 @@ graphbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return GraphBulkDelete(info, stats, callback, callback_state, &opclass);
 }
 
+static IndexBulkDeleteResult *
+graphvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	QvOpclassInfo opclass;
+
+	if (info->analyze_only)
+		return stats;
+	QvGetOpclass(info->index, &opclass);
+	return GraphVacuumCleanup(info, stats, &opclass);
+}
+
 /* ---- cost ---- */
 
 void
@@ -88,6 +108,15 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 /* ---- scan ---- */
 
+/* Candidates when the number of rows is not known, at least. */
+#define UNKNOWN_ROWS 40
+
+/*
+ * A recall's ef was measured for so many rows.  Of more the last ones are harder to
+ * find: word vectors take 76 candidates for .95 of the 10 nearest, 240 for that of 100.
+ */
+#define MEASURED_ROWS 10
+
 void
 GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 				 const KnnGoal *goal, KnnScanRules *rules)
@@ -100,6 +129,9 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	rules->limited = settings->max_scan_tuples != DEFAULT_MAX_SCAN_TUPLES;
 	rules->first_rows = settings->ef_search;
 	params.ef = settings->ef_search;
+	/* nobody says how many rows are wanted: as many as by default elsewhere */
+	if (!goal && settings->by_recall)
+		rules->first_rows = params.ef = Max(params.ef, UNKNOWN_ROWS);
 	params.iterative = rules->iterative;
 	if (goal)
 	{
@@ -115,6 +147,8 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		 * come
 		 */
 		rules->strict = true;
+		if (settings->by_recall && goal->rank > MEASURED_ROWS)
+			params.ef = Min(GRAPH_MAX_EF, params.ef * sqrt((double) goal->rank / MEASURED_ROWS));
 		params.ef = Max(params.ef, Min(goal->rank, GRAPH_MAX_EF));
 	}
 	params.only = goal ? goal->only : NULL;
@@ -131,11 +165,12 @@ GraphAmRoutine(amoptions_function options, ambeginscan_function beginscan,
 {
 	IndexAmRoutine *am = KnnAmRoutine(3);
 
+	QvSetBuildsInParallel(am);
 	am->ambuild = graphbuild;
 	am->ambuildempty = graphbuildempty;
 	am->aminsert = graphinsert;
 	am->ambulkdelete = graphbulkdelete;
-	am->amvacuumcleanup = GraphVacuumCleanup;
+	am->amvacuumcleanup = graphvacuumcleanup;
 	am->amcostestimate = costestimate;
 	am->amoptions = options;
 	am->ambuildphasename = GraphBuildPhaseName;

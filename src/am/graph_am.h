@@ -7,6 +7,7 @@
 #define QV_AM_GRAPH_AM_H
 
 #include "access/amapi.h"
+#include "access/parallel.h"
 #include "am/knn_scan.h"
 #include "am/graph_options.h"
 #include "nodes/pathnodes.h"
@@ -18,6 +19,9 @@
 extern IndexAmRoutine *GraphAmRoutine(amoptions_function options,
 									  ambeginscan_function beginscan,
 									  amcostestimate_function costestimate);
+
+/* Where a worker of a build begins. */
+extern PGDLLEXPORT void GraphParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 
 /* KnnScanSource.start, by these settings. */
 extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,

@@ -32,19 +32,14 @@ typedef struct GraphRelOptions
 	int			m;
 	int			ef_construction;
 	int			ef_search;		/* 0: not set */
+	double		recall;			/* likewise */
 } GraphRelOptions;
 
 #define HNSW_MAX_EF_SEARCH 1000
 
 static void
-define_settings(const char *prefix, GraphScanSettings *settings, int max_ef,
-				GucIntCheckHook check_ef, GucIntAssignHook assign_ef)
+define_max_scan_tuples(const char *prefix, GraphScanSettings *settings)
 {
-	DefineCustomIntVariable(psprintf("%s.ef_search", prefix),
-							"Size of the candidate list of a search.",
-							"A larger one finds more of the true nearest neighbors, and takes longer.",
-							&settings->ef_search, 40, 1, max_ef,
-							PGC_USERSET, 0, check_ef, assign_ef, NULL);
 	DefineCustomIntVariable(psprintf("%s.max_scan_tuples", prefix),
 							"Rows after which an iterative search stops.",
 							NULL,
@@ -57,7 +52,12 @@ HnswDefineSettings(void)
 {
 	if (hnsw_settings_defined || !QvMayDefine("hnsw.ef_search"))
 		return;
-	define_settings("hnsw", &hnsw_settings, HNSW_MAX_EF_SEARCH, NULL, NULL);
+	DefineCustomIntVariable("hnsw.ef_search",
+							"Size of the candidate list of a search.",
+							"A larger one finds more of the true nearest neighbors, and takes longer.",
+							&hnsw_settings.ef_search, 40, 1, HNSW_MAX_EF_SEARCH,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	define_max_scan_tuples("hnsw", &hnsw_settings);
 	QvDefineScanSettings("hnsw", &hnsw_settings.shared, ITERATIVE_SCAN_OFF);
 	MarkGUCPrefixReserved("hnsw");
 	hnsw_settings_defined = true;
@@ -79,16 +79,34 @@ HnswSettings(Relation index)
 	return &foreign;
 }
 
+/*
+ * Recall and ef_search, each by the session, else by the index, else by what is set for
+ * the session; two ways to say one thing, like the recall and the probes of lists.
+ */
+static void
+apply_options(GraphScanSettings *settings, const GraphRelOptions *set)
+{
+	if (qv_recall_origin != SET_BY_SESSION && set->recall > 0)
+		settings->recall = set->recall;
+	if (ef_search_origin == SET_BY_SESSION || qv_recall_origin == SET_BY_SESSION)
+		return;
+	if (set->ef_search > 0 || set->recall > 0)
+		settings->ef_search = set->ef_search;
+}
+
 const GraphScanSettings *
 QuiverGraphSettings(Relation index)
 {
 	static GraphScanSettings settings;
-	const GraphRelOptions *set = (const GraphRelOptions *) index->rd_options;
 
 	settings = quiver_settings;
+	settings.recall = qv_recall;
 	settings.shared = quiver_scan_settings;
-	if (set && set->ef_search > 0 && ef_search_origin != SET_BY_SESSION)
-		settings.ef_search = set->ef_search;
+	if (index->rd_options)
+		apply_options(&settings, (const GraphRelOptions *) index->rd_options);
+	settings.by_recall = settings.ef_search == 0;
+	if (settings.by_recall)
+		settings.ef_search = GraphEfFor(index, settings.recall);
 	return &settings;
 }
 
@@ -122,7 +140,13 @@ GraphDefineOptions(void)
 {
 	if (QvMayDefineAtLoad("hnsw"))
 		HnswDefineSettings();
-	define_settings("quiver", &quiver_settings, GRAPH_MAX_EF, check_ef_search, assign_ef_search);
+	QvDefineRecall();
+	DefineCustomIntVariable("quiver.ef_search",
+							"Size of the candidate list of a search of a quiver_graph index.",
+							"0 takes one as large as quiver.recall asks for.",
+							&quiver_settings.ef_search, 0, 0, GRAPH_MAX_EF,
+							PGC_USERSET, 0, check_ef_search, assign_ef_search, NULL);
+	define_max_scan_tuples("quiver", &quiver_settings);
 
 	hnsw_relopt_kind = add_reloption_kind();
 	add_options(hnsw_relopt_kind);
@@ -131,13 +155,17 @@ GraphDefineOptions(void)
 	add_int_reloption(quiver_graph_relopt_kind, "ef_search",
 					  "Size of the candidate list of a search, where the session does not set it",
 					  0, 1, GRAPH_MAX_EF, ShareUpdateExclusiveLock);
+	add_real_reloption(quiver_graph_relopt_kind, "recall",
+					   "Share of the true nearest neighbors that a search is to find, where the session does not set it",
+					   0, 0.5, 1, ShareUpdateExclusiveLock);
 }
 
-/* hnsw has all but the last. */
+/* hnsw has the first two. */
 static const relopt_parse_elt graph_options[] = {
 	{"m", RELOPT_TYPE_INT, offsetof(GraphRelOptions, m)},
 	{"ef_construction", RELOPT_TYPE_INT, offsetof(GraphRelOptions, ef_construction)},
 	{"ef_search", RELOPT_TYPE_INT, offsetof(GraphRelOptions, ef_search)},
+	{"recall", RELOPT_TYPE_REAL, offsetof(GraphRelOptions, recall)},
 };
 
 bytea *
@@ -145,7 +173,7 @@ HnswAmOptions(Datum reloptions, bool validate)
 {
 	return (bytea *) build_reloptions(reloptions, validate, hnsw_relopt_kind,
 									  sizeof(GraphRelOptions), graph_options,
-									  lengthof(graph_options) - 1);
+									  2);
 }
 
 bytea *

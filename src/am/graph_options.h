@@ -15,7 +15,9 @@
 /* What one access method's settings say about a scan. */
 typedef struct GraphScanSettings
 {
-	int			ef_search;
+	int			ef_search;		/* as set, or as a recall asks for */
+	bool		by_recall;
+	double		recall;			/* asked for when by_recall */
 	int			max_scan_tuples;	/* DEFAULT_MAX_SCAN_TUPLES unless the user
 									 * said so */
 	ScanSettings shared;

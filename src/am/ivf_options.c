@@ -15,9 +15,8 @@
 static IvfScanSettings ivfflat_settings;
 static IvfScanSettings quiver_ivf_settings;
 
-/* Who set quiver.probes and quiver.recall. */
+/* Who set quiver.probes. */
 static SettingOrigin probes_origin;
-static SettingOrigin recall_origin;
 
 /* ivfflat.* are ours in this process; else a stock pgvector has defined them. */
 static bool ivfflat_settings_defined;
@@ -104,9 +103,9 @@ IvfflatSettings(Relation index)
 static void
 apply_options(IvfScanSettings *settings, const QuiverIvfRelOptions *set)
 {
-	if (recall_origin != SET_BY_SESSION && set->recall > 0)
+	if (qv_recall_origin != SET_BY_SESSION && set->recall > 0)
 		settings->recall = set->recall;
-	if (probes_origin == SET_BY_SESSION || recall_origin == SET_BY_SESSION)
+	if (probes_origin == SET_BY_SESSION || qv_recall_origin == SET_BY_SESSION)
 		return;
 	if (set->probes > 0 || set->recall > 0)
 		settings->probes = set->probes;
@@ -118,6 +117,7 @@ QuiverIvfSettings(Relation index)
 	static IvfScanSettings settings;
 
 	settings = quiver_ivf_settings;
+	settings.recall = qv_recall;
 	settings.shared = quiver_scan_settings;
 	settings.max_probes = 0;
 	settings.widen = quiver_scan_settings.iterative_scan != ITERATIVE_SCAN_OFF;
@@ -138,18 +138,6 @@ assign_probes(int value, void *extra)
 	probes_origin = QvOriginNoted(extra);
 }
 
-static bool
-check_recall(double *value, void **extra, GucSource source)
-{
-	return QvNoteOrigin(extra, source);
-}
-
-static void
-assign_recall(double value, void *extra)
-{
-	recall_origin = QvOriginNoted(extra);
-}
-
 void
 IvfDefineOptions(void)
 {
@@ -160,11 +148,6 @@ IvfDefineOptions(void)
 							"0 takes as many as quiver.recall asks for.",
 							&quiver_ivf_settings.probes, 0, 0, IVF_MAX_LISTS,
 							PGC_USERSET, 0, check_probes, assign_probes, NULL);
-	DefineCustomRealVariable("quiver.recall",
-							 "Share of the true nearest neighbors that a search of a quiver_ivf index is to find.",
-							 "Lists are read accordingly, as measured when the index was built.",
-							 &quiver_ivf_settings.recall, 0.95, 0.5, 1,
-							 PGC_USERSET, 0, check_recall, assign_recall, NULL);
 
 	DefineCustomEnumVariable("quiver.sketches",
 							 "Whether searches of posting lists read sketches rather than codes.",

@@ -9,6 +9,8 @@
 #include "miscadmin.h"
 
 ScanSettings quiver_scan_settings;
+double		qv_recall;
+SettingOrigin qv_recall_origin;
 
 const struct config_enum_entry qv_iterative_scan_options[] = {
 	{"off", ITERATIVE_SCAN_OFF, false},
@@ -45,6 +47,28 @@ SettingOrigin
 QvOriginNoted(const void *extra)
 {
 	return extra ? SET_BY_SESSION : SET_FOR_SESSION;
+}
+
+static bool
+check_recall(double *value, void **extra, GucSource source)
+{
+	return QvNoteOrigin(extra, source);
+}
+
+static void
+assign_recall(double value, void *extra)
+{
+	qv_recall_origin = QvOriginNoted(extra);
+}
+
+void
+QvDefineRecall(void)
+{
+	DefineCustomRealVariable("quiver.recall",
+							 "Share of the true nearest neighbors that a search of a quiver_graph or quiver_ivf index is to find.",
+							 "Nodes or lists are read accordingly, as the index has measured.",
+							 &qv_recall, 0.95, 0.5, 1,
+							 PGC_USERSET, 0, check_recall, assign_recall, NULL);
 }
 
 void

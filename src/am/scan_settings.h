@@ -39,6 +39,13 @@ extern SettingOrigin QvOriginNoted(const void *extra);
 /* The values of quiver.*; they stay up to date. */
 extern ScanSettings quiver_scan_settings;
 
+/* quiver.recall, and who set it. */
+extern double qv_recall;
+extern SettingOrigin qv_recall_origin;
+
+/* Define quiver.recall, for graphs and lists. */
+extern void QvDefineRecall(void);
+
 /* Bytes that a scan may use. */
 extern Size QvScanMemory(const ScanSettings *settings);
 

@@ -1,32 +1,33 @@
 /*
  * build.c
- *		Building a graph index: every row is inserted into a graph in memory,
- *		which is then written out.
+ *		Building a graph index, alone or with workers: the rows become nodes in memory
+ *		(build_load.c), these are connected (build_connect.c) and written
+ *		(build_write.c).
  *
- * What the forms do differently is in build_coded.c and build_plain.c.  When
- * the graph outgrows maintenance_work_mem it is written early, and the rest of
- * the rows are inserted on the pages (src/graph/README.md, "Build").
+ * What the forms do differently is in build_coded.c and build_plain.c.  Rows for
+ * which there is no memory are inserted on the pages (src/graph/README.md, "Build").
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "catalog/index.h"
-#include "commands/defrem.h"
 #include "commands/progress.h"
+#include "compat.h"
 #include "graph/build_coded.h"
+#include "graph/build_connect.h"
+#include "graph/build_load.h"
 #include "graph/build_plain.h"
+#include "graph/build_team.h"
 #include "graph/build_write.h"
 #include "graph/cache.h"
+#include "graph/calibrate.h"
 #include "graph/graph.h"
-#include "graph/insert.h"
 #include "graph/meta.h"
+#include "graph/reach.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "pages/write.h"
+#include "pgstat.h"
+#include "space/sample.h"
 #include "utils/memutils.h"
-
-/* Nearest nodes looked at for one with the same value. */
-#define DUPLICATE_CANDIDATES 8
 
 char *
 GraphBuildPhaseName(int64 phase)
@@ -41,6 +42,8 @@ GraphBuildPhaseName(int64 phase)
 			return "clustering sample";
 		case PHASE_LOAD:
 			return "loading tuples";
+		case PHASE_CONNECT:
+			return "connecting nodes";
 		case PHASE_WRITE:
 			return "writing graph";
 		default:
@@ -57,127 +60,29 @@ check_options(const GraphOptions *options)
 				 errmsg("ef_construction must be greater than or equal to 2 * m")));
 }
 
-/*
- * Insert node id, the last one added, into the graph in memory, entering at
- * entries.  Returns false when an equal node took the row instead, and id is
- * gone.
- */
-static bool
-connect_node(GraphBuildState *bs, uint32 id, const uint32 *entries, int nentries)
-{
-	GraphMem   *mem = &bs->mem;
-	ItemPointerData tid = GraphMemGet(mem, id)->tid;
-	int			n;
-
-	mem->query = GraphMemGet(mem, id);
-	GraphSearchReset(&bs->search, bs->handle.meta.ef_construction);
-	for (int i = 0; i < nentries; i++)
-		GraphSearchOffer(&bs->search, mem->pair(mem, id, entries[i]), entries[i]);
-	GraphSearchRun(&bs->search, &mem->base);
-
-	n = bs->search.pool.count;
-	for (int i = 0; i < n; i++)
-	{
-		bs->chosen[i] = bs->search.pool.items[i];
-		bs->chosen[i].id &= ~POOL_EXPANDED;
-	}
-	for (int i = 0; i < Min(n, DUPLICATE_CANDIDATES); i++)
-		if (mem->same(mem, bs->chosen[i].id, id))
-		{
-			GraphMemRemoveLast(mem);
-			GraphMemAddDuplicate(mem, bs->chosen[i].id, &tid);
-			return false;
-		}
-	n = GraphSelectNeighbors(bs->chosen, n, bs->handle.meta.degree, mem->pair, mem,
-							 bs->scratch);
-	GraphMemConnect(mem, id, bs->chosen, n, bs->scratch);
-	return true;
-}
-
-/* Add a row to the graph in memory. */
-static void
-add_row(GraphBuildState *bs, const void *value, ItemPointer tid)
-{
-	uint32		entries[BUILD_ENTRIES];
-	int			nentries;
-	uint32		id = bs->ops->add(bs, value, tid, entries, &nentries);
-
-	MemoryContextSwitchTo(bs->graph_context);
-	if (connect_node(bs, id, entries, nentries))
-		bs->ops->connected(bs, id);
-}
-
-/* Insert a row on the pages. */
-static void
-insert_row(GraphBuildState *bs, const void *value, ItemPointer tid)
-{
-	GraphHandle *handle = GraphOpen(bs->handle.index, &bs->handle.space.opclass);
-
-	handle->building = true;
-	GraphInsertValue(handle, value, tid);
-}
-
-/* Write the graph so far: the other rows are inserted on its pages. */
-static void
-leave_memory(GraphBuildState *bs)
-{
-	ereport(NOTICE,
-			(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
-					get_am_name(bs->handle.index->rd_rel->relam), (int64) bs->tuples),
-			 errdetail("Building will take longer."),
-			 errhint("Increase maintenance_work_mem to speed up builds.")));
-	GraphBuildWrite(bs);
-	MemoryContextSwitchTo(bs->row_context);
-	MemoryContextDelete(bs->graph_context);
-	bs->on_pages = true;
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
-}
-
-static void
-load_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-			  bool alive, void *state)
-{
-	GraphBuildState *bs = state;
-	const QvOpclassInfo *opclass = &bs->handle.space.opclass;
-	MemoryContext old;
-	void	   *value;
-
-	if (isnull[0])
-		return;
-	old = MemoryContextSwitchTo(bs->row_context);
-	value = PG_DETOAST_DATUM(values[0]);
-	QvCheckDims(opclass, bs->handle.meta.dims, value);
-	if (QvIsIndexed(opclass, value))
-	{
-		if (!bs->on_pages &&
-			bs->mem.memory + GraphMemNodeCost(&bs->mem, opclass->type->value_size(value)) > bs->max_memory)
-			leave_memory(bs);
-		if (bs->on_pages)
-			insert_row(bs, value, tid);
-		else
-			add_row(bs, value, tid);
-		bs->tuples++;
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, bs->tuples);
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(bs->row_context);
-}
-
 /* A handle on an index that has no pages yet. */
+static void
+init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
+					  const GraphMetaData *meta)
+{
+	memset(handle, 0, sizeof(*handle));
+	handle->index = index;
+	handle->building = true;
+	handle->meta = *meta;
+	if (!GraphLayoutFromMeta(&handle->layout, meta))
+		elog(ERROR, "graph node layout does not fit together");
+	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim);
+}
+
 static void
 init_handle(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
 			const GraphOptions *options)
 {
-	GraphMetaData *meta = &handle->meta;
+	GraphMetaData meta;
 
-	memset(handle, 0, sizeof(*handle));
-	handle->index = index;
-	handle->building = true;
-	GraphMetaInit(meta, QvColumnDims(index, opclass), options->m,
-				  options->ef_construction, opclass);
-	if (!GraphLayoutFromMeta(&handle->layout, meta))
-		elog(ERROR, "graph node layout does not fit together");
-	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim);
+	GraphMetaInit(&meta, QvColumnDims(index, opclass), options->m, options->ef_construction,
+				  opclass);
+	init_handle_from_meta(handle, index, opclass, &meta);
 }
 
 static GraphBuildState *
@@ -189,6 +94,7 @@ start_build(Relation heap, IndexInfo *info, const GraphHandle *handle)
 
 	bs->ops = ops;
 	bs->heap = heap;
+	bs->index = handle->index;
 	bs->info = info;
 	bs->handle = *handle;
 	bs->max_memory = (Size) maintenance_work_mem * 1024;
@@ -198,10 +104,75 @@ start_build(Relation heap, IndexInfo *info, const GraphHandle *handle)
 	bs->handle.hints = &bs->hints;
 	bs->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",
 											ALLOCSET_DEFAULT_SIZES);
-	bs->graph_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build graph",
-											  ALLOCSET_DEFAULT_SIZES);
-	ops->prepare(bs);
 	return bs;
+}
+
+static void
+show_phase(const GraphBuildState *bs, int phase)
+{
+	if (!bs->leader)
+		return;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
+	if (phase == PHASE_CONNECT)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs->mem.count);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, 0);
+	}
+}
+
+/* What every participant does, from the rows of the table to the index's pages. */
+static void
+take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
+{
+	bool		shares = bs->shared->participants > 1;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver build graph",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	int			most;
+
+	bs->ops->begin(bs, floats, shares);
+	most = Max(bs->handle.meta.ef_construction, bs->mem.max_edges) + 1;
+	bs->chosen = palloc(most * sizeof(Candidate));
+	bs->scratch = palloc(most * sizeof(Candidate));
+	GraphSearchInit(&bs->search, bs->mem.base.exact, false);
+
+	show_phase(bs, PHASE_LOAD);
+	GraphLoadRows(bs, scan);
+	GraphMeet(bs);
+	if (bs->leader)
+		GraphArrangeNodes(bs);
+	GraphMeet(bs);
+	if (!bs->leader)
+		GraphSeeNodes(bs);
+	show_phase(bs, PHASE_CONNECT);
+	GraphConnectNodes(bs);
+	show_phase(bs, PHASE_WRITE);
+	if (bs->leader)
+	{
+		GraphReachNodes(bs);
+		GraphWriteHead(bs);
+	}
+	GraphMeet(bs);
+	GraphWriteNodes(bs);
+	GraphMeet(bs);
+	if (bs->leader)
+		GraphWriteTail(bs);
+
+	GraphChunksDetach(&bs->mem.nodes);
+	GraphChunksDetach(&bs->mem.values);
+	if (bs->segment)
+		dsm_detach(bs->segment);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	GraphMeet(bs);
+	show_phase(bs, PHASE_LOAD);
+	GraphInsertSpilled(bs);
+}
+
+static void
+check_for_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
 }
 
 IndexBuildResult *
@@ -209,33 +180,74 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 		   const QvOpclassInfo *opclass, const GraphOptions *options)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
 	GraphBuildState *bs;
 	GraphHandle handle;
 	GraphMetaData meta;
-	MemoryContext old;
-	Size		most;
+	GraphTeam  *team;
+	float	   *floats;
+	Size		n;
+	bool		spilled,
+				sound;
+	uint32		live = 0;
+	GraphHandle *pages;
 
 	check_options(options);
 	init_handle(&handle, index, opclass, options);
+	prepared->heap = RelationGetRelid(heap);
+	prepared->index = RelationGetRelid(index);
+	prepared->concurrent = info->ii_Concurrent;
+	prepared->rows = QvEstimateRows(heap);
+	prepared->meta = handle.meta;
 	bs = start_build(heap, info, &handle);
-	most = Max(options->ef_construction, bs->mem.max_edges) + 1;
-	bs->chosen = palloc(most * sizeof(Candidate));
-	bs->scratch = palloc(most * sizeof(Candidate));
-	old = MemoryContextSwitchTo(bs->graph_context);
-	GraphSearchInit(&bs->search, bs->mem.base.exact, false);
-	MemoryContextSwitchTo(old);
+	bs->shared = prepared;
+	floats = bs->ops->prepare(bs, &n);
+	team = GraphTeamBegin(bs, QvBuildWorkers(heap, index, info), floats, n);
+	take_part(bs, floats, GraphTeamScan(team));
+	result->heap_tuples = bs->shared->heap_tuples;
+	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
+	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
+	spilled = bs->shared->spilled > 0;
+	GraphTeamEnd(team);
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
-	result->heap_tuples = table_index_build_scan(heap, index, info, true, true,
-												 load_callback, bs, NULL);
-	if (!bs->on_pages)
-		GraphBuildWrite(bs);
+	pages = GraphOpen(index, opclass);
+	pages->building = true;
+	if (spilled)
+		live = GraphReachAll(pages, NULL, check_for_interrupts, &sound);
 	GraphReadMeta(index, &meta);
-	meta.tuples = bs->tuples;
+	if (spilled)
+		meta.live_nodes = live;
+	meta.tuples = result->index_tuples;
+	meta.reached_rows = Max(1, result->heap_tuples);
 	QvMetaWrite(index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
+	pages->meta = meta;
+	GraphCalibrate(pages, check_for_interrupts);
 	QvWriteLogAll(index, MAIN_FORKNUM);
-	result->index_tuples = bs->tuples;
 	return result;
+}
+
+/* A worker. */
+static void
+help(Relation heap, Relation index, const QvOpclassInfo *opclass, GraphBuildShared *shared,
+	 float *floats, TableScanDesc scan)
+{
+	IndexInfo  *info = BuildIndexInfo(index);
+	GraphHandle handle;
+
+	info->ii_Concurrent = shared->concurrent;
+	init_handle_from_meta(&handle, index, opclass, &shared->meta);
+	{
+		GraphBuildState *bs = start_build(heap, info, &handle);
+
+		bs->shared = shared;
+		take_part(bs, floats, scan);
+	}
+}
+
+void
+GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
+{
+	GraphTeamWork(toc, get_opclass, help);
 }
 
 void

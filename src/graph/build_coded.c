@@ -3,9 +3,10 @@
  *		The coded graph's part of a build: sample, centroids, codes.
  *
  *	1. a sample of the table gives the mean and about 2 sqrt(n) centroids;
- *	2. every row is encoded, and the search for its neighbors enters at the
- *	   representatives of its nearest centroids;
- *	3. the nodes are written in the order of their centroids, with their
+ *	2. every row is encoded, and numbered by its nearest centroid;
+ *	3. the search for its neighbors enters at the representatives of its nearest
+ *	   centroids, the rows that are nearest to these;
+ *	4. the nodes are written in the order of their centroids, with their
  *	   neighbors' codes beside them.
  */
 #include "postgres.h"
@@ -31,9 +32,6 @@
 /* The least sample, which the mean alone wants. */
 #define MIN_SAMPLE 1000
 
-/* Centroids compared exactly for each row. */
-#define NEAREST_LISTS 8
-
 typedef struct CodedBuild
 {
 	GraphBuildState base;
@@ -47,11 +45,9 @@ typedef struct CodedBuild
 	float	   *sample;			/* target x pdim, rotated */
 	int			sampled;
 
-	/* lists */
+	/* lists; the mean comes first, in the same memory */
 	uint32		nlists;
 	float	   *centroids;		/* nlists x pdim */
-	uint32	   *medoid;			/* node nearest to each centroid, or NONE */
-	float	   *medoid_distance;
 } CodedBuild;
 
 static const float *
@@ -130,190 +126,230 @@ compute_mean(CodedBuild *bs, float *mean)
 	}
 }
 
-static void
-make_lists(CodedBuild *bs, double rows)
+/* Lists for so many rows, at most. */
+static uint32
+wanted_lists(const CodedBuild *bs, double rows)
+{
+	uint32		wanted = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
+
+	return bs->sampled == 0 ? 0 : Min(wanted, bs->sampled / 8 + 1);
+}
+
+/* The centroids of the sample; returns how many. */
+static uint32
+make_lists(CodedBuild *bs, uint32 wanted, float *centroids)
 {
 	uint32		pdim = bs->base.handle.meta.pdim;
-	uint32		wanted = Min(MAX_LISTS, 2 * sqrt(Max(1, rows)));
 	QvKmeansParams params = {0};
 	void	   *workspace;
+	uint32		made;
 
-	wanted = Min(wanted, bs->sampled / 8 + 1);
-	if (bs->sampled == 0)
-		wanted = 0;
-	bs->centroids = MemoryContextAllocHuge(CurrentMemoryContext,
-										   (Size) Max(1, wanted) * pdim * sizeof(float));
+	if (wanted == 0)
+		return 0;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_CLUSTER);
-	if (wanted > 0)
-	{
-		params.rows = bs->sample;
-		params.n = bs->sampled;
-		params.dim = pdim;
-		params.k = wanted;
-		params.iterations = KMEANS_ITERATIONS;
-		params.seed = bs->base.handle.meta.seed;
-		params.interrupt = QvClusterInterrupt;
-		workspace = MemoryContextAllocHuge(CurrentMemoryContext,
-										   QvKmeansWorkspace(bs->sampled, pdim, wanted));
-		bs->nlists = QvKmeans(&params, bs->centroids, NULL, workspace);
-		pfree(workspace);
-	}
+	params.rows = bs->sample;
+	params.n = bs->sampled;
+	params.dim = pdim;
+	params.k = wanted;
+	params.iterations = KMEANS_ITERATIONS;
+	params.seed = bs->base.handle.meta.seed;
+	params.interrupt = QvClusterInterrupt;
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
+									   QvKmeansWorkspace(bs->sampled, pdim, wanted));
+	made = QvKmeans(&params, centroids, NULL, workspace);
+	pfree(workspace);
+	return made;
+}
+
+static float *
+build_coded_prepare(GraphBuildState *base, Size *n)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	uint32		pdim = base->handle.meta.pdim;
+	uint32		wanted;
+	float	   *floats;
+
+	bs->value = palloc(pdim * sizeof(float));
+	bs->rotated = palloc(pdim * sizeof(float));
+	sample_rows(bs, base->shared->rows);
+	wanted = wanted_lists(bs, base->shared->rows);
+	floats = MemoryContextAllocHuge(CurrentMemoryContext, (wanted + 1) * (Size) pdim * sizeof(float));
+	compute_mean(bs, floats);
+	base->shared->nlists = make_lists(bs, wanted, floats + pdim);
 	pfree(bs->sample);
 	bs->sample = NULL;
-
-	bs->medoid = palloc(Max(1, bs->nlists) * sizeof(uint32));
-	bs->medoid_distance = palloc(Max(1, bs->nlists) * sizeof(float));
-	bs->base.handle.entry_points = GraphNewEntryPoints(&bs->base.handle, bs->nlists);
-	for (uint32 i = 0; i < bs->nlists; i++)
-	{
-		bs->medoid[i] = GRAPH_NONE;
-		bs->medoid_distance[i] = FLT_MAX;
-		GraphAppendEntryPoint(&bs->base.handle, bs->base.handle.entry_points, i, centroid(bs, i));
-	}
+	*n = (base->shared->nlists + 1) * (Size) pdim;
+	return floats;
 }
 
 static void
-build_coded_prepare(GraphBuildState *base)
+build_coded_begin(GraphBuildState *base, float *floats, bool in_shared_memory)
 {
 	CodedBuild *bs = (CodedBuild *) base;
-	const GraphMetaData *meta = &base->handle.meta;
-	Size		bits = (Size) meta->degree * meta->code_bits / 8;
-	double		rows;
+	GraphHandle *handle = &base->handle;
+	uint32		pdim = handle->meta.pdim;
+	Size		bits = (Size) handle->meta.degree * handle->meta.code_bits / 8;
 
-	bs->value = palloc(Max(meta->pdim * sizeof(float), bits));
-	bs->rotated = palloc(meta->pdim * sizeof(float));
-	bs->centered = palloc(meta->pdim * sizeof(float));
-	bs->bytes = palloc(meta->pdim);
+	bs->value = palloc(Max(pdim * sizeof(float), bits));
+	bs->rotated = palloc(pdim * sizeof(float));
+	bs->centered = palloc(pdim * sizeof(float));
+	bs->bytes = palloc(pdim);
+	QvSpaceSetMean(&handle->space, floats);
+	bs->centroids = floats + pdim;
+	bs->nlists = base->shared->nlists;
+	handle->entry_points = GraphNewEntryPoints(handle, bs->nlists);
+	for (uint32 i = 0; i < bs->nlists; i++)
+		GraphAppendEntryPoint(handle, handle->entry_points, i, centroid(bs, i));
+	GraphMemInitCoded(&base->mem, handle, &base->shared->budget, in_shared_memory,
+					  base->shared->rows);
+}
 
-	rows = QvEstimateRows(base->heap);
-	sample_rows(bs, rows);
-	compute_mean(bs, palloc(meta->pdim * sizeof(float)));
-	make_lists(bs, rows);
-	GraphMemInitCoded(&base->mem, &base->handle, base->max_memory);
+static Size
+build_coded_payload(const GraphHandle *handle)
+{
+	return handle->layout.pdim;
 }
 
 /* ---- rows ---- */
 
-/*
- * The list of row "centered", and where to enter the graph for it: fills
- * entries with at most BUILD_ENTRIES node numbers, returns how many.
- */
-static int
-find_entries(CodedBuild *bs, const GraphQuery *query, uint32 *list, uint32 *entries)
+/* Find the list of the row bs->centered, and others that are near. */
+static uint32
+find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 {
-	Candidate	near[NEAREST_LISTS];
-	int			nnear = GraphNearestEntryPoints(&bs->base.handle, query, near, NEAREST_LISTS);
-	float		best = FLT_MAX;
-	int			n = 0;
+	Candidate	near[GRAPH_LOADED_LISTS];
+	int			n = GraphNearestEntryPoints(&bs->base.handle, query, near, GRAPH_LOADED_LISTS);
+	uint32		list = 0;
 
-	*list = 0;
-	for (int i = 0; i < nnear; i++)
+	loaded->to_centroid = INFINITY;
+	loaded->nlists = n;
+	for (int i = 0; i < n; i++)
 	{
-		float		d = qv_kernels.l2sq_f32(bs->centered,
-											centroid(bs, near[i].id),
+		float		d = qv_kernels.l2sq_f32(bs->centered, centroid(bs, near[i].id),
 											bs->base.handle.meta.pdim);
 
-		if (d < best)
+		loaded->lists[i] = near[i].id;
+		if (d < loaded->to_centroid)
 		{
-			best = d;
-			*list = near[i].id;
-		}
-		if (n < BUILD_ENTRIES && bs->medoid[near[i].id] != GRAPH_NONE)
-			entries[n++] = bs->medoid[near[i].id];
-	}
-
-	/*
-	 * A table in clustered order: no near list has a node yet.  Enter at the
-	 * nearest list that has.
-	 */
-	if (n == 0 && bs->base.mem.count > 0)
-	{
-		float		nearest = FLT_MAX;
-
-		entries[n++] = 0;
-		for (uint32 i = 0; i < bs->nlists; i++)
-		{
-			float		d;
-
-			if (bs->medoid[i] == GRAPH_NONE)
-				continue;
-			d = qv_kernels.l2sq_f32(bs->centered, centroid(bs, i),
-									bs->base.handle.meta.pdim);
-			if (d < nearest)
-			{
-				nearest = d;
-				entries[0] = bs->medoid[i];
-			}
+			loaded->to_centroid = d;
+			list = near[i].id;
 		}
 	}
-	return n;
+	return list;
 }
 
-static uint32
-build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid,
-				uint32 *entries, int *nentries)
+static bool
+build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	GraphHandle *handle = &base->handle;
-	MemoryContext old;
+	GraphMemNode *node;
 	GraphQuery	query;
 	GraphCode	code;
-	uint32		list,
-				id;
 
 	take_value(bs, value);
 	QvSpaceCenter(&handle->space, bs->rotated, bs->centered);
 	GraphEncode(&handle->layout, bs->centered, handle->space.mean, &code, bs->bytes);
+	node = GraphMemAdd(&base->mem, &code, tid);
+	if (node == NULL)
+		return false;
 	GraphQueryInit(handle, &query, bs->rotated);
-	*nentries = find_entries(bs, &query, &list, entries);
-
-	old = MemoryContextSwitchTo(base->graph_context);
-	id = GraphMemAdd(&base->mem, &code, tid);
-	MemoryContextSwitchTo(old);
-	GraphMemGet(&base->mem, id)->list = list;
-	return id;
+	node->list = find_lists(bs, &query, GraphMemLoadedOf(node));
+	return true;
 }
 
-/* A node nearer to its list's centroid than the others represents the list. */
-static void
-build_coded_connected(GraphBuildState *base, uint32 id)
+static uint32
+build_coded_count_lists(const GraphBuildState *base)
+{
+	return Max(1, base->shared->nlists);
+}
+
+/* ---- edges ---- */
+
+/*
+ * The representatives of the nearest lists; while these are inserted themselves,
+ * perhaps there is none yet, and the nearest of all others is.
+ */
+static int
+build_coded_enter(GraphBuildState *base, uint32 id, uint32 connected, uint32 *entries)
 {
 	CodedBuild *bs = (CodedBuild *) base;
-	uint32		list = GraphMemGet(&base->mem, id)->list;
-	float		d;
+	const GraphBuildArrays *arrays = &base->arrays;
+	GraphMem   *mem = &base->mem;
+	const GraphMemLoaded *loaded = GraphMemLoadedOf(GraphMemGet(mem, id));
+	float		best = INFINITY;
+	int			n = 0;
 
-	if (bs->nlists == 0)
-		return;
-	d = qv_kernels.l2sq_f32(bs->centered, centroid(bs, list), base->handle.meta.pdim);
-	if (d < bs->medoid_distance[list])
-	{
-		bs->medoid_distance[list] = d;
-		bs->medoid[list] = id;
-	}
+	for (int i = 0; i < loaded->nlists && n < BUILD_ENTRIES; i++)
+		if (arrays->representative[loaded->lists[i]] != GRAPH_NONE &&
+			arrays->rank[loaded->lists[i]] < connected)
+			entries[n++] = arrays->representative[loaded->lists[i]];
+	if (n > 0)
+		return n;
+	entries[0] = arrays->order[0];
+	for (uint32 i = 0; i < bs->nlists; i++)
+		if (arrays->representative[i] != GRAPH_NONE && arrays->rank[i] < connected)
+		{
+			float		d = mem->pair(mem, id, arrays->representative[i]);
+
+			if (d < best)
+			{
+				best = d;
+				entries[0] = arrays->representative[i];
+			}
+		}
+	return 1;
 }
 
 /* ---- pages ---- */
+
+/* The code of a node as a vector, in bs->centered. */
+static void
+decode_node(CodedBuild *bs, const GraphMemNode *node, GraphCode *code)
+{
+	const GraphLayout *layout = &bs->base.handle.layout;
+
+	GraphMemGetCode(&bs->base.mem, node, code);
+	qv_kernels.decode_u8(code->bytes, code->scale, QvCodeOffset(layout->own_bits), bs->centered,
+						 layout->pdim);
+}
+
+/* The nodes of the lists that have any, or the first. */
+static uint32 *
+build_coded_choose_entry_points(GraphBuildState *base, uint32 *n)
+{
+	CodedBuild *bs = (CodedBuild *) base;
+	uint32	   *nodes = palloc(Max(1, bs->nlists) * sizeof(uint32));
+
+	*n = 0;
+	for (uint32 i = 0; i < bs->nlists; i++)
+		if (base->arrays.representative[i] != GRAPH_NONE)
+			nodes[(*n)++] = base->arrays.representative[i];
+	if (*n == 0 && base->mem.count > 0)
+		nodes[(*n)++] = 0;
+	return nodes;
+}
 
 static GraphEntryPoints *
 build_coded_make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	CodedBuild *bs = (CodedBuild *) base;
-	const GraphLayout *layout = &base->handle.layout;
-	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->handle, Max(1, bs->nlists));
+	GraphHandle *handle = &base->handle;
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(handle, bs->nlists + 1 + base->nunreached);
+	GraphCode	code;
 
-	/* the lists that have a node */
 	for (uint32 i = 0; i < bs->nlists; i++)
-		if (bs->medoid[i] != GRAPH_NONE)
-			GraphAppendEntryPoint(&base->handle, entry_points, position[bs->medoid[i]],
+		if (base->arrays.representative[i] != GRAPH_NONE)
+			GraphAppendEntryPoint(handle, entry_points, base->arrays.representative[i],
 								  centroid(bs, i));
 	if (entry_points->count == 0 && base->mem.count > 0)
 	{
-		GraphCode	code;
-
-		GraphMemGetCode(&base->mem, GraphMemGet(&base->mem, 0), &code);
-		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
-							 bs->centered, layout->pdim);
-		GraphAppendEntryPoint(&base->handle, entry_points, position[0], bs->centered);
+		decode_node(bs, GraphMemGet(&base->mem, 0), &code);
+		GraphAppendEntryPoint(handle, entry_points, 0, bs->centered);
+	}
+	for (uint32 i = 0; i < base->nunreached; i++)
+	{
+		decode_node(bs, GraphMemGet(&base->mem, base->unreached[i]), &code);
+		GraphAppendEntryPoint(handle, entry_points, base->unreached[i], bs->centered);
 	}
 	return entry_points;
 }
@@ -329,10 +365,7 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 	uint8	   *bits = (uint8 *) bs->value;
 	GraphCode	code;
 
-	GraphMemShrink(&bs->base.mem, from, bs->base.scratch);
-	GraphMemGetCode(&bs->base.mem, from, &code);
-	qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits),
-						 bs->centered, layout->pdim);
+	decode_node(bs, from, &code);
 	for (int i = 0; i < from->degree; i++)
 	{
 		uint32		id = from->edges[i].id;
@@ -340,7 +373,7 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 
 		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
 		GraphEncodeEdge(layout, bs->base.handle.meta.space, &code, bs->centered, &other,
-						first + position[id], &edges[i], bits + i * stride);
+						first + id, &edges[i], bits + i * stride);
 	}
 	GraphNodeInit(layout, to);
 	GraphNodeSetCode(layout, to, &code);
@@ -349,9 +382,13 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 
 const GraphBuildOps graph_coded_build = {
 	.state_size = sizeof(CodedBuild),
+	.payload = build_coded_payload,
 	.prepare = build_coded_prepare,
+	.begin = build_coded_begin,
 	.add = build_coded_add,
-	.connected = build_coded_connected,
+	.count_lists = build_coded_count_lists,
+	.enter = build_coded_enter,
+	.choose_entry_points = build_coded_choose_entry_points,
 	.make_entry_points = build_coded_make_entry_points,
 	.write_node = build_coded_write_node
 };

@@ -23,22 +23,54 @@ typedef struct PlainBuild
 	uint32		resample_at;	/* nodes */
 } PlainBuild;
 
-static void
-build_plain_prepare(GraphBuildState *base)
+/* Lists by the hash, so that equal rows meet. */
+#define HASH_LISTS 1024
+
+static Size
+build_plain_payload(const GraphHandle *handle)
 {
-	GraphMemInitPlain(&base->mem, &base->handle, base->max_memory);
+	return GraphMemPlainPayload(&handle->space.opclass, handle->meta.dims);
+}
+
+static float *
+build_plain_prepare(GraphBuildState *base, Size *n)
+{
+	*n = 0;
+	return NULL;
+}
+
+static void
+build_plain_begin(GraphBuildState *base, float *floats, bool in_shared_memory)
+{
+	GraphMemInitPlain(&base->mem, &base->handle, &base->shared->budget, in_shared_memory,
+					  base->shared->rows);
 }
 
 /* ---- rows ---- */
 
-/*
- * Choose the entries evenly among the nodes so far: rows often arrive in an
- * order that has to do with their values.
- */
-static void
-sample_entries(PlainBuild *bs)
+static bool
+build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid)
 {
-	uint32		n = bs->base.mem.count;
+	GraphMemNode *node = GraphMemAddValue(&base->mem, value, tid);
+
+	if (node == NULL)
+		return false;
+	node->list = GraphMemLoadedOf(node)->hash % HASH_LISTS;
+	return true;
+}
+
+static uint32
+build_plain_count_lists(const GraphBuildState *base)
+{
+	return HASH_LISTS;
+}
+
+/* ---- edges ---- */
+
+/* Choose entries evenly among the first n nodes in the order of insertion. */
+static void
+sample_entries(PlainBuild *bs, uint32 n)
+{
 	uint32		wanted = Max(1, GRAPH_ENTRY_FACTOR * sqrt(n));
 
 	if (wanted > bs->max_entries)
@@ -50,38 +82,46 @@ sample_entries(PlainBuild *bs)
 	}
 	bs->nentries = Min(n, wanted);
 	for (uint32 i = 0; i < bs->nentries; i++)
-		bs->entries[i] = (uint64) n * i / bs->nentries;
+		bs->entries[i] = bs->base.arrays.order[(uint64) n * i / bs->nentries];
 	bs->resample_at = n + n / 8 + 1;
 }
 
-static uint32
-build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid,
-				uint32 *entries, int *nentries)
+static void
+build_plain_connected(GraphBuildState *base, uint32 count)
+{
+	PlainBuild *bs = (PlainBuild *) base;
+
+	if (count > 0 && count >= bs->resample_at)
+		sample_entries(bs, count);
+}
+
+static int
+build_plain_enter(GraphBuildState *base, uint32 id, uint32 connected, uint32 *entries)
 {
 	PlainBuild *bs = (PlainBuild *) base;
 	GraphMem   *mem = &base->mem;
 	Candidate	items[BUILD_ENTRIES + 1];
-	MemoryContext old = MemoryContextSwitchTo(base->graph_context);
-	uint32		id = GraphMemAddValue(mem, value, tid);
 	Pool		nearest;
 
-	MemoryContextSwitchTo(old);
 	PoolReset(&nearest, items, BUILD_ENTRIES);
 	for (uint32 i = 0; i < bs->nentries; i++)
 		PoolInsert(&nearest, mem->pair(mem, id, bs->entries[i]), bs->entries[i], NULL);
 	for (uint32 i = 0; i < nearest.count; i++)
 		entries[i] = items[i].id;
-	*nentries = nearest.count;
-	return id;
+	return nearest.count;
 }
 
-static void
-build_plain_connected(GraphBuildState *base, uint32 id)
+static uint32 *
+build_plain_choose_entry_points(GraphBuildState *base, uint32 *n)
 {
 	PlainBuild *bs = (PlainBuild *) base;
+	uint32	   *nodes;
 
-	if (base->mem.count >= bs->resample_at)
-		sample_entries(bs);
+	sample_entries(bs, base->mem.count);
+	*n = bs->nentries;
+	nodes = palloc(Max(1, bs->nentries) * sizeof(uint32));
+	memcpy(nodes, bs->entries, bs->nentries * sizeof(uint32));
+	return nodes;
 }
 
 /* ---- pages ---- */
@@ -101,7 +141,6 @@ build_plain_assign_lists(GraphBuildState *base)
 
 	if (mem->count == 0)
 		return;
-	sample_entries(bs);
 	for (uint32 i = 0; i < mem->count; i++)
 		GraphMemGet(mem, i)->list = bs->nentries;
 	queue = MemoryContextAllocHuge(CurrentMemoryContext, mem->count * sizeof(uint32));
@@ -131,10 +170,12 @@ static GraphEntryPoints *
 build_plain_make_entry_points(GraphBuildState *base, const uint32 *position)
 {
 	PlainBuild *bs = (PlainBuild *) base;
-	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->handle, bs->nentries);
+	GraphEntryPoints *entry_points = GraphNewEntryPoints(&base->handle, bs->nentries + base->nunreached);
 
 	for (uint32 i = 0; i < bs->nentries; i++)
 		GraphAppendEntryPoint(&base->handle, entry_points, position[bs->entries[i]], NULL);
+	for (uint32 i = 0; i < base->nunreached; i++)
+		GraphAppendEntryPoint(&base->handle, entry_points, position[base->unreached[i]], NULL);
 	return entry_points;
 }
 
@@ -144,7 +185,6 @@ build_plain_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 {
 	const GraphLayout *layout = &base->handle.layout;
 
-	GraphMemShrink(&base->mem, from, base->scratch);
 	GraphNodeInit(layout, to);
 	for (int i = 0; i < from->degree; i++)
 		GraphNodeIds(layout, to)[i] = first + position[from->edges[i].id];
@@ -178,9 +218,14 @@ build_plain_finish(GraphBuildState *base, const uint32 *order, uint32 first)
 
 const GraphBuildOps graph_plain_build = {
 	.state_size = sizeof(PlainBuild),
+	.payload = build_plain_payload,
 	.prepare = build_plain_prepare,
+	.begin = build_plain_begin,
 	.add = build_plain_add,
+	.count_lists = build_plain_count_lists,
 	.connected = build_plain_connected,
+	.enter = build_plain_enter,
+	.choose_entry_points = build_plain_choose_entry_points,
 	.assign_lists = build_plain_assign_lists,
 	.make_entry_points = build_plain_make_entry_points,
 	.write_node = build_plain_write_node,

@@ -14,7 +14,12 @@
 extern void GraphWriteFixedPages(GraphHandle *handle, ForkNumber fork,
 								 const GraphEntryPoints *entry_points);
 
-/* Write the graph in memory out, all pages of the index. */
-extern void GraphBuildWrite(GraphBuildState *bs);
+/*
+ * The graph in memory becomes pages: the leader writes those before the nodes and
+ * makes room for these, then everyone writes nodes, then the leader what follows.
+ */
+extern void GraphWriteHead(GraphBuildState *bs);
+extern void GraphWriteNodes(GraphBuildState *bs);
+extern void GraphWriteTail(GraphBuildState *bs);
 
 #endif							/* QV_GRAPH_BUILD_WRITE_H */

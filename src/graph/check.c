@@ -18,6 +18,7 @@
 #include "graph/meta.h"
 #include "graph/node.h"
 #include "graph/node_value.h"
+#include "graph/reach.h"
 #include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -445,6 +446,12 @@ check_heads(GraphChecker *c)
 }
 
 static void
+check_for_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
+static void
 run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 			bool verify)
 {
@@ -464,10 +471,14 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	survey(&c);
 	if (verify)
 	{
+		uint32		live;
+		bool		sound;
+
 		check_pages(&c);
 		if (c.layout->form == QV_FORM_PLAIN)
 			check_values(&c);
 		check_heads(&c);
+		c.info.unreached = GraphFindUnreached(&(GraphReach) {c.handle, NULL, check_for_interrupts}, &live, &sound);
 	}
 	meta = &c.handle->meta;
 	c.info.dims = meta->dims;

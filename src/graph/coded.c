@@ -13,11 +13,9 @@
 #include "graph/link.h"
 #include "graph/node.h"
 #include "graph/query.h"
+#include "graph/recall.h"
 #include "graph/rows.h"
 #include "graph/store_coded.h"
-
-/* Up to so many code bits a scan's pool is larger. */
-#define FEW_CODE_BITS 96
 
 typedef struct CodedPoint
 {
@@ -38,16 +36,16 @@ typedef struct CodedNeighborhood
 
 /*
  * hnsw.ef_search promises at least pgvector's recall.  The pool here is
- * ordered by estimates, so it is larger than pgvector's exact one.  These sizes
- * are measured (src/graph/README.md, "ef").  Estimates from few bits are worse,
- * and those of inner products worst, since the query is not centered.
+ * ordered by estimates, so it is larger than pgvector's exact one.
  */
 static uint32
 coded_pool_size(const GraphHandle *handle, int ef)
 {
-	if (handle->layout.code_bits > FEW_CODE_BITS)
-		return 16 + ef * 9 / 5;
-	return (handle->meta.space == QV_SPACE_IP ? 40 : 24) + ef * 17 / 5;
+	double		slope,
+				extra;
+
+	GraphPoolLine(&handle->meta, &slope, &extra);
+	return slope * ef + extra;
 }
 
 /* ---- points ---- */
@@ -162,15 +160,12 @@ coded_neighborhood(GraphHandle *handle, GraphPoint *base, uint32 capacity)
 	CodedNeighborhood *nb = palloc0(sizeof(CodedNeighborhood));
 	GraphCodedStore *store = open_store(handle, base);
 	uint32		pdim = handle->layout.pdim;
+	float	   *centered = palloc(pdim * sizeof(float));
 
+	QvSpaceCenter(&handle->space, point->rotated, centered);
+	nb->base.centered = centered;
 	if (point->code.bytes == NULL)
-	{
-		float	   *centered = palloc(pdim * sizeof(float));
-
-		QvSpaceCenter(&handle->space, point->rotated, centered);
 		GraphEncode(&handle->layout, centered, handle->space.mean, &point->code, palloc(pdim));
-		nb->base.centered = centered;
-	}
 	GraphNeighborhoodInit(&nb->base, handle, base, capacity, coded_pair);
 	nb->codes = palloc(capacity * sizeof(GraphCode));
 	nb->bytes = MemoryContextAllocHuge(CurrentMemoryContext, (Size) capacity * pdim);

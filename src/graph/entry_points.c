@@ -27,6 +27,7 @@ set_entry(const GraphHandle *handle, GraphEntryBatch *batch, int i, uint32 id, c
 
 	batch->ids[i] = id;
 	batch->count = i + 1;
+	Assert((x == NULL) == (handle->layout.form == QV_FORM_PLAIN));
 	if (x == NULL)
 		return;
 	batch->a[i] = qv_kernels.norm2_f32(x, handle->meta.pdim);

@@ -9,7 +9,7 @@
 #include "graph/entry_points.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
-#include "graph/store_mem.h"
+#include "graph/store_mem_plain.h"
 
 /* What a value on a page of its own has beside itself. */
 #define VALUE_OVERHEAD (offsetof(GraphPieceData, data) + sizeof(GraphValueLine))
@@ -26,10 +26,9 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *o
 {
 	GraphMetaData meta;
 	GraphLayout layout;
-	GraphMem	mem;
 	double		entries;
-	double		payload;
-	double		node;
+	Size		payload;
+	Size		apart;
 
 	GraphMetaInit(&meta, dims, options->m, options->ef_construction, opclass);
 	if (!GraphLayoutFromMeta(&layout, &meta))
@@ -45,12 +44,7 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *o
 	if (GraphValuesApart(&layout))
 		estimate->blocks += pages(rows * (MAXALIGN(value_size) + VALUE_OVERHEAD), QV_PAGE_SPACE);
 
-	/*
-	 * nodes by the chunk, and what is apart from them: of each the last one
-	 * is not full
-	 */
-	payload = estimate->coded ? layout.pdim : opclass->type->fixed_size(dims);
-	GraphMemInit(&mem, &layout, payload > 0 ? payload : sizeof(void *), MaxAllocHugeSize);
-	node = mem.node_size + (payload > 0 ? 0 : MAXALIGN(value_size));
-	estimate->memory = rows * node + 2 * Min(mem.chunk_bytes, rows * node / 14);
+	payload = estimate->coded ? layout.pdim : GraphMemPlainPayload(opclass, dims);
+	apart = estimate->coded || opclass->type->fixed_size(dims) > 0 ? 0 : value_size;
+	estimate->memory = GraphMemEstimate(&layout, payload, apart, rows);
 }

@@ -33,7 +33,11 @@
 #define HNSW_MIN_EF_CONSTRUCTION 4
 #define HNSW_DEFAULT_EF_CONSTRUCTION 64
 #define HNSW_MAX_EF_CONSTRUCTION 1000
-#define GRAPH_MAX_DEGREE 224	/* 2 * HNSW_MAX_M, in whole batches of 32 */
+#define GRAPH_MAX_DEGREE 224	/* Recalls that an index knows a pool for:
+								 * graph_recalls (recall.h). */
+#define GRAPH_RECALLS 5
+
+/* 2 * HNSW_MAX_M, in whole batches of 32 */
 
 typedef struct GraphMetaData
 {
@@ -62,11 +66,29 @@ typedef struct GraphMetaData
 	uint32		entry_version;	/* changes when an entry is replaced */
 	BlockNumber insert_block;	/* page that may have a free slot */
 	BlockNumber value_block;	/* plain: page that may have room for values */
+	float		reached_rows;	/* of the table when all nodes could last be
+								 * reached; 0: not known */
 	double		live_nodes;		/* as of the last build or vacuum */
 	double		tuples;			/* heap rows, likewise */
+	float		pool_slope;		/* coded: a scan's pool is pool_slope x ef + */
+	float		pool_extra;		/* pool_extra, measured; 0: not */
+	float		pool_nodes;		/* when there were so many nodes */
+	float		recall_pools[GRAPH_RECALLS];	/* for graph_recalls; 0: not
+												 * measured */
 } GraphMetaData;
 
-StaticAssertDecl(sizeof(GraphMetaData) == 104, "on-disk graph metapage changed");
+/*
+ * The smallest pool of estimates, and what others are measured against: enough for
+ * data of the real world (src/graph/README.md, "ef").
+ */
+#define GRAPH_POOL_SLOPE 1.8
+#define GRAPH_POOL_EXTRA 16
+
+/* The largest that an index may ask for. */
+#define GRAPH_MAX_SLOPE 8
+#define GRAPH_MAX_EXTRA 1000
+
+StaticAssertDecl(sizeof(GraphMetaData) == 136, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */

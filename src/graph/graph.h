@@ -13,6 +13,7 @@
 #include "nodes/execnodes.h"
 #include "space/scan.h"
 #include "space/tidset.h"
+#include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
 /* Candidates of a search, at most. */
@@ -32,6 +33,10 @@ extern IndexBuildResult *GraphBuild(Relation heap, Relation index,
 extern void GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 							const GraphOptions *options);
 extern char *GraphBuildPhaseName(int64 phase);
+
+/* What a worker does; get_opclass is the access methods' own. */
+extern void GraphParallelWork(shm_toc *toc,
+							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
 /* insert.c: value is detoasted */
 extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
@@ -61,7 +66,14 @@ extern IndexBulkDeleteResult *GraphBulkDelete(IndexVacuumInfo *info,
 											  void *callback_state,
 											  const QvOpclassInfo *opclass);
 extern IndexBulkDeleteResult *GraphVacuumCleanup(IndexVacuumInfo *info,
-												 IndexBulkDeleteResult *stats);
+												 IndexBulkDeleteResult *stats,
+												 const QvOpclassInfo *opclass);
+
+/*
+ * recall.c: the ef that finds such a share of the nearest, as the index has measured, or
+ * by a rule of thumb.
+ */
+extern int	GraphEfFor(Relation index, double recall);
 
 /* cost.c: what a search of the whole index costs, before LIMIT */
 typedef struct GraphCost
@@ -89,6 +101,7 @@ typedef struct GraphInfo
 	int			own_bits;
 	int			nodes_per_page;
 	int			entries;
+	int64		unreached;		/* nodes that no search comes to; GraphCheck() */
 } GraphInfo;
 
 /* Read the whole index and verify its invariants.  The caller keeps inserts out. */

@@ -4,15 +4,19 @@
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
-
 #include "graph/select.h"
 #include "graph/store_mem.h"
-#include "utils/memutils.h"
 
-/* Most bytes of a chunk; fewer when maintenance_work_mem is small. */
-#define CHUNK_BYTES (4 * 1024 * 1024)
+/* Bytes of a chunk: a part of the whole graph, but not less, nor more of the memory. */
+#define CHUNKS_IN_GRAPH 64
+#define LEAST_CHUNK (1024 * 1024)
 #define CHUNKS_IN_MEMORY 16
+
+/*
+ * Beside each node: its place in the order of insertion, the head of its list of
+ * links (build_connect.c), its share of their memory, and what the leader sorts by.
+ */
+#define BESIDE_NODE (8 * sizeof(uint32))
 
 /* The edges of the node that is expanded next. */
 static void
@@ -25,113 +29,102 @@ mem_prefetch(GraphStore *base, uint32 id)
 		__builtin_prefetch(node + i);
 }
 
+static Size
+payload_offset(const GraphLayout *layout)
+{
+	return TYPEALIGN(64, offsetof(GraphMemNode, edges) +
+					 (layout->degree + GRAPH_MEM_SLACK) * sizeof(Candidate));
+}
+
+static Size
+node_size(const GraphLayout *layout, Size payload)
+{
+	return TYPEALIGN(64, payload_offset(layout) + payload);
+}
+
+static Size
+chunk_size(double graph, Size max_memory)
+{
+	return Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), max_memory / CHUNKS_IN_MEMORY);
+}
+
 void
-GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
-			 Size max_memory)
+GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload, GraphMemBudget *budget,
+			 bool shared, double rows)
 {
 	memset(mem, 0, sizeof(*mem));
 	mem->base.exact = true;
 	mem->base.prefetch = mem_prefetch;
 	mem->layout = layout;
 	mem->max_edges = layout->degree + GRAPH_MEM_SLACK;
-	mem->payload_offset = TYPEALIGN(64, offsetof(GraphMemNode, edges) +
-									mem->max_edges * sizeof(Candidate));
-	mem->node_size = TYPEALIGN(64, mem->payload_offset + payload);
+	mem->payload_offset = payload_offset(layout);
+	mem->payload_size = payload;
+	mem->node_size = node_size(layout, payload);
 	mem->chunk_nodes = 1;
-	mem->chunk_bytes = Min(CHUNK_BYTES, max_memory / CHUNKS_IN_MEMORY);
+	mem->chunk_bytes = chunk_size(rows * mem->node_size, budget->max_bytes);
 	while (mem->chunk_nodes * 2 * mem->node_size <= mem->chunk_bytes)
 	{
 		mem->chunk_nodes *= 2;
 		mem->chunk_shift++;
 	}
+	budget->beside = mem->chunk_nodes * BESIDE_NODE;
+	GraphChunksInit(&mem->nodes, budget, &budget->nodes, shared);
+	GraphChunksInit(&mem->values, budget, &budget->values, shared);
+}
+
+double
+GraphMemEstimate(const GraphLayout *layout, Size payload, Size value_size, double rows)
+{
+	double		graph = rows * (node_size(layout, payload) + MAXALIGN(value_size));
+
+	/*
+	 * of what is allocated at a time the last is not full: each participant's
+	 */
+	return graph + rows * BESIDE_NODE +
+		4 * Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), graph / (CHUNKS_IN_MEMORY - 4));
 }
 
 Size
-GraphMemNodeCost(const GraphMem *mem, Size value_size)
+GraphMemNodesShare(const GraphLayout *layout, Size payload, Size max_memory)
 {
-	Size		cost = 0;
+	Size		size = node_size(layout, payload);
 
-	if (mem->count >> mem->chunk_shift == mem->nchunks)
-		cost += mem->chunk_nodes * mem->node_size + 64;
-	value_size = MAXALIGN(value_size);
-	if (mem->separate_values &&
-		(mem->values == NULL || mem->values_used + value_size > mem->chunk_bytes))
-		cost += Max(mem->chunk_bytes, value_size);
-	return cost;
-}
-
-static void
-add_chunk(GraphMem *mem)
-{
-	Size		size = mem->chunk_nodes * mem->node_size + 64;
-	char	   *chunk;
-
-	if (mem->nchunks % 64 == 0)
-	{
-		Size		bytes = (mem->nchunks + 64) * sizeof(char *);
-
-		mem->chunks = mem->chunks ? repalloc(mem->chunks, bytes) : palloc(bytes);
-	}
-	chunk = palloc(size);
-#ifdef MADV_HUGEPAGE
-	/* random reads over all of it: TLB misses are a good part of the cost */
-	{
-		Size		huge = 2 * 1024 * 1024;
-		char	   *from = (char *) TYPEALIGN(huge, chunk);
-		char	   *to = (char *) TYPEALIGN_DOWN(huge, chunk + size);
-
-		if (to > from)
-			(void) madvise(from, to - from, MADV_HUGEPAGE);
-	}
-#endif
-	mem->chunks[mem->nchunks++] = (char *) TYPEALIGN(64, chunk);
-	mem->memory += size;
+	return max_memory * ((double) size / (size + BESIDE_NODE));
 }
 
 GraphMemNode *
 GraphMemNew(GraphMem *mem, ItemPointer tid)
 {
-	uint32		id = mem->count;
+	GraphChunks *chunks = &mem->nodes;
 	GraphMemNode *node;
 
-	if (id >> mem->chunk_shift == mem->nchunks)
-		add_chunk(mem);
-	mem->count++;
-	node = GraphMemGet(mem, id);
+	if ((chunks->current == GRAPH_NO_CHUNK ||
+		 chunks->table->chunks[chunks->current].used == mem->chunk_nodes) &&
+		!GraphChunksAdd(chunks, mem->chunk_nodes * mem->node_size))
+		return NULL;
+	node = (GraphMemNode *) (chunks->at[chunks->current] +
+							 chunks->table->chunks[chunks->current].used++ * mem->node_size);
 	node->list = 0;
 	node->duplicates = GRAPH_NONE;
 	node->degree = 0;
 	node->tid = *tid;
+	node->overflow = GRAPH_NONE;
+	GraphMemLoadedOf(node)->nlists = 0;
+	GraphMemLoadedOf(node)->to_centroid = 0;
 	return node;
 }
 
 void
-GraphMemAddDuplicate(GraphMem *mem, uint32 id, ItemPointer tid)
+GraphMemTakeBack(GraphMem *mem)
 {
-	GraphMemNode *node = GraphMemGet(mem, id);
-
-	if (mem->nduplicates == mem->max_duplicates)
-	{
-		uint32		size = Max(1024, mem->max_duplicates * 2);
-		Size		bytes = size * sizeof(GraphMemDuplicate);
-
-		mem->duplicates = mem->duplicates ?
-			repalloc_huge(mem->duplicates, bytes) :
-			MemoryContextAllocHuge(CurrentMemoryContext, bytes);
-		mem->memory += bytes - mem->max_duplicates * sizeof(GraphMemDuplicate);
-		mem->max_duplicates = size;
-	}
-	mem->duplicates[mem->nduplicates].tid = *tid;
-	mem->duplicates[mem->nduplicates].next = node->duplicates;
-	node->duplicates = mem->nduplicates++;
+	mem->nodes.table->chunks[mem->nodes.current].used--;
 }
 
 void
-GraphMemRemoveLast(GraphMem *mem)
+GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from)
 {
-	mem->count--;
-	if (mem->separate_values)
-		mem->values_used -= mem->last_value;
+	memcpy(to, from, offsetof(GraphMemNode, edges) + sizeof(GraphMemLoaded));
+	memcpy(GraphMemPayload(mem, to), GraphMemPayload(mem, from), mem->payload_size);
 }
 
 /* Ascending insertion sort: lists are short and nearly sorted. */
@@ -161,21 +154,9 @@ GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch)
 }
 
 void
-GraphMemConnect(GraphMem *mem, uint32 id, const Candidate *edges, int n,
-				Candidate *scratch)
+GraphMemAddEdge(GraphMem *mem, GraphMemNode *node, Candidate edge, Candidate *scratch)
 {
-	GraphMemNode *node = GraphMemGet(mem, id);
-
-	node->degree = n;
-	memcpy(node->edges, edges, n * sizeof(Candidate));
-	for (int i = 0; i < n; i++)
-	{
-		GraphMemNode *to = GraphMemGet(mem, edges[i].id);
-
-		if (to->degree == mem->max_edges)
-			GraphMemShrink(mem, to, scratch);
-		to->edges[to->degree].distance = edges[i].distance;
-		to->edges[to->degree].id = id;
-		to->degree++;
-	}
+	if (node->degree == mem->max_edges)
+		GraphMemShrink(mem, node, scratch);
+	node->edges[node->degree++] = edge;
 }

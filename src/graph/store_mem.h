@@ -7,6 +7,7 @@
 #define QV_GRAPH_STORE_MEM_H
 
 #include "graph/handle.h"
+#include "graph/mem_chunks.h"
 #include "graph/search.h"
 #include "graph/select.h"
 
@@ -15,6 +16,18 @@
  * that many arrivals instead of at every one (half the build time).
  */
 #define GRAPH_MEM_SLACK 10
+
+/* Lists that a node's search may enter at, kept until it has edges. */
+#define GRAPH_LOADED_LISTS 8
+
+/* What a node without edges keeps in their place. */
+typedef struct GraphMemLoaded
+{
+	uint64		hash;			/* of what makes rows share a node */
+	float		to_centroid;	/* of its list; coded */
+	uint32		nlists;
+	uint32		lists[GRAPH_LOADED_LISTS];	/* the nearest, by estimate */
+} GraphMemLoaded;
 
 typedef struct GraphMemNode
 {
@@ -27,8 +40,14 @@ typedef struct GraphMemNode
 	uint32		duplicates;		/* index into GraphMem.duplicates, or NONE */
 	uint16		degree;
 	ItemPointerData tid;
+	uint32		overflow;		/* slot of heap TIDs, of nodes with many */
 	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];	/* then the payload */
 } GraphMemNode;
+
+#define GraphMemLoadedOf(node) ((GraphMemLoaded *) (node)->edges)
+
+StaticAssertDecl(offsetof(GraphMemNode, edges) % sizeof(uint64) == 0,
+				 "GraphMemLoaded must be aligned");
 
 typedef struct GraphMemDuplicate
 {
@@ -41,62 +60,67 @@ struct GraphMem
 {
 	GraphStore	base;
 	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
-	bool		(*same) (const GraphMem *mem, uint32 a, uint32 b);
+	bool		(*same) (const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b);
 	const GraphLayout *layout;
 	QvSpaceKind space;			/* this and the next: coded */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* degree + slack */
 	Size		payload_offset; /* in a node: the code, or the value */
+	Size		payload_size;
 	Size		node_size;
 	Size		chunk_bytes;	/* about what is allocated at a time */
 	uint32		chunk_nodes;	/* nodes in a chunk: a power of two */
 	int			chunk_shift;
-	char	  **chunks;
-	uint32		nchunks;
-	uint32		count;
-	GraphMemDuplicate *duplicates;
-	uint32		nduplicates;
-	uint32		max_duplicates;
-	const GraphMemNode *query;	/* what a search measures from */
-	Size		memory;			/* bytes allocated */
-
-	/* values of different sizes: the payload is a pointer to here */
+	GraphChunks nodes;
+	GraphChunks values;			/* of different sizes: apart from the nodes */
 	bool		separate_values;
-	char	   *values;			/* the chunk in use */
-	Size		values_used;
-	Size		last_value;		/* bytes of the value added last */
+	uint32		count;			/* nodes; set when all have their place */
+	GraphMemDuplicate *duplicates;
+	const GraphMemNode *query;	/* what a search measures from */
 };
 
 /*
  * Start an empty graph for a form to complete: payload is how many bytes follow
- * a node's edges, max_memory what the graph may grow to.
+ * a node's edges, rows how many there will be, roughly.
  */
 extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
-						 Size max_memory);
+						 GraphMemBudget *budget, bool shared, double rows);
 
-/* Bytes that one more node, with a value of that size, will have allocated. */
-extern Size GraphMemNodeCost(const GraphMem *mem, Size value_size);
+/*
+ * Bytes that so many nodes take, with values of that size apart from them
+ * (0: within), and what their build needs beside them.
+ */
+extern double GraphMemEstimate(const GraphLayout *layout, Size payload, Size value_size,
+							   double rows);
+
+/* Of the memory that a build may use, bytes for nodes and values. */
+extern Size GraphMemNodesShare(const GraphLayout *layout, Size payload, Size max_memory);
 
 static inline GraphMemNode *
 GraphMemGet(const GraphMem *mem, uint32 id)
 {
-	return (GraphMemNode *) (mem->chunks[id >> mem->chunk_shift] +
+	return (GraphMemNode *) (mem->nodes.at[id >> mem->chunk_shift] +
 							 (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
 }
 
-/* Add a node without edges; the caller fills in its payload. */
+#define GraphMemPayload(mem, node) ((char *) (node) + (mem)->payload_offset)
+
+/*
+ * A node without edges; the caller fills in its payload and "loaded".  NULL: there
+ * is no memory for it.
+ */
 extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
 
-/* Take back the node added last, which nothing points at. */
-extern void GraphMemRemoveLast(GraphMem *mem);
+/* Take back the node that this participant has got last. */
+extern void GraphMemTakeBack(GraphMem *mem);
 
-/* Give node id one more row. */
-extern void GraphMemAddDuplicate(GraphMem *mem, uint32 id, ItemPointer tid);
+/* Move a node that has no edges yet. */
+extern void GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from);
 
-/* Connect node id with edges[n] both ways, pruning lists that overflow. */
-extern void GraphMemConnect(GraphMem *mem, uint32 id, const Candidate *edges,
-							int n, Candidate *scratch);
+/* Give a node another neighbor, pruning its list when it is full. */
+extern void GraphMemAddEdge(GraphMem *mem, GraphMemNode *node, Candidate edge,
+							Candidate *scratch);
 
 /*
  * The body of a store's expand(): offer the neighbors of node id that were

@@ -4,9 +4,10 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "graph/store_mem_coded.h"
 
-#define GraphMemCode(mem, node) ((uint8 *) (node) + (mem)->payload_offset)
+#define GraphMemCode(mem, node) ((uint8 *) GraphMemPayload(mem, node))
 
 /* Bytes of a code to ask for ahead of its distance. */
 #define PREFETCH_CODE 768
@@ -49,19 +50,17 @@ mem_coded_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered
 }
 
 static bool
-mem_coded_same(const GraphMem *mem, uint32 a, uint32 b)
+mem_coded_same(const GraphMem *mem, const GraphMemNode *x, const GraphMemNode *y)
 {
-	const GraphMemNode *x = GraphMemGet(mem, a);
-	const GraphMemNode *y = GraphMemGet(mem, b);
-
 	return x->sum == y->sum && x->scale == y->scale && x->norm2 == y->norm2 &&
 		memcmp(GraphMemCode(mem, x), GraphMemCode(mem, y), mem->layout->pdim) == 0;
 }
 
 void
-GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, Size max_memory)
+GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget, bool shared,
+				  double rows)
 {
-	GraphMemInit(mem, &handle->layout, handle->layout.pdim, max_memory);
+	GraphMemInit(mem, &handle->layout, handle->layout.pdim, budget, shared, rows);
 	mem->base.expand = mem_coded_expand;
 	mem->pair = mem_coded_pair;
 	mem->same = mem_coded_same;
@@ -69,18 +68,25 @@ GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, Size max_memory)
 	mem->mean_norm2 = handle->space.mean_norm2;
 }
 
-uint32
+GraphMemNode *
 GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
 {
 	GraphMemNode *node = GraphMemNew(mem, tid);
 
+	if (node == NULL)
+		return NULL;
 	node->norm2 = code->norm2;
 	node->scale = code->scale;
 	node->residual = code->residual;
 	node->aux = code->aux;
 	node->sum = code->sum;
 	memcpy(GraphMemCode(mem, node), code->bytes, mem->layout->pdim);
-	return mem->count - 1;
+	/* what mem_coded_same() compares */
+	GraphMemLoadedOf(node)->hash =
+		hash_bytes_extended(code->bytes, mem->layout->pdim,
+							hash_bytes_extended((const unsigned char *) &node->norm2,
+												2 * sizeof(float), 0));
+	return node;
 }
 
 void

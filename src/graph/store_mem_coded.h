@@ -9,13 +9,14 @@
 #include "graph/store_mem.h"
 
 /* Start a graph in the handle's space. */
-extern void GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, Size max_memory);
+extern void GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget,
+							  bool shared, double rows);
 
 /*
- * Add a node for the code (its bytes are copied) without edges.  Returns its
- * number.
+ * Add a node for the code (its bytes are copied) without edges.  NULL: there is no
+ * memory for it.
  */
-extern uint32 GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
+extern GraphMemNode *GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
 
 extern void GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node,
 							GraphCode *code);

@@ -3,10 +3,11 @@
  *		A plain graph under construction: nodes compared by their values.
  *
  * Values of a type whose size the column fixes are in the nodes; others are
- * apart, with a pointer in the node.
+ * apart, and the node says where.
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "graph/node_value.h"
 #include "graph/store_mem_plain.h"
 
@@ -43,64 +44,77 @@ mem_plain_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered
 }
 
 static bool
-mem_plain_same(const GraphMem *mem, uint32 a, uint32 b)
+mem_plain_same(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 {
-	const void *x = GraphMemValue(mem, GraphMemGet(mem, a));
-	const void *y = GraphMemValue(mem, GraphMemGet(mem, b));
+	const void *x = GraphMemValue(mem, a);
+	const void *y = GraphMemValue(mem, b);
 	Size		size = mem->opclass->type->value_size(x);
 
 	return size == mem->opclass->type->value_size(y) && memcmp(x, y, size) == 0;
 }
 
+Size
+GraphMemPlainPayload(const QvOpclassInfo *opclass, int dims)
+{
+	Size		size = opclass->type->fixed_size(dims);
+
+	return size > 0 ? size : sizeof(GraphMemValueRef);
+}
+
 void
-GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, Size max_memory)
+GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget, bool shared,
+				  double rows)
 {
 	const QvOpclassInfo *opclass = &handle->space.opclass;
-	Size		size = opclass->type->fixed_size(handle->meta.dims);
 
-	GraphMemInit(mem, &handle->layout, size > 0 ? size : sizeof(void *), max_memory);
+	GraphMemInit(mem, &handle->layout, GraphMemPlainPayload(opclass, handle->meta.dims), budget,
+				 shared, rows);
 	mem->base.expand = mem_plain_expand;
 	mem->pair = mem_plain_pair;
 	mem->same = mem_plain_same;
 	mem->opclass = opclass;
-	mem->separate_values = size == 0;
+	mem->separate_values = opclass->type->fixed_size(handle->meta.dims) == 0;
 }
 
-/* Room for a value outside the nodes. */
+/* Room for a value outside the nodes, or NULL. */
 static void *
-separate_value(GraphMem *mem, Size size)
+separate_value(GraphMem *mem, Size size, GraphMemValueRef *ref)
 {
-	void	   *value;
+	GraphChunks *chunks = &mem->values;
+	GraphChunkTable *table = chunks->table;
 
-	if (mem->values == NULL || mem->values_used + size > mem->chunk_bytes)
-	{
-		/* the rest of the last chunk is lost */
-		Size		bytes = Max(mem->chunk_bytes, size);
-
-		mem->values = MemoryContextAllocHuge(CurrentMemoryContext, bytes);
-		mem->values_used = 0;
-		mem->memory += bytes;
-	}
-	value = mem->values + mem->values_used;
-	mem->values_used += size;
-	return value;
+	size = MAXALIGN(size);
+	/* the rest of the last chunk is lost */
+	if ((chunks->current == GRAPH_NO_CHUNK ||
+		 table->chunks[chunks->current].used + size > mem->chunk_bytes) &&
+		!GraphChunksAdd(chunks, Max(mem->chunk_bytes, size)))
+		return NULL;
+	ref->chunk = chunks->current;
+	ref->offset = table->chunks[chunks->current].used;
+	table->chunks[chunks->current].used += size;
+	return chunks->at[ref->chunk] + ref->offset;
 }
 
-uint32
+GraphMemNode *
 GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid)
 {
 	Size		size = mem->opclass->type->value_size(value);
 	GraphMemNode *node = GraphMemNew(mem, tid);
-	void	   *payload = (char *) node + mem->payload_offset;
+	void	   *payload;
 
+	if (node == NULL)
+		return NULL;
+	payload = GraphMemPayload(mem, node);
 	if (mem->separate_values)
 	{
-		void	   *copy = separate_value(mem, MAXALIGN(size));
-
-		mem->last_value = MAXALIGN(size);
-		memcpy(payload, &copy, sizeof(copy));
-		payload = copy;
+		payload = separate_value(mem, size, (GraphMemValueRef *) payload);
+		if (payload == NULL)
+		{
+			GraphMemTakeBack(mem);
+			return NULL;
+		}
 	}
 	memcpy(payload, value, size);
-	return mem->count - 1;
+	GraphMemLoadedOf(node)->hash = hash_bytes_extended(payload, size, 0);
+	return node;
 }

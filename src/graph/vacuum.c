@@ -9,16 +9,20 @@
  *	   lost much are repaired by a search of their own.
  *	3. Entry points move to live nodes, the slots become FREE
  *	   and their pages go to the free space map.
+ *	4. Nodes that no search would come to any more become entry points.
  *
  * Locks and the reasons why scans need none against this: src/graph/README.md.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "access/genam.h"
 #include "compat.h"
 #include "containers/bitmap.h"
 #include "containers/compare.h"
 #include "graph/cache.h"
+#include "graph/calibrate.h"
 #include "graph/entry_points.h"
 #include "graph/forms.h"
 #include "graph/graph.h"
@@ -26,6 +30,7 @@
 #include "graph/neighbors.h"
 #include "graph/node.h"
 #include "graph/node_value.h"
+#include "graph/reach.h"
 #include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
@@ -727,12 +732,78 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-IndexBulkDeleteResult *
-GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+/* ---- at the end of all ---- */
+
+/* Look for nodes that cannot be reached when so large a part of the rows is new. */
+#define NEW_ROWS 0.05
+
+static void
+delay(void)
 {
-	/* nothing was deleted: nothing changed */
-	if (info->analyze_only || stats == NULL)
-		return stats;
+	QvVacuumDelayPoint();
+}
+
+/* Note what was found, and how many rows there were then. */
+static void
+write_reached(GraphHandle *handle, double rows, double live_nodes)
+{
+	GraphMetaData *meta;
+	Buffer		buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	QvWrite		w;
+
+	QvWriteBegin(&w, handle->index, handle->building);
+	meta = GraphRegisterMeta(&w, buf);
+	meta->reached_rows = Max(1, rows);
+	/* as many rows a node as before */
+	if (meta->live_nodes > 0)
+		meta->tuples *= live_nodes / meta->live_nodes;
+	else
+		meta->tuples = live_nodes;
+	meta->live_nodes = live_nodes;
+	GraphEndChange(&w, buf);
+}
+
+/*
+ * See to it that all nodes can be reached, and measure again when the index has
+ * become another one: after rows were removed, or many have come.
+ */
+static void
+look_after(IndexVacuumInfo *info, bool removed, const QvOpclassInfo *opclass)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GraphHandle *handle = GraphOpen(info->index, opclass);
+	GraphMetaData *meta = &handle->meta;
+	double		before = meta->reached_rows;
+
+	/* also when the metapage says no number */
+	if (removed || !(fabs(info->num_heap_tuples - before) <= NEW_ROWS * before))
+	{
+		bool		sound;
+		uint32		live = GraphReachAll(handle, info->strategy, delay, &sound);
+
+		write_reached(handle, info->num_heap_tuples, live);
+		GraphReadMeta(info->index, meta);
+
+		/*
+		 * searches of a damaged index raise errors: what is left to do is
+		 * done
+		 */
+		if (sound && !(meta->pool_nodes > 0 && live <= 2 * meta->pool_nodes && live >= meta->pool_nodes / 2))
+			GraphCalibrate(handle, delay);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+IndexBulkDeleteResult *
+GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				   const QvOpclassInfo *opclass)
+{
+	look_after(info, stats != NULL && stats->tuples_removed > 0, opclass);
+	if (stats == NULL)
+		return NULL;
 	IndexFreeSpaceMapVacuum(info->index);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;

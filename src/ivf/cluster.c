@@ -5,19 +5,14 @@
  */
 #include "postgres.h"
 
-#ifdef __linux__
-#include <sys/statvfs.h>
-#endif
-
 #include "access/xact.h"
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 #include "ivf/cluster.h"
-#include "ivf/parallel.h"
+#include "space/parallel.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "space/sample.h"
-#include "storage/dsm_impl.h"
 #include "utils/memutils.h"
 
 /* Shared by the participants; arrays follow, at these distances from here. */
@@ -42,7 +37,7 @@ struct IvfCluster
 	IvfClusterData data;
 	size_t		target;
 	ParallelContext *pcxt;		/* NULL: alone */
-	IvfParallelUsage usage;
+	QvParallelUsage usage;
 	ClusterShared *shared;
 	void	   *memory;			/* shared, when alone */
 	int			workers;
@@ -135,35 +130,19 @@ IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 	return low;
 }
 
-/*
- * Is there room for so much dynamic shared memory?  Asking for too much is an
- * error, and containers often have 64 MB.
- */
-static bool
-has_shared_memory(Size size)
-{
-#ifdef __linux__
-	struct statvfs fs;
-
-	if (dynamic_shared_memory_type == DSM_IMPL_POSIX && statvfs("/dev/shm", &fs) == 0)
-		return (uint64) fs.f_bavail * fs.f_frsize > size + size / 8;
-#endif
-	return true;
-}
-
 /* Shared memory for so many workers, or none when there is none to be had. */
 static void
 share_memory(IvfCluster *cluster, int workers, Size size)
 {
 	ParallelContext *pcxt;
 
-	if (workers <= 0 || !has_shared_memory(size))
+	if (workers <= 0 || !QvHasSharedMemory(size))
 		return;
 	EnterParallelMode();
 	pcxt = CreateParallelContext("quiver", "IvfParallelClusterMain", workers);
 	shm_toc_estimate_chunk(&pcxt->estimator, size);
 	shm_toc_estimate_keys(&pcxt->estimator, 1);
-	IvfParallelEstimate(pcxt);
+	QvParallelEstimate(pcxt);
 	InitializeParallelDSM(pcxt);
 	if (pcxt->seg == NULL)
 	{
@@ -174,8 +153,8 @@ share_memory(IvfCluster *cluster, int workers, Size size)
 	cluster->pcxt = pcxt;
 	cluster->workers = workers;
 	cluster->shared = shm_toc_allocate(pcxt->toc, size);
-	shm_toc_insert(pcxt->toc, IVF_KEY_SHARED, cluster->shared);
-	IvfParallelStore(pcxt, &cluster->usage);
+	shm_toc_insert(pcxt->toc, QV_KEY_SHARED, cluster->shared);
+	QvParallelStore(pcxt, &cluster->usage);
 }
 
 IvfCluster *
@@ -313,7 +292,7 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 	}
 	run_tasks(shared);
 	if (cluster->pcxt && cluster->pcxt->nworkers_launched > 0)
-		IvfParallelWait(cluster->pcxt, &cluster->usage);
+		QvParallelWait(cluster->pcxt, &cluster->usage);
 	made = QvHierarchyFinish(&params, SharedAt(shared, shared->plan), cluster->data.centroids,
 							 cluster->data.parent);
 	cluster->data.n = shared->n;
@@ -337,7 +316,7 @@ IvfClusterEnd(IvfCluster *cluster)
 void
 IvfParallelClusterMain(dsm_segment *seg, shm_toc *toc)
 {
-	IvfParallelStart(toc);
-	run_tasks(shm_toc_lookup(toc, IVF_KEY_SHARED, false));
-	IvfParallelReport(toc);
+	QvParallelStart(toc);
+	run_tasks(shm_toc_lookup(toc, QV_KEY_SHARED, false));
+	QvParallelReport(toc);
 }

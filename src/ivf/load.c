@@ -18,7 +18,7 @@
 #include "ivf/cache.h"
 #include "ivf/load.h"
 #include "ivf/nearest.h"
-#include "ivf/parallel.h"
+#include "space/parallel.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/spin.h"
@@ -230,7 +230,7 @@ typedef struct LoadShared
 typedef struct Parallel
 {
 	ParallelContext *pcxt;
-	IvfParallelUsage usage;
+	QvParallelUsage usage;
 	LoadShared *shared;
 	Sharedsort *sort;
 	Snapshot	snapshot;
@@ -270,7 +270,7 @@ begin_parallel(const IvfBuildParams *build)
 	shm_toc_estimate_chunk(&pcxt->estimator, shared_bytes);
 	shm_toc_estimate_chunk(&pcxt->estimator, sort_bytes);
 	shm_toc_estimate_keys(&pcxt->estimator, 2);
-	IvfParallelEstimate(pcxt);
+	QvParallelEstimate(pcxt);
 	InitializeParallelDSM(pcxt);
 	if (pcxt->seg == NULL)
 	{
@@ -295,9 +295,9 @@ begin_parallel(const IvfBuildParams *build)
 	table_parallelscan_initialize(build->heap, LoadScan(parallel->shared), snapshot);
 	parallel->sort = shm_toc_allocate(pcxt->toc, sort_bytes);
 	tuplesort_initialize_shared(parallel->sort, workers + 1, pcxt->seg);
-	shm_toc_insert(pcxt->toc, IVF_KEY_SHARED, parallel->shared);
-	shm_toc_insert(pcxt->toc, IVF_KEY_SORT, parallel->sort);
-	IvfParallelStore(pcxt, &parallel->usage);
+	shm_toc_insert(pcxt->toc, QV_KEY_SHARED, parallel->shared);
+	shm_toc_insert(pcxt->toc, QV_KEY_SORT, parallel->sort);
+	QvParallelStore(pcxt, &parallel->usage);
 
 	LaunchParallelWorkers(pcxt);
 	if (pcxt->nworkers_launched == 0)
@@ -348,7 +348,7 @@ load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle
 	Tuplesortstate *sort;
 
 	load_part(shared, parallel->sort, build, handle, true);
-	IvfParallelWait(parallel->pcxt, &parallel->usage);
+	QvParallelWait(parallel->pcxt, &parallel->usage);
 	result->heap_tuples = shared->heap_tuples;
 	result->index_tuples = shared->index_tuples;
 	build->info->ii_BrokenHotChain = shared->broken_hot_chain;
@@ -422,14 +422,14 @@ void
 IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 				void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
 {
-	LoadShared *shared = shm_toc_lookup(toc, IVF_KEY_SHARED, false);
-	Sharedsort *sort = shm_toc_lookup(toc, IVF_KEY_SORT, false);
+	LoadShared *shared = shm_toc_lookup(toc, QV_KEY_SHARED, false);
+	Sharedsort *sort = shm_toc_lookup(toc, QV_KEY_SORT, false);
 	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
 	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
 	QvOpclassInfo opclass;
 	IvfBuildParams build = {0};
 
-	IvfParallelStart(toc);
+	QvParallelStart(toc);
 	/* the leader has these locks */
 	build.heap = table_open(shared->heap, heap_lock);
 	build.index = index_open(shared->index, index_lock);
@@ -440,5 +440,5 @@ IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 	load_part(shared, sort, &build, IvfOpen(build.index, &opclass), false);
 	index_close(build.index, index_lock);
 	table_close(build.heap, heap_lock);
-	IvfParallelReport(toc);
+	QvParallelReport(toc);
 }

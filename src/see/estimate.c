@@ -402,7 +402,7 @@ time_value(const BuildPlan *plan, const Values *values)
 	return values->n > 0 ? time_calls(measure_value, &timed) + MEMORY_SECONDS : time_code(plan->dims);
 }
 
-/* Workers that a build of posting lists would have beside its process, of so much memory. */
+/* Workers that a build would have beside its process, of so much memory. */
 static int
 build_workers(Relation table)
 {
@@ -434,6 +434,7 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 	GraphEstimate estimate;
 	Values		sample;
 	double		candidates;
+	int			workers = build_workers(plan->table);
 
 	plan->am->graph_options(plan->options, &options);
 	sample_values(plan, &sample);
@@ -441,10 +442,11 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
 	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory, LEAST_MEMORY));
-	values[ESTIMATE_WORKERS] = Int32GetDatum(0);
+	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
 	values[ESTIMATE_SECONDS] =
 		Float8GetDatum(round_seconds(candidates * GRAPH_PER_CANDIDATE *
-									 (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample))));
+									 (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample)) /
+									 (1 + WORKER_SHARE * workers)));
 }
 
 static void

@@ -67,7 +67,11 @@ describe_graph(Relation index, const KnnAccessMethod *am, StateRow *row)
 {
 	double		deleted;
 
-	set_state(row, STATE_EF_SEARCH, Int32GetDatum(am->graph_settings(index)->ef_search));
+	const GraphScanSettings *settings = am->graph_settings(index);
+
+	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search));
+	if (settings->by_recall)
+		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
 	GraphGlance(index, GLANCE_PAGES, &deleted);
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) deleted));
 }

@@ -170,7 +170,7 @@ CREATE INDEX ON t USING quiver_graph (val vector_l2_ops) WITH (lists = 10);
 -- settings
 
 SHOW quiver.ef_search;
-SET quiver.ef_search = 0;
+SET quiver.ef_search = -1;
 SET quiver.ef_search = 65536;
 SET quiver.ef_search = 65535;
 RESET quiver.ef_search;

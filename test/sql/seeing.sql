@@ -210,6 +210,12 @@ CREATE FUNCTION pg_temp.set_as(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT concat_ws(' ', 'ef ' || ef_search, 'recall ' || recall_target, 'probes ' || probes)
 	FROM quiver_indexes WHERE index_name = name $$;
 SELECT pg_temp.set_as('see_graph'), pg_temp.set_as('see_lists');
+ALTER INDEX see_graph SET (recall = 0.8);
+SELECT pg_temp.set_as('see_graph');
+SET quiver.recall = 0.7;
+SELECT pg_temp.set_as('see_graph');
+RESET quiver.recall;
+ALTER INDEX see_graph RESET (recall);
 ALTER INDEX see_graph SET (ef_search = 77);
 ALTER INDEX see_lists SET (recall = 0.99);
 SELECT pg_temp.set_as('see_graph'), pg_temp.set_as('see_lists');

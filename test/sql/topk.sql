@@ -10,6 +10,8 @@ CREATE INDEX t_b ON t (b);
 CREATE INDEX t_v ON t USING quiver_graph (v vector_l2_ops);
 VACUUM ANALYZE t;
 SET enable_seqscan = off;
+-- more than the default wants, so that the rows are those of an exact scan
+SET quiver.ef_search = 100;
 
 -- one query: SELECT list, condition, limit; the node's rows are those of an exact scan
 CREATE FUNCTION same(condition text, k text) RETURNS text LANGUAGE plpgsql AS $$

@@ -8,7 +8,7 @@ use QuiverDamage;
 use QuiverTest;
 use Test::More;
 
-my $node = new_node('topk_places', no_checksums => 1, conf => "fsync = off\nwal_level = replica\nmax_wal_senders = 4\n");
+my $node = new_node('topk_places', no_checksums => 1, conf => "fsync = off\nquiver.ef_search = 400\nwal_level = replica\nmax_wal_senders = 4\n");
 my ($dims, $rows, $clusters) = (16, 6000, 30);
 my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
 my $q = '(SELECT v FROM queries WHERE id = 3)';

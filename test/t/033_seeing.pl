@@ -19,7 +19,7 @@ sub searches
 
 # ---- statistics: not preloaded ----
 
-my $node = new_node('seeing', no_checksums => 1, init => { allows_streaming => 1 }, conf => "fsync = off\nshared_buffers = 4MB\n");
+my $node = new_node('seeing', no_checksums => 1, init => { allows_streaming => 1 }, conf => "fsync = off\nshared_buffers = 4MB\nquiver.ef_search = 40\n");
 my $server_wide = $node->pg_version >= 17;
 
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);

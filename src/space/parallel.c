@@ -4,14 +4,31 @@
  */
 #include "postgres.h"
 
-#include "ivf/parallel.h"
+#ifdef __linux__
+#include <sys/statvfs.h>
+#endif
+
 #include "pgstat.h"
+#include "space/parallel.h"
+#include "storage/dsm_impl.h"
 #include "tcop/tcopprot.h"
 
 /* Names of the parts of shared memory. */
 #define KEY_QUERY_TEXT UINT64CONST(0x5176495600000003)
 #define KEY_WAL_USAGE UINT64CONST(0x5176495600000004)
 #define KEY_BUFFER_USAGE UINT64CONST(0x5176495600000005)
+
+bool
+QvHasSharedMemory(Size size)
+{
+#ifdef __linux__
+	struct statvfs fs;
+
+	if (dynamic_shared_memory_type == DSM_IMPL_POSIX && statvfs("/dev/shm", &fs) == 0)
+		return (uint64) fs.f_bavail * fs.f_frsize > size + size / 8;
+#endif
+	return true;
+}
 
 static Size
 query_text_size(void)
@@ -20,7 +37,7 @@ query_text_size(void)
 }
 
 void
-IvfParallelEstimate(ParallelContext *pcxt)
+QvParallelEstimate(ParallelContext *pcxt)
 {
 	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(WalUsage), pcxt->nworkers));
 	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(BufferUsage), pcxt->nworkers));
@@ -33,7 +50,7 @@ IvfParallelEstimate(ParallelContext *pcxt)
 }
 
 void
-IvfParallelStore(ParallelContext *pcxt, IvfParallelUsage *usage)
+QvParallelStore(ParallelContext *pcxt, QvParallelUsage *usage)
 {
 	usage->wal = shm_toc_allocate(pcxt->toc, mul_size(sizeof(WalUsage), pcxt->nworkers));
 	shm_toc_insert(pcxt->toc, KEY_WAL_USAGE, usage->wal);
@@ -49,7 +66,7 @@ IvfParallelStore(ParallelContext *pcxt, IvfParallelUsage *usage)
 }
 
 void
-IvfParallelStart(shm_toc *toc)
+QvParallelStart(shm_toc *toc)
 {
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY_TEXT, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
@@ -57,7 +74,7 @@ IvfParallelStart(shm_toc *toc)
 }
 
 void
-IvfParallelReport(shm_toc *toc)
+QvParallelReport(shm_toc *toc)
 {
 	WalUsage   *wal = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	BufferUsage *buffers = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
@@ -66,7 +83,7 @@ IvfParallelReport(shm_toc *toc)
 }
 
 void
-IvfParallelWait(ParallelContext *pcxt, const IvfParallelUsage *usage)
+QvParallelWait(ParallelContext *pcxt, const QvParallelUsage *usage)
 {
 	WaitForParallelWorkersToFinish(pcxt);
 	for (int i = 0; i < pcxt->nworkers_launched; i++)

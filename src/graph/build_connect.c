@@ -1,0 +1,339 @@
+/*
+ * build_connect.c
+ *		Connecting the nodes of a graph in memory; see build_connect.h.
+ *
+ * Nodes are inserted in batches (after "prefix doubling" of ParlayANN, arXiv
+ * 2305.04359): each is searched for in the graph before the batch, which nobody
+ * changes meanwhile; then each node that the new ones lead to gets its edges back.
+ * So there are no locks, and the graph is the same for any number of participants.
+ */
+#include "postgres.h"
+
+#include "commands/progress.h"
+#include "graph/build_connect.h"
+#include "graph/build_team.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+
+/*
+ * A batch is at most such a part of the graph before it, and of the whole: its
+ * nodes do not see one another.  (An eighth and a 64th cost up to .01 of recall on
+ * Gaussian noise, and save nothing.)
+ */
+#define OF_GRAPH_SO_FAR 64
+#define OF_WHOLE_GRAPH 512
+
+/* Nodes claimed at a time: at most so many, and so that all get some. */
+#define CLAIM 16
+#define CLAIMS_EACH 4
+
+uint32
+GraphNextBatch(uint32 done, uint32 n)
+{
+	uint32		batch = Max(1, Min(done / OF_GRAPH_SO_FAR, n / OF_WHOLE_GRAPH));
+
+	return Min(batch, n - done);
+}
+
+uint32
+GraphLargestBatch(uint32 n)
+{
+	return n / OF_WHOLE_GRAPH + 1;
+}
+
+/* ---- the new nodes ---- */
+
+/*
+ * Choose the neighbors of node i of the batch after the first "done" nodes, and
+ * leave each of them a link: number i * degree + j is edge j of node i.
+ */
+static void
+find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
+{
+	GraphMem   *mem = &bs->mem;
+	GraphBuildArrays *arrays = &bs->arrays;
+	uint32		id = arrays->order[done + i];
+	GraphMemNode *node = GraphMemGet(mem, id);
+	int			degree = bs->handle.meta.degree;
+	uint32		entries[BUILD_ENTRIES];
+	int			nentries = done > 0 ? bs->ops->enter(bs, id, done, entries) : 0;
+	int			n;
+
+	mem->query = node;
+	GraphSearchReset(&bs->search, bs->handle.meta.ef_construction);
+	for (int j = 0; j < nentries; j++)
+		GraphSearchOffer(&bs->search, mem->pair(mem, id, entries[j]), entries[j]);
+	GraphSearchRun(&bs->search, &mem->base);
+
+	n = bs->search.pool.count;
+	for (int j = 0; j < n; j++)
+	{
+		bs->chosen[j] = bs->search.pool.items[j];
+		bs->chosen[j].id &= ~POOL_EXPANDED;
+	}
+	n = GraphSelectNeighbors(bs->chosen, n, degree, mem->pair, mem, bs->scratch);
+	node->degree = n;
+	memcpy(node->edges, bs->chosen, n * sizeof(Candidate));
+	for (int j = 0; j < n; j++)
+	{
+		uint32		link = i * degree + j;
+
+		arrays->next[link] = pg_atomic_exchange_u32(&arrays->links[node->edges[j].id], link);
+	}
+}
+
+/* ---- the edges back ---- */
+
+static int
+compare_candidates(const void *a, const void *b)
+{
+	const Candidate *x = a,
+			   *y = b;
+
+	if (x->distance != y->distance)
+		return x->distance < y->distance ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Room for edges to one node; a participant's own. */
+typedef struct Incoming
+{
+	Candidate  *edges;
+	uint32		max;
+} Incoming;
+
+/* Make the links to a node edges, nearest first, in whatever order they came. */
+static void
+link_back(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 id, uint32 link)
+{
+	GraphMem   *mem = &bs->mem;
+	GraphBuildArrays *arrays = &bs->arrays;
+	int			degree = bs->handle.meta.degree;
+	uint32		n = 0;
+
+	for (; link != GRAPH_NONE; link = arrays->next[link])
+	{
+		uint32		from = arrays->order[done + link / degree];
+
+		if (n == incoming->max)
+		{
+			incoming->max *= 2;
+			incoming->edges = repalloc_huge(incoming->edges, incoming->max * sizeof(Candidate));
+		}
+		incoming->edges[n].distance = GraphMemGet(mem, from)->edges[link % degree].distance;
+		incoming->edges[n++].id = from;
+	}
+	if (n > 1)
+		qsort(incoming->edges, n, sizeof(Candidate), compare_candidates);
+	for (uint32 i = 0; i < n; i++)
+		GraphMemAddEdge(mem, GraphMemGet(mem, id), incoming->edges[i], bs->scratch);
+}
+
+/* Whoever takes a node's first link has all of them. */
+static void
+link_back_neighbors(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 i)
+{
+	GraphMem   *mem = &bs->mem;
+	GraphBuildArrays *arrays = &bs->arrays;
+	const GraphMemNode *node = GraphMemGet(mem, arrays->order[done + i]);
+
+	for (int j = 0; j < node->degree; j++)
+	{
+		uint32		to = node->edges[j].id;
+		uint32		link;
+
+		if (pg_atomic_read_u32(&arrays->links[to]) == GRAPH_NONE)
+			continue;
+		link = pg_atomic_exchange_u32(&arrays->links[to], GRAPH_NONE);
+		if (link != GRAPH_NONE)
+			link_back(bs, incoming, done, to, link);
+	}
+}
+
+void
+GraphConnectNodes(GraphBuildState *bs)
+{
+	uint32		n = bs->mem.count;
+	Incoming	incoming = {palloc(64 * sizeof(Candidate)), 64};
+
+	for (uint32 done = 0; done < n;)
+	{
+		uint32		batch = GraphNextBatch(done, n);
+
+		uint32		claim = Max(1, Min(CLAIM, batch / (CLAIMS_EACH * bs->shared->participants)));
+
+		if (bs->ops->connected)
+			bs->ops->connected(bs, done);
+		for (uint32 at; (at = GraphClaim(bs, claim)) < batch;)
+			for (uint32 i = at; i < Min(at + claim, batch); i++)
+				find_neighbors(bs, done, i);
+		GraphMeet(bs);
+		for (uint32 at; (at = GraphClaim(bs, claim)) < batch;)
+		{
+			CHECK_FOR_INTERRUPTS();
+			for (uint32 i = at; i < Min(at + claim, batch); i++)
+				link_back_neighbors(bs, &incoming, done, i);
+		}
+		GraphMeet(bs);
+		done += batch;
+		if (bs->leader)
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+	}
+	pfree(incoming.edges);
+	for (uint32 at; (at = GraphClaim(bs, 64)) < n;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = at; i < Min(at + 64, n); i++)
+			GraphMemShrink(&bs->mem, GraphMemGet(&bs->mem, i), bs->scratch);
+	}
+	GraphMeet(bs);
+}
+
+/* ---- reaching all ---- */
+
+typedef struct Walk
+{
+	GraphMem   *mem;
+	uint8	   *reached;		/* bits */
+	uint32	   *queue;
+	uint32		head;
+	uint32		tail;
+} Walk;
+
+#define IsReached(walk, id) ((walk)->reached[(id) / 8] & 1 << (id) % 8)
+
+static void
+reach(Walk *walk, uint32 id)
+{
+	if (IsReached(walk, id))
+		return;
+	walk->reached[id / 8] |= 1 << id % 8;
+	walk->queue[walk->tail++] = id;
+}
+
+/* Go to all that can be reached from those reached. */
+static void
+walk_on(Walk *walk)
+{
+	while (walk->head < walk->tail)
+	{
+		const GraphMemNode *node = GraphMemGet(walk->mem, walk->queue[walk->head++]);
+
+		if (walk->head % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < node->degree; i++)
+			reach(walk, node->edges[i].id);
+	}
+}
+
+/* How many nodes lead to each, up to 255. */
+static uint8 *
+count_leads(GraphMem *mem)
+{
+	uint8	   *leads = MemoryContextAllocExtended(CurrentMemoryContext, mem->count + 1,
+												   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+	for (uint32 i = 0; i < mem->count; i++)
+	{
+		const GraphMemNode *node = GraphMemGet(mem, i);
+
+		if (i % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+		for (int j = 0; j < node->degree; j++)
+			leads[node->edges[j].id] += leads[node->edges[j].id] < UINT8_MAX;
+	}
+	return leads;
+}
+
+/*
+ * Let the nearest neighbor of node id that is reached lead to it: in a free place, or in
+ * that of its last edge when others lead to that node.  False: there is none.
+ */
+static bool
+lead_to(Walk *walk, uint8 *leads, uint32 id)
+{
+	const GraphMemNode *node = GraphMemGet(walk->mem, id);
+	int			degree = walk->mem->layout->degree;
+
+	for (int i = 0; i < node->degree; i++)
+	{
+		GraphMemNode *neighbor = GraphMemGet(walk->mem, node->edges[i].id);
+		int			place = Min(neighbor->degree, degree - 1);
+
+		if (!IsReached(walk, node->edges[i].id))
+			continue;
+		if (neighbor->degree == degree)
+		{
+			uint8	   *last = &leads[neighbor->edges[place].id];
+
+			/* one more than it needs; what is not counted stays */
+			if (*last <= 2 || *last == UINT8_MAX)
+				continue;
+			(*last)--;
+		}
+		else
+			neighbor->degree++;
+		neighbor->edges[place].distance = node->edges[i].distance;
+		neighbor->edges[place].id = id;
+		leads[id]++;
+		return true;
+	}
+	return false;
+}
+
+/* From the entry points on, to whatever can be reached. */
+static void
+walk_all(Walk *walk, const uint32 *entries, uint32 n)
+{
+	memset(walk->reached, 0, walk->mem->count / 8 + 1);
+	walk->head = walk->tail = 0;
+	for (uint32 i = 0; i < n; i++)
+		reach(walk, entries[i]);
+	walk_on(walk);
+}
+
+void
+GraphReachNodes(GraphBuildState *bs)
+{
+	uint32		n = bs->mem.count;
+	Walk		walk = {&bs->mem};
+	uint32	   *entries;
+	uint8	   *leads;
+	uint32		nentries,
+				led = 0,
+				max = 64;
+
+	walk.reached = MemoryContextAllocHuge(CurrentMemoryContext, n / 8 + 1);
+	/* nobody links any more */
+	walk.queue = bs->arrays.position;
+	bs->unreached = palloc(max * sizeof(uint32));
+	entries = bs->ops->choose_entry_points(bs, &nentries);
+	walk_all(&walk, entries, nentries);
+	leads = count_leads(&bs->mem);
+	for (uint32 id = 0; id < n; id++)
+		if (!IsReached(&walk, id) && lead_to(&walk, leads, id))
+		{
+			led++;
+			reach(&walk, id);
+			walk_on(&walk);
+		}
+	/* who gave up a place may be lost now */
+	if (led > 0)
+		walk_all(&walk, entries, nentries);
+	for (uint32 id = 0; id < n; id++)
+	{
+		if (IsReached(&walk, id))
+			continue;
+		if (bs->nunreached == max)
+			bs->unreached = repalloc_huge(bs->unreached, (max *= 2) * sizeof(uint32));
+		bs->unreached[bs->nunreached++] = id;
+		reach(&walk, id);
+		walk_on(&walk);
+	}
+	elog(DEBUG1, "%u of %u nodes have been made to be reached, %u have become entry points",
+		 led, n, bs->nunreached);
+	pfree(entries);
+	pfree(leads);
+	pfree(walk.reached);
+}

@@ -1,0 +1,554 @@
+/*
+ * build_load.c
+ *		The rows of the table, as nodes without edges; see build_load.h.
+ *
+ * Which rows a participant gets, and in which order, is chance.  What comes of
+ * them is not: nodes are numbered by list, then by a hash of their code or value.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "commands/defrem.h"
+#include "commands/progress.h"
+#include "common/pg_prng.h"
+#include "compat.h"
+#include "graph/build_connect.h"
+#include "graph/build_load.h"
+#include "graph/build_team.h"
+#include "graph/cache.h"
+#include "graph/insert.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+
+/* Rows between two reports of how far we are. */
+#define REPORT_ROWS 1000
+
+/* ---- rows ---- */
+
+/* A row as it is spilled; its value follows. */
+typedef struct Spilled
+{
+	ItemPointerData tid;
+	uint32		size;
+} Spilled;
+
+static void
+spill_row(GraphBuildState *bs, const void *value, ItemPointer tid)
+{
+	Spilled		head;
+
+	if (bs->spill == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(bs));
+
+		bs->spill = BufFileCreateTemp(false);
+		MemoryContextSwitchTo(old);
+	}
+	memset(&head, 0, sizeof(head));
+	head.tid = *tid;
+	head.size = bs->handle.space.opclass.type->value_size(value);
+	BufFileWrite(bs->spill, &head, sizeof(head));
+	BufFileWrite(bs->spill, unconstify(void *, value), head.size);
+	bs->nspilled++;
+}
+
+typedef struct Loader
+{
+	GraphBuildState *bs;
+	int64		rows;
+} Loader;
+
+static void
+load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+{
+	Loader	   *loader = state;
+	GraphBuildState *bs = loader->bs;
+	const QvOpclassInfo *opclass = &bs->handle.space.opclass;
+	MemoryContext old;
+	void	   *value;
+
+	if (isnull[0])
+		return;
+	old = MemoryContextSwitchTo(bs->row_context);
+	value = PG_DETOAST_DATUM(values[0]);
+	QvCheckDims(opclass, bs->handle.meta.dims, value);
+	if (QvIsIndexed(opclass, value))
+	{
+		if (!bs->ops->add(bs, value, tid))
+			spill_row(bs, value, tid);
+		if (++loader->rows % REPORT_ROWS == 0)
+		{
+			int64		all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
+
+			if (bs->leader)
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
+		}
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(bs->row_context);
+}
+
+void
+GraphLoadRows(GraphBuildState *bs, TableScanDesc scan)
+{
+	GraphBuildShared *shared = bs->shared;
+	Loader		loader = {bs, 0};
+	double		tuples;
+
+	tuples = table_index_build_scan(bs->heap, bs->index, bs->info, true, bs->leader, load_row,
+									&loader, scan);
+	SpinLockAcquire(&shared->mutex);
+	shared->heap_tuples += tuples;
+	shared->loaded += loader.rows - bs->nspilled;
+	shared->spilled += bs->nspilled;
+	shared->broken_hot_chain |= bs->info->ii_BrokenHotChain;
+	SpinLockRelease(&shared->mutex);
+}
+
+void
+GraphInsertSpilled(GraphBuildState *bs)
+{
+	MemoryContext old;
+
+	if (bs->spill == NULL)
+		return;
+	old = MemoryContextSwitchTo(bs->row_context);
+	if (BufFileSeek(bs->spill, 0, 0, SEEK_SET) != 0)
+		elog(ERROR, "could not rewind a temporary file");
+	for (int64 i = 0; i < bs->nspilled; i++)
+	{
+		GraphHandle *handle;
+		Spilled		head;
+		void	   *value;
+
+		CHECK_FOR_INTERRUPTS();
+		QvBufFileReadExact(bs->spill, &head, sizeof(head));
+		value = palloc(head.size);
+		QvBufFileReadExact(bs->spill, value, head.size);
+		handle = GraphOpen(bs->index, &bs->handle.space.opclass);
+		handle->building = true;
+		GraphInsertValue(handle, value, &head.tid);
+		MemoryContextReset(bs->row_context);
+		if ((i + 1) % REPORT_ROWS == 0)
+		{
+			int64		all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
+
+			if (bs->leader)
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
+		}
+	}
+	MemoryContextSwitchTo(old);
+	BufFileClose(bs->spill);
+}
+
+/* ---- numbers ---- */
+
+/* A node loaded, where it is. */
+typedef struct Place
+{
+	uint64		hash;
+	ItemPointerData tid;
+	uint32		slot;
+} Place;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const Place *x = a,
+			   *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return ItemPointerCompare(unconstify(ItemPointerData *, &x->tid), unconstify(ItemPointerData *, &y->tid));
+}
+
+typedef struct Arranger
+{
+	GraphBuildState *bs;
+	uint32		nlists;
+	uint32	   *from;			/* slots of the nodes, in the order they shall
+								 * have */
+	uint32		count;
+	uint32	   *representative; /* of each list */
+	GraphMemDuplicate *duplicates;
+	uint32		nduplicates;
+	uint32		max_duplicates;
+} Arranger;
+
+static void
+add_duplicate(Arranger *a, GraphMemNode *node, ItemPointer tid)
+{
+	if (a->nduplicates == a->max_duplicates)
+	{
+		a->max_duplicates = Max(1024, a->max_duplicates * 2);
+		a->duplicates = a->duplicates ?
+			repalloc_huge(a->duplicates, a->max_duplicates * sizeof(GraphMemDuplicate)) :
+			MemoryContextAllocHuge(CurrentMemoryContext,
+								   a->max_duplicates * sizeof(GraphMemDuplicate));
+	}
+	a->duplicates[a->nduplicates].tid = *tid;
+	a->duplicates[a->nduplicates].next = node->duplicates;
+	node->duplicates = a->nduplicates++;
+}
+
+/*
+ * Number the nodes of a list.  Of those with the same hash, "kept" on are distinct:
+ * mostly one, unless hashes collide.
+ */
+static void
+arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
+{
+	GraphMem   *mem = &a->bs->mem;
+	float		best = INFINITY;
+	uint32		kept = a->count;
+
+	qsort(places, n, sizeof(Place), compare_places);
+	a->representative[list] = GRAPH_NONE;
+	for (uint32 i = 0; i < n; i++)
+	{
+		GraphMemNode *node = GraphMemGet(mem, places[i].slot);
+		bool		found = false;
+
+		if (i % REPORT_ROWS == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (i > 0 && places[i].hash != places[i - 1].hash)
+			kept = a->count;
+		for (uint32 j = kept; j < a->count && !found; j++)
+		{
+			GraphMemNode *other = GraphMemGet(mem, a->from[j]);
+
+			found = mem->same(mem, node, other);
+			if (found)
+				add_duplicate(a, other, &node->tid);
+		}
+		if (found)
+			continue;
+		if (GraphMemLoadedOf(node)->to_centroid < best || a->representative[list] == GRAPH_NONE)
+		{
+			best = GraphMemLoadedOf(node)->to_centroid;
+			a->representative[list] = a->count;
+		}
+		a->from[a->count++] = places[i].slot;
+	}
+}
+
+/* Slots of a participant's chunk are filled from its first on. */
+#define FOR_EACH_LOADED(mem, slot) \
+	for (uint32 chunk = 0; chunk < (mem)->nodes.table->count; chunk++) \
+		for (uint32 slot = chunk << (mem)->chunk_shift; \
+			 slot < (chunk << (mem)->chunk_shift) + (mem)->nodes.table->chunks[chunk].used; slot++)
+
+/* Bring the slots into the order of lists, then each list in order. */
+static void
+number_nodes(Arranger *a)
+{
+	GraphMem   *mem = &a->bs->mem;
+	uint32	   *start = palloc0((a->nlists + 2) * sizeof(uint32));
+	uint32		n = 0,
+				most = 0;
+	uint32	   *by_list;
+	Place	   *places;
+
+	FOR_EACH_LOADED(mem, slot)
+	{
+		start[GraphMemGet(mem, slot)->list + 2]++;
+		n++;
+	}
+	for (uint32 i = 1; i <= a->nlists + 1; i++)
+	{
+		most = Max(most, start[i]);
+		start[i] += start[i - 1];
+	}
+	by_list = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, n) * sizeof(uint32));
+	FOR_EACH_LOADED(mem, slot)
+		by_list[start[GraphMemGet(mem, slot)->list + 1]++] = slot;
+	places = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, most) * sizeof(Place));
+
+	/* numbers overtake slots never: by_list becomes the order */
+	a->from = by_list;
+	a->count = 0;
+	for (uint32 list = 0; list < a->nlists; list++)
+	{
+		uint32		size = start[list + 1] - start[list];
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < size; i++)
+		{
+			uint32		slot = by_list[start[list] + i];
+			const GraphMemNode *node = GraphMemGet(mem, slot);
+
+			places[i] = (Place) {GraphMemLoadedOf(node)->hash, node->tid, slot};
+		}
+		arrange_list(a, list, places, size);
+	}
+	pfree(places);
+	pfree(start);
+}
+
+/* Move each node to its place, slot i for node i. */
+static void
+move_nodes(Arranger *a)
+{
+	GraphMem   *mem = &a->bs->mem;
+	uint32		n = a->count;
+	uint8	   *needed = MemoryContextAllocExtended(CurrentMemoryContext, n / 8 + 1,
+													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	GraphMemNode *aside = palloc(mem->node_size);
+
+	/* chains that begin at a slot from which nothing has to be moved first */
+	for (uint32 i = 0; i < n; i++)
+		if (a->from[i] < n)
+			needed[a->from[i] / 8] |= 1 << a->from[i] % 8;
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		to = i;
+
+		if (i % REPORT_ROWS == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (needed[i / 8] & 1 << i % 8)
+			continue;
+		while (to < n && a->from[to] != GRAPH_NONE)
+		{
+			uint32		from = a->from[to];
+
+			if (from != to)
+				GraphMemMove(mem, GraphMemGet(mem, to), GraphMemGet(mem, from));
+			a->from[to] = GRAPH_NONE;
+			to = from;
+		}
+	}
+	/* the others are circles */
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		to = i;
+
+		if (a->from[i] == GRAPH_NONE || a->from[i] == i)
+			continue;
+		GraphMemMove(mem, aside, GraphMemGet(mem, i));
+		while (a->from[to] != i)
+		{
+			uint32		from = a->from[to];
+
+			GraphMemMove(mem, GraphMemGet(mem, to), GraphMemGet(mem, from));
+			a->from[to] = GRAPH_NONE;
+			to = from;
+		}
+		GraphMemMove(mem, GraphMemGet(mem, to), aside);
+		a->from[to] = GRAPH_NONE;
+	}
+	pfree(aside);
+	pfree(needed);
+}
+
+/* ---- what all share ---- */
+
+/* Where the arrays are in their memory; returns its size. */
+static Size
+place_arrays(GraphBuildArrays *arrays, char *memory, const GraphBuildShared *shared)
+{
+	Size		nodes = Max(1, shared->nodes);
+	Size		end = 0;
+
+#define TAKE(field, n) \
+	(arrays->field = (void *) (memory + end), end += TYPEALIGN(64, (Size) (n) * sizeof(*arrays->field)))
+	TAKE(order, nodes);
+	TAKE(links, nodes);
+	arrays->position = (uint32 *) arrays->links;
+	TAKE(next, (Size) GraphLargestBatch(shared->nodes) * shared->meta.degree);
+	TAKE(representative, shared->nrepresentatives);
+	TAKE(rank, shared->nrepresentatives);
+	TAKE(duplicates, shared->nduplicates);
+#undef TAKE
+	return end;
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	uint32		x = *(const uint32 *) a,
+				y = *(const uint32 *) b;
+
+	return (x > y) - (x < y);
+}
+
+typedef struct Ranked
+{
+	float		key;
+	uint32		id;
+} Ranked;
+
+static int
+compare_ranked(const void *a, const void *b)
+{
+	const Ranked *x = a,
+			   *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/*
+ * All nodes, those near their list's centroid first: by their rank among all and
+ * within their list, both alike.  The later ones find the middle of things already
+ * connected: .005 to .02 of recall more than by chance (src/graph/README.md, "Build").
+ */
+static Ranked *
+rank_nodes(GraphBuildState *bs)
+{
+	uint32		n = bs->shared->nodes;
+	uint32		nlists = bs->ops->count_lists(bs);
+	Ranked	   *ranked = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Ranked));
+	uint32	   *size = palloc0(nlists * sizeof(uint32));
+	uint32	   *seen = palloc0(nlists * sizeof(uint32));
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		GraphMemNode *node = GraphMemGet(&bs->mem, i);
+
+		ranked[i] = (Ranked) {GraphMemLoadedOf(node)->to_centroid, i};
+		size[node->list]++;
+	}
+	qsort(ranked, n, sizeof(Ranked), compare_ranked);
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		list = GraphMemGet(&bs->mem, ranked[i].id)->list;
+
+		if (i % REPORT_ROWS == 0)
+			CHECK_FOR_INTERRUPTS();
+		ranked[i].key = (double) i / n + (double) seen[list]++ / size[list];
+	}
+	qsort(ranked, n, sizeof(Ranked), compare_ranked);
+	pfree(size);
+	pfree(seen);
+	return ranked;
+}
+
+/* The representatives, then the others: the order of insertion of a coded graph. */
+static void
+order_by_rank(GraphBuildState *bs)
+{
+	GraphBuildArrays *arrays = &bs->arrays;
+	uint32		n = bs->shared->nodes;
+	uint32		count = 0;
+	Ranked	   *ranked = rank_nodes(bs);
+
+	for (int others = 0; others <= 1; others++)
+		for (uint32 i = 0; i < n; i++)
+		{
+			uint32		id = ranked[i].id;
+			uint32		list = GraphMemGet(&bs->mem, id)->list;
+
+			if ((arrays->representative[list] != id) == others)
+				arrays->order[count++] = id;
+		}
+	pfree(ranked);
+}
+
+/* By chance, since a table's own order often has to do with its values. */
+static void
+order_by_chance(GraphBuildState *bs)
+{
+	uint32	   *order = bs->arrays.order;
+	pg_prng_state random;
+
+	pg_prng_seed(&random, bs->handle.meta.seed);
+	for (uint32 i = 0; i < bs->shared->nodes; i++)
+	{
+		uint32		j = pg_prng_uint64_range(&random, 0, i);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+}
+
+/*
+ * Choose the order of insertion.  Representatives are first, since all others are
+ * searched for from them.  Within a batch it goes by number: near ones one after
+ * another.
+ */
+static void
+choose_order(GraphBuildState *bs)
+{
+	GraphBuildArrays *arrays = &bs->arrays;
+	uint32		n = bs->shared->nodes;
+	uint32		nlists = bs->shared->nrepresentatives;
+
+	if (nlists > 0)
+		order_by_rank(bs);
+	else
+		order_by_chance(bs);
+	for (uint32 done = 0; done < n;)
+	{
+		uint32		batch = GraphNextBatch(done, n);
+
+		CHECK_FOR_INTERRUPTS();
+		qsort(arrays->order + done, batch, sizeof(uint32), compare_numbers);
+		done += batch;
+	}
+	for (uint32 i = 0; i < nlists; i++)
+		arrays->rank[i] = UINT32_MAX;
+	for (uint32 i = 0; i < n && nlists > 0; i++)
+	{
+		uint32		list = GraphMemGet(&bs->mem, arrays->order[i])->list;
+
+		if (arrays->representative[list] == arrays->order[i])
+			arrays->rank[list] = i;
+	}
+}
+
+void
+GraphArrangeNodes(GraphBuildState *bs)
+{
+	GraphBuildShared *shared = bs->shared;
+	Arranger	a = {.bs = bs, .nlists = bs->ops->count_lists(bs)};
+
+	GraphChunksAttach(&bs->mem.nodes);
+	GraphChunksAttach(&bs->mem.values);
+	if (shared->spilled > 0 && shared->budget.no_shared_memory)
+		ereport(NOTICE,
+				(errmsg("%s graph no longer fits into shared memory after " INT64_FORMAT " tuples",
+						get_am_name(bs->index->rd_rel->relam), (int64) shared->loaded),
+				 errdetail("Building will take longer."),
+				 errhint("Give the system more shared memory (/dev/shm), or set max_parallel_maintenance_workers to 0.")));
+	else if (shared->spilled > 0)
+		ereport(NOTICE,
+				(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
+						get_am_name(bs->index->rd_rel->relam), (int64) shared->loaded),
+				 errdetail("Building will take longer."),
+				 errhint("Increase maintenance_work_mem to speed up builds.")));
+	a.representative = palloc(a.nlists * sizeof(uint32));
+	number_nodes(&a);
+	move_nodes(&a);
+	pfree(a.from);
+
+	shared->nodes = a.count;
+	shared->nduplicates = a.nduplicates;
+	shared->nrepresentatives = shared->nlists;
+	bs->mem.count = a.count;
+	(void) place_arrays(&bs->arrays, GraphTeamAlloc(bs, place_arrays(&bs->arrays, NULL, shared)),
+						shared);
+	if (a.nduplicates > 0)
+	{
+		memcpy(bs->arrays.duplicates, a.duplicates, a.nduplicates * sizeof(GraphMemDuplicate));
+		pfree(a.duplicates);
+	}
+	memcpy(bs->arrays.representative, a.representative, shared->nlists * sizeof(uint32));
+	pfree(a.representative);
+	for (uint32 i = 0; i < a.count; i++)
+		pg_atomic_init_u32(&bs->arrays.links[i], GRAPH_NONE);
+	bs->mem.duplicates = bs->arrays.duplicates;
+	choose_order(bs);
+}
+
+void
+GraphSeeNodes(GraphBuildState *bs)
+{
+	GraphChunksAttach(&bs->mem.nodes);
+	GraphChunksAttach(&bs->mem.values);
+	bs->mem.count = bs->shared->nodes;
+	(void) place_arrays(&bs->arrays, GraphTeamAttach(bs), bs->shared);
+	bs->mem.duplicates = bs->arrays.duplicates;
+}
