@@ -158,3 +158,19 @@ FROM pg_catalog.pg_index i
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
 
 GRANT SELECT ON quiver_stat_indexes, quiver_indexes TO PUBLIC;
+
+-- quiver.ef_search is 0 where quiver.recall decides, which knows k: only what is set to
+-- less than k is raised to it. (n + 65535) % 65536 is n - 1, and 65535 of 0.
+DO $do$
+DECLARE
+    before text := pg_catalog.pg_get_functiondef('quiver_sharded_search'::pg_catalog.regproc);
+    after text := pg_catalog.replace(before,
+        $$('quiver.ef_search', least(k, 65535)::text, '::int4 OPERATOR(pg_catalog.>=) ' || k)$$,
+        $$('quiver.ef_search', least(k, 65535)::text, '::int4 OPERATOR(pg_catalog.+) 65535'
+                ' OPERATOR(pg_catalog.%) 65536 OPERATOR(pg_catalog.>=) ' || k - 1)$$);
+BEGIN
+    IF after OPERATOR(pg_catalog.=) before THEN
+        RAISE EXCEPTION 'quiver_sharded_search is not that of extension quiver 0.1.0';
+    END IF;
+    EXECUTE after;
+END $do$;

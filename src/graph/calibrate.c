@@ -403,7 +403,8 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 	meta->pool_extra = extra;
 	meta->pool_nodes = meta->live_nodes;
 	for (int i = 0; i < GRAPH_RECALLS; i++)
-		meta->recall_pools[i] = GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK);
+		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
+									GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK));
 	GraphEndChange(&w, buf);
 }
 

@@ -428,6 +428,28 @@ check_entry_points(GraphChecker *c)
 		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry point.");
 }
 
+/* 0: not measured. */
+static bool
+may_be(double x, double least, double most)
+{
+	return x == 0 || (x >= least && x <= most);
+}
+
+/* What the index says that it has measured. */
+static void
+check_measures(GraphChecker *c)
+{
+	const GraphMetaData *meta = &c->handle->meta;
+	bool		sound = may_be(meta->pool_slope, GRAPH_POOL_SLOPE - 0.01, GRAPH_MAX_SLOPE) &&
+		may_be(meta->pool_extra, 1, GRAPH_MAX_EXTRA) &&
+		may_be(meta->pool_nodes, 1, POOL_MAX_ID);
+
+	for (int i = 0; i < GRAPH_RECALLS; i++)
+		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL);
+	if (!sound)
+		QvReportCorruption(c->index, QV_META_BLOCK, "What searches look at cannot have been measured.");
+}
+
 /* What inserts change in several places: they wait for it, and VACUUM is not at work. */
 static void
 check_heads(GraphChecker *c)
@@ -437,6 +459,7 @@ check_heads(GraphChecker *c)
 	if (!standby)
 		LockPage(c->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 	GraphReadMeta(c->index, &c->handle->meta);
+	check_measures(c);
 	c->nblocks = RelationGetNumberOfBlocks(c->index);
 	if (c->layout->form == QV_FORM_PLAIN)
 		check_value_list(c);

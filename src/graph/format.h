@@ -87,6 +87,7 @@ typedef struct GraphMetaData
 /* The largest that an index may ask for. */
 #define GRAPH_MAX_SLOPE 8
 #define GRAPH_MAX_EXTRA 1000
+#define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
 StaticAssertDecl(sizeof(GraphMetaData) == 136, "on-disk graph metapage changed");
 

@@ -167,6 +167,18 @@ foreach my $case (
 	}
 }
 
+# what the index says that it has measured
+foreach my $at (104, 108, 112, 116, 132)
+{
+	foreach my $bytes (pack('f<', 9**9**9), pack('f<', -1e9), pack('f<', 1e30), pack('f<', 4.29e9), pack('V', 0x7fc00000))
+	{
+		my $image = $good;
+
+		put(\$image, $data + $at, $bytes);
+		use_it("metapage's measure at $at, " . unpack('H*', $bytes), $image);
+	}
+}
+
 # a chain of heap TIDs that bites its tail
 {
 	my $image = $good;

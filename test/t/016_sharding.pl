@@ -206,9 +206,21 @@ foreach ($main, @shards)
 is(index_scans(), 't t t', 'by index on every server');
 is( sql('SELECT count(*) FROM '
 		  . search("qt_vector(-5, $dims)::vector", 300, q{, filter => 'current_setting(''hnsw.ef_search'')::int = 300
-				AND current_setting(''quiver.ef_search'')::int = 300'})),
+				AND current_setting(''quiver.ef_search'')::int = 0'})),
 	300,
-	'ef_search follows k');
+	'ef_search follows k where it decides');
+# on the shards and here: 20 is raised, 400 is enough
+foreach my $set ([ 20, 300 ], [ 299, 300 ], [ 300, 300 ], [ 400, 400 ])
+{
+	my ($ef, $used) = @$set;
+
+	$_->safe_psql('postgres', "ALTER ROLE CURRENT_USER SET quiver.ef_search = $ef") foreach ($main, @shards);
+	is( sql('SELECT count(*) FROM '
+			  . search("qt_vector(-5, $dims)::vector", 300, qq{, filter => 'current_setting(''quiver.ef_search'')::int = $used'})),
+		300,
+		"quiver.ef_search of $ef follows k");
+	$_->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET quiver.ef_search') foreach ($main, @shards);
+}
 cmp_ok(
 	recall_of('(SELECT v <-> q.v AS d FROM docs ORDER BY v <-> q.v LIMIT 10) s', 10),
 	'>=', 0.97, 'recall of a plain query on the partitioned table');

@@ -295,7 +295,8 @@ class Quiver(PgEngine):
     parameters = ("m", "ef_construction", "lists", "bits")
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "quiver_graph": {
-            "ef_search": "quiver.ef_search", "iterative_scan": "quiver.iterative_scan",
+            "recall": "quiver.recall", "ef_search": "quiver.ef_search",
+            "iterative_scan": "quiver.iterative_scan",
         },
         "quiver_ivf": {
             "recall": "quiver.recall", "probes": "quiver.probes",
