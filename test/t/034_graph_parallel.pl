@@ -206,7 +206,7 @@ sub lost_rows
 my $lost = lost_rows();
 $node->safe_psql('postgres', 'VACUUM grown');
 reached_ok('grown_idx', 'grown, vacuumed');
-cmp_ok(lost_rows(), '<', $lost / 4, "grown, vacuumed: most of the $lost lost rows are found");
+cmp_ok(lost_rows(), '<=', $lost / 3, "grown, vacuumed: most of the $lost lost rows are found");
 
 # so are those that come into free slots
 $node->safe_psql('postgres', 'DELETE FROM grown WHERE id % 2 = 0; VACUUM grown');
