@@ -160,7 +160,8 @@ GraphDefineOptions(void)
 					   0, 0.5, 1, ShareUpdateExclusiveLock);
 }
 
-/* hnsw has the first two. */
+/* hnsw has the first of them. */
+#define HNSW_OPTIONS 2
 static const relopt_parse_elt graph_options[] = {
 	{"m", RELOPT_TYPE_INT, offsetof(GraphRelOptions, m)},
 	{"ef_construction", RELOPT_TYPE_INT, offsetof(GraphRelOptions, ef_construction)},
@@ -173,7 +174,7 @@ HnswAmOptions(Datum reloptions, bool validate)
 {
 	return (bytea *) build_reloptions(reloptions, validate, hnsw_relopt_kind,
 									  sizeof(GraphRelOptions), graph_options,
-									  2);
+									  HNSW_OPTIONS);
 }
 
 bytea *

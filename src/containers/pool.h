@@ -20,6 +20,18 @@ typedef struct Candidate
 	uint32_t	id;				/* POOL_EXPANDED set once expanded */
 } Candidate;
 
+/* For qsort(): nearest first, of equally near ones the lower number. */
+static inline int
+CompareCandidates(const void *a, const void *b)
+{
+	const Candidate *x = (const Candidate *) a;
+	const Candidate *y = (const Candidate *) b;
+
+	if (x->distance != y->distance)
+		return x->distance < y->distance ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 /*
  * The flag sits in the distance-sorted entry itself, so node numbers have 31
  * bits: 2^31 nodes of at least 388 bytes are 0.8 TB of index.

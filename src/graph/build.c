@@ -169,12 +169,6 @@ take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 	GraphInsertSpilled(bs);
 }
 
-static void
-check_for_interrupts(void)
-{
-	CHECK_FOR_INTERRUPTS();
-}
-
 IndexBuildResult *
 GraphBuild(Relation heap, Relation index, IndexInfo *info,
 		   const QvOpclassInfo *opclass, const GraphOptions *options)
@@ -213,7 +207,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	pages = GraphOpen(index, opclass);
 	pages->building = true;
 	if (spilled)
-		live = GraphReachAll(pages, NULL, check_for_interrupts, &sound);
+		live = GraphReachAll(pages, NULL, GraphAnswerInterrupts, &sound);
 	GraphReadMeta(index, &meta);
 	if (spilled)
 		meta.live_nodes = live;
@@ -221,7 +215,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	meta.reached_rows = Max(1, result->heap_tuples);
 	QvMetaWrite(index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
 	pages->meta = meta;
-	GraphCalibrate(pages, check_for_interrupts);
+	GraphCalibrate(pages, GraphAnswerInterrupts);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;
 }
@@ -233,15 +227,13 @@ help(Relation heap, Relation index, const QvOpclassInfo *opclass, GraphBuildShar
 {
 	IndexInfo  *info = BuildIndexInfo(index);
 	GraphHandle handle;
+	GraphBuildState *bs;
 
 	info->ii_Concurrent = shared->concurrent;
 	init_handle_from_meta(&handle, index, opclass, &shared->meta);
-	{
-		GraphBuildState *bs = start_build(heap, info, &handle);
-
-		bs->shared = shared;
-		take_part(bs, floats, scan);
-	}
+	bs = start_build(heap, info, &handle);
+	bs->shared = shared;
+	take_part(bs, floats, scan);
 }
 
 void

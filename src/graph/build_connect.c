@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "commands/progress.h"
+#include "containers/bitmap.h"
 #include "graph/build_connect.h"
 #include "graph/build_team.h"
 #include "miscadmin.h"
@@ -85,17 +86,6 @@ find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
 
 /* ---- the edges back ---- */
 
-static int
-compare_candidates(const void *a, const void *b)
-{
-	const Candidate *x = a,
-			   *y = b;
-
-	if (x->distance != y->distance)
-		return x->distance < y->distance ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
-}
-
 /* Room for edges to one node; a participant's own. */
 typedef struct Incoming
 {
@@ -125,7 +115,7 @@ link_back(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 id, uint3
 		incoming->edges[n++].id = from;
 	}
 	if (n > 1)
-		qsort(incoming->edges, n, sizeof(Candidate), compare_candidates);
+		qsort(incoming->edges, n, sizeof(Candidate), CompareCandidates);
 	for (uint32 i = 0; i < n; i++)
 		GraphMemAddEdge(mem, GraphMemGet(mem, id), incoming->edges[i], bs->scratch);
 }
@@ -201,14 +191,14 @@ typedef struct Walk
 	uint32		tail;
 } Walk;
 
-#define IsReached(walk, id) ((walk)->reached[(id) / 8] & 1 << (id) % 8)
+#define IsReached(walk, id) BitmapHas((walk)->reached, id)
 
 static void
 reach(Walk *walk, uint32 id)
 {
 	if (IsReached(walk, id))
 		return;
-	walk->reached[id / 8] |= 1 << id % 8;
+	BitmapSet(walk->reached, id);
 	walk->queue[walk->tail++] = id;
 }
 
@@ -286,7 +276,7 @@ lead_to(Walk *walk, uint8 *leads, uint32 id)
 static void
 walk_all(Walk *walk, const uint32 *entries, uint32 n)
 {
-	memset(walk->reached, 0, walk->mem->count / 8 + 1);
+	memset(walk->reached, 0, BitmapBytes(walk->mem->count));
 	walk->head = walk->tail = 0;
 	for (uint32 i = 0; i < n; i++)
 		reach(walk, entries[i]);
@@ -304,7 +294,7 @@ GraphReachNodes(GraphBuildState *bs)
 				led = 0,
 				max = 64;
 
-	walk.reached = MemoryContextAllocHuge(CurrentMemoryContext, n / 8 + 1);
+	walk.reached = MemoryContextAllocHuge(CurrentMemoryContext, BitmapBytes(n));
 	/* nobody links any more */
 	walk.queue = bs->arrays.position;
 	bs->unreached = palloc(max * sizeof(uint32));

@@ -53,7 +53,6 @@ typedef struct GraphBuildShared
 	/* the leader's, when the nodes have their places */
 	uint32		nodes;
 	uint32		nduplicates;
-	uint32		nrepresentatives;
 	dsm_handle	arrays;
 	uint32		first;			/* number of the node at the first position */
 

@@ -13,6 +13,8 @@
 #include "commands/progress.h"
 #include "common/pg_prng.h"
 #include "compat.h"
+#include "containers/bitmap.h"
+#include "containers/compare.h"
 #include "graph/build_connect.h"
 #include "graph/build_load.h"
 #include "graph/build_team.h"
@@ -26,6 +28,19 @@
 #define REPORT_ROWS 1000
 
 /* ---- rows ---- */
+
+/* A participant has so many rows: show how many all have. */
+static void
+count_row(GraphBuildState *bs, int64 rows)
+{
+	int64		all;
+
+	if (rows % REPORT_ROWS != 0)
+		return;
+	all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
+	if (bs->leader)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
+}
 
 /* A row as it is spilled; its value follows. */
 typedef struct Spilled
@@ -78,13 +93,7 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	{
 		if (!bs->ops->add(bs, value, tid))
 			spill_row(bs, value, tid);
-		if (++loader->rows % REPORT_ROWS == 0)
-		{
-			int64		all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
-
-			if (bs->leader)
-				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
-		}
+		count_row(bs, ++loader->rows);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(bs->row_context);
@@ -131,13 +140,7 @@ GraphInsertSpilled(GraphBuildState *bs)
 		handle->building = true;
 		GraphInsertValue(handle, value, &head.tid);
 		MemoryContextReset(bs->row_context);
-		if ((i + 1) % REPORT_ROWS == 0)
-		{
-			int64		all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
-
-			if (bs->leader)
-				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
-		}
+		count_row(bs, i + 1);
 	}
 	MemoryContextSwitchTo(old);
 	BufFileClose(bs->spill);
@@ -293,21 +296,21 @@ move_nodes(Arranger *a)
 {
 	GraphMem   *mem = &a->bs->mem;
 	uint32		n = a->count;
-	uint8	   *needed = MemoryContextAllocExtended(CurrentMemoryContext, n / 8 + 1,
+	uint8	   *needed = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(n),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	GraphMemNode *aside = palloc(mem->node_size);
 
 	/* chains that begin at a slot from which nothing has to be moved first */
 	for (uint32 i = 0; i < n; i++)
 		if (a->from[i] < n)
-			needed[a->from[i] / 8] |= 1 << a->from[i] % 8;
+			BitmapSet(needed, a->from[i]);
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32		to = i;
 
 		if (i % REPORT_ROWS == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (needed[i / 8] & 1 << i % 8)
+		if (BitmapHas(needed, i))
 			continue;
 		while (to < n && a->from[to] != GRAPH_NONE)
 		{
@@ -357,37 +360,11 @@ place_arrays(GraphBuildArrays *arrays, char *memory, const GraphBuildShared *sha
 	TAKE(links, nodes);
 	arrays->position = (uint32 *) arrays->links;
 	TAKE(next, (Size) GraphLargestBatch(shared->nodes) * shared->meta.degree);
-	TAKE(representative, shared->nrepresentatives);
-	TAKE(rank, shared->nrepresentatives);
+	TAKE(representative, shared->nlists);
+	TAKE(rank, shared->nlists);
 	TAKE(duplicates, shared->nduplicates);
 #undef TAKE
 	return end;
-}
-
-static int
-compare_numbers(const void *a, const void *b)
-{
-	uint32		x = *(const uint32 *) a,
-				y = *(const uint32 *) b;
-
-	return (x > y) - (x < y);
-}
-
-typedef struct Ranked
-{
-	float		key;
-	uint32		id;
-} Ranked;
-
-static int
-compare_ranked(const void *a, const void *b)
-{
-	const Ranked *x = a,
-			   *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
 }
 
 /*
@@ -395,12 +372,12 @@ compare_ranked(const void *a, const void *b)
  * within their list, both alike.  The later ones find the middle of things already
  * connected: .005 to .02 of recall more than by chance (src/graph/README.md, "Build").
  */
-static Ranked *
+static Candidate *
 rank_nodes(GraphBuildState *bs)
 {
 	uint32		n = bs->shared->nodes;
 	uint32		nlists = bs->ops->count_lists(bs);
-	Ranked	   *ranked = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Ranked));
+	Candidate  *ranked = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Candidate));
 	uint32	   *size = palloc0(nlists * sizeof(uint32));
 	uint32	   *seen = palloc0(nlists * sizeof(uint32));
 
@@ -408,19 +385,19 @@ rank_nodes(GraphBuildState *bs)
 	{
 		GraphMemNode *node = GraphMemGet(&bs->mem, i);
 
-		ranked[i] = (Ranked) {GraphMemLoadedOf(node)->to_centroid, i};
+		ranked[i] = (Candidate) {GraphMemLoadedOf(node)->to_centroid, i};
 		size[node->list]++;
 	}
-	qsort(ranked, n, sizeof(Ranked), compare_ranked);
+	qsort(ranked, n, sizeof(Candidate), CompareCandidates);
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32		list = GraphMemGet(&bs->mem, ranked[i].id)->list;
 
 		if (i % REPORT_ROWS == 0)
 			CHECK_FOR_INTERRUPTS();
-		ranked[i].key = (double) i / n + (double) seen[list]++ / size[list];
+		ranked[i].distance = (double) i / n + (double) seen[list]++ / size[list];
 	}
-	qsort(ranked, n, sizeof(Ranked), compare_ranked);
+	qsort(ranked, n, sizeof(Candidate), CompareCandidates);
 	pfree(size);
 	pfree(seen);
 	return ranked;
@@ -433,7 +410,7 @@ order_by_rank(GraphBuildState *bs)
 	GraphBuildArrays *arrays = &bs->arrays;
 	uint32		n = bs->shared->nodes;
 	uint32		count = 0;
-	Ranked	   *ranked = rank_nodes(bs);
+	Candidate  *ranked = rank_nodes(bs);
 
 	for (int others = 0; others <= 1; others++)
 		for (uint32 i = 0; i < n; i++)
@@ -474,7 +451,7 @@ choose_order(GraphBuildState *bs)
 {
 	GraphBuildArrays *arrays = &bs->arrays;
 	uint32		n = bs->shared->nodes;
-	uint32		nlists = bs->shared->nrepresentatives;
+	uint32		nlists = bs->shared->nlists;
 
 	if (nlists > 0)
 		order_by_rank(bs);
@@ -485,7 +462,7 @@ choose_order(GraphBuildState *bs)
 		uint32		batch = GraphNextBatch(done, n);
 
 		CHECK_FOR_INTERRUPTS();
-		qsort(arrays->order + done, batch, sizeof(uint32), compare_numbers);
+		qsort(arrays->order + done, batch, sizeof(uint32), CompareUint32);
 		done += batch;
 	}
 	for (uint32 i = 0; i < nlists; i++)
@@ -526,7 +503,6 @@ GraphArrangeNodes(GraphBuildState *bs)
 
 	shared->nodes = a.count;
 	shared->nduplicates = a.nduplicates;
-	shared->nrepresentatives = shared->nlists;
 	bs->mem.count = a.count;
 	(void) place_arrays(&bs->arrays, GraphTeamAlloc(bs, place_arrays(&bs->arrays, NULL, shared)),
 						shared);

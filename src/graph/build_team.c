@@ -47,6 +47,7 @@ begin_context(GraphTeam *team, GraphBuildState *bs, int workers, const float *fl
 	double		graph = GraphMemEstimate(&bs->handle.layout, bs->ops->payload(&bs->handle), 0, prepared->rows);
 	ParallelContext *pcxt;
 	Size		shared_size;
+	float	   *copy;
 
 	if (workers <= 0 || !QvHasSharedMemory(Min(graph, bs->max_memory)))
 		return NULL;
@@ -71,12 +72,9 @@ begin_context(GraphTeam *team, GraphBuildState *bs, int workers, const float *fl
 	init_shared(bs->shared, bs, prepared);
 	table_parallelscan_initialize(bs->heap, ParallelScan(bs->shared), team->snapshot);
 	shm_toc_insert(pcxt->toc, QV_KEY_SHARED, bs->shared);
-	{
-		float	   *copy = shm_toc_allocate(pcxt->toc, n * sizeof(float));
-
-		memcpy(copy, floats, n * sizeof(float));
-		shm_toc_insert(pcxt->toc, QV_KEY_FLOATS, copy);
-	}
+	copy = shm_toc_allocate(pcxt->toc, n * sizeof(float));
+	memcpy(copy, floats, n * sizeof(float));
+	shm_toc_insert(pcxt->toc, QV_KEY_FLOATS, copy);
 	QvParallelStore(pcxt, &team->usage);
 	return pcxt;
 }
@@ -137,12 +135,6 @@ TableScanDesc
 GraphTeamScan(GraphTeam *team)
 {
 	return team->scan;
-}
-
-bool
-GraphTeamShares(const GraphTeam *team)
-{
-	return team->pcxt != NULL;
 }
 
 void

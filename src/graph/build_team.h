@@ -20,9 +20,6 @@ extern GraphTeam *GraphTeamBegin(GraphBuildState *bs, int workers, const float *
 /* Where the table is to be read from; NULL: all of it. */
 extern TableScanDesc GraphTeamScan(GraphTeam *team);
 
-/* Are there workers? */
-extern bool GraphTeamShares(const GraphTeam *team);
-
 /* Wait for the workers to end. */
 extern void GraphTeamEnd(GraphTeam *team);
 

@@ -469,12 +469,6 @@ check_heads(GraphChecker *c)
 }
 
 static void
-check_for_interrupts(void)
-{
-	CHECK_FOR_INTERRUPTS();
-}
-
-static void
 run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 			bool verify)
 {
@@ -501,7 +495,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 		if (c.layout->form == QV_FORM_PLAIN)
 			check_values(&c);
 		check_heads(&c);
-		c.info.unreached = GraphFindUnreached(&(GraphReach) {c.handle, NULL, check_for_interrupts}, &live, &sound);
+		c.info.unreached = GraphFindUnreached(&(GraphReach) {c.handle, NULL, GraphAnswerInterrupts}, &live, &sound);
 	}
 	meta = &c.handle->meta;
 	c.info.dims = meta->dims;

@@ -16,6 +16,7 @@
 #include "graph/neighbors.h"
 #include "graph/node.h"
 #include "graph/reach.h"
+#include "miscadmin.h"
 #include "pages/read.h"
 #include "utils/memutils.h"
 
@@ -168,6 +169,12 @@ GraphFindUnreached(const GraphReach *params, uint32 *live, bool *sound)
 	pfree(r.reached);
 	pfree(r.followed);
 	return unreached;
+}
+
+void
+GraphAnswerInterrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
 }
 
 typedef struct Mender

@@ -34,6 +34,9 @@ typedef struct GraphReach
  */
 extern uint32 GraphFindUnreached(const GraphReach *reach, uint32 *live, bool *sound);
 
+/* A pause that answers Ctrl-C, and no more. */
+extern void GraphAnswerInterrupts(void);
+
 /*
  * Let neighbors lead to such nodes, or make them entry points.  Returns how many live
  * nodes there are.

@@ -9,7 +9,7 @@
  *	   lost much are repaired by a search of their own.
  *	3. Entry points move to live nodes, the slots become FREE
  *	   and their pages go to the free space map.
- *	4. Nodes that no search would come to any more become entry points.
+ *	4. Nodes that no search would come to any more are linked again.
  *
  * Locks and the reasons why scans need none against this: src/graph/README.md.
  */
