@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_all_workloads(home: Path) -> None:
     for result in exact:
         if "recall" in result.metrics:
             assert result.metrics["recall"] == 1.0, result.point
-            assert result.metrics.get("dead_results", 0) == 0
+            assert result.metrics.get("wrong_results", 0) == 0
     reps = [r.rep for r in exact if r.point.workload == "query"]
     assert sorted(reps) == [0, 1, 2]
     churn = {r.point.load["round"]: r for r in exact if r.point.workload == "churn"}
@@ -290,3 +291,17 @@ def test_lost_repetitions_are_not_hidden() -> None:
     point = Point("query", "e", "redis", "1", "d", 10, 2, "euclidean", 10)
     found = [Result(point, 0, OK, metrics={"qps": 1.0}), Result(point, 1, FAILED, "it is gone")]
     assert rows_of(found)[0].notes == ("1 of 2 repetitions failed: it is gone",)
+
+
+def test_an_engine_that_ignores_the_condition_gets_no_recall_for_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = numpy_exact.NumpyExact.sessions
+    monkeypatch.setattr(
+        numpy_exact.NumpyExact, "sessions",
+        lambda self, search: sessions(self, replace(search, where=None)),
+    )  # fmt: skip
+    found = run(home)
+    row = next(r for r in found if r.point.workload == "filter" and r.point.engine == "exact")
+    assert row.metrics["recall"] < 0.6
+    assert any("do not belong there" in note for note in row.notes)

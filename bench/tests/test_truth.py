@@ -107,3 +107,23 @@ def test_ann_benchmarks_epsilon_is_wider() -> None:
     exact = Truth(*truth.nearest(train, queries, 1, "euclidean"))
     found = recalls({0: [1]}, train, queries, exact, "euclidean")
     assert (found["recall"], found["recall_ann"]) == (0.0, 1.0)
+
+
+def test_rows_that_do_not_pass_are_no_hits_however_near() -> None:
+    train, queries, _ = small()
+    passing = np.array([False, False, False, True, True])
+    exact = Truth(np.array([[3, 4]]), np.array([[2.0, 3.0]]))
+    for answer, recall, wrong in (([0, 1], 0.0, 1), ([3, 1], 0.5, 1), ([4, 3], 1.0, 0)):
+        found = recalls(
+            {0: answer}, train, queries, exact, "euclidean", lambda ids: passing[ids % 5]
+        )
+        assert (found["recall"], found["recall_ann"], found["recall_ids"]) == (recall,) * 3
+        assert found["wrong_results"] == wrong
+
+
+def test_padding_is_no_row() -> None:
+    train = np.array([[5.0], [1.0], [0.0]], dtype=np.float32)
+    exact = Truth(np.array([[2, 1]]), np.array([[0.0, 1.0]]))
+    queries = np.zeros((1, 1), dtype=np.float32)
+    found = recalls({0: [1, -1, -1]}, train, queries, exact, "euclidean")
+    assert (found["recall"], found["short_results"], found["duplicate_results"]) == (0.5, 1, 0)

@@ -7,11 +7,14 @@ recall_ids  the row numbers themselves (docarray, edb)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from quiver_bench.truth import Floats, Truth, distances
+
+Allowed = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 # Two distances this close, relative to the larger of 1 and the distance, are a
 # tie: engines compute in single precision.
@@ -25,24 +28,33 @@ def recalls(
     queries: Floats,
     truth: Truth,
     metric: str,
+    allowed: Allowed | None = None,
 ) -> dict[str, float]:
-    """Mean recalls of the answered queries, and how many answers were short or repeated a row.
+    """Mean recalls of the answered queries, and how many answers were short, repeated a row
+    or had one that they must not have.
 
-    answers: row numbers by query number. A row counts once. Row number i stands for the
-    vector train[i % n]: rows that are inserted again get new numbers.
+    answers: row numbers by query number. A row counts once; numbers below 0 are none. Row
+    number i stands for the vector train[i % n]: rows that are inserted again get new numbers.
+    allowed says which rows may be found: those that pass the condition, those that are
+    there. Others may well be nearer than the true neighbors, and are no hits.
     """
     n, k = len(train), truth.ids.shape[1]
-    hits = hits_ann = hits_ids = possible = short = repeated = 0
+    hits = hits_ann = hits_ids = possible = short = repeated = wrong = 0
     for query, answered in answers.items():
-        ids = list(dict.fromkeys(int(i) for i in answered))
+        given = [int(i) for i in answered if i >= 0]
+        ids = list(dict.fromkeys(given))
         true = truth.ids[query]
         eligible = int((true >= 0).sum())
         possible += eligible
-        repeated += len(ids) < len(answered)
+        repeated += len(ids) < len(given)
         short += len(ids) < eligible
         if not ids or not eligible:
             continue
-        kept = np.asarray(ids[:k])
+        kept = np.asarray(ids[:k], dtype=np.int64)
+        if allowed is not None:
+            may = allowed(kept)
+            wrong += not may.all()
+            kept = kept[may]
         found = distances(train[kept % n], queries[query], metric)
         kth = truth.distances[query, eligible - 1]
         hits += min(eligible, int((found <= kth + TIE * max(1.0, abs(kth))).sum()))
@@ -55,4 +67,5 @@ def recalls(
         "recall_ids": hits_ids / whole,
         "short_results": float(short),
         "duplicate_results": float(repeated),
+        "wrong_results": float(wrong),
     }

@@ -19,7 +19,7 @@ import psutil
 from quiver_bench import config, load, measure, truth
 from quiver_bench.engines.base import ANY, NEAR, Data, Engine, Search, Session, Where
 from quiver_bench.errors import MeasureError, UnsupportedError
-from quiver_bench.recall import recalls
+from quiver_bench.recall import Allowed, recalls
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats, Truth
 
@@ -82,9 +82,9 @@ def bytes_read(pids: Iterable[int]) -> int:
 
 def searched(
     engine: Engine, setting: Setting, search: Search, queries: Floats, plan: load.Plan,
-    exact: Truth,
+    exact: Truth, allowed: Allowed | None = None,
 ) -> Measured:  # fmt: skip
-    """Speed and recall of searches."""
+    """Speed and recall of searches. allowed: see recalls()."""
     if plan.clients > 1 and not engine.several_clients:
         raise UnsupportedError("one client at a time")
     factory = engine.sessions(search)
@@ -104,7 +104,7 @@ def searched(
     answers = {query: ids for one in sent for query, ids in one.answers.items()}
     if not answers:
         raise MeasureError(f"no query was answered in {plan.longest:.0f} s")
-    found = recalls(answers, dataset.train, queries, exact, dataset.metric)
+    found = recalls(answers, dataset.train, queries, exact, dataset.metric, allowed)
     metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
     metrics["read_bytes"] = float(max(0, read[1] - read[0]))
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
@@ -123,6 +123,8 @@ def _notes(
         yield f"{metrics['short_results']:.0f} answers had fewer rows than there are"
     if metrics["duplicate_results"]:
         yield f"{metrics['duplicate_results']:.0f} answers had a row twice"
+    if metrics["wrong_results"]:
+        yield f"{metrics['wrong_results']:.0f} answers had rows that do not belong there"
     if metrics["recall"] < 0.1:
         yield "recall below 0.1: is this the metric of the data?"
 
@@ -171,7 +173,11 @@ def filtered(
         queries = queries[order[:part] if correlation == "positive" else order[-part:]]
     queries = queries[: spec.queries]
     search = Search(setting.k, params, where)
-    return searched(engine, setting, search, queries, setting.plan(), setting.truth(queries, where))
+    passing = setting.data.passing(where)
+    return searched(
+        engine, setting, search, queries, setting.plan(), setting.truth(queries, where),
+        lambda ids: passing[ids % dataset.rows],
+    )  # fmt: skip
 
 
 def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
@@ -242,17 +248,11 @@ def churn(
             tps = len(chosen) / (time.perf_counter() - began)
             live[chosen] += n
             engine.settle()
-        done = searched(engine, setting, search, dataset.queries, setting.plan(), exact)
-        dead = _dead(done.raw["ids"], live)
-        notes = (f"{dead} answers had rows that are deleted",) if dead else ()
-        metrics = {**done.metrics, "tps": tps, "dead_results": float(dead)}
-        yield turn, Measured(metrics, done.notes + notes, done.raw)
-
-
-def _dead(ids: npt.NDArray[np.int64], live: npt.NDArray[np.int64]) -> int:
-    """Answers with a row that is not there any more."""
-    gone = (ids >= 0) & (live[ids % len(live)] != ids)
-    return int(gone.any(axis=1).sum())
+        done = searched(
+            engine, setting, search, dataset.queries, setting.plan(), exact,
+            lambda ids: live[ids % n] == ids,
+        )  # fmt: skip
+        yield turn, Measured({**done.metrics, "tps": tps}, done.notes, done.raw)
 
 
 def crud(engine: Engine, setting: Setting, params: Params, spec: config.Crud) -> Measured:
