@@ -137,3 +137,21 @@ def test_replacing_rows_gives_them_new_numbers() -> None:
     job = load.ReplaceJob(np.array([3, 4]), QUERIES[:2], ranks, 20)
     load.run([(Writer, job)], embedded=True)
     assert done == [("insert", 23), ("delete", 3), ("insert", 24), ("delete", 4)]
+
+
+def test_answers_are_those_of_the_end() -> None:
+    """Rows may change meanwhile: the first answers would be those of the rows as they were."""
+
+    class Counting(Echo):
+        def __init__(self) -> None:
+            super().__init__(0.001)
+            self.sent = 0
+
+        def search(self, query: Any) -> Sequence[int]:
+            super().search(query)
+            self.sent += 1
+            return [self.sent]
+
+    plan = Plan(warm_seconds=0, queries=60)
+    sent = load.run(load.searches(Counting, QUERIES, plan), embedded=True)[0]
+    assert sorted(row for (row,) in sent.answers.values()) == list(range(41, 61))

@@ -305,3 +305,10 @@ def test_an_engine_that_ignores_the_condition_gets_no_recall_for_it(
     row = next(r for r in found if r.point.workload == "filter" and r.point.engine == "exact")
     assert row.metrics["recall"] < 0.6
     assert any("do not belong there" in note for note in row.notes)
+
+
+def test_speed_of_an_open_loop_is_what_was_answered_not_the_latency(home: Path) -> None:
+    text = SUITE.replace("clients: [1]}", "clients: [1], rate: 100, seconds: 0.5}")
+    for result in run(home, text):
+        if result.point.workload == "query":
+            assert result.metrics["qps"] < 130, result.point.engine

@@ -52,7 +52,7 @@ class Sent:
     query: npt.NDArray[np.int32]
     start_ns: npt.NDArray[np.int64]  # on the machine's monotonic clock
     latency_ns: npt.NDArray[np.int64]
-    answers: dict[int, list[int]]  # the first answer to each query
+    answers: dict[int, list[int]]  # the last answer to each query
     warm: int  # queries of warming
     settled: bool  # warming ended because times were stable
     cpu: float  # share of the time that the client's own process or thread computed
@@ -170,8 +170,7 @@ class SearchJob(Job):
             done = record.clock()
             begun = due or start + record.skew
             record.add(query, begun, done + record.skew - begun)
-            if query not in answers:
-                answers[query] = [int(row) for row in found]
+            answers[query] = [int(row) for row in found]
         return record.sent(answers, warmed, settled)
 
 

@@ -26,6 +26,7 @@ from quiver_bench.truth import Floats, Truth
 # Above this share of one core the client is what is measured.
 CLIENT_CPU = 0.8
 SHORT_SHARE = 0.001
+RATE_MISSED = 0.05
 POOL = 5000  # rows that a writing client carries with it
 READ_BYTES = 1 << 20
 PINGS = 300
@@ -106,6 +107,8 @@ def searched(
         raise MeasureError(f"no query was answered in {plan.longest:.0f} s")
     found = recalls(answers, dataset.train, queries, exact, dataset.metric, allowed)
     metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
+    if plan.rate:  # latency has the wait in a queue in it: its mean says nothing of speed
+        metrics["qps"] = metrics["qps_wall"]
     metrics["read_bytes"] = float(max(0, read[1] - read[0]))
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
 
@@ -119,6 +122,8 @@ def _notes(
         yield f"read {metrics['read_bytes'] / 2**20:.0f} MB from storage while searching"
     if not engine.embedded and metrics["client_cpu"] > CLIENT_CPU and engine.adapter != "null":
         yield f"the client computed {metrics['client_cpu']:.0%} of the time"
+    if plan.rate and metrics["qps"] < (1 - RATE_MISSED) * plan.rate:
+        yield f"{plan.rate:,.0f} queries a second were due"
     if metrics["short_results"] > SHORT_SHARE * metrics["answered"]:
         yield f"{metrics['short_results']:.0f} answers had fewer rows than there are"
     if metrics["duplicate_results"]:
