@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import h5py
 import pytest
 
-from quiver_bench import compare, config, report, results
+from quiver_bench import compare, config, environment, report, results
 from quiver_bench.config import narrowed, parse
 from quiver_bench.engines import numpy_exact
 from quiver_bench.errors import ConfigError, EngineError, MissingError
@@ -312,3 +313,59 @@ def test_speed_of_an_open_loop_is_what_was_answered_not_the_latency(home: Path) 
     for result in run(home, text):
         if result.point.workload == "query":
             assert result.metrics["qps"] < 130, result.point.engine
+
+
+def test_what_is_not_the_same_is_measured_again(home: Path) -> None:
+    """Other rows or queries under the same name, other limits, another machine."""
+    text = SUITE.split("  - {kind: filter")[0].replace("reps: 3", "reps: 1")
+
+    def searches() -> int:
+        lines = (home / "results" / results.FILE).read_text().splitlines()
+        return sum('"workload": "query"' in line for line in lines)
+
+    run(home, text)
+    assert searches() == 2
+    run(home, text)
+    assert searches() == 2
+    for change in (("queries: 15", "queries: 10"), ("longest: 5", "longest: 4")):
+        before = searches()
+        run(home, text.replace(*change))
+        assert searches() == before + 2
+    with h5py.File(home / "download" / "small-8-euclidean.hdf5", "r+") as file:
+        file["train"][0] += 1
+    (home / "download" / "small-8-euclidean.hdf5.sha256").unlink()
+    before = searches()
+    run(home, text)
+    assert searches() == before + 2
+
+
+def test_results_of_another_machine_are_not_ours(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = len(run(home))
+    monkeypatch.setenv("QUIVER_BENCH_HOST", "another")
+    assert len(run(home)) == 2 * ours
+
+
+def test_versions_of_a_changed_checkout(tmp_path: Path) -> None:
+    def version() -> str:
+        return environment.checkout_version(tmp_path)
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.c").write_text("one")
+    without = version()
+    (tmp_path / "src" / "a.c").write_text("two")
+    assert version() != without
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "m"], check=True)
+    clean = version()
+    assert "+" not in clean
+    found = {clean}
+    for text in ("three", "four"):
+        (tmp_path / "src" / "a.c").write_text(text)
+        found.add(version())
+        (tmp_path / "src" / "new.c").write_text(text)
+        found.add(version())
+    assert len(found) == 5

@@ -92,6 +92,11 @@ def compare(
             table.add(old.engine, build, what, "-", "", reason, "", "LOST")
             worse.append(f"{old.engine}, {what}: {reason}")
             continue
+        if old.data and new.data and old.data != new.data:
+            reason = f"the rows of {old.dataset} are not the same"
+            table.add(old.engine, build, what, "-", "", reason, "", "LOST")
+            worse.append(f"{old.engine}, {what}: {reason}")
+            continue
         for name in METRICS.get(old.workload, ("qps", "p99_ms", "recall")):
             a, b = old.get(name), new.get(name)
             if math.isnan(a) or math.isnan(b) or (name not in limits and old.workload != "ingest"):

@@ -61,6 +61,13 @@ class Dataset:
         return changed
 
 
+def digest(vectors: Floats, sample: int = 1000) -> str:
+    """A short name of these vectors: of their shape and of about so many of them."""
+    sha = hashlib.sha256(str(vectors.shape).encode())
+    sha.update(np.ascontiguousarray(vectors[:: max(1, len(vectors) // sample)]).tobytes())
+    return sha.hexdigest()[:16]
+
+
 def content_hash(train: Floats, test: Floats) -> str | None:
     """SHA-256 of vectors of whole numbers 0 to 255, None for others."""
     sha = hashlib.sha256()

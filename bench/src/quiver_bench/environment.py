@@ -65,7 +65,7 @@ def host() -> str:
 
 
 def checkout_version(top: Path | None) -> str:
-    """The last commit that changed the extension, with + when it is changed since."""
+    """The last commit that changed the extension, with + and a digest of all when changed since."""
     if top is None:
         return ""
 
@@ -73,7 +73,19 @@ def checkout_version(top: Path | None) -> str:
         command = ["git", "-c", "safe.directory=*", "-C", str(top), *arguments, "--", *SOURCES]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
-    return git("log", "-1", "--format=%h", "--abbrev=10") + "+" * bool(git("status", "--porcelain"))
+    commit = git("log", "-1", "--format=%h", "--abbrev=10")
+    if commit and not git("status", "--porcelain"):
+        return commit
+    # Changes on changes are another extension: what was measured is not what is there now.
+    names = git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    if not names:  # no git: all files, with what compiling left among them
+        files = [path for name in SOURCES for path in (top / name, *(top / name).rglob("*"))]
+        names = [str(path.relative_to(top)) for path in files]
+    sha = hashlib.sha256()
+    for name in sorted(names):
+        if (top / name).is_file():
+            sha.update(name.encode() + b"\0" + (top / name).read_bytes())
+    return f"{commit}+{sha.hexdigest()[:8]}"
 
 
 def describe(top: Path | None) -> dict[str, Any]:

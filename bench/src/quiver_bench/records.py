@@ -43,6 +43,8 @@ class Point:
     clients: int = 1
     tier: str = ""
     load: Params = field(default_factory=dict)  # of the workload: loop, seconds, selectivity
+    data: str = ""  # digest of the rows themselves: a name may come to stand for others
+    protocol: Params = field(default_factory=dict)  # seed, limits, digest of the queries
 
     @property
     def id(self) -> str:

@@ -28,13 +28,14 @@ class Store:
         self.folder = folder
         (folder / "raw").mkdir(parents=True, exist_ok=True)
         path = folder / FILE
-        self._done = {(r.point.id, r.rep) for r in read(folder)[0] if r.status == OK}
+        # What was measured on another machine is not measured here.
+        self._done = {(r.host, r.point.id, r.rep) for r in read(folder)[0] if r.status == OK}
         if path.is_file() and not path.read_bytes().endswith(b"\n"):
             with path.open("a") as file:  # after a crash within a line
                 file.write("\n")
 
-    def done(self, point_id: str, rep: int) -> bool:
-        return (point_id, rep) in self._done
+    def done(self, host: str, point_id: str, rep: int) -> bool:
+        return (host, point_id, rep) in self._done
 
     def _append(self, line: str) -> None:
         with (self.folder / FILE).open("a") as file:
@@ -52,13 +53,13 @@ class Store:
             np.savez_compressed(name, **dict(raw))  # type: ignore[arg-type]
         self._append(result.to_json())
         if result.status == OK:
-            self._done.add((result.point.id, result.rep))
+            self._done.add((result.host, result.point.id, result.rep))
 
 
 def read(folder: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
-    """The results of a folder, the last of each point and repetition, and its environments."""
+    """The results of a folder, the last of each host, point and repetition; its environments."""
     path = folder / FILE
-    found: dict[tuple[str, int], Result] = {}
+    found: dict[tuple[str, str, int], Result] = {}
     environments: dict[str, Mapping[str, Any]] = {}
     if not path.is_file():
         return [], {}
@@ -73,7 +74,7 @@ def read(folder: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
             environments[record["id"]] = record
             continue
         result = Result.from_json(record)
-        key = (result.point.id, result.rep)
+        key = (result.host, result.point.id, result.rep)
         if key not in found or result.status == OK or found[key].status != OK:
             found[key] = result
     return list(found.values()), environments

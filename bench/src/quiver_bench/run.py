@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quiver_bench import config, environment, registry, synthetic, workload
+from quiver_bench import config, datasets, environment, registry, synthetic, workload
 from quiver_bench.console import Step, say
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import adapter
@@ -163,6 +163,7 @@ class Runner:
         )
         with Step(f"exact neighbors of {len(dataset.queries):,} queries"):
             setting.truth(dataset.queries)
+        self.digests = datasets.digest(dataset.train), datasets.digest(dataset.queries)
         for seat in self.seats:
             seat.dirty = True
         rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
@@ -170,13 +171,14 @@ class Runner:
         for number in range(rounds):
             self.run_round(setting, number)
 
-    def point(self, seat: Seat, dataset: Dataset, build: Params, **changes: Any) -> Point:
+    def point(self, seat: Seat, dataset: Dataset, build: Params) -> Point:
         return Point(
             workload="build", engine=seat.spec.id, adapter=seat.spec.adapter,
             version=seat.version, dataset=dataset.name, rows=dataset.rows,
             dimensions=dataset.dimensions, metric=dataset.metric, k=self.suite.k,
             build=dict(build) | _options(seat.spec), server=dict(seat.spec.server),
-        ).but(**changes)  # fmt: skip
+            data=self.digests[0],
+        )  # fmt: skip
 
     def points(self, dataset: Dataset, number: int) -> Iterator[tuple[Seat, Point, int, Any]]:
         """Everything of a round, in order: the seat, the point, the repetition, its workload.
@@ -198,23 +200,33 @@ class Runner:
                         continue
                     base = self.point(seat, dataset, seat.spec.all_builds()[number])
                     for point in _points_of(spec, seat.spec, base):
-                        yield seat, point, rep, spec
+                        yield seat, point.but(protocol=self.protocol(spec)), rep, spec
+
+    def protocol(self, spec: config.Workload) -> Params:
+        """What else decides the numbers: measured otherwise, they are other ones."""
+        suite = self.suite
+        return {
+            "seed": suite.seed, "warm_seconds": suite.warm_seconds,
+            "longest": getattr(spec, "longest", suite.longest),
+            "asked": getattr(spec, "queries", None), "queries": self.digests[1],
+        }  # fmt: skip
 
     # Rounds.
+
+    def done(self, point: Point, rep: int) -> bool:
+        return self.store.done(self.facts["host"], point.id, rep)
 
     def run_round(self, setting: Setting, number: int) -> None:
         dataset = setting.data.dataset
         todo = list(self.points(dataset, number))
-        needed = {
-            seat.spec.id for seat, point, rep, _ in todo if not self.store.done(point.id, rep)
-        }
+        needed = {seat.spec.id for seat, point, rep, _ in todo if not self.done(point, rep)}
         ready: set[str] = set()
         for seat in self.seats:
             if seat.out and not seat.out.startswith("missing"):
                 self.stop(seat)
                 self.start(seat)
         for seat, point, rep, spec in todo:
-            if seat.spec.id not in needed or (self.store.done(point.id, rep) and spec is not None):
+            if seat.spec.id not in needed or (self.done(point, rep) and spec is not None):
                 self.progress.done += 1
                 continue
             if seat.out:
@@ -223,7 +235,7 @@ class Runner:
                 self.failures += status == FAILED and spec is None
                 self.progress.done += 1
                 continue
-            if spec is None and seat.spec.id in ready and self.store.done(point.id, rep):
+            if spec is None and seat.spec.id in ready and self.done(point, rep):
                 self.progress.done += 1
                 continue
             self.measure(seat, point, rep, self.task(setting, seat, point, spec))
@@ -232,7 +244,7 @@ class Runner:
 
     def measure(self, seat: Seat, point: Point, rep: int, task: Task) -> None:
         title = _title(point)
-        if self.store.done(point.id, rep):
+        if self.done(point, rep):
             title += " (again, for what is not measured yet)"
         try:
             measured = task()
@@ -242,7 +254,7 @@ class Runner:
             if point.workload == "build" and not seat.out:
                 seat.out = f"no index: {_words(error)}"
             return
-        if not self.store.done(point.id, rep):
+        if not self.done(point, rep):
             self.keep(seat, point, rep, OK, measured=measured)
         self.progress.line(f"{title}: {_numbers(point, measured)}")
         for note in measured.notes:

@@ -47,6 +47,7 @@ class Row:
     reason: str = ""
     notes: tuple[str, ...] = ()
     adapter: str = ""
+    data: str = ""
 
     def get(self, name: str) -> float:
         return self.metrics.get(name, float("nan"))
@@ -54,7 +55,7 @@ class Row:
     @property
     def graph(self) -> str:
         """Which index this is, apart from how it is searched."""
-        return canonical([self.host, self.engine, self.version, self.dataset, self.count,
+        return canonical([self.host, self.engine, self.version, self.dataset, self.count, self.data,
                           dict(self.build), dict(self.server)])  # fmt: skip
 
     @property
@@ -111,7 +112,7 @@ def _row(group: Sequence[Result], best: bool) -> Row:
         engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,
         p.metric, p.k, p.build, p.query, p.server, p.load, p.clients, p.tier, last.label,
         len(good), {n: min(v) for n, v in values.items()}, {n: max(v) for n, v in values.items()},
-        OK if good else last.status, "" if good else last.reason, notes, p.adapter,
+        OK if good else last.status, "" if good else last.reason, notes, p.adapter, p.data,
     )  # fmt: skip
 
 
