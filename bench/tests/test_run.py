@@ -369,3 +369,43 @@ def test_versions_of_a_changed_checkout(tmp_path: Path) -> None:
         (tmp_path / "src" / "new.c").write_text(text)
         found.add(version())
     assert len(found) == 5
+
+
+def test_an_engine_that_was_missing_and_is_there_now() -> None:
+    point = Point("query", "e", "redis", "", "d", 10, 2, "euclidean", 10)
+    found = [
+        Result(point, 0, MISSING, "needs redis"),
+        Result(replace(point, version="8"), 0, OK, metrics={"qps": 1.0}),
+    ]
+    assert [(row.status, row.engine) for row in rows_of(found)] == [(OK, "e")]
+    # One that fails later is not hidden by what it did before.
+    assert [row.status for row in rows_of(found[::-1])] == [OK, MISSING]
+
+
+def test_two_versions_are_not_one_engine() -> None:
+    point = Point("query", "e", "quiver", "1 a", "d", 10, 2, "euclidean", 10)
+    both = [
+        Result(point, 0, OK, metrics={"qps": 1.0}),
+        Result(replace(point, version="1 b"), 0, OK, metrics={"qps": 3.0}),
+    ]
+    rows = rows_of(both)
+    assert [row.title for row in rows] == ["e [1 a]", "e [1 b]"]
+    last = rows_of(both[1:])
+    assert compare.compare(rows, last, compare.LIMITS)[1] == []
+    assert compare.compare(last, rows, compare.LIMITS)[1] == []
+    assert len(compare.compare(last, rows[:1], compare.LIMITS)[1]) == 1
+
+
+def test_a_gate_that_compares_nothing_is_no_pass() -> None:
+    point = Point("query", "e", "redis", "8", "d", 10, 2, "euclidean", 10)
+    failed = rows_of([Result(point, 0, FAILED, "it is gone")])
+    with pytest.raises(ConfigError, match="no measurements"):
+        compare.compare(failed, failed, compare.LIMITS)
+    for text in ("qsp=5", "qps=nan", "qps"):
+        with pytest.raises(ConfigError, match="--max"):
+            compare.parse_limits([text])
+    assert compare.parse_limits(["qps=7%"])["qps"] == 7
+    other = [
+        rows_of([Result(replace(point, data=data), 0, OK, metrics={"qps": 1.0})]) for data in "ab"
+    ]
+    assert "not the same" in compare.compare(*other, compare.LIMITS)[1][0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from quiver_bench import results
 from quiver_bench.errors import ConfigError
-from quiver_bench.records import OK, canonical
+from quiver_bench.records import OK
 from quiver_bench.tables import Table
 from quiver_bench.views import Row, parameters, rows_of
 
@@ -41,13 +42,14 @@ def parse_limits(given: Iterable[str]) -> dict[str, float]:
             limits[name] = float(number.rstrip("%"))
         except ValueError as error:
             raise ConfigError(f"--max takes METRIC=PERCENT, not {text}") from error
+        if name not in (*LIMITS, "tps") or not math.isfinite(limits[name]):
+            raise ConfigError(f"--max {text}: it takes {', '.join(LIMITS)} or tps, and a number")
     return limits
 
 
 def key(row: Row) -> str:
     """What the two have in common: all but version and host."""
-    return canonical([row.workload, row.engine, row.dataset, row.count, row.k, dict(row.build),
-                      dict(row.query), dict(row.server), dict(row.load), row.clients, row.tier])  # fmt: skip
+    return replace(row, host="", engine=row.engine.partition(" [")[0]).place
 
 
 def change(before: float, after: float, name: str) -> float:
@@ -77,11 +79,13 @@ def compare(
     table = Table(
         "Change from A to B", ("engine", "build", "what", "metric", "A", "B", "worse by", "")
     )
+    # Of several versions in one of them the last counts.
     found = {key(row): row for row in after}
+    good = {key(row): row for row in before if row.status == OK}
+    if not good:
+        raise ConfigError("A has no measurements to compare with")
     worse = []
-    for old in before:
-        if old.status != OK:
-            continue
+    for old in good.values():
         what = ", ".join(
             t for t in (old.workload, parameters(old.query), f"{old.clients} clients" * (old.clients > 1), old.tier) if t
         )  # fmt: skip

@@ -59,6 +59,13 @@ class Row:
                           dict(self.build), dict(self.server)])  # fmt: skip
 
     @property
+    def place(self) -> str:
+        """The point and host, whatever the version, rows and limits."""
+        return canonical([self.host, self.workload, self.engine, self.dataset, self.count, self.k,
+                          dict(self.build), dict(self.query), dict(self.server), dict(self.load),
+                          self.clients, self.tier])  # fmt: skip
+
+    @property
     def title(self) -> str:
         return self.engine + (f" ({parameters(self.build)})" if shown(self.build) else "")
 
@@ -77,11 +84,25 @@ def parameters(params: Params) -> str:
 
 
 def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
-    """One row a point and host, in the order of first appearance."""
+    """One row a point and host, in the order of first appearance.
+
+    An engine with several versions on a host has them in its name. Reasons why there are no
+    numbers go when some came later: an engine that was missing may have been installed.
+    """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.host, result.point.id), []).append(result)
     found = [_row(group, best) for group in groups.values()]
+    last = {row.place: i for i, row in enumerate(found) if row.status == OK}
+    found = [r for i, r in enumerate(found) if r.status == OK or i > last.get(r.place, -1)]
+    versions: dict[tuple[str, str], set[str]] = {}
+    for row in found:
+        versions.setdefault((row.host, row.engine), set()).add(row.version)
+    found = [
+        replace(row, engine=f"{row.engine} [{row.version or 'no version'}]")
+        if len(versions[row.host, row.engine]) > 1 else row
+        for row in found
+    ]  # fmt: skip
     builds = {row.graph: row for row in found if row.workload == "build" and row.status == OK}
     joined = []
     for row in found:
