@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from quiver_bench import load, measure
+from quiver_bench import load, measure, tiers, workload
 from quiver_bench.engines.base import Session
 from quiver_bench.errors import EngineError, UnsupportedError
 from quiver_bench.load import Plan, Sent
@@ -155,3 +158,17 @@ def test_answers_are_those_of_the_end() -> None:
     plan = Plan(warm_seconds=0, queries=60)
     sent = load.run(load.searches(Counting, QUERIES, plan), embedded=True)[0]
     assert sorted(row for (row,) in sent.answers.values()) == list(range(41, 61))
+
+
+def test_what_cannot_be_counted_is_not_none() -> None:
+    assert workload.bytes_read([os.getpid()]) >= 0
+    assert math.isnan(workload.bytes_read([]))
+    assert math.isnan(workload.bytes_read([os.getpid(), 1 << 30]))
+
+
+def test_a_server_that_cannot_enter_a_group_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tiers.MemoryLimit()
+    monkeypatch.setattr(limit, "_make", lambda _: tmp_path / "gone")
+    assert limit.enter([1 << 30], 64).startswith("buffer pool only")

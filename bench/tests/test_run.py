@@ -16,7 +16,7 @@ import pytest
 from quiver_bench import compare, config, environment, report, results
 from quiver_bench.config import narrowed, parse
 from quiver_bench.engines import numpy_exact
-from quiver_bench.errors import ConfigError, EngineError, MissingError
+from quiver_bench.errors import ConfigError, EngineError, MeasureError, MissingError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Point, Result
 from quiver_bench.results import Store
 from quiver_bench.run import Runner
@@ -409,3 +409,15 @@ def test_a_gate_that_compares_nothing_is_no_pass() -> None:
         rows_of([Result(replace(point, data=data), 0, OK, metrics={"qps": 1.0})]) for data in "ab"
     ]
     assert "not the same" in compare.compare(*other, compare.LIMITS)[1][0]
+
+
+def test_the_plan_is_checked_before_all_searches(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_plan(self: Any, search: Any) -> None:
+        raise MeasureError("ef_search = 2000 is not in force")
+
+    monkeypatch.setattr(numpy_exact.NumpyExact, "check_plan", check_plan)
+    found = [r for r in run(home) if r.point.engine == "exact" and r.point.workload != "build"]
+    assert {r.point.workload for r in found} == {"query", "filter", "crud", "churn"}
+    assert {(r.status, r.reason) for r in found} == {(FAILED, "ef_search = 2000 is not in force")}

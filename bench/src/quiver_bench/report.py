@@ -192,7 +192,7 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
                 table.add(*about, *[""] * 5, f"{r.status}: {r.reason}")
             else:
                 table.add(*about, f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
-                          milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")), "; ".join(r.notes))  # fmt: skip
+                          milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")).replace("nan", "?"), "; ".join(r.notes))  # fmt: skip
         found.append(table)
     return found
 

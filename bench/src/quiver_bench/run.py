@@ -19,7 +19,7 @@ from quiver_bench import config, datasets, environment, registry, synthetic, wor
 from quiver_bench.console import Step, say
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import adapter
-from quiver_bench.engines.base import Built, Data, Engine, Search
+from quiver_bench.engines.base import ANY, Built, Data, Engine, Search, Where
 from quiver_bench.errors import BenchError, MissingError, UnsupportedError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result
 from quiver_bench.results import Store
@@ -261,16 +261,12 @@ class Runner:
             say(f"      {note}")
 
     def task(self, setting: Setting, seat: Seat, point: Point, spec: Any) -> Task:
-        engine, params = seat.engine, point.query
         if spec is None:
             return lambda: self.build(setting, seat, point)
         if spec.kind == "query":
             return lambda: self.search(setting, seat, point, spec)
         if spec.kind == "filter":
-            share, correlation = point.load["selectivity"], point.load["correlation"]
-            return lambda: workload.filtered(
-                engine, setting, params, float(str(share)), str(correlation), spec
-            )
+            return lambda: self.filtered(setting, seat, point, spec)
         if spec.kind == "ingest":
             return lambda: self.ingest(setting, seat, point, spec)
         if spec.kind == "crud":
@@ -301,16 +297,27 @@ class Runner:
             notes = (*notes, "index made as rows arrive: build is load and index")
         return Measured(metrics, notes)
 
-    def search(self, setting: Setting, seat: Seat, point: Point, spec: config.Query) -> Measured:
-        key = str(sorted(point.query.items()))
+    def check_plan(self, seat: Seat, search: Search) -> None:
+        """Once a build and kind of search."""
+        key = f"{sorted(search.params.items())} {search.where is None}"
         if key not in seat.plans:
-            seat.engine.check_plan(Search(setting.k, point.query))
+            seat.engine.check_plan(search)
             seat.plans.add(key)
+
+    def filtered(self, setting: Setting, seat: Seat, point: Point, spec: config.Filter) -> Measured:
+        share, correlation = point.load["selectivity"], point.load["correlation"]
+        self.check_plan(seat, Search(setting.k, point.query, Where(ANY, setting.data.dataset.rows)))
+        return workload.filtered(
+            seat.engine, setting, point.query, float(str(share)), str(correlation), spec
+        )
+
+    def search(self, setting: Setting, seat: Seat, point: Point, spec: config.Query) -> Measured:
+        self.check_plan(seat, Search(setting.k, point.query))
         if not point.tier:
             return workload.query(seat.engine, setting, point.query, point.clients, spec)
         buffers, memory = (int(part) for part in point.tier.split(":"))
-        method = seat.engine.limit_memory(buffers, memory)
         try:
+            method = seat.engine.limit_memory(buffers, memory)
             done = workload.query(seat.engine, setting, point.query, point.clients, spec)
         finally:
             seat.engine.limit_memory(0, 0)
@@ -325,6 +332,7 @@ class Runner:
     def crud(self, setting: Setting, seat: Seat, point: Point, spec: config.Crud) -> Measured:
         if seat.dirty:
             self.build(setting, seat, point)
+        self.check_plan(seat, Search(setting.k, point.query))
         seat.dirty = True  # until all its rows are back
         done = workload.crud(seat.engine, setting, point.query, spec)
         seat.dirty = False
@@ -333,6 +341,7 @@ class Runner:
     def dirtying(self, setting: Setting, seat: Seat, point: Point, spec: config.Mixed) -> Measured:
         if seat.dirty:
             self.build(setting, seat, point)
+        self.check_plan(seat, Search(setting.k, point.query))
         seat.dirty = True
         return workload.mixed(seat.engine, setting, point.query, spec)
 
@@ -340,6 +349,7 @@ class Runner:
         """All rounds at once; those before the last are kept as points of their own."""
         if seat.dirty:
             self.build(setting, seat, point)
+        self.check_plan(seat, Search(setting.k, point.query))
         seat.dirty = True
         last = Measured({})
         for turn, last in workload.churn(seat.engine, setting, point.query, spec):

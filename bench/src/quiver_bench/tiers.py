@@ -32,20 +32,28 @@ class MemoryLimit:
                     continue
                 (folder / file).write_text(limit)
             except OSError:
+                if folder.is_dir():
+                    folder.rmdir()
                 continue
             return folder
         return None
 
     def enter(self, pids: Iterable[int], megabytes: int) -> str:
-        """Limit these processes, and what they start from now on; names the method."""
+        """Limit a server and those it has started, and what they start; names the method."""
         self.leave()
         self.folder = self._make(megabytes)
         if self.folder is None:
             return "buffer pool only: no memory cgroup can be made here"
-        for pid in pids:
+        first, *others = pids
+        try:
+            (self.folder / "cgroup.procs").write_text(str(first))
+        except OSError as error:
+            self.leave()
+            return f"buffer pool only: the server cannot enter a memory cgroup ({error.strerror})"
+        for pid in others:
             try:
                 (self.folder / "cgroup.procs").write_text(str(pid))
-            except OSError:
+            except OSError:  # it ended meanwhile
                 continue
         return "cgroup"
 

@@ -68,16 +68,20 @@ class Setting:
         return np.stack([self.data.any_rank[at], self.data.near_rank[at]], axis=1)
 
 
-def bytes_read(pids: Iterable[int]) -> int:
-    """What these processes and their children read from storage so far."""
-    total = 0
+def bytes_read(pids: Iterable[int]) -> float:
+    """What these processes and their children read from storage so far; nan when unknown."""
+    total = math.nan
     for pid in pids:
         try:
             parent = psutil.Process(pid)
             for process in (parent, *parent.children(recursive=True)):
-                total += process.io_counters().read_bytes
-        except (psutil.Error, AttributeError):
-            continue
+                try:
+                    read = process.io_counters().read_bytes
+                except psutil.NoSuchProcess:  # its parent counts it from now on
+                    continue
+                total = read if math.isnan(total) else total + read
+        except (psutil.Error, AttributeError, OSError):
+            return math.nan
     return total
 
 
@@ -89,7 +93,7 @@ def searched(
     if plan.clients > 1 and not engine.several_clients:
         raise UnsupportedError("one client at a time")
     factory = engine.sessions(search)
-    read = [0, 0]
+    read = [math.nan, math.nan]
 
     def started() -> None:
         read[0] = bytes_read(engine.pids())
@@ -109,7 +113,8 @@ def searched(
     metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
     if plan.rate:  # latency has the wait in a queue in it: its mean says nothing of speed
         metrics["qps"] = metrics["qps_wall"]
-    metrics["read_bytes"] = float(max(0, read[1] - read[0]))
+    if not math.isnan(read[1] - read[0]):  # else nobody can say; nothing to be read is no 0
+        metrics["read_bytes"] = float(max(0, read[1] - read[0]))
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
 
 
@@ -118,7 +123,9 @@ def _notes(
 ) -> Iterable[str]:
     if plan.warm_seconds > 0 and not all(one.settled for one in sent):
         yield "warm-up ended by its limit, not by stable times"
-    if metrics["read_bytes"] > READ_BYTES:
+    if "read_bytes" not in metrics and not engine.embedded and engine.adapter != "null":
+        yield "reads from storage cannot be counted"
+    if metrics.get("read_bytes", 0) > READ_BYTES:
         yield f"read {metrics['read_bytes'] / 2**20:.0f} MB from storage while searching"
     if not engine.embedded and metrics["client_cpu"] > CLIENT_CPU and engine.adapter != "null":
         yield f"the client computed {metrics['client_cpu']:.0%} of the time"

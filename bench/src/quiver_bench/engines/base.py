@@ -187,7 +187,10 @@ class Engine(ABC):
         raise UnsupportedError("memory tiers are made for engines inside PostgreSQL")
 
     def check_plan(self, search: Search) -> None:
-        """MeasureError when a search would not use the index."""
+        """MeasureError when a search would not use the index, or not its settings.
+
+        Under a condition a planner may choose another way.
+        """
 
     @abstractmethod
     def sessions(self, search: Search) -> SessionFactory:

@@ -114,6 +114,7 @@ class Cluster:
         self.data, self.log = self.home / f"data-{name}", self.home / "log" / f"{name}.log"
         self.socket = Path(tempfile.gettempdir())
         self.users = 0  # engines that started it
+        self.launches = 0
 
     def _give(self, path: Path) -> None:
         if os.geteuid() == 0:
@@ -155,6 +156,7 @@ class Cluster:
         self.launch(settings)
 
     def launch(self, settings: Params) -> None:
+        self.launches += 1
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a server that was killed
         if not (self.data / "PG_VERSION").is_file():
             shutil.rmtree(self.data, ignore_errors=True)
@@ -193,10 +195,10 @@ class Cluster:
         """Of the postmaster, when it runs."""
         try:
             pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
-            command = Path(f"/proc/{pid}/cmdline").read_text()
+            # After a crash the number may be another's, even another server's.
+            return pid if Path(f"/proc/{pid}/cwd").samefile(self.data) else None
         except (OSError, ValueError):
             return None
-        return pid if "postgres" in command else None
 
     @property
     def server(self) -> Server:

@@ -5,8 +5,9 @@ Through apsw, whose SQLite always loads extensions; Python's own often cannot.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -89,6 +90,10 @@ class SqliteVec(Engine):
         self.place.mkdir(parents=True, exist_ok=True)
         self.path = str(self.place / "items.db")
         return f"sqlite-vec {version('sqlite-vec')}, SQLite {apsw.sqlite_lib_version()}"
+
+    def pids(self) -> Iterable[int]:
+        """This process, and so its children: the clients read the file themselves."""
+        return (os.getpid(),)
 
     def load(self, data: Data) -> float:
         if data.dataset.metric not in METRICS:
