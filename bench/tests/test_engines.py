@@ -17,9 +17,10 @@ from quiver_bench import engines, recall, truth
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import ADAPTERS
 from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
+from quiver_bench.engines.pg_engines import PgEngine
 from quiver_bench.engines.postgres import copy_blocks, encode
 from quiver_bench.engines.redis_vset import Lift
-from quiver_bench.errors import MissingError, UnsupportedError
+from quiver_bench.errors import EngineError, MissingError, UnsupportedError
 
 from conftest import make_dataset  # isort: skip
 
@@ -205,6 +206,27 @@ def test_http_adapters_send_rows_and_read_answers(name: str, url: str, tmp_path:
     assert (method, asked) == ("POST", path)
     assert "any_rank" in json.dumps(body)
     assert "60" in json.dumps(body)
+
+
+def test_a_row_that_weaviate_does_not_take_is_an_error(url: str, tmp_path: Path) -> None:
+    refused = [{"result": {"errors": {"error": [{"message": "no vector"}]}}}]
+    Recorder.answers = {"/v1/batch": refused, "/v1/meta": {"version": "1"}}
+    engine = engines.adapter("weaviate")("weaviate", {"url": url}, tmp_path, None)
+    engine.start({})
+    engine.load(Data.of(make_dataset(), 1))
+    try:
+        with pytest.raises(EngineError, match="no vector"):
+            engine.build({})
+    finally:
+        engine.client.connection.close()
+
+
+def test_engines_in_one_database_have_tables_of_their_own(tmp_path: Path) -> None:
+    both = [engines.adapter("pgvector")(n, {"url": "x"}, tmp_path, None) for n in ("a-1", "b")]
+    assert isinstance(both[0], PgEngine)
+    assert isinstance(both[1], PgEngine)
+    assert both[0].table == "quiver_bench_a_1"
+    assert both[1].table == "quiver_bench_b"
 
 
 def test_extension_that_nobody_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

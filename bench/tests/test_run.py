@@ -249,6 +249,15 @@ def test_impossible_builds_are_left_out() -> None:
         (("reps: 3", "repps: 3"), "repps"),
         (("adapter: numpy", "adapter: nothing"), "no adapter nothing"),
         (("id: exact", 'id: "null"'), "same name"),
+        (("id: exact", 'id: "Null"'), "same name"),
+        (("id: exact", "id: ../exact"), "pattern"),
+        (
+            (
+                "id: exact, adapter: numpy}",
+                "id: a, adapter: qdrant, options: {url: x}}\n  - {id: b, adapter: qdrant, options: {url: x}}",
+            ),
+            "a and b need a server each",
+        ),
         (("clients: [1]", "clients: [1], engines: [x]"), "no engines x"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,9 @@ from quiver_bench.errors import ConfigError
 from quiver_bench.records import Params, Value
 
 Grid = Mapping[str, Value | list[Value]]
+
+# Adapters whose rows have one place in a server: two of them would search each other's.
+ONE_COLLECTION = ("qdrant", "opensearch", "elasticsearch", "weaviate")
 
 
 class Model(BaseModel):
@@ -46,7 +50,7 @@ class DatasetSpec(Model):
 class EngineSpec(Model):
     """An engine, what it builds and how it is asked."""
 
-    id: str
+    id: str = Field(pattern=r"^[\w.+-]+$", max_length=48)  # becomes a folder, a database
     adapter: str
     options: dict[str, Value] = {}
     server: dict[str, Value] = {}
@@ -156,9 +160,17 @@ class Suite(Model):
     @model_validator(mode="after")
     def _unique(self) -> Suite:
         names = [engine.id for engine in self.engines]
-        double = {name for name in names if names.count(name) > 1}
+        places = [re.sub(r"\W", "_", name.lower()) for name in names]  # as a database is called
+        double = {n for n, p in zip(names, places, strict=True) if places.count(p) > 1}
         if double:
             raise ValueError(f"engines of the same name: {', '.join(sorted(double))}")
+        urls: dict[object, str] = {}
+        for engine in self.engines:
+            url = engine.options.get("url")
+            if url and engine.adapter in ONE_COLLECTION:
+                if url in urls:
+                    raise ValueError(f"{urls[url]} and {engine.id} need a server each, not {url}")
+                urls[url] = engine.id
         for workload in self.workloads:
             unknown = set(workload.engines) - set(names)
             if unknown:

@@ -331,7 +331,10 @@ class Weaviate(HttpEngine):
             vector, columns = self.row(i)
             objects.append({"class": self.collection, "id": str(uuid.UUID(int=i + 1)),
                             "properties": {"row": i, **columns}, "vector": vector})  # fmt: skip
-        self.client.call("POST", "/v1/batch/objects", {"objects": objects})
+        answer = self.client.call("POST", "/v1/batch/objects", {"objects": objects})
+        for one in answer or ():  # each has its own success
+            if one.get("result", {}).get("errors"):
+                raise EngineError(f"a row was not taken: {str(one['result']['errors'])[:300]}")
 
     def sessions(self, search: Search) -> SessionFactory:
         if search.params.get("ef_search") not in (None, self.options.get("ef_search")):

@@ -35,9 +35,6 @@ from quiver_bench.errors import (
 from quiver_bench.records import Params, canonical
 from quiver_bench.tiers import MemoryLimit, forget_files
 
-TABLE = "quiver_bench_items"
-INDEX = "quiver_bench_index"
-
 
 def default_settings() -> dict[str, str]:
     """The same for all engines inside PostgreSQL; a suite's server part goes over them."""
@@ -74,6 +71,9 @@ class PgEngine(Engine):
         self.type = str(options.get("type") or "vector")
         self.url = str(options.get("url") or "")
         self.limit = MemoryLimit()
+        # Names of its own: engines by url may be in one database.
+        own = re.sub("[^a-z0-9]", "_", name.lower())[:40]
+        self.table, self.index_name = f"quiver_bench_{own}", f"quiver_bench_{own}_index"
         if self.index not in self.settings_of:
             raise ConfigError(f"{name}: {self.adapter} has no index {self.index}")
         if self.type not in ("vector", "halfvec", "bit_hamming", "bit_jaccard"):
@@ -171,7 +171,7 @@ class PgEngine(Engine):
     def load(self, data: Data) -> float:
         self.data = data
         with self.connect() as db:
-            return postgres.load_items(db, TABLE, data)
+            return postgres.load_items(db, self.table, data)
 
     def options_of(self, params: Params) -> dict[str, Any]:
         """What goes into WITH ()."""
@@ -195,13 +195,13 @@ class PgEngine(Engine):
         notices: list[str] = []
         with self.connect() as db:
             db.add_notice_handler(lambda d: notices.append(str(d.message_primary)))
-            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(INDEX)))
+            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(self.index_name)))
             notices.clear()
             began = time.perf_counter_ns()
             db.execute(self.create_index(params))
             seconds = (time.perf_counter_ns() - began) / 1e9
             notes = tuple(n for n in notices if "maintenance_work_mem" in n)
-            sizes = [postgres.relation_bytes(db, name) for name in (INDEX, TABLE)]
+            sizes = [postgres.relation_bytes(db, name) for name in (self.index_name, self.table)]
             db.execute("CHECKPOINT")
         self.prewarm()
         return Built(seconds, sizes[0], sizes[1], notes=notes)
@@ -216,7 +216,7 @@ class PgEngine(Engine):
             ):
                 return
             db.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-            for name in (TABLE, INDEX):
+            for name in (self.table, self.index_name):
                 db.execute("SELECT pg_prewarm(to_regclass(%s))", (name,))
 
     def create_index(self, params: Params) -> sql.Composed:
@@ -226,19 +226,19 @@ class PgEngine(Engine):
             for name, value in options.items()
         )
         return sql.SQL("CREATE INDEX {} ON {} USING {} ({}){}").format(
-            sql.Identifier(INDEX), sql.Identifier(TABLE), sql.Identifier(self.index),
+            sql.Identifier(self.index_name), sql.Identifier(self.table), sql.Identifier(self.index),
             self.indexed(), sql.SQL(" WITH ({})").format(pairs) if options else sql.SQL(""),
         )  # fmt: skip
 
     def empty(self, params: Params) -> None:
         with self.connect() as db:
-            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(INDEX)))
-            db.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(TABLE)))
+            db.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(self.index_name)))
+            db.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(self.table)))
             db.execute(self.create_index(params))
 
     def settle(self) -> None:
         with self.connect() as db:
-            db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(TABLE)))
+            db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(self.table)))
 
     # Searches.
 
@@ -257,19 +257,17 @@ class PgEngine(Engine):
             settings["enable_seqscan"] = "off"
         if self.type in ("vector", "halfvec"):
             expression = "embedding" if self.type == "vector" else f"embedding::halfvec({d})"
-            text = (
-                f"SELECT id FROM {TABLE}{condition} ORDER BY {expression} {op} %s LIMIT {search.k}"
-            )
-            return Statements(self.conninfo, TABLE, text, 1, self.type, settings)
+            text = f"SELECT id FROM {self.table}{condition} ORDER BY {expression} {op} %s LIMIT {search.k}"
+            return Statements(self.conninfo, self.table, text, 1, self.type, settings)
         # The index finds candidates by their bits; the vectors themselves rank them.
         first = "<~>" if self.type == "bit_hamming" else "<%%>"
         candidates = max(search.k, take(search.params, "ef_search", 40))
         text = (
-            f"SELECT id FROM (SELECT id, embedding FROM {TABLE}{condition}"
+            f"SELECT id FROM (SELECT id, embedding FROM {self.table}{condition}"
             f" ORDER BY binary_quantize(embedding)::bit({d}) {first} binary_quantize(%s)"
             f" LIMIT {candidates}) near ORDER BY embedding {op} %s LIMIT {search.k}"
         )
-        return Statements(self.conninfo, TABLE, text, 2, "vector", settings)
+        return Statements(self.conninfo, self.table, text, 2, "vector", settings)
 
     def sessions(self, search: Search) -> SessionFactory:
         if self.cluster and self.warmed != self.cluster.launches:
@@ -296,7 +294,7 @@ class PgEngine(Engine):
         finally:
             session.close()
         plan = "\n".join(str(row[0]) for row in rows)
-        if INDEX not in plan and search.where is None:
+        if self.index_name not in plan and search.where is None:
             raise MeasureError(f"the planner chose another way: {' '.join(plan.split())}")
 
 
@@ -408,7 +406,7 @@ class VectorChord(_Beside):
             f"build_threads = {take(params, 'threads', 1)}",
         ]
         return sql.SQL("CREATE INDEX {} ON {} USING {} ({}) WITH (options = {})").format(
-            sql.Identifier(INDEX), sql.Identifier(TABLE), sql.Identifier(self.index),
+            sql.Identifier(self.index_name), sql.Identifier(self.table), sql.Identifier(self.index),
             self.indexed(), sql.Literal("\n".join(text)),
         )  # fmt: skip
 
