@@ -65,7 +65,7 @@ REGISTRY: dict[str, Known] = {
     ),
     **{
         f"dbpedia-openai-{thousands}k-angular": Known(
-            thousands * 990, thousands * 10, 1536, "angular", thousands * 6, _DBPEDIA, None,
+            thousands * 1000 - 10_000, 10_000, 1536, "angular", thousands * 6, _DBPEDIA, None,
             f"{HUGGING_FACE}KShivendu/dbpedia-entities-openai-1M (Parquet; ann-benchmarks makes"
             " the HDF5 file of its first rows)",
         )
