@@ -13,10 +13,10 @@ from typing import Any
 import h5py
 import pytest
 
-from quiver_bench import compare, config, environment, report, results
+from quiver_bench import cli, compare, config, environment, like, report, results
 from quiver_bench.config import narrowed, parse
 from quiver_bench.engines import numpy_exact
-from quiver_bench.errors import ConfigError, EngineError, MeasureError, MissingError
+from quiver_bench.errors import ConfigError, DataError, EngineError, MeasureError, MissingError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Point, Result
 from quiver_bench.results import Store
 from quiver_bench.run import Runner
@@ -430,3 +430,36 @@ def test_the_plan_is_checked_before_all_searches(
     found = [r for r in run(home) if r.point.engine == "exact" and r.point.workload != "build"]
     assert {r.point.workload for r in found} == {"query", "filter", "crud", "churn"}
     assert {(r.status, r.reason) for r in found} == {(FAILED, "ef_search = 2000 is not in force")}
+
+
+def test_made_data_is_what_the_suite_says(home: Path) -> None:
+    made = "{name: made, queries: 10, make: {rows: 200, dimensions: 4, queries: 10, seed: 1}}"
+    text = SUITE.split("  - {kind: filter")[0]
+    text = text.replace("{name: small-8-euclidean, rows: 250, queries: 15}", made)
+    assert all(r.point.rows == 200 for r in run(home, text))
+    for change in (("seed: 1", "seed: 2"), ("rows: 200", "rows: 300")):
+        with pytest.raises(DataError, match="other arguments"):
+            run(home, text.replace(*change))
+    (home / "download" / "made.hdf5").unlink()
+    run(home, text.replace("seed: 1", "seed: 2"))  # nothing is kept of the file before
+
+
+def test_the_first_of_a_sweep_is_its_lowest_not_its_oldest() -> None:
+    point = Point("query", "e", "redis", "8", "d", 10, 2, "euclidean", 10)
+    found = [
+        Result(replace(point, query={"ef_search": ef}), 0, OK,
+               metrics={"qps": 1000.0 / ef, "recall_ann": 1.0, "p99_ms": 1.0})
+        for ef in (40, 160, 20)
+    ]  # fmt: skip
+    assert like.katz(rows_of(found), [0.9])[0].rows[0][2] == "50"
+
+
+def test_a_full_disk_is_said_and_not_a_regression(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "suites", full)
+    assert cli.main(["suites"]) == cli.INVALID
+    assert "No space left" in capsys.readouterr().err

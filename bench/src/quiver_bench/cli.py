@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     with servers.only_run(home):
         if args.fresh:
             (folder / "results.jsonl").unlink(missing_ok=True)
+            shutil.rmtree(folder / "raw", ignore_errors=True)
         failures = Runner(suite, Store(folder), home, top).run()
     say()
     say(f"  quiver-bench report {args.label or suite.name if not args.out else args.out}")
@@ -208,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
-    except BenchError as error:
+    except (BenchError, OSError) as error:  # a full disk, a folder of somebody else
         print(f"error: {error}", file=sys.stderr)
         return INVALID
     except KeyboardInterrupt:

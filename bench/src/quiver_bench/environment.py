@@ -32,8 +32,11 @@ def _read(path: str) -> str:
 def memory_mb() -> int:
     """Memory of the machine, or of the container when it has less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    limit = _read("/sys/fs/cgroup/memory.max")
-    return min(total, int(limit) >> 20) if limit.isdigit() else total
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
+        limit = _read(f"/sys/fs/cgroup/{file}")
+        if limit.isdigit():
+            total = min(total, int(limit) >> 20)
+    return total
 
 
 def cpu() -> tuple[str, list[str]]:

@@ -39,6 +39,15 @@ def _plain(rows: Iterable[Row]) -> list[Row]:
 # katz: the first point of a sweep that reaches the target; speedups over the worst row.
 
 
+def sweep(rows: Sequence[Row]) -> list[Row]:
+    """Rows by rising parameters where these are numbers: some may have been measured later."""
+
+    def numbers(row: Row) -> tuple[float, ...]:
+        return tuple(v if isinstance(v, int | float) else 0.0 for v in row.query.values())
+
+    return sorted(rows, key=numbers)
+
+
 def katz_table(rows: Sequence[Row], target: float, host: str, recall: str = "recall_ann") -> Table:
     """rows: of one data set and host, one client."""
     title = f"{dataset_title(rows[0])} @ {target:.0%} recall on {host}"
@@ -48,7 +57,7 @@ def katz_table(rows: Sequence[Row], target: float, host: str, recall: str = "rec
         "Size Improvement",
     ))  # fmt: skip
     chosen = {
-        title: at_recall(some, target, "first", recall)
+        title: at_recall(sweep(some), target, "first", recall)
         for title, some in groups(rows, lambda row: row.title).items()
     }
     found = [row for row in chosen.values() if row is not None]
@@ -184,8 +193,10 @@ def callaghan(rows: Sequence[Row], thresholds: Sequence[float], baseline: str, d
         reasons = {r.engine: f"{r.engine}: {r.status}: {r.reason}" for r in same if r.status != OK}
         if reasons:
             found[-1].notes += list(reasons.values())
-    for same in groups(select(rows, workload="build"), dataset_title).values():
+    builds = groups(select(rows, workload="build"), lambda r: f"{dataset_title(r)} {r.host}")
+    for same in builds.values():
         table = create_index(same)
+        table.title = f"{dataset_title(same[0])}: {table.title}"
         sizes = {
             row.engine: row.get("table_bytes") / MIB for row in same if row.get("table_bytes") > 0
         }
@@ -264,14 +275,18 @@ def docarray_percentiles(rows: Sequence[Row]) -> Table:
 
 def docarray(rows: Sequence[Row]) -> list[Table]:
     found = []
-    for same in groups(select(rows, workload="crud"), lambda r: r.engine).values():
+    for same in groups(
+        select(rows, workload="crud"), lambda r: f"{r.engine} {dataset_title(r)} {r.host}"
+    ).values():
         good = [row for row in same if row.status == OK]
         if not good:
             found.append(Table(f"{same[0].engine}: {same[0].status}: {same[0].reason}", ()))
             continue
         some = [docarray_latency(good), docarray_qps(good), docarray_percentiles(good)]
         some[0].notes += [
-            f"{dataset_title(good[0])}; {good[0].version}; {good[0].label}".rstrip("; ")
+            f"{dataset_title(good[0])}; {good[0].host}; {good[0].version}; {good[0].label}".rstrip(
+                "; "
+            )
         ]
         some[0].notes += sorted({note for row in good for note in row.notes if ": " in note})
         found += some

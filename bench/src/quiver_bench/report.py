@@ -314,6 +314,8 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     extra = [labels_table(rows), settings_table(found), environment_table(facts)]
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page(title, lead, drawings.of(rows), [*tables, *extra]))
+    if options.format == "csv":
+        lead = [f"# {line}" for line in lead]
     return "\n\n".join(["\n".join(lead), *said])
 
 

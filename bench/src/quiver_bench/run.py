@@ -144,7 +144,11 @@ class Runner:
         if spec.make:
             made = spec.make
             path = self.home / "download" / f"{spec.name}.hdf5"
-            if not path.is_file():
+            if path.is_file():
+                synthetic.check(
+                    path, made.rows, made.dimensions, made.metric, made.queries, made.seed
+                )
+            else:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with Step(f"make {spec.name}") as step:
                     synthetic.make(

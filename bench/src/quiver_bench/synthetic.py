@@ -172,6 +172,21 @@ def make(
             file.create_dataset(name, data=data)
         file.attrs["distance"], file.attrs["dimension"] = metric, dimensions
         file.attrs["type"], file.attrs["point_type"] = "dense", "float"
-        file.attrs["source"] = f"quiver-bench data make: seed {seed}, {clusters} clusters"
+        file.attrs["source"] = source(seed, clusters)
     part.rename(path)
+    path.with_name(f"{path.name}.sha256").unlink(missing_ok=True)  # of one there was before
     state.unlink()
+
+
+def source(seed: int, clusters: int) -> str:
+    return f"quiver-bench data make: seed {seed}, {clusters} clusters"
+
+
+def check(path: Path, rows: int, dimensions: int, metric: str, queries: int, seed: int) -> None:
+    """DataError when a file was not made with these arguments."""
+    with h5py.File(path, "r") as file:
+        found = file["train"].shape, file["test"].shape, file.attrs["distance"]
+        same = found == ((rows, dimensions), (queries, dimensions), metric)
+        same = same and file.attrs.get("source") == source(seed, default_clusters(rows))
+    if not same:
+        raise DataError(f"{path} was made with other arguments than the suite's: remove it")
