@@ -463,3 +463,17 @@ def test_a_full_disk_is_said_and_not_a_regression(
     monkeypatch.setattr(cli, "suites", full)
     assert cli.main(["suites"]) == cli.INVALID
     assert "No space left" in capsys.readouterr().err
+
+
+def test_a_suite_says_what_its_report_shows(home: Path) -> None:
+    text = SUITE.split("  - {kind: filter")[0]
+    run(home, text + 'report: {targets: [0.77], baseline: "exact"}\n')
+    page = home / "page.html"
+    said = report.make([home / "results"], report.Options(), page)
+    assert "recall@10 >= 0.77" in said
+    assert "recall@10 >= 0.9," not in said
+    said = report.make([home / "results"], report.Options(like="callaghan"), page)
+    assert "recall >= 0.99" in said
+    assert "rel2(exact)" in said
+    said = report.make([home / "results"], report.Options(targets=(0.5,)), page)
+    assert "recall@10 >= 0.5," in said

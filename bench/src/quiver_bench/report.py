@@ -6,7 +6,7 @@ import html
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -201,7 +201,7 @@ def environment_table(facts: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table("What it ran on", ("fact", *facts))
     names = dict.fromkeys(name for one in facts.values() for name in one)
     for name in names:
-        if name not in ("schema", "kind", "id"):
+        if name not in ("schema", "kind", "id", "report"):
             table.add(name, *(str(one.get(name, "")) for one in facts.values()))
     return table
 
@@ -274,12 +274,29 @@ def like_tables(rows: Sequence[Row], options: Options) -> list[Table]:
     return like.rds(rows, baseline) if options.like == "rds" else like_edb.edb(rows, baseline)
 
 
+def asked(options: Options, facts: Mapping[str, Mapping[str, Any]], rows: Sequence[Row]) -> Options:
+    """Options with what the suite says where the command line says nothing.
+
+    Its targets are those of its own tables: of no report, or of the one that it is named after.
+    """
+    last: Mapping[str, Any] = [{}, *facts.values()][-1]
+    said = last.get("report", {})
+    own = options.like in (None, last.get("suite"))
+    baseline = str(said.get("baseline", ""))
+    return replace(
+        options,
+        targets=options.targets or (tuple(said.get("targets", ())) if own else ()),
+        baseline=options.baseline or (baseline if any(r.engine == baseline for r in rows) else ""),
+    )
+
+
 def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     """Write the page; answers the tables as text."""
     found, facts = results.read_all(folders)
     if not found:
         raise ConfigError("there are no results yet")
     rows = rows_of(found, options.best)
+    options = asked(options, facts, rows)
     statistic = "the best" if options.best else "the median"
     reps = max(row.reps for row in rows)
     lead = [

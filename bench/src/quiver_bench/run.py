@@ -74,7 +74,9 @@ class Runner:
 
     def run(self) -> int:
         """Answers how many points failed."""
-        self.store.environment(self.facts)
+        self.store.environment(
+            {**self.facts, "suite": self.suite.name, "report": self.suite.report.model_dump()}
+        )
         try:
             for seat in self.seats:
                 self.start(seat)
