@@ -477,3 +477,16 @@ def test_a_suite_says_what_its_report_shows(home: Path) -> None:
     assert "rel2(exact)" in said
     said = report.make([home / "results"], report.Options(targets=(0.5,)), page)
     assert "recall@10 >= 0.5," in said
+
+
+def test_what_could_not_start_whole_is_stopped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def start(self: Any, server: Any) -> str:
+        told.append("server started")
+        raise EngineError("no such extension")
+
+    monkeypatch.setattr(numpy_exact.NumpyExact, "start", start)
+    monkeypatch.setattr(numpy_exact.NumpyExact, "stop", lambda _: told.append("stopped"))
+    run(home)
+    assert told == ["server started", "stopped"] * (len(told) // 2)

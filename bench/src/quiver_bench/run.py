@@ -91,9 +91,9 @@ class Runner:
 
     def start(self, seat: Seat) -> None:
         seat.out = ""
+        seat.running, seat.dirty = True, True  # half of it may run: it is stopped in any case
         try:
             seat.version = seat.engine.start(seat.spec.server)
-            seat.running, seat.dirty = True, True
         except Exception as error:
             kind = "missing" if isinstance(error, MissingError) else "failed to start"
             seat.out = f"{kind}: {_words(error)}"

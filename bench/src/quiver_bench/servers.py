@@ -136,6 +136,7 @@ class Process:
                 return
             except Exception as error:
                 if self.process.poll() is not None:
+                    self.stop()
                     raise EngineError(f"the server ended at once: {self.last_words()}") from error
                 if time.monotonic() - began > START_SECONDS:
                     self.stop()

@@ -135,6 +135,7 @@ class PgEngine(Engine):
     def stop(self) -> None:
         if self.cluster:
             self.cluster.stop()
+            self.cluster = None
 
     def alive(self) -> bool:
         return self.cluster is None or self.cluster.pid() is not None
