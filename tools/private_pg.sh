@@ -182,7 +182,7 @@ qv_need_tools() {
 	local missing=() package pg
 	for package in "$@"; do
 		case $package in
-			gcc | make | clang | perl | flex | bison | bzip2)
+			gcc | g++ | make | clang | perl | flex | bison | bzip2)
 				command -v "$package" >/dev/null || missing+=("$package")
 				;;
 			libc6-dev) [ -e /usr/include/stdio.h ] || missing+=("$package") ;;
