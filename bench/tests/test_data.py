@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quiver_bench import datasets, registry, synthetic
-from quiver_bench.errors import DataError
+from quiver_bench.errors import ConfigError, DataError
 from quiver_bench.truth import nearest
 
 VECTORS = np.random.default_rng(1).random((120, 4)).astype(np.float32)
@@ -128,7 +128,7 @@ def test_what_cannot_be_had_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("QUIVER_DATA", raising=False)
-    with pytest.raises(DataError, match="no data set nothing"):
+    with pytest.raises(ConfigError, match="no data set nothing"):
         registry.get("nothing", None, tmp_path, lambda _: None)
     with pytest.raises(DataError, match="data make --rows 1000000000 --dim 96"):
         registry.get("deep1b-96-euclidean", None, tmp_path, lambda _: None)

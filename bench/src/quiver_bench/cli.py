@@ -1,15 +1,16 @@
-"""quiver-bench: the command line."""
+"""The command line: measures vector indexes side by side, and reports what came out."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
 from pathlib import Path
 
 from quiver_bench import VERSION, config, registry, servers, synthetic
-from quiver_bench.console import Step, say
+from quiver_bench.console import Step, command, say
 from quiver_bench.errors import BenchError, ConfigError
 
 OK, REGRESSION, USAGE, INVALID = 0, 1, 2, 3
@@ -19,6 +20,17 @@ def folder_of(label: str, home: Path) -> Path:
     """results/<label>, or the folder itself when one is named."""
     path = Path(label)
     return path if (path / "results.jsonl").is_file() else home / "results" / label
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+positive.__name__ = "positive number"  # argparse says: invalid positive number value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,9 +50,11 @@ def run(args: argparse.Namespace) -> int:
             shutil.rmtree(folder / "raw", ignore_errors=True)
         failures = Runner(suite, Store(folder), home, top).run()
     say()
-    say(f"  quiver-bench report {args.label or suite.name if not args.out else args.out}")
+    say(
+        f"  for tables: {command()} report {args.label or suite.name if not args.out else args.out}"
+    )
     if failures:
-        say(f"  {failures} measurements failed; the report says which")
+        say(f"  {failures} measurement{'s' * (failures > 1)} failed; the report says which")
     return INVALID if failures else OK
 
 
@@ -107,6 +121,8 @@ def data(args: argparse.Namespace) -> int:
                 args.mean_cos, step.update,
             )  # fmt: skip
         say(f"  {path}")
+        named = path if args.out else name
+        say(f"  to measure with it: {command()} run SUITE --data {named} --rows {args.rows}")
     return OK
 
 
@@ -134,7 +150,7 @@ def exact_scan(args: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     main = argparse.ArgumentParser(prog="quiver-bench", description=__doc__)
     main.add_argument("--version", action="version", version=VERSION)
-    verbs = main.add_subparsers(dest="verb_of_main", required=True)
+    verbs = main.add_subparsers(dest="verb_of_main", metavar="COMMAND", required=True)
 
     one = verbs.add_parser("run", help="run a suite; goes on where it was interrupted")
     one.add_argument("suite", help="name of a suite (quiver-bench suites) or a YAML file")
@@ -142,15 +158,16 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--out", type=Path, help="folder of the results")
     one.add_argument("--only", action="append", metavar="ENGINE", help="this engine (repeatable)")
     one.add_argument("--data", help="another data set: a name or a file")
-    one.add_argument("--rows", type=int, help="only the first rows")
-    one.add_argument("--queries", type=int)
-    one.add_argument("--reps", type=int)
+    one.add_argument("--rows", type=positive, help="only the first rows")
+    one.add_argument("--queries", type=positive, help="only the first queries")
+    one.add_argument("--reps", type=positive, help="repetitions (default: the suite's)")
     one.add_argument("--fresh", action="store_true", help="forget what was measured before")
     one.set_defaults(do=run)
 
     one = verbs.add_parser("report", help="tables on the terminal and an HTML page")
     one.add_argument("results", nargs="+", help="labels or folders; several hosts make one report")
-    one.add_argument("--like", choices=("katz", "callaghan", "docarray", "rds", "edb"))
+    one.add_argument("--like", choices=("katz", "callaghan", "docarray", "rds", "edb"),
+                     help="the tables of that published report")  # fmt: skip
     one.add_argument("--best", action="store_true", help="best repetition instead of the median")
     one.add_argument("--recall-round", type=int, help="compare recall rounded to so many decimals")
     one.add_argument("--targets", type=float, nargs="+", help="recall targets")
@@ -160,32 +177,32 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(do=report)
 
     one = verbs.add_parser("compare", help="two results, point by point")
-    one.add_argument("a")
-    one.add_argument("b")
+    one.add_argument("a", help="label or folder of the results before")
+    one.add_argument("b", help="of those after")
     one.set_defaults(do=compare)
 
     one = verbs.add_parser("gate", help="exit 1 when something became worse beyond noise")
-    one.add_argument("results")
-    one.add_argument("--baseline", required=True)
+    one.add_argument("results", help="label or folder")
+    one.add_argument("--baseline", required=True, help="results that these are compared with")
     one.add_argument("--max", action="append", metavar="METRIC=PERCENT",
                      help="how much worse is too much, e.g. qps=5 (repeatable)")  # fmt: skip
     one.set_defaults(do=gate)
 
     one = verbs.add_parser("data", help="data sets")
-    kinds = one.add_subparsers(dest="verb", required=True)
+    kinds = one.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     kinds.add_parser("list", help="those of the reports")
     kind = kinds.add_parser("get", help="download and verify one")
     kind.add_argument("name")
     kind = kinds.add_parser("make", help="vectors like embeddings, from a seed")
-    kind.add_argument("--rows", type=int, default=100_000)
-    kind.add_argument("--dim", type=int, default=768)
+    kind.add_argument("--rows", type=positive, default=100_000)
+    kind.add_argument("--dim", type=positive, default=768)
     kind.add_argument("--metric", choices=("angular", "euclidean"), default="angular")
-    kind.add_argument("--queries", type=int, default=1000)
+    kind.add_argument("--queries", type=positive, default=1000)
     kind.add_argument("--seed", type=int, default=1)
-    kind.add_argument("--clusters", type=int, default=0)
-    kind.add_argument("--mean-cos", type=float, default=0.3)
-    kind.add_argument("--name")
-    kind.add_argument("--out", type=Path)
+    kind.add_argument("--clusters", type=int, default=0, help="0: by the number of rows")
+    kind.add_argument("--mean-cos", type=float, default=0.3, help="mean cosine of two rows")
+    kind.add_argument("--name", help="for --data (default: synthetic-ROWS-DIM-METRIC)")
+    kind.add_argument("--out", type=Path, help="the file, instead of a name")
     one.set_defaults(do=data)
 
     verbs.add_parser("engines", help="the adapters").set_defaults(do=engines)
@@ -194,9 +211,9 @@ def parser() -> argparse.ArgumentParser:
     one = verbs.add_parser("exact-scan", help="exact scans of two servers, by type and operator")
     one.add_argument("quiver", help="connection string of a database with Quiver's vector")
     one.add_argument("pgvector", help="one with pgvector's")
-    one.add_argument("--rows", type=int, default=20000)
-    one.add_argument("--dims", type=int, default=768)
-    one.add_argument("--repeat", type=int, default=9)
+    one.add_argument("--rows", type=positive, default=20000)
+    one.add_argument("--dims", type=positive, default=768)
+    one.add_argument("--repeat", type=positive, default=9)
     one.set_defaults(do=exact_scan)
     return main
 
@@ -210,9 +227,17 @@ def main(arguments: list[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
-    except (BenchError, OSError) as error:  # a full disk, a folder of somebody else
+    except BenchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return INVALID
+    except BrokenPipeError:
+        # Who read our output has gone (head, less). Nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:  # a folder that cannot be written, a full disk
         print(f"error: {error}", file=sys.stderr)
         return INVALID
     except KeyboardInterrupt:
-        print("\ninterrupted; run the same again to go on", file=sys.stderr)
+        without = " without --fresh" if getattr(args, "fresh", False) else ""
+        print(f"\ninterrupted; run the same again{without} to go on", file=sys.stderr)
         return 130

@@ -200,7 +200,8 @@ def parse(text: str, source: str) -> Suite:
         raise ConfigError(f"{source} is not YAML: {error}") from error
     except ValidationError as error:
         lines = [
-            f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
+            ": ".join(t for t in (".".join(str(part) for part in one["loc"]), one["msg"]) if t)
+            for one in error.errors()
         ]
         raise ConfigError(f"{source}: " + "; ".join(lines)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -66,6 +67,11 @@ def time_left(done: float, total: float, seconds: float) -> str:
     if seconds < 3 or not 0 < done < total:
         return ""
     return f", about {duration(seconds * (total - done) / done)} left"
+
+
+def command() -> str:
+    """How quiver-bench was called; the script of a checkout says its own name."""
+    return os.environ.get("QUIVER_BENCH_COMMAND") or "quiver-bench"
 
 
 def say(text: str = "") -> None:

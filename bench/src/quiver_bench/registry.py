@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quiver_bench.console import command
 from quiver_bench.datasets import CONTENT, Dataset, find_file, read
-from quiver_bench.errors import DataError
+from quiver_bench.errors import ConfigError, DataError
 
 CONNECT_SECONDS = 15
 ANN_BENCHMARKS = "https://ann-benchmarks.com/"
@@ -140,14 +141,18 @@ def download(name: str, home: Path, update: Callable[[str], None]) -> Path:
     return target
 
 
-def get(name: str, top: Path | None, home: Path, update: Callable[[str], None]) -> Dataset:
-    """A data set by name or file: at hand, or downloaded."""
+def is_here(name: str, top: Path | None, home: Path) -> bool:
+    return find_file(name, os.environ.get("QUIVER_DATA"), top, home) is not None
+
+
+def file_of(name: str, top: Path | None, home: Path, update: Callable[[str], None]) -> Path:
+    """The file of a data set by name or path: at hand, or downloaded."""
     path = find_file(name, os.environ.get("QUIVER_DATA"), top, home)
     if path is None:
         if name not in REGISTRY:
-            raise DataError(
+            raise ConfigError(
                 f"no data set {name}: it is not a file, not in the registry"
-                f" (quiver-bench data list), and there is no {name}.hdf5 in QUIVER_DATA"
+                f" ({command()} data list), and there is no {name}.hdf5 in QUIVER_DATA"
             )
         try:
             path = download(name, home, update)
@@ -155,10 +160,16 @@ def get(name: str, top: Path | None, home: Path, update: Callable[[str], None]) 
             known = REGISTRY[name]
             raise DataError(
                 f"{error}\nPut {name}.hdf5 into a folder and set QUIVER_DATA to it, or make"
-                " a set of the same shape:\n"
-                f"  quiver-bench data make --rows {known.rows} --dim {known.dimensions}"
+                " a set of the same shape, and run with --data and the name that it gets:\n"
+                f"  {command()} data make --rows {known.rows} --dim {known.dimensions}"
                 f" --metric {'angular' if known.metric == 'ip' else known.metric}"
             ) from error
+    return path
+
+
+def get(name: str, top: Path | None, home: Path, update: Callable[[str], None]) -> Dataset:
+    """A data set by name or file."""
+    path = file_of(name, top, home, update)
     dataset, _ = read(path)
     if path.parent == home / "download" and name not in CONTENT:
         verify(path, home)

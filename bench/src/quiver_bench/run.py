@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from quiver_bench import config, datasets, environment, registry, synthetic, workload
-from quiver_bench.console import Step, say
+from quiver_bench.console import Step, duration, say
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import adapter
 from quiver_bench.engines.base import ANY, Built, Data, Engine, Search, Where
 from quiver_bench.errors import BenchError, MissingError, UnsupportedError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result
 from quiver_bench.results import Store
+from quiver_bench.views import parameters
 from quiver_bench.workload import Measured, Setting
 
 Task = Callable[[], Measured]
@@ -46,16 +47,23 @@ class Seat:
 class Progress:
     """How many points there are, and how long the rest will take."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
+    def __init__(self, total: int, before: int) -> None:
+        """before: those that an earlier run has measured."""
+        self.total, self.done, self.measured, self.todo = total, 0, 0, total - before
         self.began = time.monotonic()
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, again: bool = False) -> None:
+        """again: what was measured before is built once more, which counts as no progress."""
         self.done += 1
+        self.measured += not again
         passed = time.monotonic() - self.began
-        left = passed / self.done * max(0, self.total - self.done)
-        until = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
-        say(f"  [{self.done}/{self.total}, {until} left] {text}")
+        left = passed / max(1, self.measured) * max(0, self.todo - self.measured)
+        say(f"  [{self.done}/{self.total}, {duration(left) if left else '0 s'} left] {text}")
+
+    def skip(self) -> None:
+        """One that will not be measured: its engine is gone."""
+        self.done += 1
+        self.todo -= 1
 
 
 class Runner:
@@ -77,6 +85,8 @@ class Runner:
         self.store.environment(
             {**self.facts, "suite": self.suite.name, "report": self.suite.report.model_dump()}
         )
+        for spec in self.suite.datasets:  # before servers are built for what cannot be had
+            self.have(spec)
         try:
             for seat in self.seats:
                 self.start(seat)
@@ -142,7 +152,8 @@ class Runner:
 
     # Data.
 
-    def dataset(self, spec: config.DatasetSpec) -> Dataset:
+    def have(self, spec: config.DatasetSpec) -> None:
+        """Make or download its file, unless it is here."""
         if spec.make:
             made = spec.make
             path = self.home / "download" / f"{spec.name}.hdf5"
@@ -157,6 +168,11 @@ class Runner:
                         path, made.rows, made.dimensions, made.metric, made.queries, made.seed,
                         update=step.update,
                     )  # fmt: skip
+        elif not registry.is_here(spec.name, self.top, self.home):
+            with Step(f"get {spec.name}") as step:
+                registry.file_of(spec.name, self.top, self.home, step.update)
+
+    def dataset(self, spec: config.DatasetSpec) -> Dataset:
         with Step(f"read {spec.name}") as step:
             found = registry.get(spec.name, self.top, self.home, step.update)
             return found.first(spec.rows, spec.queries)
@@ -173,7 +189,16 @@ class Runner:
         for seat in self.seats:
             seat.dirty = True
         rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
-        self.progress = Progress(sum(1 for r in range(rounds) for _ in self.points(dataset, r)))
+        before = [
+            self.store.done(point.id, rep)
+            for number in range(rounds)
+            for _, point, rep, _ in self.points(dataset, number)
+        ]
+        self.progress = Progress(len(before), sum(before))
+        if any(before):
+            say(
+                f"  going on: {sum(before)} of {len(before)} were measured before (--fresh forgets)"
+            )
         for number in range(rounds):
             self.run_round(setting, number)
 
@@ -238,8 +263,8 @@ class Runner:
             if seat.out:
                 status = MISSING if seat.out.startswith("missing") else FAILED
                 self.keep(seat, point, rep, status, seat.out.removeprefix("missing: "))
-                self.failures += status == FAILED and spec is None
-                self.progress.done += 1
+                self.failures += status == FAILED
+                self.progress.skip()
                 continue
             if spec is None and seat.spec.id in ready and self.done(point, rep):
                 self.progress.done += 1
@@ -250,19 +275,20 @@ class Runner:
 
     def measure(self, seat: Seat, point: Point, rep: int, task: Task) -> None:
         title = _title(point)
-        if self.done(point, rep):
+        again = self.done(point, rep)
+        if again:
             title += " (again, for what is not measured yet)"
         try:
             measured = task()
         except Exception as error:
             self.fail(seat, point, rep, error)
-            self.progress.line(f"{title}: {_words(error)}")
+            self.progress.line(f"{title}: {_words(error)}", again)
             if point.workload == "build" and not seat.out:
                 seat.out = f"no index: {_words(error)}"
             return
-        if not self.done(point, rep):
+        if not again:
             self.keep(seat, point, rep, OK, measured=measured)
-        self.progress.line(f"{title}: {_numbers(point, measured)}")
+        self.progress.line(f"{title}: {_numbers(point, measured)}", again)
         for note in measured.notes:
             say(f"      {note}")
 
@@ -421,9 +447,7 @@ def _words(error: BaseException) -> str:
 
 def _title(point: Point) -> str:
     parts = [point.engine]
-    for params in (point.build, point.query):
-        text = " ".join(f"{name}={value}" for name, value in params.items())
-        parts += [text] if text else []
+    parts += [text for text in (parameters(point.build), parameters(point.query)) if text]
     if point.workload != "build":
         parts.append(f"{point.workload}, {point.clients} client{'s' if point.clients > 1 else ''}")
     if point.tier:

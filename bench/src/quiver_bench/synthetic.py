@@ -134,6 +134,8 @@ def make(
         raise DataError("made data is euclidean or angular")
     if rows < 100 or dimensions < 2 or queries < 1:
         raise DataError("made data needs 100 rows, 2 dimensions and a query at least")
+    if clusters < 0 or not 0 <= mean_cos < 1:
+        raise DataError("made data needs 0 clusters or more, and a mean cosine from 0 to below 1")
     clusters = clusters or default_clusters(rows)
     mixture = Mixture(dimensions, clusters, seed, mean_cos)
     test = mixture.draw(queries, 2, 0)

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from quiver_bench import datasets, tables
+from quiver_bench import tables
 from quiver_bench.engines import ADAPTERS, adapter
 from quiver_bench.records import FAILED, OK, Params, Result, canonical
-from quiver_bench.registry import REGISTRY
+from quiver_bench.registry import REGISTRY, is_here
 from quiver_bench.tables import Table
 
 # In the label of an adapter that was never run against what it is for; then in its name, too.
 NOT_RUN = "adapter not run for real"
 OF_BUILD = ("build_s", "load_s", "create_s", "index_bytes", "table_bytes")
 SELECTORS = ("first", "best", "nearest")
+BRIEF = 48
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,16 @@ def at_recall(
     return max(reached, key=lambda row: row.get("qps"), default=None)
 
 
+def brief(text: str) -> str:
+    """The beginning of a reason, for a column between others; remarks have the whole."""
+    return text if len(text) <= BRIEF else text[: BRIEF - 3].rstrip() + "..."
+
+
 def why_not(rows: Sequence[Row], recall: str = "recall") -> str:
     """Why at_recall() found nothing."""
     failed = [row for row in rows if row.status != OK]
     if len(failed) == len(rows) and failed:
-        return f"{failed[0].status}: {failed[0].reason}"
+        return brief(f"{failed[0].status}: {failed[0].reason}")
     most = max((row.get(recall) for row in rows if row.status == OK), default=0.0)
     return f"not reached ({most:.3f} at most)"
 
@@ -208,7 +214,7 @@ def data_table(top: Path | None, home: Path) -> Table:
         ("name", "rows", "queries", "dim", "metric", "MB", "here", "licence", "from"),
     )
     for name, known in REGISTRY.items():
-        here = datasets.find_file(name, None, top, home)
+        here = is_here(name, top, home)
         table.add(
             name, tables.count(known.rows), tables.count(known.queries), str(known.dimensions),
             known.metric, tables.count(known.megabytes), "yes" if here else "-", known.licence,
@@ -217,4 +223,7 @@ def data_table(top: Path | None, home: Path) -> Table:
     table.notes.append(
         "SHA-256: of Fashion-MNIST's vectors known; others are kept at first reading"
     )
+    made = sorted(p.stem for p in (home / "download").glob("*.hdf5") if p.stem not in REGISTRY)
+    if made:
+        table.notes.append(f"also here: {', '.join(made)}")
     return table
