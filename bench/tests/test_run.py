@@ -131,6 +131,11 @@ def test_a_server_that_dies_is_reported_and_others_go_on(
     )
     text = report.make([home / "results"], report.Options(), home / "page.html")
     assert "failed: the server is gone: connection reset" in text
+    assert max(len(line) for line in text.splitlines()) < 300
+    again = Runner(parse(SUITE, "test"), Store(home / "results"), home, None)
+    failures = again.run()
+    now = results.read(home / "results")[0]
+    assert failures == sum(r.status == FAILED for r in now)
 
 
 def test_a_missing_engine_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch,
@@ -155,6 +160,8 @@ def test_report_compare_and_gate(home: Path) -> None:
     assert "http://" not in markup.replace("http://www.w3.org", "")  # nothing from elsewhere
     for kind in ("katz", "callaghan", "docarray", "edb"):
         assert "exact" in report.make([home / "results"], report.Options(like=kind), page)
+
+    assert "null" not in text.split("every search")[0].split("Loading and building")[1]
 
     rows = compare.rows(home / "results")
     _, worse = compare.compare(rows, rows, compare.LIMITS)
@@ -198,6 +205,41 @@ def test_noise_is_no_regression() -> None:
     assert compare.compare(before, row(70, 85, 90), {"qps": 5})[1] == []
     assert len(compare.compare(before, row(60, 70, 79), {"qps": 5})[1]) == 1
     assert compare.compare(before, row(60, 70, 79), {"qps": 50})[1] == []
+    _, worse = compare.compare(before, row(60, 70, 79), {"qps": 5})
+    assert worse == ["e, query: qps 100 -> 70 (+30.0 %)"]
+
+
+def test_what_was_measured_once_has_the_noise_of_its_engine() -> None:
+    def rows(share: float) -> Any:
+        point = Point("query", "e", "numpy", "1", "d", 10, 2, "euclidean", 10)
+        tier = point.but(tier="32:96")
+        found = [Result(point, i, OK, metrics={"qps": q}) for i, q in enumerate((80, 100, 120))]
+        metrics = {"qps": 100 * share, "recall": share}
+        return rows_of([*found, Result(tier, 0, OK, metrics=metrics)])
+
+    limits = {"qps": 5, "recall": 0.5}
+    worse = compare.compare(rows(1), rows(0.7), limits)[1]  # 80 to 120 and 56 to 84
+    assert worse == ["e, query, 32:96 MB: recall 1 -> 0.7 (+30.0 points)"]
+    worse = compare.compare(rows(1), rows(0.6), limits)[1]  # 80 to 120 and 48 to 72
+    assert worse[0] == "e, query, 32:96 MB: qps 100 -> 60 (+40.0 %)"
+
+
+def test_conditions_have_names_of_their_own() -> None:
+    def rows(qps: float) -> Any:
+        point = Point("filter", "e", "numpy", "1", "d", 10, 2, "euclidean", 10, {"m": 16})
+        return rows_of(
+            Result(
+                point.but(load={"selectivity": s, "correlation": "none"}),
+                0,
+                OK,
+                metrics={"qps": qps},
+            )
+            for s in (0.01, 0.1)
+        )
+
+    worse = compare.compare(rows(100), rows(10), {"qps": 5})[1]
+    assert [line.partition(": ")[0] for line in worse] == [
+        "e (m=16), filter, 1.0% none", "e (m=16), filter, 10.0% none"]  # fmt: skip
 
 
 def test_medians_and_spread(home: Path) -> None:

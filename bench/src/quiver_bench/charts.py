@@ -19,7 +19,6 @@ def _figure(title: str, height: float = 4.2) -> tuple[Any, Any]:
     mpl.rcParams["svg.hashsalt"] = "quiver-bench"  # the same names in every run
     figure = Figure(figsize=(9.6, height), layout="constrained")
     axes = figure.subplots()
-    axes.set_prop_cycle(color=mpl.color_sequences["tab20"])
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -36,27 +35,49 @@ def _svg(figure: Any) -> str:
     return re.sub(r"^.*?(?=<svg)", "", svg, flags=re.DOTALL)
 
 
+def _plain(axis: Any) -> None:
+    """Numbers on a logarithmic axis as they are written: 2,000 and 0.5, no powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    few = high / max(low, 1e-12) < 300  # then 2 and 5 have numbers too
+    axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if few else (1,), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _legend(axes: Any) -> None:
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
+def _style(number: int, color: int) -> dict[str, Any]:
+    """Of the number-th series, in the color of its engine."""
+    import matplotlib as mpl
+
+    # Neighbors are no pairs of light and dark, which would look like kin.
+    colors = [*mpl.color_sequences["tab10"], *mpl.color_sequences["Dark2"]]
+    return {"marker": MARKERS[number % len(MARKERS)], "color": colors[color % len(colors)]}
+
+
 def lines(
-    title: str, x: str, y: str, series: Series, log_x: bool = False, log_y: bool = False,
-    ticks: Sequence[float] = (),
+    title: str, x: str, y: str, series: Series, colors: Mapping[str, int], log_x: bool = False,
+    log_y: bool = False, ticks: Sequence[float] = (),
 ) -> str:  # fmt: skip
-    """A line a series; points are shown, for they are what was measured."""
+    """A line a series; points are shown, for they are what was measured.
+
+    colors: a number a series, the same one in all charts of a page.
+    """
     figure, axes = _figure(title)
     for number, (name, points) in enumerate(series.items()):
-        marker = MARKERS[number % len(MARKERS)]
-        axes.plot(
-            *zip(*points, strict=True), marker=marker, markersize=4, linewidth=1.3, label=name
-        )
+        style = _style(number, colors[name])
+        axes.plot(*zip(*points, strict=True), markersize=4, linewidth=1.3, label=name, **style)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if log_x:
         axes.set_xscale("log", base=2)
     if log_y:
         axes.set_yscale("log")
+        _plain(axes.yaxis)
     if ticks:
         axes.set_xticks(list(ticks), [f"{tick:g}" for tick in ticks])
     _legend(axes)
@@ -72,7 +93,7 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return found[::-1]
 
 
-def recall_qps(title: str, series: Series) -> str:
+def recall_qps(title: str, series: Series, colors: Mapping[str, int]) -> str:
     """The best QPS of each engine by recall. The axis is stretched towards 1."""
     figure, axes = _figure(title, 5.0)
     floor = 1e-4
@@ -84,22 +105,23 @@ def recall_qps(title: str, series: Series) -> str:
     low = min((recall for points in series.values() for recall, _ in points), default=0.5)
     for number, (name, points) in enumerate(series.items()):
         best = [(place(recall), qps) for recall, qps in frontier(points)]
-        marker = MARKERS[number % len(MARKERS)]
-        axes.plot(*zip(*best, strict=True), marker=marker, markersize=5, linewidth=1.4, label=name)
+        style = _style(number, colors[name])
+        axes.plot(*zip(*best, strict=True), markersize=5, linewidth=1.4, label=name, **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.invert_xaxis()
     shown = [m for m in marks if m >= low - 0.05] or marks[-2:]
     axes.set_xticks([place(m) for m in shown], [f"{m:g}" for m in shown])
     axes.minorticks_off()
+    _plain(axes.yaxis)
     axes.set_xlabel("recall")
     axes.set_ylabel("queries a second, one client")
     _legend(axes)
     return _svg(figure)
 
 
-def bars(title: str, x: str, values: Mapping[str, float], log: bool = False) -> str:
-    """A bar a name, its value beside it."""
+def bars(title: str, x: str, values: Mapping[str, float]) -> str:
+    """A bar a name, its value beside it. From 0 on: lengths are compared."""
     figure, axes = _figure(title, 1.2 + 0.32 * len(values))
     names = list(values)
     drawn = axes.barh(names, list(values.values()), height=0.65, color="#4878a8")
@@ -109,8 +131,6 @@ def bars(title: str, x: str, values: Mapping[str, float], log: bool = False) -> 
     axes.invert_yaxis()
     axes.set_xlabel(x)
     axes.margins(x=0.12)
-    if log:
-        axes.set_xscale("log")
     return _svg(figure)
 
 
@@ -128,6 +148,7 @@ def ranges(title: str, x: str, values: Mapping[str, tuple[float, float, float]])
                 color="#bbbbbb", zorder=0)  # fmt: skip
     axes.invert_yaxis()
     axes.set_xscale("log")
+    _plain(axes.xaxis)
     axes.set_xlabel(x)
     _legend(axes)
     return _svg(figure)

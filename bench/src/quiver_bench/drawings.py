@@ -13,16 +13,19 @@ from quiver_bench.views import Row, at_recall, groups, parameters, searches_of, 
 def of(rows: Sequence[Row]) -> list[str]:
     """All charts that these rows give."""
     found: list[str] = []
+    engines_of = groups([r for r in rows if r.adapter != "null"], lambda r: r.engine)
+    order = {engine: number for number, engine in enumerate(engines_of)}
+    colors = order | {r.title: order[r.engine] for some in engines_of.values() for r in some}
     searches = [r for r in searches_of(rows) if r.status == OK and r.adapter != "null"]
     for title, same in groups(searches, lambda r: f"{dataset_title(r)}, {r.host}").items():
         single = [r for r in same if r.clients == 1]
         engines = groups(single, lambda r: r.engine)
         points = {e: [(r.get("recall"), r.get("qps")) for r in some] for e, some in engines.items()}
         if points:
-            found.append(charts.recall_qps(f"Recall and speed: {title}", points))
+            found.append(charts.recall_qps(f"Recall and speed: {title}", points, colors))
         near = {e: at_recall(some, 0.95, "nearest") for e, some in engines.items()}
         latencies = {
-            f"{e} ({parameters(r.query) or 'exact'})": (r.get("p50_ms"), r.get("p95_ms"), r.get("p99_ms"))
+            f"{e} ({parameters(r.query) or 'exact'}), recall {r.get('recall'):.3f}": (r.get("p50_ms"), r.get("p95_ms"), r.get("p99_ms"))
             for e, r in near.items() if r is not None
         }  # fmt: skip
         if latencies:
@@ -43,7 +46,14 @@ def of(rows: Sequence[Row]) -> list[str]:
             ticks = sorted({c for line in scaling.values() for c, _ in line})
             found.append(
                 charts.lines(
-                    f"Clients: {title}", "clients", "queries a second", scaling, True, True, ticks
+                    f"Clients, at the recall nearest 0.95: {title}",
+                    "clients",
+                    "queries a second",
+                    scaling,
+                    colors,
+                    True,
+                    True,
+                    ticks,
                 )
             )
     for title, same in groups(select(rows, workload="build", status=OK), dataset_title).items():
@@ -54,7 +64,6 @@ def of(rows: Sequence[Row]) -> list[str]:
                     f"Building: {title}",
                     "seconds",
                     {r.title: r.get("build_s") for r in built},
-                    True,
                 )
             )
             found.append(
@@ -76,7 +85,7 @@ def of(rows: Sequence[Row]) -> list[str]:
             )
         ticks = sorted({x for line in lines.values() for x, _ in line})
         found.append(charts.lines(f"Memory tiers, {clients} client{'s' * (clients > 1)}, recall nearest 0.95",
-                                  "memory of server and file cache, MB", "queries a second", lines, True, True, ticks))  # fmt: skip
+                                  "memory of server and file cache, MB", "queries a second", lines, colors, True, True, ticks))  # fmt: skip
     loads = [r for r in rows if r.workload == "ingest" and r.status == OK]
     if loads:
         series = {
@@ -86,7 +95,14 @@ def of(rows: Sequence[Row]) -> list[str]:
         ticks = sorted({x for line in series.values() for x, _ in line})
         found.append(
             charts.lines(
-                "Inserts under an index", "clients", "rows a second", series, True, True, ticks
+                "Inserts under an index",
+                "clients",
+                "rows a second",
+                series,
+                colors,
+                True,
+                True,
+                ticks,
             )
         )
     return found

@@ -345,9 +345,11 @@ def rds(rows: Sequence[Row], baseline: str) -> list[Table]:
         )
         found += _pairs("Inserts", same, baseline)
     searches = searches_of(rows)
-    by_query = groups(searches, lambda r: f"{dataset_title(r)}, {parameters(r.query)}")
+    by_query = groups(
+        searches, lambda r: f"{dataset_title(r)}, {parameters(r.query) or 'no parameters'}"
+    )
     for title, same in by_query.items():
-        table = scaling(f"Searches, {title or 'no parameters'} (TPS)", same)
+        table = scaling(f"Searches, {title} (TPS)", same)
         several = len({row.clients for row in same}) > 1
         recalls = {r.title: f"{r.get('recall'):.3f}" for r in same if r.status == OK}
         table.notes.append("recall: " + ", ".join(f"{t} {v}" for t, v in recalls.items()))

@@ -17,6 +17,11 @@ def size(value: float) -> str:
     return f"{value / GIB:.0f} GB" if value >= 10 * GIB else f"{value / 2**20:,.0f} MB"
 
 
+def _ms(value: float) -> str:
+    """As the report has it; below 1 with two decimals, of which small sets need both."""
+    return f"{value:.1f} ms" if value >= 1 else f"{value:.2f} ms"
+
+
 def _indexes(rows: Sequence[Row]) -> list[Row]:
     return [
         r for r in rows if r.workload == "build" and r.status == OK and r.get("index_bytes") > 0
@@ -100,7 +105,7 @@ def best_over_tiers(rows: Sequence[Row], clients: int, target: float = TARGET, r
     for row in best:
         text = ", ".join(t for t in (parameters(row.build), parameters(row.query)) if t)
         table.add(row.engine, text, f"{row.get(recall):.3f}", count(row.get("qps")),
-                  f"{row.get('p50_ms'):.1f} ms", f"{row.get('p99_ms'):.1f} ms", _mb(tier_of(row)[0]))  # fmt: skip
+                  _ms(row.get("p50_ms")), _ms(row.get("p99_ms")), _mb(tier_of(row)[0]))  # fmt: skip
     if best:
         table.bold.add(max(range(len(best)), key=lambda i: best[i].get("qps")))
     return table
@@ -122,7 +127,7 @@ def low_tier(rows: Sequence[Row], target: float = TARGET, recall: str = "recall_
         text = ", ".join(t for t in (parameters(first.build), parameters(first.query)) if t)
         rates = [_rate(points[c].get("qps")) if c in points else "" for c in several]
         p50 = points[several[0]].get("p50_ms") if several[0] in points else math.nan
-        table.add(first.engine, text, *rates, "" if math.isnan(p50) else f"{p50:.1f} ms")
+        table.add(first.engine, text, *rates, "" if math.isnan(p50) else _ms(p50))
     return table
 
 

@@ -19,6 +19,7 @@ from quiver_bench.tables import Table, count, megabytes, milliseconds, rate
 from quiver_bench.views import (
     Row,
     at_recall,
+    brief,
     groups,
     parameters,
     rows_of,
@@ -27,6 +28,14 @@ from quiver_bench.views import (
     why_not,
 )
 
+# What a report is made of; suite five has all of it.
+NEEDED = {
+    "katz": "it needs searches by one client",
+    "callaghan": "it needs searches by one client",
+    "docarray": "it needs a workload crud, as suites five, laptop and docarray have it",
+    "rds": "it needs searches or a workload ingest by several numbers of clients",
+    "edb": "it needs searches",
+}
 CALLAGHAN = (1.0, 0.99, 0.98, 0.97, 0.96, 0.95)
 TARGETS = (0.90, 0.95, 0.99)
 # A sweep that loses recall, or gains speed, by more than this is marked.
@@ -79,7 +88,9 @@ def build_table(rows: Sequence[Row]) -> Table:
                                            "label", "version"))  # fmt: skip
     for row in rows:
         if row.status != OK:
-            table.add(row.title, f"{row.status}: {row.reason}", *[""] * 4, row.label, row.version)
+            table.add(
+                row.title, brief(f"{row.status}: {row.reason}"), *[""] * 4, row.label, row.version
+            )
             continue
         table.add(
             row.title, f"{row.get('load_s'):.1f}", f"{row.get('build_s'):.1f}", _spread(row, "build_s"),
@@ -138,7 +149,7 @@ def odd_sweeps(rows: Sequence[Row]) -> list[str]:
 def other_tables(rows: Sequence[Row]) -> list[Table]:
     """What the workloads beside plain searches gave."""
     found = []
-    some = select(rows, workload="filter")
+    some = [r for r in select(rows, workload="filter") if r.adapter != "null"]
     if some:
         table = Table("Searches with a condition", ("index", "search", "rows pass", "correlation", "recall",
                                                    "QPS", "p99 ms", "short answers", "remarks"))  # fmt: skip
@@ -197,12 +208,20 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
     return found
 
 
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(f"{one:.2f}" if isinstance(one, float) else str(one) for one in value)
+    return str(value) or "-"
+
+
 def environment_table(facts: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table("What it ran on", ("fact", *facts))
     names = dict.fromkeys(name for one in facts.values() for name in one)
     for name in names:
         if name not in ("schema", "kind", "id", "report"):
-            table.add(name, *(str(one.get(name, "")) for one in facts.values()))
+            table.add(name, *(_fact(one.get(name, "")) for one in facts.values()))
     return table
 
 
@@ -222,11 +241,11 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
     searches = searches_of(rows)
     for same in groups(searches, lambda r: f"{dataset_title(r)} {r.host}").values():
-        single = [r for r in same if r.clients == 1]
+        single = [r for r in same if r.clients == 1 and r.adapter != "null"]
         ceilings = {r.clients: r.get("qps") for r in same if r.adapter == "null" and r.status == OK}
         found += [target_table(single, target) for target in targets] if single else []
         found.append(points_table(same, ceilings))
-    builds = select(rows, workload="build")
+    builds = [r for r in select(rows, workload="build") if r.adapter != "null"]
     if builds:
         found.insert(0, build_table(builds))
     if select(rows, workload="ingest"):
@@ -240,6 +259,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; 
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
 .scroll { overflow-x: auto; } td:first-child { white-space: nowrap; }
+td.remarks { min-width: 18rem; }
 table { border-collapse: collapse; font-size: .85rem; }
 th, td { padding: .22rem .6rem; border-bottom: 1px solid #e3e3e3; text-align: left;
          vertical-align: top; }
@@ -322,7 +342,9 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     if options.like:
         tables = like_tables([r for r in rows if r.adapter != "null"], options)
         if not tables:
-            raise ConfigError(f"these results have nothing for --like {options.like}")
+            raise ConfigError(
+                f"these results have nothing for --like {options.like}: {NEEDED[options.like]}"
+            )
         title = f"quiver-bench, like {options.like}"
     else:
         tables = default(rows, options.targets or TARGETS)

@@ -71,7 +71,10 @@ class Table:
         return file.getvalue()
 
     def html(self) -> str:
-        right = [' class="n"' if self._right(i) else "" for i in range(len(self.columns))]
+        right = [
+            ' class="remarks"' if name == "remarks" else ' class="n"' if self._right(i) else ""
+            for i, name in enumerate(self.columns)
+        ]
         lines = [f"<h3>{html.escape(self.title)}</h3>", '<div class="scroll"><table><thead><tr>']
         lines += [
             f"<th{mark}>{html.escape(name)}</th>"

@@ -118,6 +118,10 @@ def searched(
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
 
 
+def _answers(count: float) -> str:
+    return f"{count:.0f} answer{'s' if count != 1 else ''}"
+
+
 def _notes(
     engine: Engine, plan: load.Plan, sent: Sequence[load.Sent], metrics: Mapping[str, float]
 ) -> Iterable[str]:
@@ -132,11 +136,11 @@ def _notes(
     if plan.rate and metrics["qps"] < (1 - RATE_MISSED) * plan.rate:
         yield f"{plan.rate:,.0f} queries a second were due"
     if metrics["short_results"] > SHORT_SHARE * metrics["answered"]:
-        yield f"{metrics['short_results']:.0f} answers had fewer rows than there are"
+        yield f"{_answers(metrics['short_results'])} had fewer rows than there are"
     if metrics["duplicate_results"]:
-        yield f"{metrics['duplicate_results']:.0f} answers had a row twice"
+        yield f"{_answers(metrics['duplicate_results'])} had a row twice"
     if metrics["wrong_results"]:
-        yield f"{metrics['wrong_results']:.0f} answers had rows that do not belong there"
+        yield f"{_answers(metrics['wrong_results'])} had rows that do not belong there"
     if metrics["recall"] < 0.1:
         yield "recall below 0.1: is this the metric of the data?"
 
