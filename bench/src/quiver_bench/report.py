@@ -254,14 +254,14 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
 
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; max-width: 76rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; max-width: 84rem;
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
 .scroll { overflow-x: auto; } td:first-child { white-space: nowrap; }
-td.remarks { min-width: 18rem; }
+td.remarks { min-width: 11rem; }
 table { border-collapse: collapse; font-size: .85rem; }
-th, td { padding: .22rem .6rem; border-bottom: 1px solid #e3e3e3; text-align: left;
+th, td { padding: .22rem .45rem; border-bottom: 1px solid #e3e3e3; text-align: left;
          vertical-align: top; }
 th { border-bottom: 2px solid #999; } .n { text-align: right; font-variant-numeric: tabular-nums; }
 tr.won td { font-weight: 600; } .note { color: #555; font-size: .85rem; margin: .3rem 0; }
