@@ -56,7 +56,9 @@ def test_finds_the_neighbors(name: str, tmp_path: Path, dataset: Dataset) -> Non
         # Graphs of inner products are weaker: their metric is none.
         least = 0.8 if dataset.metric == "ip" else 0.98
         assert (
-            recall.recalls(answers, dataset.train, dataset.queries, exact, dataset.metric)["recall"]
+            recall.recalls(answers.items(), dataset.train, dataset.queries, exact, dataset.metric)[
+                "recall"
+            ]
             > least
         )
     finally:

@@ -62,7 +62,10 @@ def test_a_filter_that_nothing_passes(dataset: Dataset, tmp_path: Path) -> None:
     found = truth.cached(tmp_path, "x", dataset.train, dataset.queries, 5, dataset.metric, nothing)
     assert (found.ids == -1).all()
     empty: dict[int, list[int]] = {0: [], 1: []}
-    assert recalls(empty, dataset.train, dataset.queries, found, dataset.metric)["recall"] == 0.0
+    assert (
+        recalls(empty.items(), dataset.train, dataset.queries, found, dataset.metric)["recall"]
+        == 0.0
+    )
 
 
 def small() -> tuple[np.ndarray, np.ndarray, Truth]:
@@ -83,21 +86,21 @@ def small() -> tuple[np.ndarray, np.ndarray, Truth]:
 )
 def test_ties_count_by_distance(answer: list[int], recall: float, by_ids: float) -> None:
     train, queries, exact = small()
-    found = recalls({0: answer}, train, queries, exact, "euclidean")
+    found = recalls({0: answer}.items(), train, queries, exact, "euclidean")
     assert (found["recall"], found["recall_ids"]) == (recall, by_ids)
 
 
 def test_repeated_rows_and_short_answers_are_counted() -> None:
     train, queries, exact = small()
-    found = recalls({0: [0, 0]}, train, queries, exact, "euclidean")
+    found = recalls({0: [0, 0]}.items(), train, queries, exact, "euclidean")
     assert found["duplicate_results"] == 1
     assert found["short_results"] == 1
-    assert recalls({0: [0]}, train, queries, exact, "euclidean")["duplicate_results"] == 0
+    assert recalls({0: [0]}.items(), train, queries, exact, "euclidean")["duplicate_results"] == 0
 
 
 def test_rows_inserted_again_stand_for_their_vector() -> None:
     train, queries, exact = small()
-    found = recalls({0: [5, 11]}, train, queries, exact, "euclidean")
+    found = recalls({0: [5, 11]}.items(), train, queries, exact, "euclidean")
     assert found["recall"] == found["recall_ids"] == 1.0
 
 
@@ -105,7 +108,7 @@ def test_ann_benchmarks_epsilon_is_wider() -> None:
     train = np.array([[1.0], [1.0005], [2.0]], dtype=np.float32)
     queries = np.zeros((1, 1), dtype=np.float32)
     exact = Truth(*truth.nearest(train, queries, 1, "euclidean"))
-    found = recalls({0: [1]}, train, queries, exact, "euclidean")
+    found = recalls({0: [1]}.items(), train, queries, exact, "euclidean")
     assert (found["recall"], found["recall_ann"]) == (0.0, 1.0)
 
 
@@ -115,7 +118,7 @@ def test_rows_that_do_not_pass_are_no_hits_however_near() -> None:
     exact = Truth(np.array([[3, 4]]), np.array([[2.0, 3.0]]))
     for answer, recall, wrong in (([0, 1], 0.0, 1), ([3, 1], 0.5, 1), ([4, 3], 1.0, 0)):
         found = recalls(
-            {0: answer}, train, queries, exact, "euclidean", lambda ids: passing[ids % 5]
+            {0: answer}.items(), train, queries, exact, "euclidean", lambda ids: passing[ids % 5]
         )
         assert (found["recall"], found["recall_ann"], found["recall_ids"]) == (recall,) * 3
         assert found["wrong_results"] == wrong
@@ -125,5 +128,13 @@ def test_padding_is_no_row() -> None:
     train = np.array([[5.0], [1.0], [0.0]], dtype=np.float32)
     exact = Truth(np.array([[2, 1]]), np.array([[0.0, 1.0]]))
     queries = np.zeros((1, 1), dtype=np.float32)
-    found = recalls({0: [1, -1, -1]}, train, queries, exact, "euclidean")
+    found = recalls({0: [1, -1, -1]}.items(), train, queries, exact, "euclidean")
     assert (found["recall"], found["short_results"], found["duplicate_results"]) == (0.5, 1, 0)
+
+
+def test_every_client_counts() -> None:
+    train, queries, exact = small()
+    right, wrong = (0, exact.ids[0].tolist()), (0, [-1, -1])
+    for answers in ([right, wrong], [wrong, right]):
+        found = recalls(answers, train, queries, exact, "euclidean")
+        assert (found["recall"], found["short_results"]) == (0.5, 1)

@@ -63,12 +63,13 @@ def percentiles(latencies_ns: Sequence[int]) -> dict[str, float]:
 
 
 def raw(sent: Sequence[Sent]) -> dict[str, npt.NDArray[np.generic]]:
-    """Arrays to keep: of every query its client, number, start (us from the first), latency."""
+    """Arrays to keep: of every query its client, number, start (us from the first), latency;
+    of each client's answers its number, the query's and the rows (-1: none)."""
     first = min((int(one.start_ns.min()) for one in sent if len(one.start_ns)), default=0)
-    answers = {query: ids for one in sent for query, ids in one.answers.items()}
-    width = max((len(ids) for ids in answers.values()), default=0)
+    answers = [(i, *pair) for i, one in enumerate(sent) for pair in one.answers.items()]
+    width = max((len(ids) for _, _, ids in answers), default=0)
     table = np.full((len(answers), width), -1, dtype=np.int64)
-    for row, ids in enumerate(answers.values()):
+    for row, (_, _, ids) in enumerate(answers):
         table[row, : len(ids)] = ids
     return {
         "client": np.concatenate(
@@ -77,6 +78,7 @@ def raw(sent: Sequence[Sent]) -> dict[str, npt.NDArray[np.generic]]:
         "query": np.concatenate([one.query for one in sent]),
         "start_us": (np.concatenate([one.start_ns for one in sent]) - first) // 1000,
         "latency_us": (np.concatenate([one.latency_ns for one in sent]) // 1000).astype(np.int32),
-        "answered": np.asarray(list(answers), dtype=np.int32),
+        "answered_client": np.asarray([client for client, _, _ in answers], dtype=np.int16),
+        "answered": np.asarray([query for _, query, _ in answers], dtype=np.int32),
         "ids": table,
     }

@@ -7,13 +7,14 @@ recall_ids  the row numbers themselves (docarray, edb)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from quiver_bench.truth import Floats, Truth, distances
 
+Answers = Iterable[tuple[int, Sequence[int]]]
 Allowed = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 # Two distances this close, relative to the larger of 1 and the distance, are a
@@ -23,7 +24,7 @@ ANN_BENCHMARKS_EPSILON = 1e-3
 
 
 def recalls(
-    answers: Mapping[int, Sequence[int]],
+    answers: Answers,
     train: Floats,
     queries: Floats,
     truth: Truth,
@@ -33,14 +34,14 @@ def recalls(
     """Mean recalls of the answered queries, and how many answers were short, repeated a row
     or had one that they must not have.
 
-    answers: row numbers by query number. A row counts once; numbers below 0 are none. Row
+    answers: a query's number and row numbers, of each client. A row counts once; numbers below 0 are none. Row
     number i stands for the vector train[i % n]: rows that are inserted again get new numbers.
     allowed says which rows may be found: those that pass the condition, those that are
     there. Others may well be nearer than the true neighbors, and are no hits.
     """
     n, k = len(train), truth.ids.shape[1]
     hits = hits_ann = hits_ids = possible = short = repeated = wrong = 0
-    for query, answered in answers.items():
+    for query, answered in answers:
         given = [int(i) for i in answered if i >= 0]
         ids = list(dict.fromkeys(given))
         true = truth.ids[query]

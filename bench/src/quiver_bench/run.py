@@ -190,7 +190,7 @@ class Runner:
             seat.dirty = True
         rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
         before = [
-            self.store.done(point.id, rep)
+            self.done(point, rep)
             for number in range(rounds)
             for _, point, rep, _ in self.points(dataset, number)
         ]

@@ -106,7 +106,7 @@ def searched(
         max(plan.seconds, plan.longest), started, ended,
     )  # fmt: skip
     dataset = setting.data.dataset
-    answers = {query: ids for one in sent for query, ids in one.answers.items()}
+    answers = [pair for one in sent for pair in one.answers.items()]
     if not answers:
         raise MeasureError(f"no query was answered in {plan.longest:.0f} s")
     found = recalls(answers, dataset.train, queries, exact, dataset.metric, allowed)
@@ -233,7 +233,7 @@ def mixed(engine: Engine, setting: Setting, params: Params, spec: config.Mixed) 
         clients.append((factory, job))
     sent = load.run(clients, engine.embedded, spec.seconds)
     readers, writers = sent[: spec.readers], sent[spec.readers :]
-    answers = {query: ids for one in readers for query, ids in one.answers.items()}
+    answers = [pair for one in readers for pair in one.answers.items()]
     exact = setting.truth(dataset.queries)
     metrics = measure.speed(readers)
     metrics |= recalls(answers, dataset.train, dataset.queries, exact, dataset.metric)

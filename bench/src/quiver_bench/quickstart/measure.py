@@ -82,7 +82,7 @@ def measure_way(place: Place, way: Way, dataset: Dataset, exact: Truth) -> Resul
     queries = dataset.queries[: way.queries]
     plan = load.Plan(seconds=way.seconds, warm_seconds=2.0)
     sent = load.run(load.searches(_factory(place, way, dataset), queries, plan), embedded=False)
-    found = recalls(sent[0].answers, dataset.train, queries, exact, dataset.metric)
+    found = recalls(sent[0].answers.items(), dataset.train, queries, exact, dataset.metric)
     speed = measure.speed(sent)
     return Result(way, found["recall"], speed["qps"], speed["p50_ms"], speed["p99_ms"])
 
