@@ -18,7 +18,10 @@ QvPageInit(Page page, QvPageKind kind)
 	header->version = QV_PAGE_VERSION;
 	header->next = InvalidBlockNumber;
 
-	/* no hole: node slots fill the page, and WAL must not drop any of it */
+	/*
+	 * no hole: a build fills the page in place; later changes find one
+	 * (write.c)
+	 */
 	((PageHeader) page)->pd_lower = BLCKSZ;
 }
 

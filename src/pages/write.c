@@ -21,10 +21,12 @@ Page
 QvWriteRegister(QvWrite *w, Buffer buf)
 {
 	Assert(w->count < MAX_GENERIC_XLOG_PAGES);
-	w->buffers[w->count++] = buf;
 	if (w->xlog)
-		return GenericXLogRegisterBuffer(w->xlog, buf, 0);
-	return BufferGetPage(buf);
+		w->pages[w->count] = GenericXLogRegisterBuffer(w->xlog, buf, 0);
+	else
+		w->pages[w->count] = BufferGetPage(buf);
+	w->buffers[w->count] = buf;
+	return w->pages[w->count++];
 }
 
 Page
@@ -33,20 +35,40 @@ QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind)
 	Page		page;
 
 	Assert(w->count < MAX_GENERIC_XLOG_PAGES);
-	w->buffers[w->count++] = buf;
 	if (w->xlog)
 		page = GenericXLogRegisterBuffer(w->xlog, buf, GENERIC_XLOG_FULL_IMAGE);
 	else
 		page = BufferGetPage(buf);
 	QvPageInit(page, kind);
+	w->buffers[w->count] = buf;
+	w->pages[w->count++] = page;
 	return page;
+}
+
+/*
+ * Let the page's hole be the zeros at its end: WAL leaves a hole out, and puts
+ * zeros there again.
+ */
+static void
+set_hole(Page page)
+{
+	const uint64 *words = (const uint64 *) page;
+	size_t		used = BLCKSZ / sizeof(uint64);
+
+	while (words[used - 1] == 0)	/* the header is never all zero */
+		used--;
+	((PageHeader) page)->pd_lower = used * sizeof(uint64);
 }
 
 void
 QvWriteCommit(QvWrite *w)
 {
 	if (w->xlog)
+	{
+		for (int i = 0; i < w->count; i++)
+			set_hole(w->pages[i]);
 		GenericXLogFinish(w->xlog);
+	}
 	else
 		for (int i = 0; i < w->count; i++)
 			MarkBufferDirty(w->buffers[i]);

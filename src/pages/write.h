@@ -24,6 +24,7 @@ typedef struct QvWrite
 {
 	GenericXLogState *xlog;		/* NULL in a build */
 	Buffer		buffers[MAX_GENERIC_XLOG_PAGES];
+	Page		pages[MAX_GENERIC_XLOG_PAGES];	/* as the caller changes them */
 	int			count;
 } QvWrite;
 
