@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "ivf/coded_scan.h"
@@ -40,7 +41,9 @@ coded_begin_reading(IvfReader *reader)
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
 	 * as a share of |b| and the query's length: src/ivf/README.md, "Bound".
 	 */
-	reader->bound_factor = BOUND_SIGMAS * 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
+	reader->code_deviation = 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
+	/* entries of the look-up table are whole multiples of its scale */
+	reader->lut_deviation = reader->query.base.q.lut_scale * sqrt(layout->scan_bits / 4 / 12.0);
 	reader->lut_bias = QvQueryLutBias(&reader->query.base.q, layout->scan_bits);
 	if (reader->by_sketch)
 	{
@@ -59,6 +62,7 @@ coded_begin_reading(IvfReader *reader)
 	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
 	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
+	reader->centroid = palloc(layout->pdim * sizeof(float));
 }
 
 /* The page of a row's record or sketch; InvalidBuffer when the list has moved. */
@@ -72,6 +76,35 @@ read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g)
 	};
 
 	return IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
+}
+
+/* Factors of one-bit codes are float16, relative to the page's scale: at most 1, rounded. */
+#define F16_ROUNDING (1.0f / 4096)
+
+/*
+ * How far the distance of a list's centroid may be off, as a share of it (L2: half of it),
+ * before it is computed anew.
+ */
+#define BASE_TOLERANCE 2.5e-4f
+
+/*
+ * How far a search distance by a record may be from the true one, certain by
+ * Cauchy-Schwarz: the code is off by record->error, the query's 16-bit form by err16.
+ * A row that a split moved has its |r|^2 from what was decoded, so the first counts at
+ * the query's distance from the row as well as from the centroid.
+ */
+static float
+record_error(const IvfReader *reader, IvfRecord record, float base, float distance)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	float		decoded = record->scale * QvCodeOffset(layout->bits) * sqrtf(layout->pdim);
+	float		rounding = decoded * reader->query.base.q.err16 + BASE_TOLERANCE * fabsf(base);
+	float		away;
+
+	if (layout->space != QV_SPACE_L2)
+		return record->error * reader->query.base.norm + rounding;
+	away = sqrtf(Max(0, Max(base, distance))) + 2 * record->error;
+	return 2 * (record->error * away + rounding);
 }
 
 /* Read one record and offer its row; false when the list has moved. */
@@ -104,15 +137,10 @@ read_record(IvfReader *reader, const IvfGathered *g)
 	}
 	ip = QvCodeIp(&reader->query.base.q, code, layout->bits, record->scale);
 	if (layout->space == QV_SPACE_L2)
-	{
 		row.distance = g->base + record->add - 2 * ip;
-		row.error = 2 * record->error * sqrtf(Max(0, g->base));
-	}
 	else
-	{
 		row.distance = g->base - ip;
-		row.error = record->error * reader->query.base.norm;
-	}
+	row.error = record_error(reader, record, g->base, row.distance);
 	/* damaged factors: the row itself will tell */
 	if (isnan(row.distance))
 		row.distance = -INFINITY;
@@ -127,10 +155,15 @@ read_record(IvfReader *reader, const IvfGathered *g)
 static float
 distance_away(const IvfReader *reader, float base)
 {
-	float		away = reader->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
+	return reader->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
 		reader->query.base.norm;
+}
 
-	return away * (reader->sure ? SURE_BOUND : reader->later ? LATER_BOUND : 1);
+/* How many standard deviations a bound is below its estimate. */
+static float
+bound_sigmas(const IvfReader *reader)
+{
+	return (float) BOUND_SIGMAS * (reader->sure ? SURE_BOUND : reader->later ? LATER_BOUND : 1);
 }
 
 /* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
@@ -160,7 +193,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	ip += 2 * g->ip - reader->sketch_bias;
 	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
 	row.distance = g->base + sketch.a + sketch.b * ip -
-		(float) BOUND_SIGMAS * fabsf(sketch.b) * spread * distance_away(reader, g->base);
+		bound_sigmas(reader) * fabsf(sketch.b) * spread * distance_away(reader, g->base);
 	row.error = 0;
 	row.tid = sketch.tid;
 	row.rank = g->rank;
@@ -231,10 +264,34 @@ coded_read_gathered(IvfReader *reader, const IvfGathered *g)
 	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
 }
 
+/*
+ * The distance of a list's centroid within BASE_TOLERANCE: by its code and the query's
+ * 16-bit form, unless the query is so far from the mean that these are too coarse.
+ */
+static float
+precise_base(IvfReader *reader, const IvfListScan *ls)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	const IvfCentroids *centroids = &reader->handle->lists->centroids;
+	const QvQuery *q = &reader->query.base.q;
+	float		length = sqrtf(centroids->norm2[ls->list]);
+	float		rounding = length * q->err16;
+
+	if (layout->space == QV_SPACE_L2)	/* a difference of squares */
+		rounding += 2 * FLT_EPSILON * (q->norm2 + length * length);
+	if (rounding <= BASE_TOLERANCE * fabsf(ls->base))
+		return ls->base;
+	layout->codec->decode_centroid(layout, centroids, ls->list, reader->centroid);
+	return layout->space == QV_SPACE_L2 ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
+		-qv_kernels.ip_f32(q->x, reader->centroid, layout->pdim);
+}
+
 void
 coded_begin_list(IvfReader *reader, IvfListScan *ls)
 {
-	ls->shift = reader->bound_factor * distance_away(reader, ls->base);
+	ls->base = precise_base(reader, ls);
+	ls->shift = bound_sigmas(reader) *
+		hypotf(reader->code_deviation * distance_away(reader, ls->base), reader->lut_deviation);
 	ls->estimate.base = ls->base;
 	ls->estimate.lut_scale = reader->query.base.q.lut_scale;
 	ls->estimate.lut_bias = reader->lut_bias + ls->shift;
@@ -249,7 +306,7 @@ ip_of_bound(const IvfListScan *ls, const uint16 *a16, const uint16 *b16, float b
 
 	qv_kernels.f16_to_f32(a16, &a, 1);
 	qv_kernels.f16_to_f32(b16, &b, 1);
-	return (bound - ls->base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
+	return (bound - ls->estimate.base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
 }
 
 /* Gather the rows of a page that may matter. */
@@ -264,6 +321,12 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 
 	ls->estimate.a_scale = head->a_scale;
 	ls->estimate.b_scale = head->b_scale;
+
+	/*
+	 * half a unit of the last place of both factors, |<y, q>| being hardly
+	 * more than 2 |q|
+	 */
+	ls->estimate.base = ls->base - F16_ROUNDING * (head->a_scale + 2 * head->b_scale * reader->query.base.norm);
 	reader->counters->codes += head->count;
 	for (uint32 i = 0; i < nbatches; i++)
 	{

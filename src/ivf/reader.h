@@ -45,13 +45,16 @@ typedef struct IvfReader
 	IvfWindow	window;
 
 	/* coded: */
-	float		bound_factor;	/* of the query's distance from the centroid */
+	float		code_deviation; /* of <y, q>, as a share of the query's
+								 * distance from the centroid */
+	float		lut_deviation;	/* of <y, q> by the look-up table */
 	float		lut_bias;		/* of the one-bit codes */
 	float		sketch_bias;	/* of an inner product with a sketch's bits */
 	IvfGathered *gathered;
 	uint32		ngathered;
 	MinHeap		order;			/* of those gathered, nearest bound first */
 	uint8	   *scratch;		/* an unpacked code */
+	float	   *centroid;		/* a decoded one */
 } IvfReader;
 
 /* What does not change while a list is read. */

@@ -126,6 +126,27 @@ foreach my $limit (100, 1000, 20000)
 	is("$r->{distinct} $r->{inversions}", "$r->{count} 0", "strict order, LIMIT $limit: ascending, each once");
 }
 
+# Two clusters a thousand times as far from the mean as their rows from each other: rounding
+# counts, of the query and of the centroids' distances.  All lists are read.  Rows that came
+# one by one bear the error of the code they had when both clusters were one list.
+$node->safe_psql('postgres', q{
+	CREATE TABLE tight (id int, category int, v vector(32));
+	CREATE FUNCTION tight(i bigint) RETURNS vector LANGUAGE sql AS
+		$$ SELECT array_agg(((i % 2) * 200 - 100 + qt_uniform(i * 100 + j, 7) / 10)::float4)::vector FROM generate_series(1, 32) j $$;
+	CREATE TABLE tight_queries AS SELECT i AS id, tight(-i) AS v FROM generate_series(1, 20) i;
+});
+foreach my $bits (8, 4)
+{
+	my %tight = (node => $node, op => '<->', queries => 'tight_queries', table => 'tight', index => 'tight_idx', set => 'SET quiver.probes = 100000;');
+
+	$node->safe_psql('postgres', "CREATE INDEX tight_idx ON tight USING quiver_ivf (v) WITH (bits = $bits);"
+		  . 'INSERT INTO tight SELECT i, 0, tight(i) FROM generate_series(1, 3000) i');
+	recall_ok(0.9, "far from the mean, $bits bits, grown", %tight);
+	$node->safe_psql('postgres', 'REINDEX INDEX tight_idx');
+	recall_ok(1, "far from the mean, $bits bits, built", %tight);
+	$node->safe_psql('postgres', 'DROP INDEX tight_idx; TRUNCATE tight');
+}
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
