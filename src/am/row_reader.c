@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "access/tableam.h"
 #include "am/row_reader.h"
 #include "catalog/index.h"
 #include "executor/executor.h"
@@ -19,6 +20,7 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 	RowReader  *reader = palloc0(sizeof(RowReader));
 
 	reader->opclass = opclass;
+	reader->index = index;
 	reader->fetch = table_index_fetch_begin(heap);
 	reader->slot = table_slot_create(heap, NULL);
 	reader->attribute = index->rd_index->indkey.values[0];
@@ -31,6 +33,26 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 	reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver row",
 												ALLOCSET_DEFAULT_SIZES);
 	return reader;
+}
+
+/* A row pointer beyond the table's end: the table's own error would not say who said so. */
+static void
+check_block(RowReader *reader, ItemPointer tid)
+{
+	Relation	heap = reader->fetch->rel;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	if (block < reader->nblocks || heap->rd_tableam != GetHeapamTableAmRoutine())
+		return;
+	reader->nblocks = RelationGetNumberOfBlocks(heap);
+	if (block >= reader->nblocks)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" is damaged", RelationGetRelationName(reader->index)),
+				 errdetail("It leads to row (%u,%u) of table \"%s\", which has %u blocks.",
+						   block, ItemPointerGetOffsetNumber(tid), RelationGetRelationName(heap),
+						   reader->nblocks),
+				 errhint("Please REINDEX it.")));
 }
 
 bool
@@ -47,6 +69,7 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 	if (!ItemPointerIsValid(tid) ||
 		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
 		return false;
+	check_block(reader, tid);
 	/* moves "at" to the visible version of the row's chain */
 	if (!table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
 								 &all_dead))

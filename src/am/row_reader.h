@@ -17,6 +17,8 @@ typedef struct RowReader
 {
 	const QvOpclassInfo *opclass;
 	TupleTableSlot *slot;		/* the row fetched last */
+	Relation	index;
+	BlockNumber nblocks;		/* of the table, when last asked */
 	IndexFetchTableData *fetch;
 	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
 	IndexInfo  *info;			/* for an expression */

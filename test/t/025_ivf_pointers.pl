@@ -110,4 +110,26 @@ my $damaged = qr/ERROR:  XX002: index "t_idx" is damaged at block \d+/;
 	stop('heap TIDs to no block');
 }
 
+# heap TIDs beyond the table's end
+{
+	my $image = $good;
+
+	foreach my $block (@records)
+	{
+		foreach (0 .. $records_per_page - 1)
+		{
+			my $at = $block * 8192 + $data + 16 + $_ * $record_size + 12;
+
+			substr($image, $at, 4) = pack('vv', 15, 16960) if substr($image, $at + 4, 2) ne "\0\0";
+		}
+	}
+	foreach my $topk (qw(on off))
+	{
+		my (undef, undef, $stderr) = run_on($image, "SET quiver.topk_scan = $topk;\n$search");
+		like($stderr, qr/ERROR:  XX002: index "t_idx" is damaged\nDETAIL:  It leads to row \(1000000,\d+\) of table "t", which has \d+ blocks\./,
+			"heap TIDs beyond the table's end, top-k scan $topk: noticed");
+		stop("heap TIDs beyond the end of the table");
+	}
+}
+
 done_testing();
