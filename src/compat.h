@@ -246,6 +246,23 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvCountIndexSearch(scan) ((void) 0)
 #endif
 
+/*
+ * Up to 16, old_snapshot_threshold lets VACUUM remove rows that a snapshot of that age still
+ * sees.  To be called when a search is over and before a row is returned: an index without
+ * the row leads to no page of the table that would tell.
+ */
+#if PG_VERSION_NUM < 170000
+#include "utils/snapmgr.h"
+static inline void
+QvTestForOldSnapshot(Snapshot snapshot, Relation index)
+{
+	if (old_snapshot_threshold >= 0 && !XLogRecPtrIsInvalid(snapshot->lsn))
+		TestForOldSnapshot_impl(snapshot, index);
+}
+#else
+#define QvTestForOldSnapshot(snapshot, index) ((void) 0)
+#endif
+
 /* stringToQualifiedNameList() can report soft errors since 16. */
 #include "utils/regproc.h"
 #if PG_VERSION_NUM >= 160000

@@ -325,6 +325,7 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 			take_candidate(so);
 			continue;
 		}
+		QvTestForOldSnapshot(scan->xs_snapshot, scan->indexRelation);
 		if (!RerankPop(so->reranker, &scan->xs_heaptid, &distance))
 			return false;
 		forget_nearest(so, distance);

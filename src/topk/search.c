@@ -663,6 +663,7 @@ run_round(TopkState *state, uint32 wanted)
 	}
 	/* no page stays pinned */
 	table_index_fetch_reset(state->rows->fetch);
+	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
 	TopkNearestSort(&state->nearest);
 	state->counters.last = state->nearest.count > 0 ?
 		state->nearest.rows[state->nearest.count - 1].distance : INFINITY;
