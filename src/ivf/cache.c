@@ -113,9 +113,14 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 		if (done + n > known || (int32) (directory->version - version) > 0)
 			for (uint32 i = 0; i < n; i++)
 			{
-				take_entry(handle, lists, done + i, block,
-						   IvfPageEntry(layout, BufferGetPage(buf), i));
-				IvfSweepUpdate(handle, lists, done + i);
+				IvfEntry	entry = IvfPageEntry(layout, BufferGetPage(buf), i);
+				bool		moved = done + i >= known ||
+					lists->refs[done + i].generation != entry->generation;
+
+				take_entry(handle, lists, done + i, block, entry);
+				/* a list that was split has other pages too */
+				if (moved)
+					IvfSweepUpdate(handle, lists, done + i);
 			}
 		done += n;
 		block = QvPageGetHeader(BufferGetPage(buf))->next;

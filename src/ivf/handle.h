@@ -20,6 +20,15 @@ typedef struct IvfListRef
 	uint32		refused;		/* to be split, when it had so many rows */
 } IvfListRef;
 
+/* Lists with the same parent. */
+typedef struct IvfListGroup
+{
+	uint32		members;
+	uint32		batch;			/* its first one */
+	uint32		room;			/* batches */
+	bool		changed;		/* it has other centroids than its codes */
+} IvfListGroup;
+
 /*
  * The directory.  When there are many lists, one-bit codes of the centroids choose
  * those whose own codes are measured, and groups of lists choose those one-bit
@@ -36,10 +45,10 @@ typedef struct IvfLists
 	IvfCentroids centroids;
 	IvfListRef *refs;
 
-	/* one-bit codes, in order of the groups */
-	uint32		ngroups;
-	uint32	   *group_start;	/* ngroups + 1: first batch of each */
-	float	   *group_center;	/* ngroups x pdim; NULL: all are swept */
+	/* one-bit codes, those of a group together */
+	uint32		ngroups;		/* 0: all are swept */
+	IvfListGroup *groups;
+	float	   *group_center;	/* ngroups x pdim: mean of its centroids */
 	uint32		nbatches;
 	uint32		batch_room;		/* batches that there is room for */
 	uint32	   *batch_list;		/* nbatches x 32: list numbers, or IVF_NO_LIST */

@@ -26,6 +26,9 @@
 /* Groups are taken until they have so many lists for each candidate. */
 #define GROUP_SLACK 8
 
+/* Batches for so many lists. */
+#define BATCHES(n) (((n) + QV_BATCH - 1) / QV_BATCH)
+
 uint32
 IvfSweepBits(const IvfHandle *handle)
 {
@@ -80,9 +83,10 @@ IvfSweep(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
 {
 	const IvfLists *lists = handle->lists;
 	IvfNear    *groups;
+	uint32		ngroups = 0;
 	uint32		found = 0;
 
-	if (lists->group_center == NULL)
+	if (lists->ngroups == 0)
 		found = sweep(handle, query, 0, lists->nbatches, out);
 	else
 	{
@@ -91,15 +95,21 @@ IvfSweep(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
 		{
 			const float *center = lists->group_center + (Size) i * handle->layout.pdim;
 
-			groups[i].list = i;
-			groups[i].distance = handle->layout.space == QV_SPACE_L2 ?
+			if (lists->groups[i].members == 0)
+				continue;
+			groups[ngroups].list = i;
+			groups[ngroups++].distance = handle->layout.space == QV_SPACE_L2 ?
 				qv_kernels.l2sq_f32(query->base.q.x, center, handle->layout.pdim) :
 				-qv_kernels.ip_f32(query->base.q.x, center, handle->layout.pdim);
 		}
-		IvfSelectNearest(groups, lists->ngroups, lists->ngroups);
-		for (uint32 i = 0; i < lists->ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
-			found += sweep(handle, query, lists->group_start[groups[i].list],
-						   lists->group_start[groups[i].list + 1], out + found);
+		IvfSelectNearest(groups, ngroups, ngroups);
+		for (uint32 i = 0; i < ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
+		{
+			const IvfListGroup *group = &lists->groups[groups[i].list];
+
+			found += sweep(handle, query, group->batch, group->batch + BATCHES(group->members),
+						   out + found);
+		}
 		pfree(groups);
 	}
 	if (n == 1 && found >= IVF_SELECT_FEW)
@@ -113,18 +123,6 @@ IvfSweep(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
 }
 
 /* ---- when a directory is read ---- */
-
-static int
-compare_parents(const void *a, const void *b, void *arg)
-{
-	const IvfListRef *refs = arg;
-	uint32		x = *(const uint32 *) a,
-				y = *(const uint32 *) b;
-
-	if (refs[x].parent != refs[y].parent)
-		return refs[x].parent < refs[y].parent ? -1 : 1;
-	return (x > y) - (x < y);
-}
 
 /* Room for a centroid, decoded, and its one-bit code. */
 typedef struct SweepRoom
@@ -179,16 +177,16 @@ make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 		pfree(lists->batch_factor);
 		pfree(lists->batch_codes);
 	}
-	if (lists->group_center)
+	if (lists->ngroups > 0)
 	{
-		pfree(lists->group_start);
+		pfree(lists->groups);
 		pfree(lists->group_center);
-		lists->group_center = NULL;
+		lists->ngroups = 0;
 	}
 	lists->batch_room = 0;
-	lists->batch_list = palloc(room * QV_BATCH * sizeof(uint32));
-	memset(lists->batch_list, 0xFF, room * QV_BATCH * sizeof(uint32));
-	lists->batch_factor = palloc0(room * QV_BATCH * sizeof(float));
+	lists->batch_list = palloc((Size) room * QV_BATCH * sizeof(uint32));
+	memset(lists->batch_list, 0xFF, (Size) room * QV_BATCH * sizeof(uint32));
+	lists->batch_factor = palloc0((Size) room * QV_BATCH * sizeof(float));
 	lists->batch_codes = MemoryContextAllocExtended(CurrentMemoryContext, room * QvBatchBytes(nbits),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	lists->batch_room = room;
@@ -202,54 +200,99 @@ flat_codes(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
 	make_batches(handle, lists, lists->allocated / QV_BATCH + 1);
 	for (uint32 list = 0; list < lists->count; list++)
 		put_code(handle, lists, list, list, room);
-	lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
+	lists->nbatches = BATCHES(lists->count);
 }
 
-/* Codes in the order of the groups; a group's last batch may be partly empty. */
+/* Begin groups anew, with no codes yet, and room for changes of each and of all. */
 static void
-grouped_codes(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
+make_groups(const IvfHandle *handle, IvfLists *lists)
+{
+	uint32		tops = handle->meta.tops;
+	uint32		batches = BATCHES(lists->count) + 2 * tops;
+	MemoryContext old;
+
+	make_batches(handle, lists, batches + batches / 4);
+	old = MemoryContextSwitchTo(lists->part.context);
+	lists->groups = palloc0(tops * sizeof(IvfListGroup));
+	lists->group_center = MemoryContextAllocExtended(CurrentMemoryContext,
+													 (Size) tops * handle->layout.pdim * sizeof(float),
+													 MCXT_ALLOC_HUGE);
+	MemoryContextSwitchTo(old);
+	for (uint32 i = 0; i < tops; i++)
+		lists->groups[i].changed = true;
+	lists->ngroups = tops;
+	lists->nbatches = 0;
+}
+
+/*
+ * Give groups that changed batches for as many members as they have now, the end of the
+ * batches when theirs are too few.  False when there is no more room.
+ */
+static bool
+place_groups(IvfLists *lists)
+{
+	for (uint32 i = 0; i < lists->ngroups; i++)
+		lists->groups[i].members = 0;
+	for (uint32 list = 0; list < lists->count; list++)
+		lists->groups[lists->refs[list].parent].members++;
+	for (uint32 i = 0; i < lists->ngroups; i++)
+	{
+		IvfListGroup *group = &lists->groups[i];
+		uint32		room = BATCHES(group->members);
+
+		if (room <= group->room)
+			continue;
+		if (lists->nbatches + room > lists->batch_room)
+			return false;
+		/* a batch more, while there is room for it */
+		room = Min(room + 1, lists->batch_room - lists->nbatches);
+		group->batch = lists->nbatches;
+		group->room = room;
+		lists->nbatches += room;
+	}
+	return true;
+}
+
+/*
+ * Codes and centers of the groups that changed, as if all were made anew: they depend on
+ * the directory alone.
+ */
+static void
+fill_groups(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
 {
 	uint32		pdim = handle->layout.pdim;
-	uint32		tops = handle->meta.tops;
-	uint32	   *order = palloc(lists->count * sizeof(uint32));
-	uint32		group = 0,
-				members = 0,
-				batch = 0,
-				slot = 0;
+	uint32	   *filled = palloc0(lists->ngroups * sizeof(uint32));
 
-	make_batches(handle, lists, lists->count / QV_BATCH + 1 + tops);
-	lists->group_start = MemoryContextAllocZero(lists->part.context, (tops + 1) * sizeof(uint32));
-	lists->group_center = MemoryContextAllocExtended(lists->part.context, (Size) tops * pdim * sizeof(float),
-													 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (uint32 i = 0; i < lists->count; i++)
-		order[i] = i;
-	qsort_arg(order, lists->count, sizeof(uint32), compare_parents, lists->refs);
-	for (uint32 i = 0; i < lists->count; i++)
+	for (uint32 i = 0; i < lists->ngroups; i++)
 	{
-		uint32		list = order[i];
-		float	   *center = lists->group_center + (Size) group * pdim;
+		const IvfListGroup *group = &lists->groups[i];
 
-		put_code(handle, lists, list, batch * QV_BATCH + slot, room);
-		qv_kernels.add_f32(center, room->centroid, pdim);
-		members++;
-		if (++slot == QV_BATCH)
-		{
-			slot = 0;
-			batch++;
-		}
-		if (i + 1 == lists->count || lists->refs[order[i + 1]].parent != lists->refs[list].parent)
-		{
-			for (uint32 j = 0; j < pdim; j++)
-				center[j] /= members;
-			members = 0;
-			batch += slot > 0;
-			slot = 0;
-			lists->group_start[++group] = batch;
-		}
+		if (!group->changed)
+			continue;
+		memset(lists->group_center + (Size) i * pdim, 0, pdim * sizeof(float));
+		memset(lists->batch_list + (Size) group->batch * QV_BATCH, 0xFF,
+			   (Size) group->room * QV_BATCH * sizeof(uint32));
 	}
-	lists->nbatches = batch;
-	lists->ngroups = group;
-	pfree(order);
+	for (uint32 list = 0; list < lists->count; list++)
+	{
+		uint32		i = lists->refs[list].parent;
+
+		if (!lists->groups[i].changed)
+			continue;
+		put_code(handle, lists, list, lists->groups[i].batch * QV_BATCH + filled[i]++, room);
+		qv_kernels.add_f32(lists->group_center + (Size) i * pdim, room->centroid, pdim);
+	}
+	for (uint32 i = 0; i < lists->ngroups; i++)
+	{
+		float	   *center = lists->group_center + (Size) i * pdim;
+
+		if (!lists->groups[i].changed)
+			continue;
+		for (uint32 j = 0; j < pdim && filled[i] > 0; j++)
+			center[j] /= filled[i];
+		lists->groups[i].changed = false;
+	}
+	pfree(filled);
 }
 
 void
@@ -257,8 +300,14 @@ IvfSweepUpdate(const IvfHandle *handle, IvfLists *lists, uint32 list)
 {
 	SweepRoom	room;
 
-	/* else all are made at the end */
-	if (lists->group_center || list / QV_BATCH >= lists->batch_room)
+	/* the group's codes are made at the end, or all are */
+	if (lists->ngroups > 0)
+	{
+		if (lists->refs[list].parent < lists->ngroups)
+			lists->groups[lists->refs[list].parent].changed = true;
+		return;
+	}
+	if (list / QV_BATCH >= lists->batch_room)
 		return;
 	room = get_room(handle);
 	put_code(handle, lists, list, list, &room);
@@ -274,10 +323,19 @@ IvfSweepFinish(const IvfHandle *handle, IvfLists *lists)
 		return;
 	room = get_room(handle);
 	if (lists->count > FLAT_LISTS && handle->meta.tops > 1)
-		grouped_codes(handle, lists, &room);
-	else if ((Size) lists->batch_room * QV_BATCH < lists->count || lists->group_center)
+	{
+		bool		same = lists->ngroups == handle->meta.tops && place_groups(lists);
+
+		if (!same)
+		{
+			make_groups(handle, lists);
+			(void) place_groups(lists);
+		}
+		fill_groups(handle, lists, &room);
+	}
+	else if ((Size) lists->batch_room * QV_BATCH < lists->count || lists->ngroups > 0)
 		flat_codes(handle, lists, &room);
 	else
-		lists->nbatches = (lists->count + QV_BATCH - 1) / QV_BATCH;
+		lists->nbatches = BATCHES(lists->count);
 	free_room(&room);
 }
