@@ -76,7 +76,8 @@ typedef struct IvfHandle
 	IvfLayout	layout;
 	IvfLists   *lists;
 	QvBufferHints *hints;
-	BufferAccessStrategy record_strategy;	/* or NULL */
+	BufferAccessStrategy strategy;	/* for pages of lists, or NULL */
+	BufferAccessStrategy record_strategy;	/* and for those of records */
 	IvfScanStats *stats;
 	struct IvfRelCache *entry;
 	MemoryContextCallback release;

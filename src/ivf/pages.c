@@ -18,7 +18,7 @@ read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind,
 			  const IvfItemPageData *owner, int lockmode)
 {
 	Buffer		buf = QvReadAnyPage(handle->index, handle->hints, block,
-									kind == QV_PAGE_RECORDS ? handle->record_strategy : NULL,
+									kind == QV_PAGE_RECORDS ? handle->record_strategy : handle->strategy,
 									lockmode);
 	Page		page = BufferGetPage(buf);
 

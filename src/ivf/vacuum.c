@@ -265,7 +265,7 @@ begin_vacuum(IvfVacuum *v, IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	v->handle = IvfOpen(info->index, opclass);
 	v->strategy = info->strategy;
-	v->handle->record_strategy = info->strategy;
+	v->handle->strategy = v->handle->record_strategy = info->strategy;
 	v->stats = stats;
 	v->nblocks = RelationGetNumberOfBlocks(info->index);
 	v->used = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
