@@ -409,6 +409,9 @@ encode_sketch(const IvfLayout *layout, const float *residual, const float *centr
 	memset(end, 0, out + layout->sketch_bytes - end);
 }
 
+/* The error of a row of which a code tells nothing: finite, and so are sums of some. */
+#define NOT_CERTAIN (FLT_MAX / 2)
+
 static void
 coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *query,
 			 const IvfRowRoom *room, IvfRow *row)
@@ -434,7 +437,7 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 	f = QvEncodeBits(residual, pdim, layout->scan_bits, scan);
 	QvEncode(residual, pdim, layout->bits, bytes, &factors);
 	row->scale = factors.scale;
-	row->error = factors.residual;
+	row->error = QvIsShortened(layout->space, query->base.q.norm2) ? NOT_CERTAIN : factors.residual;
 	if (layout->space == QV_SPACE_L2)
 	{
 		float	   *decoded = residual;

@@ -102,7 +102,8 @@ record_error(const IvfReader *reader, IvfRecord record, float base, float distan
 	float		away;
 
 	if (layout->space != QV_SPACE_L2)
-		return record->error * reader->query.base.norm + rounding;
+		return QvIsShortened(layout->space, reader->query.base.q.norm2) ? INFINITY :
+			record->error * reader->query.base.norm + rounding;
 	away = sqrtf(Max(0, Max(base, distance))) + 2 * record->error;
 	return 2 * (record->error * away + rounding);
 }

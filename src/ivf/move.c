@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "cluster/kmeans.h"
@@ -210,7 +211,7 @@ write_halves(Split *s)
 		codec->encode(layout, decoded[half], &query, &room, &row);
 		row.tid = from.tid;
 		/* of what was decoded, which was off itself */
-		row.error += from.error;
+		row.error = Min(row.error + from.error, FLT_MAX / 2);
 		MemoryContextSwitchTo(old);
 		IvfWriterAdd(s->writers[half], &row);
 		MemoryContextReset(context);

@@ -47,12 +47,15 @@ QvSpaceRead(QvSpace *space, uint64 seed, Relation index, QvBufferHints *hints,
 	QvSpaceSetMean(space, mean);
 }
 
-/*
- * Longer vectors are shortened to this length inside an index, so that no
- * square or product overflows float32.  Their rows are still returned, in
- * exact order among what a search finds: distances come from the table.
- */
-#define MAX_LENGTH 1e17
+static double
+squared_length(const float *value, size_t dim)
+{
+	double		sum = 0;
+
+	for (size_t i = 0; i < dim; i++)
+		sum += (double) value[i] * value[i];
+	return sum;
+}
 
 bool
 QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, float *out)
@@ -61,11 +64,9 @@ QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, floa
 
 	if (unit)
 	{
-		double		norm2 = 0;
+		double		norm2 = squared_length(value, dim);
 		float		inv;
 
-		for (size_t i = 0; i < dim; i++)
-			norm2 += (double) value[i] * value[i];
 		if (norm2 == 0)
 		{
 			memset(out, 0, rotation->pdim * sizeof(float));
@@ -84,9 +85,11 @@ QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, floa
 		double		length = qv_kernels.maxabs_f32(value, dim) * sqrt(dim);
 
 		memcpy(out, value, dim * sizeof(float));
-		if (length > MAX_LENGTH)
+		if (length > QV_MAX_LENGTH)
+			length = sqrt(squared_length(value, dim));
+		if (length > QV_MAX_LENGTH)
 			for (size_t i = 0; i < dim; i++)
-				out[i] = value[i] * (MAX_LENGTH / length);
+				out[i] = value[i] * (QV_MAX_LENGTH / length);
 	}
 	QvRotate(rotation, out, out);
 	return true;

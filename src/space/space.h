@@ -116,4 +116,16 @@ QvIsIndexed(const QvOpclassInfo *opclass, const void *value)
 	return opclass->metric != QV_METRIC_COSINE || !opclass->type->is_zero(value);
 }
 
+/*
+ * Longer vectors are shortened to this length inside an index, so that no square or product
+ * overflows float32.  Their rows are still returned in exact order, since distances come
+ * from the table.  In L2 space vectors only come nearer to each other by it, so bounds hold;
+ * an inner product tells nothing then.
+ */
+#define QV_MAX_LENGTH 1e17
+
+/* May a vector of that squared length be a shortened one, of which nothing is certain? */
+#define QvIsShortened(kind, norm2) \
+	((kind) == QV_SPACE_IP && (norm2) >= (float) (0.99 * QV_MAX_LENGTH * QV_MAX_LENGTH))
+
 #endif							/* QV_SPACE_SPACE_H */

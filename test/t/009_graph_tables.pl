@@ -108,6 +108,18 @@ is( sql_value($node, "CREATE TABLE big (id int, v vector(9)); INSERT INTO big SE
 		  . "(SELECT id FROM big ORDER BY v <-> '[7,1,2,0,0,0,0,0,0]' LIMIT 1)"),
 	'80|80|107', 'huge and tiny values');
 
+# inner products of vectors too long for the index, which keeps them shortened: the nearest are
+# those of the table nevertheless
+$node->safe_psql('postgres', q{
+	CREATE TABLE long (id int, v vector(16));
+	INSERT INTO long SELECT i, array_agg(((qt_uniform(i * 100 + j, 5) - 0.5) * 10::float8 ^ (i % 8 * 0.5 + 15))::float4 ORDER BY j)::vector
+		FROM generate_series(1, 2000) i, generate_series(1, 16) j GROUP BY i;
+	CREATE TABLE long_queries AS SELECT id, v FROM long WHERE id % 100 = 7;
+	CREATE INDEX long_idx ON long USING quiver_graph (v vector_ip_ops);
+});
+recall_ok(0.9, 'inner products of very long vectors', %common, op => '<#>', table => 'long', queries => 'long_queries', index => 'long_idx', ef => 100);
+check_ok($node, 'long_idx', 2000, 'very long vectors');
+
 # a cursor held open while rows go and others come
 is( sql_value($node, "CREATE TABLE c AS TABLE t; CREATE INDEX c_idx ON c USING hnsw (v vector_l2_ops)"), '', 'table for cursors');
 {
