@@ -10,10 +10,12 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/namespace.h"
+#include "catalog/objectaddress.h"
 #include "compat.h"
 #include "executor/spi.h"
 #include "ivf/centroid_table.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -46,6 +48,15 @@ is_vector_type(Oid type, Oid like)
 	return result;
 }
 
+/* Nobody waits for a lock on a table, or keeps one, of which they may read nothing. */
+static void
+check_rights(const RangeVar *name, Oid oid, Oid before, void *arg)
+{
+	if (OidIsValid(oid) && pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
+		pg_attribute_aclcheck_all(oid, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(oid)), name->relname);
+}
+
 /* The query for the first column, as the indexed column's type. */
 static char *
 make_query(const char *name, Oid column_type)
@@ -61,7 +72,8 @@ make_query(const char *name, Oid column_type)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("option \"centroids\" must name a table with its schema, not \"%s\"", name)));
-	relid = RangeVarGetRelid(makeRangeVarFromNameList(names), AccessShareLock, true);
+	relid = RangeVarGetRelidExtended(makeRangeVarFromNameList(names), AccessShareLock, RVR_MISSING_OK,
+									 check_rights, NULL);
 	if (!OidIsValid(relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
