@@ -66,11 +66,11 @@ CREATE FUNCTION qt_vector(i bigint, dims int, clusters int DEFAULT 50) RETURNS f
 my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
 
 # A running server with both extensions and the data functions.  Options: conf
-# (lines), init (arguments of that), no_checksums.
+# (lines), init (arguments of that), no_checksums, install_path (of another server).
 sub new_node
 {
 	my ($name, %options) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());
 
 	my %init = %{ $options{init} // {} };
 
