@@ -35,6 +35,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -232,6 +233,13 @@ open_table(Oid oid, LOCKMODE lockmode)
 				 errhint("Each partition has an index of its own: name one of them.") : 0));
 	if (kind != '\0' && pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(oid));
+	/* what is read of rows and of their statistics, policies do not govern */
+	if (kind != '\0' && check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot estimate an index of table \"%s\", which has row-level security",
+						get_rel_name(oid)),
+				 errhint("Ask as a role that its policies do not apply to.")));
 	table = relation_open(oid, lockmode);
 	if (RELATION_IS_OTHER_TEMP(table))
 		ereport(ERROR,

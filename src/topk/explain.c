@@ -64,7 +64,9 @@ explain_work(TopkState *state, ExplainState *es)
 	ExplainPropertyInteger("Rows Measured", NULL, counters->measured, es);
 	if (counters->rounds > 0 && isfinite(counters->last))
 		ExplainPropertyFloat("Last Distance", NULL, operator_distance(state, counters->last), 6, es);
-	if (counters->rounds > 0 && isfinite(counters->bound))
+	/* it may be the distance of a row that the user must not see */
+	if (counters->rounds > 0 && isfinite(counters->bound) &&
+		!boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_SECURED)))
 		ExplainPropertyFloat("Bound", NULL, operator_distance(state, counters->bound), 6, es);
 	explain_if_any("Lossy Pages", counters->lossy_pages, es);
 }

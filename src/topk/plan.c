@@ -306,6 +306,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 						 makeBoolean(!is_whole_query(root, rel)),
 						 makeBoolean(filters != NIL));
 	private = lappend(private, makeInteger(result));
+	private = lappend(private, makeBoolean(root->qual_security_level > 0));
 
 	/*
 	 * the rows within the radius are the nearest: it has no part in how many

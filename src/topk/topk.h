@@ -17,7 +17,7 @@ extern void QvTopkInit(void);
 #define TOPK_BYTES_PER_ROW 64
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 2
+#define TOPK_PLAN_VERSION 3
 
 typedef enum TopkPrivate
 {
@@ -29,6 +29,8 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_FILTERED,		/* Boolean: not all rows of the index pass the
 								 * conditions */
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
+	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
+								 * security hides from the user */
 	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
 								 * last of those wanted, for each wanted */
 	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */
