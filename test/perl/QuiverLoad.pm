@@ -14,6 +14,7 @@ our @EXPORT = qw(
   @LOAD_INDEXES
   create_load
   start_load
+  more_load
   wait_for_load
   stop_load
   pause_load
@@ -64,6 +65,7 @@ sub create_load
 	$node->safe_psql('postgres', qq{
 SET client_min_messages = warning;
 CREATE SEQUENCE load_ids;
+CREATE TABLE load_goal AS SELECT 0::bigint AS id;
 CREATE TABLE load (id bigint PRIMARY KEY, v vector($dims), h halfvec($dims), s sparsevec($dims), b bit($bits), c bit($bits))
 	WITH (autovacuum_enabled = false);
 -- Every seventh row has one of seven vectors: nodes of several rows. Sparse vectors differ in size.
@@ -77,13 +79,16 @@ CREATE TABLE load_queries AS SELECT r.* FROM generate_series(1, 12) i, load_row(
 	return;
 }
 
-# Sessions that insert, update, delete, roll back and vacuum until they are stopped.
+# Sessions that insert, update, delete, roll back and vacuum until they are stopped; they rest when
+# the goal of wait_for_load() is reached, so that a slow machine does not write more than a fast one.
 sub start_load
 {
 	my ($node) = @_;
 	my $some = 'SELECT id FROM load WHERE id % 3 = :r % 3 ORDER BY hashint8extended(id, :r) LIMIT';
 	my $write = qq{
 \\set r random(1, 1000000)
+SELECT last_value < id AS go FROM load_ids, load_goal \\gset
+\\if :go
 SELECT pg_advisory_lock_shared($lock);
 } . new_rows(8) . qq{
 UPDATE load l SET (v, h, s, b, c) = (SELECT r.v, r.h, r.s, r.b, r.c FROM load_row(l.id + :r) r)
@@ -92,12 +97,15 @@ BEGIN;
 } . new_rows(2) . qq{
 ROLLBACK;
 SELECT pg_advisory_unlock_shared($lock);
+\\else
+\\sleep 20 ms
+\\endif
 };
 	my $vacuum = qq{
 \\set r random(1, 1000000)
 \\sleep 200 ms
 SELECT pg_advisory_lock_shared($lock);
-DELETE FROM load WHERE id IN (SELECT id FROM ($some 20) x FOR UPDATE SKIP LOCKED);
+DELETE FROM load WHERE id IN (SELECT id FROM ($some 20) x FOR UPDATE SKIP LOCKED) AND (SELECT last_value < g.id FROM load_ids, load_goal g);
 VACUUM (INDEX_CLEANUP ON) load;
 SELECT pg_advisory_unlock_shared($lock);
 };
@@ -107,15 +115,23 @@ SELECT pg_advisory_unlock_shared($lock);
 		background_pgbench($node, $vacuum, clients => 1, name => 'vacuum') ];
 }
 
-# Until the load has tried to insert so many rows more, and VACUUM has come by.
+# Have the load go on until it has tried to insert so many rows more; the number of the last.
+sub more_load
+{
+	my ($node, $more) = @_;
+
+	return sql_value($node, "UPDATE load_goal SET id = greatest(id, (SELECT last_value FROM load_ids)) + $more RETURNING id");
+}
+
+# Have the load try to insert so many rows more; until it has, and VACUUM has come by.
 sub wait_for_load
 {
 	my ($node, $more, $name) = @_;
-	my $goal = sql_value($node, 'SELECT last_value FROM load_ids') + $more;
+	my $goal = more_load($node, $more);
 	my $vacuums = sql_value($node, "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'load'");
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return wait_until_true($node, "SELECT last_value > $goal AND vacuum_count > $vacuums FROM load_ids, pg_stat_user_tables WHERE relname = 'load'", $name);
+	return wait_until_true($node, "SELECT last_value >= $goal AND vacuum_count > $vacuums FROM load_ids, pg_stat_user_tables WHERE relname = 'load'", $name);
 }
 
 # What the sessions said must have no error but for those of a server that went away.

@@ -10,7 +10,7 @@ use QuiverTest;
 use Test::More;
 
 my $primary = new_node('load_primary', init => { allows_streaming => 1 },
-	conf => "wal_consistency_checking = 'all'\nfsync = off\nmax_wal_size = 4GB\n");
+	conf => "wal_consistency_checking = 'all'\nfsync = off\nmax_wal_size = 400MB\n");
 
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('load_standby');
@@ -33,7 +33,7 @@ my $load = start_load($primary);
 my ($lists) = index_facts($primary, 'lists_coded', 'lists');
 foreach my $pause (1 .. 3)
 {
-	wait_for_load($primary, 400, "pause $pause: there were writers");
+	wait_for_load($primary, 120, "pause $pause: there were writers");
 	my $paused = pause_load($primary);
 
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
@@ -41,11 +41,17 @@ foreach my $pause (1 .. 3)
 	sound_load_ok($_, "pause $pause, " . $_->name) foreach $primary, $standby;
 	resume_load($paused);
 }
-wait_until_true($primary, "SELECT lists > $lists FROM quiver_index_info('lists_coded')", 'lists were split');
+foreach my $more (1 .. 20)
+{
+	last if (index_facts($primary, 'lists_coded', 'lists'))[0] > $lists;
+	wait_for_load($primary, 60, "writers until lists are split, $more");
+}
+cmp_ok((index_facts($primary, 'lists_coded', 'lists'))[0], '>', $lists, 'lists were split');
 
 # The primary dies while they write.
 wait_for_load($primary, 40, 'there are writers');
 unlike(stop_background($readers), qr/ERROR|FATAL/, 'no reader of the standby had an error');
+more_load($primary, 300);
 $primary->stop('immediate');
 stop_background($_) foreach @$load;
 $standby->promote;

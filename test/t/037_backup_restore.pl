@@ -9,13 +9,14 @@ use QuiverTest;
 use Test::More;
 
 my $source = new_node('source', init => { allows_streaming => 1, has_archiving => 1 },
-	conf => "wal_consistency_checking = 'all'\nfsync = off\nmax_wal_size = 4GB\n");
+	conf => "wal_consistency_checking = 'all'\nfsync = off\nmax_wal_size = 400MB\n");
 
 create_load($source, 400);
 my $load = start_load($source);
 
 # The copy is of no moment: pages are of before, during and after the checkpoint.
 wait_for_load($source, 50, 'writers are at work');
+more_load($source, 150);
 $source->backup('during');
 wait_for_load($source, 50, 'and go on');
 
