@@ -164,9 +164,13 @@ next_candidate(KnnScan *so)
 			so->have_step = true;
 			if (so->step == QV_SCAN_CANDIDATE && so->candidate.same_node)
 			{
-				/* rows of a node are equal but for rounding */
+				/*
+				 * rows of a node are equal but for rounding; others wait
+				 * behind them
+				 */
 				if (so->node_nearest < INFINITY)
-					so->candidate_bound = so->node_nearest;
+					so->candidate_bound = Min(so->node_nearest,
+											  QvScanDistance(so->engine, so->candidate.others_bound));
 			}
 			else
 			{

@@ -326,6 +326,14 @@ read_slot(GraphScan *scan)
 	return 0;
 }
 
+/* How near a row that the search may still find is expected to be, at the end of a batch. */
+static double
+later_bound(const GraphScan *scan)
+{
+	return scan->heap.count > 0 ? Min(scan->frontier, scan->heap.items[0].key) :
+		scan->frontier;
+}
+
 /*
  * More rows of the current node; false when that was all.  When vacuum has
  * unlinked the chain's next slot meanwhile, start over at the node and leave out
@@ -354,20 +362,13 @@ next_of_chain(GraphScan *scan, QvCandidate *candidate)
 	}
 	*candidate = scan->current;
 	candidate->same_node = true;
+	candidate->others_bound = later_bound(scan);
 	candidate->ntids = n;
 	candidate->tids = chain->tids;
 	return n > 0;
 }
 
 /* ---- what the access method calls ---- */
-
-/* How near a row that the search may still find is expected to be, at the end of a batch. */
-static double
-later_bound(const GraphScan *scan)
-{
-	return scan->heap.count > 0 ? Min(scan->frontier, scan->heap.items[0].key) :
-		scan->frontier;
-}
 
 /* The nearest result that waits becomes the current one, its rows the candidate. */
 static void

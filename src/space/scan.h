@@ -30,6 +30,8 @@ typedef struct QvCandidate
 	float		distance;
 	float		error;			/* how far that may be off */
 	bool		same_node;		/* more rows of the node of the last candidate */
+	double		others_bound;	/* then: what rows of other nodes are not
+								 * below, error and all; they come after these */
 	int			ntids;
 	ItemPointerData *tids;		/* valid until the scan's next step */
 } QvCandidate;

@@ -1,0 +1,37 @@
+-- Rows come in the order of their distances, and all of them, where many rows of one node
+-- stand between others whose bounds are below their distance.
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+CREATE FUNCTION order_value(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS
+    'SELECT array_agg(sin(i * j + j * j * 0.3))::vector FROM generate_series(1, 16) j';
+CREATE TABLE in_order (id int, v vector(16)) WITH (autovacuum_enabled = off);
+INSERT INTO in_order SELECT i, order_value(i) FROM generate_series(1, 120) i;
+INSERT INTO in_order SELECT 120 + j, order_value(9 * (1 + j % 8)) FROM generate_series(1, 400) j;
+CREATE INDEX in_order_idx ON in_order USING quiver_graph (v) WITH (m = 4, ef_construction = 10);
+CREATE FUNCTION out_of_order(query int, OUT late bigint, OUT lost bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    last float8 := 0;
+    d float8;
+    seen bigint := 0;
+BEGIN
+    late := 0;
+    FOR d IN EXECUTE format('SELECT v <-> %1$L FROM in_order ORDER BY v <-> %1$L', order_value(query)) LOOP
+        seen := seen + 1;
+        IF d < last - 1e-6 THEN
+            late := late + 1;
+        END IF;
+        last := d;
+    END LOOP;
+    lost := 520 - seen;
+END $$;
+
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET quiver.topk_scan = off;
+SET quiver.ef_search = 200;
+SET quiver.iterative_scan = off;
+SELECT sum(late) AS late, sum(lost) AS lost FROM generate_series(1, 100) i, out_of_order(-i);
+SET quiver.iterative_scan = strict_order;
+SELECT sum(late) AS late, sum(lost) AS lost FROM generate_series(1, 100) i, out_of_order(-i);
+DROP TABLE in_order;
+DROP FUNCTION out_of_order, order_value;
