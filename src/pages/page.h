@@ -58,14 +58,17 @@ StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
 
 extern void QvPageInit(Page page, QvPageKind kind);
 
-/* Is the page of that kind? */
+/*
+ * Is the page of that kind?  One whose hole ends before the page does is none: generic WAL
+ * would zero from pd_lower, which a commit sets, to there, and that may be backward.
+ */
 static inline bool
 QvPageIs(Page page, QvPageKind kind)
 {
 	QvPageHeader h = QvPageGetHeader(page);
 
 	return h->magic == QV_PAGE_MAGIC && h->kind == kind &&
-		h->version == QV_PAGE_VERSION;
+		h->version == QV_PAGE_VERSION && ((PageHeader) page)->pd_upper == BLCKSZ;
 }
 
 /* Raises ERRCODE_INDEX_CORRUPTED unless the page is of that kind. */

@@ -108,6 +108,15 @@ foreach my $page (sort keys %pages)
 	use_it('all node pages, zeros', $image);
 }
 
+# pages whose hole ends before they do: the server takes them as they are, and generic WAL
+# would zero up to there
+{
+	my $image = $good;
+
+	put(\$image, $_ * 8192 + 12, pack('v2', 24, 4096)) foreach ($first .. $blocks - 1);
+	use_it('all node pages, with another hole', $image, at_least => 5);
+}
+
 # the file cut off
 use_it('half of the file', substr($good, 0, int($blocks / 2) * 8192));
 use_it('no file to speak of', '');
