@@ -142,7 +142,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	}
 	else if (meta->form == QV_FORM_PLAIN)
 	{
-		if (meta->pdim != 0 || meta->value_size > QV_PAGE_SPACE)
+		if (meta->pdim != 0 || meta->entry_bits != 0 || meta->value_size > QV_PAGE_SPACE)
 			return false;
 		layout->a = layout->b = layout->codes = 0;
 		layout->own = end;
