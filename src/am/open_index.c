@@ -50,7 +50,16 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 	}
 	else if (get_rel_relkind(oid) != '\0')
 		report_other(oid);
-	index = relation_open(oid, lockmode);
+
+	/*
+	 * any number may be given for an index, and that of one may be dropped
+	 * meanwhile
+	 */
+	index = try_relation_open(oid, lockmode);
+	if (index == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open relation with OID %u", oid)));
 
 	if (index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX)
 		ereport(ERROR,

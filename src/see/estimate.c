@@ -240,7 +240,11 @@ open_table(Oid oid, LOCKMODE lockmode)
 				 errmsg("cannot estimate an index of table \"%s\", which has row-level security",
 						get_rel_name(oid)),
 				 errhint("Ask as a role that its policies do not apply to.")));
-	table = relation_open(oid, lockmode);
+	table = try_relation_open(oid, lockmode);
+	if (table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open relation with OID %u", oid)));
 	if (RELATION_IS_OTHER_TEMP(table))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -416,6 +416,11 @@ read_queries(Measurement *m, const char *sql, int sample)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("queries must be given as a SELECT statement")));
+	if (SPI_tuptable->tupdesc->natts == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("the first column of the queries must be of type %s", format_type_be(type)),
+				 errdetail("They have no column.")));
 	if (SPI_gettypeid(SPI_tuptable->tupdesc, 1) != type)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),

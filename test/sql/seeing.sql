@@ -56,6 +56,7 @@ SELECT searches FROM quiver_recall('see_graph', queries => 'SELECT NULL::vector 
 CREATE TABLE asked AS SELECT v, id FROM see WHERE id <= 12;
 SELECT recall > 0.9 AS finds, searches FROM quiver_recall('see_lists', queries => 'TABLE asked');
 SELECT * FROM quiver_recall('see_graph', queries => 'SELECT id FROM see');
+SELECT * FROM quiver_recall('see_graph', queries => 'SELECT');
 SELECT * FROM quiver_recall('see_graph', queries => 'DELETE FROM see');
 SELECT * FROM quiver_recall('see_graph', queries => 'ANALYZE see');
 SELECT * FROM quiver_recall('see_graph', queries => 'SELECT ''[1,2]''::vector');
@@ -144,6 +145,12 @@ SELECT * FROM quiver_recall('see_graph', 1001);
 SELECT * FROM quiver_recall('see_graph', 10, 0);
 SELECT * FROM quiver_recall('see_graph', 10, 10001);
 SELECT * FROM quiver_recall(1);
+-- not an internal error: anyone may write any number
+\set VERBOSITY sqlstate
+SELECT quiver_prewarm(0);
+SELECT quiver_check(1);
+SELECT * FROM quiver_estimate(1, 'v');
+\set VERBOSITY default
 SELECT quiver_prewarm('see');
 SELECT quiver_prewarm('see_pkey');
 CREATE TABLE parts (id int, v vector(3)) PARTITION BY RANGE (id);
