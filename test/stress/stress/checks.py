@@ -55,17 +55,17 @@ class ServerLog:
             log.seek(self.offset)
             lines = log.read().splitlines()
             self.offset = log.tell()
-        found = []
+        found: dict[str, str] = {}  # what a line says: the first such line
         for line in lines:
             parts = LOG_LINE.match(line)
             if DEATH.search(line) or (parts and parts[3] == "PANIC"):
-                found.append(line)
+                found.setdefault(parts[4] if parts else line, line)
             elif parts and not HARMLESS.search(parts[4]):
                 state, level = parts[2], parts[3]
                 bad = state not in EXPECTED | also if level != "WARNING" else state[:2] == "XX"
                 if bad:
-                    found.append(line)
-        return found
+                    found.setdefault(parts[4], line)
+        return list(found.values())
 
 
 class Checker:

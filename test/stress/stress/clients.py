@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from math import inf, isnan
 from random import Random
 from typing import Any
 
@@ -242,7 +243,8 @@ class Reader(Client):
             limit = self.rng.choice((1, 10, 100, 2000))
             answer = queries.search(draw(self.rng), limit, where)
             self.judge(kind, [i for i, _ in answer], f"LIMIT {limit} WHERE {where}")
-            distances = [d for _, d in answer if d is not None]
+            # NaN, of zeros under cosine, comes last
+            distances = [inf if isnan(d) else d for _, d in answer if d is not None]
             if strict and distances != sorted(distances):
                 self.load.found(f"{kind.name}: LIMIT {limit} WHERE {where} is out of order")
 

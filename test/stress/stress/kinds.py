@@ -115,7 +115,7 @@ def sparse(dims: int) -> Callable[[Random], str]:
 KINDS = (
     Kind("graph_coded", "quiver_graph", "vector(24)", "vector_l2_ops", "<->", dense(24), zeros(24)),
     Kind("graph_few", "quiver_graph", "vector(6)", "vector_l2_ops", "<->", dense(6), zeros(6)),
-    Kind("graph_values", "quiver_graph", "sparsevec(3000)", "sparsevec_l2_ops", "<->",
+    Kind("graph_values", "quiver_graph", "sparsevec(3000)", "sparsevec_cosine_ops", "<=>",
          sparse(3000), "{}/3000", "WITH (m = 8, ef_construction = 32)", rows=400),
     Kind("hnsw_coded", "hnsw", "halfvec(32)", "halfvec_cosine_ops", "<=>", dense(32), zeros(32)),
     Kind("hnsw_taxicab", "hnsw", "vector(16)", "vector_l1_ops", "<+>", dense(16), zeros(16)),

@@ -34,10 +34,12 @@ class Standby:
             moved = ["-T", f"{self.disk.space}={place}"]
         self.server.run(
             "pg_basebackup", "-D", str(self.server.data), "-h", str(self.primary.sockets),
-            "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", *moved,
+            "-U", "postgres", "-R", "-C", "-S", "standby", "-X", "stream", "-c", "fast",
+            "--no-sync", *moved,
         )  # fmt: skip
         with (self.server.data / "postgresql.conf").open("a") as out:
             out.write(f"unix_socket_directories = '{self.server.sockets}'\n")
+            out.write("wal_retrieve_retry_interval = '200ms'\n")
         self.server.start()
 
     def check(self, connection: psycopg.Connection[Any], kinds: Sequence[Kind]) -> Iterator[str]:
