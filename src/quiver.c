@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "am/beside.h"
 #include "am/graph_options.h"
 #include "am/ivf_options.h"
 #include "am/scan_settings.h"
@@ -21,11 +22,15 @@ PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
+	/* Look-ups come first: one may be canceled, and then all is done again. */
+	bool		hnsw_too = QvMayDefineAtLoad("hnsw");
+	bool		ivfflat_too = QvMayDefineAtLoad("ivfflat");
+
 	QvKernelsInit();
 	QvDefineSimdLevel();
 	QvDefineScanSettings("quiver", &quiver_scan_settings, ITERATIVE_SCAN_STRICT);
-	GraphDefineOptions();
-	IvfDefineOptions();
+	GraphDefineOptions(hnsw_too);
+	IvfDefineOptions(ivfflat_too);
 	QvTopkInit();
 	QvSeeInit();
 	QvStatsInit();

@@ -136,9 +136,9 @@ add_options(relopt_kind kind)
 }
 
 void
-GraphDefineOptions(void)
+GraphDefineOptions(bool hnsw_too)
 {
-	if (QvMayDefineAtLoad("hnsw"))
+	if (hnsw_too)
 		HnswDefineSettings();
 	QvDefineRecall();
 	DefineCustomIntVariable("quiver.ef_search",

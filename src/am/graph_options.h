@@ -32,8 +32,8 @@ extern const GraphScanSettings *QuiverGraphSettings(Relation index);
 
 typedef const GraphScanSettings *(*GraphSettingsOf) (Relation index);
 
-/* Define the settings and options; once, at load. */
-extern void GraphDefineOptions(void);
+/* Define the settings and options; once, at load. hnsw_too: see QvMayDefineAtLoad(). */
+extern void GraphDefineOptions(bool hnsw_too);
 
 /*
  * Define hnsw.*, if that is left to do and possible; the handler of our hnsw

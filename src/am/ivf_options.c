@@ -139,9 +139,9 @@ assign_probes(int value, void *extra)
 }
 
 void
-IvfDefineOptions(void)
+IvfDefineOptions(bool ivfflat_too)
 {
-	if (QvMayDefineAtLoad("ivfflat"))
+	if (ivfflat_too)
 		IvfflatDefineSettings();
 	DefineCustomIntVariable("quiver.probes",
 							"Number of lists that a search of a quiver_ivf index reads first.",

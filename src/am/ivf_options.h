@@ -43,8 +43,8 @@ extern const IvfScanSettings *QuiverIvfSettings(Relation index);
 
 typedef const IvfScanSettings *(*IvfSettingsOf) (Relation index);
 
-/* Define the settings and options; once, at load. */
-extern void IvfDefineOptions(void);
+/* Define the settings and options; once, at load. ivfflat_too: see QvMayDefineAtLoad(). */
+extern void IvfDefineOptions(bool ivfflat_too);
 
 /* Define ivfflat.*, if that is left to do and possible: see HnswDefineSettings. */
 extern void IvfflatDefineSettings(void);
