@@ -102,12 +102,22 @@ def bits(dims: int) -> Callable[[Random], str]:
 
 
 def sparse(dims: int) -> Callable[[Random], str]:
-    """Of very different lengths: values that lie on pages of their own, some on several."""
+    """Of very different lengths: values that lie on pages of their own, some on several.
+
+    Near a center, too: of rows that all have the same distance from each other a graph that
+    grows loses many until the next VACUUM.
+    """
+    centers = Random(dims)
+    clusters = [
+        {i: centers.uniform(1, 3) for i in centers.sample(range(1, dims + 1), 40)}
+        for _ in range(40)
+    ]
 
     def value(rng: Random) -> str:
-        count = rng.choice((3, 20, 60, 60, 1100))
-        places = sorted(rng.sample(range(1, dims + 1), count))
-        return "{" + ",".join(f"{i}:{rng.uniform(0.1, 2):.3f}" for i in places) + f"}}/{dims}"
+        value = {i: x + rng.uniform(-0.7, 0.7) for i, x in clusters[rng.randrange(40)].items()}
+        for i in rng.sample(range(1, dims + 1), rng.choice((0, 5, 20, 1100))):
+            value.setdefault(i, rng.uniform(0.001, 0.01))
+        return "{" + ",".join(f"{i}:{value[i]:.4f}" for i in sorted(value)) + f"}}/{dims}"
 
     return value
 

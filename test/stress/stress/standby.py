@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ class Standby:
     def make(self) -> None:
         """Raises ServerError when the backup fails or the standby does not start."""
         place = self.server.home / "standby-disk"
+        shutil.rmtree(place, ignore_errors=True)  # of an earlier run
         moved: list[str] = []
         if self.disk.usable:
             moved = ["-T", f"{self.disk.space}={place}"]
