@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 Row = tuple[int, int]  # version, n of the value
 Changes = dict[int, Row | None]  # id: the row as it is to be; None: deleted
@@ -11,18 +11,19 @@ Changes = dict[int, Row | None]  # id: the row as it is to be; None: deleted
 class Ledger:
     """One writer's rows of one table. No other writer changes them.
 
-    A row is known, or unsure: a COMMIT was sent and its answer lost, so that it may be as
-    before or as after. Unsure rows are left alone until settle() has seen which it is.
+    A transaction is unsure when its COMMIT was sent and the answer lost: the rows may be as
+    before it or as after it. They are left alone until settle() has seen which it is.
     """
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
-        self.unsure: dict[int, set[Row | None]] = {}
+        self.unsure: list[Changes] = []
         self.next_id = 0
         self.written = 0  # row versions sent since the last VACUUM, rolled back or not
 
     def known(self) -> list[int]:
-        return [i for i in self.rows if i not in self.unsure]
+        unsure = set().union(*self.unsure)
+        return [i for i in self.rows if i not in unsure]
 
     def commit(self, changes: Changes) -> None:
         for i, row in changes.items():
@@ -33,15 +34,16 @@ class Ledger:
 
     def lose(self, changes: Changes) -> None:
         """The answer to the COMMIT of these was lost."""
-        for i, row in changes.items():
-            self.unsure[i] = {self.rows.get(i), row}
+        self.unsure.append(changes)
 
-    def settle(self, found: dict[int, Row]) -> Iterable[str]:
+    def settle(self, found: dict[int, Row]) -> Iterator[str]:
         """What is wrong with the rows that the table has; afterwards they are the model."""
-        for i in self.rows.keys() | self.unsure.keys() | found.keys():
-            allowed = self.unsure.get(i) or {self.rows.get(i)}
-            if found.get(i) not in allowed:
-                wanted = " or ".join(str(row) for row in allowed)
-                yield f"row {i} is {found.get(i)} and must be {wanted}"
+        for changes in self.unsure:
+            if all(found.get(i) == row for i, row in changes.items()):
+                self.commit(changes)
+        # Those that did not commit are as before, or else found here, one by one.
+        for i in self.rows.keys() | found.keys():
+            if found.get(i) != self.rows.get(i):
+                yield f"row {i} is {found.get(i)} and must be {self.rows.get(i)}"
         self.rows = found
-        self.unsure = {}
+        self.unsure = []
