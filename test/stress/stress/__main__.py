@@ -28,6 +28,7 @@ WRITERS = 8
 # SQLSTATEs that only these faults explain.
 STATES = {"disk": {"53100"}, "memory": {"53200", "58000"}}
 KILL_ONLY_VACUUM = 5  # so many short rounds from one VACUUM to the next
+KEPT = 10  # data directories of findings, of which a run with --keep-going has many
 RECALL_EVERY = 10  # and one in so many of them measures recall
 
 
@@ -75,6 +76,7 @@ class Run:
         self.server.own(settings.home)
         self.disk = SmallDisk(self.server)
         self.standby: Standby | None = None
+        self.kept = 0
         self.log = ServerLog(self.server.log)
 
     def configure(self, autovacuum: bool) -> None:
@@ -254,11 +256,14 @@ class Run:
         findings += [f"server log: {line}" for line in self.log.wrong(states)]
         return findings
 
-    def keep(self, number: int) -> Path:
+    def keep(self, number: int) -> Path | None:
         """A copy of the data directory as it is; the server goes on afterwards."""
         kept = self.settings.home / f"finding-{self.settings.seed}-{number}"
         if self.server.process is not None:
             self.server.stop(signal.SIGQUIT)
+        self.kept += 1
+        if self.kept > KEPT:
+            return None
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()
         shutil.copytree(self.server.data, kept / "primary", symlinks=True)
@@ -302,7 +307,8 @@ class Run:
         self.totals.findings += len(findings)
         for what in findings:
             say(f"FINDING seed {self.settings.seed} round {number}: {what}")
-        say(f"  the data directory is kept in {kept}")
+        if kept is not None:
+            say(f"  the data directory is kept in {kept}")
 
     def finish(self) -> None:
         if self.standby is not None:

@@ -197,6 +197,20 @@ class Checker:
                     f"{[(i, rows[i]) for i in sorted(missing)[:5]]}"
                 )
             self.most_missed[kind.name] = max(self.most_missed.get(kind.name, 0), len(missing))
+        yield from self._limited(connection, kind, len(wanted), rng)
+
+    def _limited(
+        self, connection: psycopg.Connection[Any], kind: Kind, wanted: int, rng: Random
+    ) -> Iterator[str]:
+        """LIMIT k has k rows, as there are more, and none twice."""
+        limit = rng.choice((1, 10, 100, wanted // 2))
+        with settings_of(connection, LIMITED):
+            ids = Queries(connection, kind).every_row(rng.randrange(2, POOL), limit)
+        if len(set(ids)) < min(limit, wanted) or len(set(ids)) != len(ids):
+            yield (
+                f"{kind.name}: LIMIT {limit} has {len(ids)} rows of {wanted}, "
+                f"{len(ids) - len(set(ids))} of them twice"
+            )
 
     def _vacuum(
         self,
