@@ -253,7 +253,7 @@ class Run:
             if self.standby is not None:
                 findings += self.standby.check(connection, self.settings.kinds)
         states = frozenset[str]().union(*(STATES.get(fault, set()) for fault in todo.faults))
-        findings += [f"server log: {line}" for line in self.log.wrong(states)]
+        findings += [f"server log: {line}" for line in self.log.wrong(states, todo.end)]
         return findings
 
     def keep(self, number: int) -> Path | None:

@@ -110,6 +110,15 @@ class Server:
             connect_timeout=30, **more,
         )  # fmt: skip
 
+    def processes(self) -> list[int]:
+        """All of the server's, also those that outlive the postmaster."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*/cwd"):
+            with contextlib.suppress(OSError):  # ended by itself
+                if folder.readlink() == self.data:
+                    found.append(int(folder.parent.name))
+        return found
+
     def children(self) -> list[int]:
         """Process ids below the postmaster."""
         if self.process is None:
@@ -128,20 +137,18 @@ class Server:
         """SIGKILL of the postmaster, and with `everyone` of all its processes at once, as when
         the power fails; else backends go on until they see that it is gone. Returns when all
         have ended."""
-        children = self.children()
         self.send(signal.SIGKILL)
         if everyone:
-            for pid in children:
+            for pid in self.processes():
                 kill(pid)
-        self._ended(children)
+        self._ended()
 
     def stop(self, mode: signal.Signals) -> None:
         """SIGINT: fast; SIGQUIT: immediate."""
-        children = self.children()
         self.send(mode)
-        self._ended(children)
+        self._ended()
 
-    def _ended(self, children: list[int]) -> None:
+    def _ended(self) -> None:
         if self.process is None:
             return
         try:
@@ -150,7 +157,7 @@ class Server:
             raise ServerError(f"{self.name}: does not stop") from error
         self.process = None
         until = time.monotonic() + 60
-        while left := [pid for pid in children if Path(f"/proc/{pid}/exe").exists()]:
+        while left := self.processes():
             if time.monotonic() > until:
                 raise ServerError(f"{self.name}: processes {left} outlive the postmaster")
             time.sleep(0.02)
