@@ -94,7 +94,7 @@ class Trouble(Client):
                 return
             pid = self.rng.choice(pids)
             if fault == "memory":
-                self.short_of_memory(pid)
+                self.short_of_memory(pids)
             elif fault == "cancel":
                 connection.execute("SELECT pg_cancel_backend(%s)", (pid,))
             else:
@@ -113,16 +113,16 @@ class Trouble(Client):
         self.load.stop.wait(self.rng.uniform(0.05, 0.8))
         self.disk.empty()
 
-    def short_of_memory(self, pid: int) -> None:
-        """What `ulimit -v` does, to a session at work: it has what it has and little more."""
-        try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        except FileNotFoundError:
-            return  # the session has ended
-        more = self.rng.choice((0, 1 << 18, 1 << 20, 4 << 20))
-        self.limit(pid, str(pages * resource.getpagesize() + more))
-        time.sleep(self.rng.uniform(0.02, 0.5))
-        self.limit(pid, "unlimited")
+    def short_of_memory(self, pids: list[int]) -> None:
+        """What `ulimit -v` does, to sessions at work: they have what they have and little more."""
+        more = self.rng.choice((0, 1 << 17, 1 << 20, 4 << 20))
+        for pid in pids:
+            with contextlib.suppress(FileNotFoundError):  # the session has ended
+                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+                self.limit(pid, str(pages * resource.getpagesize() + more))
+        time.sleep(self.rng.uniform(0.05, 1))
+        for pid in pids:
+            self.limit(pid, "unlimited")
 
     def limit(self, pid: int, address_space: str) -> None:
         """The soft limit of a process: its user may lower and raise it, another's root not
