@@ -26,7 +26,7 @@ from stress.trouble import SmallDisk, Trouble
 
 WRITERS = 8
 # SQLSTATEs that only these faults explain.
-STATES = {"disk": {"53100"}, "memory": {"53200", "58000"}}
+STATES = {"disk": {"53100"}, "memory": {"53200", "58000", "58P01"}}
 KILL_ONLY_VACUUM = 5  # so many short rounds from one VACUUM to the next
 KEPT = 4  # data directories of findings, of which a run with --keep-going has many
 RECALL_EVERY = 10  # and one in so many of them measures recall
