@@ -264,7 +264,7 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	if (change)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
-	/* a crash or a promotion may have lost what the free space map said */
+	/* what the free space map says may be older than this page */
 	if (room)
 		RecordFreeIndexPage(v->index, block);
 }
@@ -804,7 +804,7 @@ GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	look_after(info, stats != NULL && stats->tuples_removed > 0, opclass);
 	if (stats == NULL)
 		return NULL;
-	IndexFreeSpaceMapVacuum(info->index);
+	QvPublishFreePages(info->index);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
 }

@@ -242,7 +242,7 @@ free_unused(IvfVacuum *v)
 			v->stats->pages_free++;
 		UnlockReleaseBuffer(buf);
 	}
-	IndexFreeSpaceMapVacuum(index);
+	QvPublishFreePages(index);
 }
 
 static void

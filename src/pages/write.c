@@ -7,7 +7,9 @@
 #include "access/xloginsert.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "storage/indexfsm.h"
 #include "storage/lmgr.h"
+#include "storage/smgr.h"
 #include "pages/write.h"
 
 void
@@ -118,4 +120,13 @@ QvWriteLogAll(Relation index, ForkNumber fork)
 	if (RelationNeedsWAL(index) || fork == INIT_FORKNUM)
 		log_newpage_range(index, fork, 0,
 						  RelationGetNumberOfBlocksInFork(index, fork), true);
+}
+
+void
+QvPublishFreePages(Relation index)
+{
+	IndexFreeSpaceMapVacuum(index);
+	if (RelationNeedsWAL(index) && smgrexists(RelationGetSmgr(index), FSM_FORKNUM))
+		log_newpage_range(index, FSM_FORKNUM, 0,
+						  RelationGetNumberOfBlocksInFork(index, FSM_FORKNUM), false);
 }

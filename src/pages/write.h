@@ -50,4 +50,10 @@ extern BlockNumber QvWriteFloats(Relation index, ForkNumber fork, const float *x
 /* After a build: log every page of the fork when the index needs WAL. */
 extern void QvWriteLogAll(Relation index, ForkNumber fork);
 
+/*
+ * VACUUM has recorded the pages that are free: let inserts find them, and after a crash or a
+ * promotion too.  The server does not log the free space map, of which one page tells of 4,000.
+ */
+extern void QvPublishFreePages(Relation index);
+
 #endif							/* QV_PAGES_WRITE_H */
