@@ -1,5 +1,6 @@
 -- Rows come in the order of their distances, and all of them, where many rows of one node
 -- stand between others whose bounds are below their distance.
+SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS quiver;
 CREATE FUNCTION order_value(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS
