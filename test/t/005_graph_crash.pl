@@ -147,7 +147,9 @@ sound('crash after a build');
 $node->safe_psql('postgres',
 	"CREATE TABLE s (id int, v vector($dims)) WITH (autovacuum_enabled = false);"
 	  . "INSERT INTO s SELECT i, qt_vector(i, $dims)::vector FROM generate_series(1, 3000) i;"
-	  . 'CREATE INDEX s_idx ON s USING quiver_graph (v vector_l2_ops); CHECKPOINT; DELETE FROM s WHERE id <= 2000; VACUUM s');
+	  . 'CREATE INDEX s_idx ON s USING quiver_graph (v vector_l2_ops); CHECKPOINT; DELETE FROM s WHERE id <= 2000; VACUUM s;'
+	  # a commit, before which the WAL is on disk
+	  . 'CREATE TABLE flushed ()');
 my $before = sql_value($node, "SELECT pg_relation_size('s_idx')");
 $node->stop('immediate');
 $node->start;
