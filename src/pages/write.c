@@ -125,8 +125,25 @@ QvWriteLogAll(Relation index, ForkNumber fork)
 void
 QvPublishFreePages(Relation index)
 {
+	BlockNumber nblocks;
+
 	IndexFreeSpaceMapVacuum(index);
-	if (RelationNeedsWAL(index) && smgrexists(RelationGetSmgr(index), FSM_FORKNUM))
-		log_newpage_range(index, FSM_FORKNUM, 0,
-						  RelationGetNumberOfBlocksInFork(index, FSM_FORKNUM), false);
+	if (!RelationNeedsWAL(index) || !smgrexists(RelationGetSmgr(index), FSM_FORKNUM))
+		return;
+	nblocks = RelationGetNumberOfBlocksInFork(index, FSM_FORKNUM);
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		/* like the server: a page of the map that a crash has torn is none */
+		Buffer		buf = ReadBufferExtended(index, FSM_FORKNUM, block, RBM_ZERO_ON_ERROR, NULL);
+
+		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+		if (!PageIsNew(BufferGetPage(buf)))
+		{
+			START_CRIT_SECTION();
+			MarkBufferDirty(buf);
+			log_newpage_buffer(buf, false);
+			END_CRIT_SECTION();
+		}
+		UnlockReleaseBuffer(buf);
+	}
 }
