@@ -101,10 +101,11 @@ class PgEngine(Engine):
             self.cluster = postgres.cluster(self.install(), short)
             self.cluster.start(asked)
             database = re.sub("[^a-z0-9]", "_", f"bench_{self.name.lower()}")
+            # Anew: what an earlier version of the extension made would stay as it was.
+            name = sql.Identifier(database)
             with self.cluster.server.connect("postgres") as admin:
-                found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,))
-                if not found.fetchone():
-                    admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+                admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+                admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
             self.conninfo = (
                 f"host={self.cluster.socket} port={postgres.PORT} user=postgres dbname={database}"
             )
