@@ -489,6 +489,101 @@ qv_fastscan_avx2(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 		_mm256_storeu_si256((__m256i *) (out + 8 * i), sums[i]);
 }
 
+/*
+ * Transpose 16 x 16 bytes in each half of 16 registers: four times, row r of
+ * the first eight is interleaved with row r of the others, which moves the
+ * highest bit of the row's number to the end of the column's.
+ */
+AVX2 static inline void
+transpose_bytes(__m256i x[16])
+{
+	__m256i		y[16];
+
+#pragma GCC unroll 2
+	for (int round = 0; round < 2; round++)
+	{
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			y[2 * r] = _mm256_unpacklo_epi8(x[r], x[r + 8]);
+			y[2 * r + 1] = _mm256_unpackhi_epi8(x[r], x[r + 8]);
+		}
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			x[2 * r] = _mm256_unpacklo_epi8(y[r], y[r + 8]);
+			x[2 * r + 1] = _mm256_unpackhi_epi8(y[r], y[r + 8]);
+		}
+	}
+}
+
+/* 32 bytes of a batch from one byte of codes 0 to 15 and of codes 16 to 31. */
+AVX2 static inline void
+store_nibbles(uint8_t *batch, __m256i bytes)
+{
+	const __m256i nibble = _mm256_set1_epi8(15);
+	__m256i		low = _mm256_and_si256(bytes, nibble);
+	__m256i		high = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
+	__m256i		first = _mm256_permute2x128_si256(low, high, 0x20);
+	__m256i		second = _mm256_permute2x128_si256(low, high, 0x31);
+
+	_mm256_storeu_si256((__m256i *) batch,
+						_mm256_or_si256(first, _mm256_slli_epi16(second, 4)));
+}
+
+/*
+ * n <= 16 bytes of each code.  The last 16 codes are read up to their end, for
+ * nothing past it may be read, and shifted down.
+ */
+AVX2 static inline void
+pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
+{
+	static const uint8_t shifts[32] = {
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+		128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128
+	};
+	const __m128i down = _mm_loadu_si128((const __m128i *) (shifts + 16 - n));
+	const uint8_t *others = codes + 16 * stride + n - 16;
+	__m256i		x[16];
+
+#pragma GCC unroll 16
+	for (size_t r = 0; r < 16; r++)
+	{
+		__m128i		first = _mm_loadu_si128((const __m128i *) (codes + r * stride));
+		__m128i		second = _mm_loadu_si128((const __m128i *) (others + r * stride));
+
+		if (n < 16)
+			second = _mm_shuffle_epi8(second, down);
+		x[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
+	}
+	transpose_bytes(x);
+	if (n == 16)
+	{
+#pragma GCC unroll 16
+		for (size_t c = 0; c < 16; c++)
+			store_nibbles(batch + c * QV_BATCH, x[c]);
+	}
+	else
+		for (size_t c = 0; c < n; c++)
+			store_nibbles(batch + c * QV_BATCH, x[c]);
+}
+
+AVX2 static void
+qv_fastscan_pack_avx2(const uint8_t *codes, size_t stride, size_t nbytes,
+					  uint8_t *batch)
+{
+	size_t		i;
+
+	for (i = 0; i + 16 <= nbytes; i += 16)
+		pack_columns(codes + i, stride, 16, batch + i * QV_BATCH);
+	if (i == nbytes)
+		return;
+	if (nbytes > 16)
+		pack_columns(codes + nbytes - 16, stride, 16, batch + (nbytes - 16) * QV_BATCH);
+	else
+		pack_columns(codes, stride, nbytes, batch);
+}
+
 AVX2 static uint32_t
 qv_fastscan_estimate_avx2(const uint8_t *batch, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
@@ -1343,6 +1438,7 @@ QvFillAvx2(QvKernels *table)
 	table->ip_u8s16 = qv_ip_u8s16_avx2;
 	table->unpack_bits = qv_unpack_bits_avx2;
 	table->fastscan = qv_fastscan_avx2;
+	table->fastscan_pack = qv_fastscan_pack_avx2;
 	table->fastscan_estimate = qv_fastscan_estimate_avx2;
 	table->residual_bits = qv_residual_bits_avx2;
 	table->decode_u8 = qv_decode_u8_avx2;

@@ -451,6 +451,82 @@ qv_unpack_bits_avx512(const uint8_t *packed, int bits, uint8_t *out, size_t n)
 	_mm512_gf2p8affine_epi64_epi8(codes, _mm512_set1_epi64(0x1020408000000000), 0)
 #include "kernels/avx512_scan.h"
 
+/* As in avx2.c: transpose 16 x 16 bytes in each quarter of 16 registers. */
+AVX512 static inline void
+transpose_bytes(__m512i x[16])
+{
+	__m512i		y[16];
+
+#pragma GCC unroll 2
+	for (int round = 0; round < 2; round++)
+	{
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			y[2 * r] = _mm512_unpacklo_epi8(x[r], x[r + 8]);
+			y[2 * r + 1] = _mm512_unpackhi_epi8(x[r], x[r + 8]);
+		}
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			x[2 * r] = _mm512_unpacklo_epi8(y[r], y[r + 8]);
+			x[2 * r + 1] = _mm512_unpackhi_epi8(y[r], y[r + 8]);
+		}
+	}
+}
+
+/*
+ * n <= 32 bytes of each code: bytes c and c + 16 of codes r and r + 16 are the
+ * quarters of register r, and then codes are the bytes of register c's.
+ */
+AVX512 static inline void
+pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
+{
+	const __mmask32 used = (__mmask32) (UINT32_MAX >> (32 - n));
+	const __m256i low = _mm256_set1_epi8(15);
+	const uint8_t *others = codes + 16 * stride;
+	__m512i		x[16];
+
+#pragma GCC unroll 16
+	for (size_t r = 0; r < 16; r++)
+		x[r] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi8(used, codes + r * stride)),
+								  _mm256_maskz_loadu_epi8(used, others + r * stride), 1);
+	transpose_bytes(x);
+#pragma GCC unroll 16
+	for (size_t c = 0; c < 16; c++)
+	{
+		__m256i		first = _mm512_castsi512_si256(x[c]);
+		__m256i		second = _mm512_extracti64x4_epi64(x[c], 1);
+
+		/* low ? first : second, bit by bit */
+		__m256i		even = _mm256_ternarylogic_epi32(low, first, _mm256_slli_epi16(second, 4), 0xca);
+		__m256i		odd = _mm256_ternarylogic_epi32(low, _mm256_srli_epi16(first, 4), second, 0xca);
+		uint8_t    *out = batch + c * QV_BATCH;
+
+		if (c >= n)
+			break;
+		_mm_storeu_si128((__m128i *) out, _mm256_castsi256_si128(even));
+		_mm_storeu_si128((__m128i *) (out + 16), _mm256_castsi256_si128(odd));
+		if (c + 16 < n)
+		{
+			_mm_storeu_si128((__m128i *) (out + 16 * QV_BATCH), _mm256_extracti128_si256(even, 1));
+			_mm_storeu_si128((__m128i *) (out + 16 * QV_BATCH + 16), _mm256_extracti128_si256(odd, 1));
+		}
+	}
+}
+
+AVX512 static void
+qv_fastscan_pack_avx512(const uint8_t *codes, size_t stride, size_t nbytes,
+						uint8_t *batch)
+{
+	size_t		i;
+
+	for (i = 0; i + 32 <= nbytes; i += 32)
+		pack_columns(codes + i, stride, 32, batch + i * QV_BATCH);
+	if (i < nbytes)
+		pack_columns(codes + i, stride, nbytes - i, batch + i * QV_BATCH);
+}
+
 /* ---- codes and floats ---- */
 
 AVX512 static inline __m512
@@ -1374,6 +1450,7 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	table->ip_u8s16 = qv_ip_u8s16_avx512;
 	table->unpack_bits = qv_unpack_bits_avx512;
 	table->fastscan = qv_fastscan_avx512;
+	table->fastscan_pack = qv_fastscan_pack_avx512;
 	table->fastscan_estimate = qv_fastscan_estimate_avx512;
 	table->residual_bits = qv_residual_bits_avx512;
 	table->decode_u8 = qv_decode_u8_avx512;

@@ -110,8 +110,15 @@ typedef struct QvKernels
 	void		(*fastscan) (const uint8_t *batch, const uint8_t *lut,
 							 size_t nibbles, uint32_t out[QV_BATCH]);
 
+	/*
+	 * Make that batch of 32 codes of nbytes each, a multiple of 2, that start
+	 * stride >= nbytes bytes apart.  Writes 32 * nbytes bytes.
+	 */
+	void		(*fastscan_pack) (const uint8_t *codes, size_t stride,
+								  size_t nbytes, uint8_t *batch);
+
 	/*-
-	 * The same followed by the estimate
+	 * FastScan followed by the estimate
 	 *   out[i] = base + a_scale * a[i]
 	 *          + b_scale * b[i] * (lut_scale * sum[i] + lut_bias)
 	 * Returns the mask of codes whose estimate is < threshold (never set for

@@ -377,6 +377,83 @@ qv_fastscan_neon(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 		vst1q_u8((uint8_t *) (out + 4 * i), vreinterpretq_u8_u32(sums[i]));
 }
 
+/* As in avx2.c: transpose 16 x 16 bytes. */
+static inline void
+transpose_bytes(uint8x16_t x[16])
+{
+	uint8x16_t	y[16];
+
+#pragma GCC unroll 2
+	for (int round = 0; round < 2; round++)
+	{
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			y[2 * r] = vzip1q_u8(x[r], x[r + 8]);
+			y[2 * r + 1] = vzip2q_u8(x[r], x[r + 8]);
+		}
+#pragma GCC unroll 8
+		for (int r = 0; r < 8; r++)
+		{
+			x[2 * r] = vzip1q_u8(y[r], y[r + 8]);
+			x[2 * r + 1] = vzip2q_u8(y[r], y[r + 8]);
+		}
+	}
+}
+
+/*
+ * n <= 16 bytes of each code.  The last 16 codes are read up to their end, for
+ * nothing past it may be read, and shifted down.
+ */
+static inline void
+pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
+{
+	static const uint8_t shifts[32] = {
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+		255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
+	};
+	const uint8x16_t down = vld1q_u8(shifts + 16 - n);
+	const uint8_t *others = codes + 16 * stride + n - 16;
+	uint8x16_t	x[16];
+	uint8x16_t	y[16];
+
+#pragma GCC unroll 16
+	for (size_t r = 0; r < 16; r++)
+	{
+		x[r] = vld1q_u8(codes + r * stride);
+		y[r] = vld1q_u8(others + r * stride);
+		if (n < 16)
+			y[r] = vqtbl1q_u8(y[r], down);
+	}
+	transpose_bytes(x);
+	transpose_bytes(y);
+#pragma GCC unroll 16
+	for (size_t c = 0; c < 16; c++)
+	{
+		if (c == n)
+			break;
+		/* shift and insert: the nibbles of y above those of x */
+		vst1q_u8(batch + c * QV_BATCH, vsliq_n_u8(x[c], y[c], 4));
+		vst1q_u8(batch + c * QV_BATCH + 16, vsriq_n_u8(y[c], x[c], 4));
+	}
+}
+
+static void
+qv_fastscan_pack_neon(const uint8_t *codes, size_t stride, size_t nbytes,
+					  uint8_t *batch)
+{
+	size_t		i;
+
+	for (i = 0; i + 16 <= nbytes; i += 16)
+		pack_columns(codes + i, stride, 16, batch + i * QV_BATCH);
+	if (i == nbytes)
+		return;
+	if (nbytes > 16)
+		pack_columns(codes + nbytes - 16, stride, 16, batch + (nbytes - 16) * QV_BATCH);
+	else
+		pack_columns(codes, stride, nbytes, batch);
+}
+
 static uint32_t
 qv_fastscan_estimate_neon(const uint8_t *batch, const uint8_t *lut,
 						  size_t nibbles, const QvEstimateParams *p,
@@ -915,6 +992,7 @@ QvFillNeon(QvKernels *table)
 	table->sum_u8 = qv_sum_u8_neon;
 	table->ip_u8s16 = qv_ip_u8s16_neon;
 	table->fastscan = qv_fastscan_neon;
+	table->fastscan_pack = qv_fastscan_pack_neon;
 	table->fastscan_estimate = qv_fastscan_estimate_neon;
 	table->residual_bits = qv_residual_bits_neon;
 	table->decode_u8 = qv_decode_u8_neon;

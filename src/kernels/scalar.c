@@ -221,6 +221,21 @@ qv_fastscan_scalar(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 	}
 }
 
+static void
+qv_fastscan_pack_scalar(const uint8_t *codes, size_t stride, size_t nbytes,
+						uint8_t *batch)
+{
+	for (size_t i = 0; i < nbytes; i++, batch += QV_BATCH)
+		for (size_t v = 0; v < 16; v++)
+		{
+			unsigned	first = codes[v * stride + i];
+			unsigned	second = codes[(v + 16) * stride + i];
+
+			batch[v] = (uint8_t) ((first & 0x0f) | (second & 0x0f) << 4);
+			batch[v + 16] = (uint8_t) (first >> 4 | (second & 0xf0));
+		}
+}
+
 static uint32_t
 qv_fastscan_estimate_scalar(const uint8_t *batch, const uint8_t *lut,
 							size_t nibbles, const QvEstimateParams *p,
@@ -629,6 +644,7 @@ SCATTER(qv_scatter_f16_scalar, uint16_t, qv_store_u16, qv_f32_to_f16)
 	.ip_u8s16 = qv_ip_u8s16_scalar, \
 	.unpack_bits = qv_unpack_bits_scalar, \
 	.fastscan = qv_fastscan_scalar, \
+	.fastscan_pack = qv_fastscan_pack_scalar, \
 	.fastscan_estimate = qv_fastscan_estimate_scalar, \
 	.residual_bits = qv_residual_bits_scalar, \
 	.decode_u8 = qv_decode_u8_scalar, \

@@ -61,20 +61,12 @@ void
 QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 			size_t bits_stride, int n)
 {
-	static const uint8_t zero[QV_MAX_PDIM / 8];
-	const uint8_t *codes[QV_BATCH];
-
-	for (int slot = 0; slot < QV_BATCH; slot++)
-		codes[slot] = slot < n ? bits + (size_t) slot * bits_stride : zero;
-	for (size_t i = 0; i < nbits / 8; i++, batch += 32)
+	if (n == QV_BATCH)
 	{
-		for (size_t v = 0; v < 16; v++)
-		{
-			unsigned	first = codes[v][i];
-			unsigned	second = codes[v + 16][i];
-
-			batch[v] = (uint8_t) ((first & 0x0f) | (second & 0x0f) << 4);
-			batch[v + 16] = (uint8_t) (first >> 4 | (second & 0xf0));
-		}
+		qv_kernels.fastscan_pack(bits, bits_stride, nbits / 8, batch);
+		return;
 	}
+	memset(batch, 0, QvBatchBytes(nbits));
+	for (int slot = 0; slot < n; slot++)
+		QvPackSlot(batch, nbits, slot, bits + (size_t) slot * bits_stride);
 }

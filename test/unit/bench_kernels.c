@@ -118,6 +118,7 @@ bench_level(const size_t *dims)
 	ROW("unpack_bits(4)", qv_kernels.unpack_bits(ua, 4, bytes, PAD(n)));
 	ROW("unpack_bits(2)", qv_kernels.unpack_bits(ua, 2, bytes, PAD(n)));
 	ROW("fastscan", qv_kernels.fastscan(ua, ub, PAD(n) / 4, sums));
+	ROW("fastscan_pack", qv_kernels.fastscan_pack(ua, PAD(n) / 8, PAD(n) / 8, bytes));
 	ROW("fastscan_estimate", sink = qv_kernels.fastscan_estimate(ua, ub, PAD(n) / 4, &p, 1.0f, out));
 	ROW("residual_bits", qv_kernels.residual_bits(ua, 0.01f, 127.5f, fb, PAD(n), bytes, &x, &y));
 	ROW("decode_u8", qv_kernels.decode_u8(ua, 0.01f, 127.5f, scratch, n));
@@ -145,7 +146,6 @@ bench_level(const size_t *dims)
 	ROW("QvEncode 2", QvEncode(fa, PAD(n), 2, bytes, &factors));
 	ROW("QvQueryInit", QvQueryInit(&query, bytes, fa, PAD(n), PAD(n)));
 	ROW("QvCodeIp", (query.pdim = PAD(n), sink = QvCodeIp(&query, ua, 8, 0.1f)));
-	ROW("QvPackBatch", QvPackBatch(bytes, PAD(n), ua, PAD(n) / 8, 32));
 }
 
 /* n rows of 768 dimensions into k clusters, six rounds */

@@ -502,6 +502,37 @@ check_scan(const uint8_t *block, const uint8_t *lut, size_t nibbles)
 			  nibbles, got[i], want[i]);
 }
 
+/* Code v's bits 4 t to 4 t + 3 are nibble t (src/quant/README.md, "FastScan layout"). */
+static void
+test_fastscan_pack(void)
+{
+	for (size_t nbytes = 2; nbytes <= 2048; nbytes += nbytes < 130 ? 2 : 274)
+		for (size_t gap = 0; gap <= 9; gap += 3)
+		{
+			size_t		stride = nbytes + gap;
+			size_t		length = (QV_BATCH - 1) * stride + nbytes;
+
+			FOR_PLACEMENTS(place)
+			{
+				uint8_t    *codes = place_at(&buf_a, place, length);
+				uint8_t    *batch = place_at(&buf_b, place, QV_BATCH * nbytes);
+
+				UnitFillBytes(codes, length);
+				UnitFillBytes(batch, QV_BATCH * nbytes);
+				K.fastscan_pack(codes, stride, nbytes, batch);
+				for (size_t v = 0; v < QV_BATCH; v++)
+					for (size_t t = 0; t < 2 * nbytes; t++)
+					{
+						int			want = codes[v * stride + t / 2] >> t % 2 * 4 & 15;
+						int			got = batch[16 * t + v % 16] >> v / 16 * 4 & 15;
+
+						CHECK(got == want, "nibble %zu of code %zu of %zu bytes: %d, not %d",
+							  t, v, nbytes, got, want);
+					}
+			}
+		}
+}
+
 static void
 test_fastscan(void)
 {
@@ -1560,6 +1591,7 @@ SuiteKernels(void)
 		UnitRun("ip_u8u8, sum_u8, ip_u8s16", *l, test_codes);
 		UnitRun("unpack_bits", *l, test_unpack_bits);
 		UnitRun("fastscan", *l, test_fastscan);
+		UnitRun("fastscan_pack", *l, test_fastscan_pack);
 		UnitRun("fastscan_estimate", *l, test_fastscan_estimate);
 		UnitRun("residual_bits", *l, test_residual_bits);
 		UnitRun("decode_u8", *l, test_decode_u8);
