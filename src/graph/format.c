@@ -138,6 +138,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		layout->own = layout->b + meta->degree * 2;
 		layout->own_bytes = QvCodeBytes(meta->pdim, meta->own_bits);
 		layout->codes = layout->own + layout->own_bytes;
+		layout->batches = meta->version == GRAPH_META_BATCHES;
 		end = layout->codes + (Size) meta->code_bits * meta->degree / 8;
 	}
 	else if (meta->form == QV_FORM_PLAIN)
@@ -145,6 +146,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		if (meta->pdim != 0 || meta->entry_bits != 0 || meta->value_size > QV_PAGE_SPACE)
 			return false;
 		layout->a = layout->b = layout->codes = 0;
+		layout->batches = false;
 		layout->own = end;
 		layout->own_bytes = PlainOwnBytes(meta);
 		end += layout->own_bytes;

@@ -18,7 +18,12 @@
 #include "storage/itemptr.h"
 
 #define GRAPH_META_MAGIC 0x51764772 /* "QvGr" */
-#define GRAPH_META_VERSION 1
+/*
+ * Version 1 has the neighbors' codes of a coded node as FastScan batches; 2 one
+ * after the other, so that an edge that changes is a few bytes of WAL.
+ */
+#define GRAPH_META_VERSION 2
+#define GRAPH_META_BATCHES 1
 
 /* stock pgvector's hnsw metapage starts with this, where ours has its header */
 #define PGVECTOR_HNSW_MAGIC 0xA953A953
@@ -204,7 +209,8 @@ typedef struct GraphLayout
 	uint32		b;				/* float16[degree] */
 	uint32		own;			/* packed own code, value or GraphValueRef */
 	uint32		own_bytes;
-	uint32		codes;			/* degree / 32 FastScan batches */
+	uint32		codes;			/* of the neighbors, code_bits each */
+	bool		batches;		/* in degree / 32 FastScan batches */
 } GraphLayout;
 
 /* Are values on pages of their own, with a GraphValueRef in the node? */
@@ -259,8 +265,10 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 #define GraphNodeA(layout, node) ((uint16 *) ((char *) (node) + (layout)->a))
 #define GraphNodeB(layout, node) ((uint16 *) ((char *) (node) + (layout)->b))
 #define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))
-#define GraphNodeCodes(layout, node, batch) \
+
+/* The neighbors' codes from place "first", a multiple of 32, on. */
+#define GraphNodeCodes(layout, node, first) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
-	 (Size) (batch) * QvBatchBytes((layout)->code_bits))
+	 (Size) (first) * (layout)->code_bits / 8)
 
 #endif							/* QV_GRAPH_FORMAT_H */

@@ -70,6 +70,7 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 				   float base, float a_factor, float *out)
 {
 	QvEstimateParams p;
+	GraphBatchScratch scratch;
 
 	p.base = base;
 	p.a_scale = node->a_scale * a_factor;
@@ -80,8 +81,7 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 	{
 		p.a = GraphNodeA(layout, node) + first;
 		p.b = GraphNodeB(layout, node) + first;
-		qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BATCH),
-									 q->lut, layout->code_bits / 4, &p, INFINITY,
+		qv_kernels.fastscan_estimate(GraphNodeBatch(layout, node, first, &scratch), q->lut, layout->code_bits / 4, &p, INFINITY,
 									 out + first);
 	}
 }
@@ -162,8 +162,7 @@ choose_place(const GraphHandle *handle, const Host *host, const GraphQuery *quer
 
 		if (!GraphNodeHasEdge(layout, host->node, at))
 			continue;
-		QvUnpackSlot(GraphNodeCodes(layout, host->node, at / QV_BATCH), layout->code_bits,
-					 at % QV_BATCH, bits + i * stride);
+		GraphNodeEdgeBits(layout, host->node, at, bits + i * stride);
 		r->places[i] = at;
 		r->from_self[i] = from_self[at];
 		r->from_new[i] = from_new[at];

@@ -13,7 +13,7 @@
 static const QvMetaFormat graph_meta_format = {
 	.what = "a graph index",
 	.magic = GRAPH_META_MAGIC,
-	.min_version = GRAPH_META_VERSION,
+	.min_version = GRAPH_META_BATCHES,
 	.max_version = GRAPH_META_VERSION,
 	.pgvector_magic = PGVECTOR_HNSW_MAGIC
 };

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "graph/node.h"
@@ -154,6 +155,21 @@ put_edge(const GraphLayout *layout, GraphNode node, int place,
 		QvFactorPack(node->b_scale > 0 ? edge->b / node->b_scale : 0);
 }
 
+/*
+ * A power of two, so that scaling is exact, with room for edges that are twice as
+ * long: another scale changes the factors of all neighbors.
+ */
+static float
+factor_scale(float largest)
+{
+	int			exponent;
+
+	if (largest == 0)
+		return 0;
+	frexpf(largest, &exponent);
+	return ldexpf(1, Min(exponent + 1, FLT_MAX_EXP - 1));
+}
+
 void
 GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 				  const GraphEdge *edges, const uint8 *bits, int n)
@@ -167,15 +183,19 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 		node->a_scale = Max(node->a_scale, fabsf(edges[i].a));
 		node->b_scale = Max(node->b_scale, fabsf(edges[i].b));
 	}
+	node->a_scale = factor_scale(node->a_scale);
+	node->b_scale = factor_scale(node->b_scale);
 	for (int i = 0; i < layout->degree; i++)
 		if (i < n)
 			put_edge(layout, node, i, &edges[i]);
 		else
 			GraphNodeClearEdge(layout, node, i);
-	for (int first = 0; first < layout->degree; first += QV_BATCH)
-		QvPackBatch(GraphNodeCodes(layout, node, first / QV_BATCH),
-					layout->code_bits, bits + first * stride, stride,
-					Max(0, Min(n - first, QV_BATCH)));
+	if (!layout->batches)
+		memcpy(GraphNodeCodes(layout, node, 0), bits, n * stride);
+	else
+		for (int first = 0; first < layout->degree; first += QV_BATCH)
+			QvPackBatch(GraphNodeCodes(layout, node, first), layout->code_bits,
+						bits + first * stride, stride, Max(0, Min(n - first, QV_BATCH)));
 }
 
 /*
@@ -190,14 +210,20 @@ GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
 	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
 }
 
-/* Multiply the factors in use so that a new scale fits them. */
+/* Have a scale that the factor of another edge fits, and the others with it. */
 static void
-rescale(const GraphLayout *layout, GraphNode node, uint16 *factors,
-		float old_scale, float new_scale)
+fit_scale(const GraphLayout *layout, GraphNode node, uint16 *factors, float *scale,
+		  float factor)
 {
+	float		fitting;
+
+	if (fabsf(factor) <= *scale)
+		return;
+	fitting = factor_scale(fabsf(factor));
 	for (uint32 i = 0; i < layout->degree; i++)
 		if (GraphNodeHasEdge(layout, node, i))
-			factors[i] = QvFactorPack(QvFactorUnpack(factors[i]) * old_scale / new_scale);
+			factors[i] = QvFactorPack(QvFactorUnpack(factors[i]) * (*scale / fitting));
+	*scale = fitting;
 }
 
 void
@@ -205,17 +231,22 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 				 const GraphEdge *edge, const uint8 *bits)
 {
 	GraphNodeClearEdge(layout, node, place);
-	if (fabsf(edge->a) > node->a_scale)
-	{
-		rescale(layout, node, GraphNodeA(layout, node), node->a_scale, fabsf(edge->a));
-		node->a_scale = fabsf(edge->a);
-	}
-	if (fabsf(edge->b) > node->b_scale)
-	{
-		rescale(layout, node, GraphNodeB(layout, node), node->b_scale, fabsf(edge->b));
-		node->b_scale = fabsf(edge->b);
-	}
+	fit_scale(layout, node, GraphNodeA(layout, node), &node->a_scale, edge->a);
+	fit_scale(layout, node, GraphNodeB(layout, node), &node->b_scale, edge->b);
 	put_edge(layout, node, place, edge);
-	QvPackSlot(GraphNodeCodes(layout, node, place / QV_BATCH), layout->code_bits,
-			   place % QV_BATCH, bits);
+	if (layout->batches)
+		QvPackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
+				   layout->code_bits, place % QV_BATCH, bits);
+	else
+		memcpy(GraphNodeCodes(layout, node, place), bits, layout->code_bits / 8);
+}
+
+void
+GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place, uint8 *bits)
+{
+	if (layout->batches)
+		QvUnpackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
+					 layout->code_bits, place % QV_BATCH, bits);
+	else
+		memcpy(bits, GraphNodeCodes(layout, node, place), layout->code_bits / 8);
 }

@@ -6,6 +6,7 @@
 #define QV_GRAPH_NODE_H
 
 #include "graph/format.h"
+#include "kernels/kernels.h"
 
 /* A vector's own code outside a page: one byte a coordinate. */
 typedef struct GraphCode
@@ -25,6 +26,12 @@ typedef struct GraphEdge
 	float		a;
 	float		b;
 } GraphEdge;
+
+/* Room for a FastScan batch, which is never larger than a page. */
+typedef struct GraphBatchScratch
+{
+	pg_attribute_aligned(64) uint8 bytes[QV_PAGE_SPACE];
+} GraphBatchScratch;
 
 /* Encode a centered, rotated vector; bytes[pdim] is the caller's memory. */
 extern void GraphEncode(const GraphLayout *layout, const float *x,
@@ -65,6 +72,27 @@ extern void GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 /* Put an edge into one place, rescaling the factors of the others if needed. */
 extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
 							 int place, const GraphEdge *edge, const uint8 *bits);
+
+/*
+ * The FastScan batch of places first..first + 31, first being a multiple of 32:
+ * on the page, or made in scratch.
+ */
+static inline const uint8 *
+GraphNodeBatch(const GraphLayout *layout, GraphNode node, uint32 first,
+			   GraphBatchScratch *scratch)
+{
+	const uint8 *codes = GraphNodeCodes(layout, node, first);
+	Size		stride = layout->code_bits / 8;
+
+	if (layout->batches)
+		return codes;
+	qv_kernels.fastscan_pack(codes, stride, stride, scratch->bytes);
+	return scratch->bytes;
+}
+
+/* Read the code of one neighbor: code_bits / 8 bytes. */
+extern void GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place,
+							  uint8 *bits);
 
 /*
  * About |o - p| of a neighbor in an inner product graph, from its factor (in

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "graph/entry_points.h"
+#include "graph/node.h"
 #include "graph/rows.h"
 #include "graph/store_coded.h"
 
@@ -27,6 +28,7 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	const GraphQuery *query = store->query;
 	const uint32 *ids = GraphNodeIds(layout, node);
 	QvEstimateParams params;
+	GraphBatchScratch scratch;
 	float		est[QV_BATCH];
 
 	search->scored += layout->degree;
@@ -50,7 +52,7 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 
 		params.a = GraphNodeA(layout, node) + first;
 		params.b = GraphNodeB(layout, node) + first;
-		mask = qv_kernels.fastscan_estimate(GraphNodeCodes(layout, node, first / QV_BATCH),
+		mask = qv_kernels.fastscan_estimate(GraphNodeBatch(layout, node, first, &scratch),
 											query->base.q.lut, layout->code_bits / 4,
 											&params, PoolThreshold(&search->pool), est);
 		if (search->keep_discarded)
