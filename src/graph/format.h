@@ -255,6 +255,13 @@ extern bool GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta);
 #define GraphNodeNumber(layout, block, slot) \
 	((uint32) (block) * (layout)->per_page + (slot))
 
+/*
+ * Of a new node's neighbors so many are offered an edge back, those first that the
+ * rule chose.  More cost WAL and time and find nothing more
+ * (src/graph/README.md, "Insert").
+ */
+#define GraphInsertLinks(layout) ((int) (layout)->degree / 3)
+
 static inline GraphNode
 GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 {

@@ -82,7 +82,7 @@ GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
 	const GraphFormOps *ops = GraphFormOf(nb->handle);
 	bool		any = false;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < Min(n, GraphInsertLinks(&nb->handle->layout)); i++)
 		any |= ops->link_back(nb, id, GraphNeighborId(nb, i), false);
 
 	/* somebody must lead to it: the nearest that still can */
