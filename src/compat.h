@@ -22,6 +22,23 @@
 #error "Quiver needs PostgreSQL 15 or later"
 #endif
 
+/*
+ * A place where a test may hold a backend, or let it fail, by name: nothing unless the
+ * server was built with injection points, which it can be since 17.  Which record of WAL it
+ * is after says the README of the engine.  Where a buffer is locked, a backend that is held
+ * hears no cancel, and whoever wants the page waits for it.
+ */
+#if PG_VERSION_NUM >= 170000 && defined(USE_INJECTION_POINTS)
+#include "utils/injection_point.h"
+#if PG_VERSION_NUM >= 180000
+#define QvInjectionPoint(name) INJECTION_POINT(name, NULL)
+#else
+#define QvInjectionPoint(name) INJECTION_POINT(name)
+#endif
+#else
+#define QvInjectionPoint(name) ((void) 0)
+#endif
+
 /* The varlena macros have had their own header since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

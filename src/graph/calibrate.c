@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "common/hashfn.h"
+#include "compat.h"
 #include "common/pg_prng.h"
 #include "graph/calibrate.h"
 #include "graph/entry_points.h"
@@ -406,6 +407,7 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
 									GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK));
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-pools-written");
 }
 
 void

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "graph/entry_points.h"
 #include "graph/meta.h"
 #include "miscadmin.h"
@@ -245,6 +246,7 @@ GraphAddEntryPoint(GraphHandle *handle, uint32 id, const float *x)
 		UnlockReleaseBuffer(next_buf);
 	UnlockReleaseBuffer(tail_buf);
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-entry-added");
 }
 
 /*
@@ -268,6 +270,7 @@ GraphClearEntryPoints(GraphHandle *handle)
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(head_buf);
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-entries-emptied");
 }
 
 /* Numbers of the nodes that a page's entry points lead to.  Returns how many; *next is the next page. */
@@ -319,6 +322,7 @@ write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-entries-replaced");
 }
 
 void

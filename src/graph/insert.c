@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "compat.h"
 #include "graph/cache.h"
 #include "graph/entry_points.h"
 #include "graph/forms.h"
@@ -43,6 +44,7 @@ write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
 	ops->fill_node(nb, n, node);
 	node->tids[node->ntids++] = *tid;
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-node-written");
 	return id;
 }
 

@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+#include "compat.h"
 #include "graph/link.h"
 #include "graph/rows.h"
 #include "graph/select.h"
@@ -224,6 +225,8 @@ GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer, uint32 to, boo
 		}
 	}
 	UnlockReleaseBuffer(host.buf);
+	if (linked)
+		QvInjectionPoint("quiver-graph-edge-back");
 	pfree(decoded);
 	pfree(scratch);
 	return linked;

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "graph/meta.h"
 #include "graph/node.h"
 #include "graph/node_value.h"
@@ -265,6 +266,7 @@ try_link(GraphHandle *handle, uint32 id, uint32 to, int chosen, uint32 *ids)
 			node = GraphBeginChange(handle, &w, buf, to);
 			GraphNodeIds(layout, node)[place] = id;
 			GraphEndChange(&w, buf);
+			QvInjectionPoint("quiver-graph-edge-back");
 			return LINKED;
 		}
 		memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "containers/pool.h"
 #include "graph/meta.h"
 #include "graph/rows.h"
@@ -107,6 +108,7 @@ next_page(GraphHandle *handle, BlockNumber full)
 			UnlockReleaseBuffer(new_buf);
 	}
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-another-page");
 	return next;
 }
 
@@ -236,12 +238,14 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 	tids->next = head;
 	tids->tids[tids->ntids++] = *tid;
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-tids-written");
 
 	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE && node->overflow == head)
 	{
 		GraphBeginChange(handle, &w, buf, id)->overflow = added;
 		GraphEndChange(&w, buf);
+		QvInjectionPoint("quiver-graph-tids-linked");
 		return true;
 	}
 	UnlockReleaseBuffer(buf);
@@ -251,6 +255,7 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
 	memset(GraphBeginChange(handle, &w, buf, added), 0, layout->node_size);
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-tids-given-back");
 	return false;
 }
 
@@ -268,5 +273,6 @@ GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid)
 		result = add_to_chain(handle, id, tid, head);
 	if (result == FULL)
 		return add_slot(handle, id, tid, head);
+	QvInjectionPoint("quiver-graph-row-added");
 	return result == ADDED;
 }

@@ -264,6 +264,8 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	if (change)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	if (change)
+		QvInjectionPoint("quiver-graph-rows-dropped");
 	/* what the free space map says may be older than this page */
 	if (room)
 		RecordFreeIndexPage(v->index, block);
@@ -285,6 +287,7 @@ unlink_slot(GraphVacuum *v, uint32 owner, uint32 previous, uint32 after)
 	else
 		((GraphTids) node)->next = after;
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-slot-unlinked");
 }
 
 /* Take the empty slots out of a node's chain. */
@@ -336,6 +339,7 @@ delete_if_empty(GraphVacuum *v, uint32 id)
 		v->live_nodes--;
 	}
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-graph-node-deleted");
 }
 
 /*
@@ -382,6 +386,7 @@ free_slot(GraphVacuum *v, uint32 number, uint8 state)
 		RecordFreeIndexPage(v->index, block);
 	}
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-graph-slot-freed");
 }
 
 static void
@@ -476,6 +481,7 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-graph-edges-removed");
 }
 
 /* Search around a node's own value.  Returns NULL when the node is gone. */
@@ -508,6 +514,7 @@ fill_places(const GraphNeighborhood *nb, uint32 id, int n)
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-graph-places-filled");
 }
 
 /* Fill a node's empty places with neighbors found by a search. */
@@ -690,6 +697,7 @@ write_counts(GraphVacuum *v)
 	meta->live_nodes = v->live_nodes;
 	meta->tuples = v->stats->num_index_tuples;
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-counts-written");
 }
 
 IndexBulkDeleteResult *
@@ -761,6 +769,7 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 		meta->tuples = live_nodes;
 	meta->live_nodes = live_nodes;
 	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-reached-written");
 }
 
 /*

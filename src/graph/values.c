@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "compat.h"
 #include "graph/meta.h"
 #include "graph/values.h"
 #include "pages/write.h"
@@ -216,6 +217,7 @@ next_page(GraphHandle *handle, BlockNumber full, Size left)
 	if (BufferIsValid(full_buf))
 		UnlockReleaseBuffer(full_buf);
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-value-page-added");
 	return next;
 }
 
@@ -272,6 +274,7 @@ GraphStoreValue(GraphHandle *handle, const void *value, Size size, GraphValueRef
 		UnlockReleaseBuffer(buf);
 		ref->block = block;
 		ref->line = line;
+		QvInjectionPoint("quiver-graph-piece-stored");
 	}
 	/* where this backend tries first the next time */
 	handle->meta.value_block = block;
@@ -348,6 +351,7 @@ list_page(GraphHandle *handle, BlockNumber block)
 	}
 	UnlockReleaseBuffer(buf);
 	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-value-page-listed");
 }
 
 void
@@ -382,6 +386,7 @@ GraphFreeStored(GraphHandle *handle, const GraphValueRef *ref)
 			line = next_line;
 		}
 		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-graph-piece-freed");
 		if (list)
 			list_page(handle, at);
 	}
