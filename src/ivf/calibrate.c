@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "compat.h"
 #include "containers/compare.h"
 #include "ivf/calibrate.h"
 #include "ivf/meta.h"
@@ -108,6 +109,7 @@ write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool due)
 	handle->meta = *meta;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-probes-written");
 }
 
 /* Lists that each query reads, and queries, *queries of them, within so many rows. */

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "ivf/directory.h"
 #include "ivf/meta.h"
 #include "ivf/pages.h"
@@ -62,6 +63,7 @@ IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-list-replaced");
 }
 
 /*
@@ -122,4 +124,5 @@ IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 	if (tail_buf != buf)
 		UnlockReleaseBuffer(tail_buf);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-list-split");
 }

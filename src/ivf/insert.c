@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "ivf/cache.h"
 #include "ivf/directory.h"
 #include "ivf/ivf.h"
@@ -278,6 +279,7 @@ first_page(Insertion *in)
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	UnlockReleaseBuffer(entry_buf);
+	QvInjectionPoint("quiver-ivf-first-page");
 	return buf;
 }
 
@@ -312,6 +314,7 @@ note_tail(Insertion *in, BlockNumber tail)
 	entry->tail = tail;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-tail-noted");
 }
 
 /*
@@ -340,6 +343,7 @@ add_row(Insertion *in, uint64 *rows, uint32 *generation)
 	else if (IvfPageList(BufferGetPage(buf))->count >= layout->slots)
 	{
 		add_page(in, &buf);
+		QvInjectionPoint("quiver-ivf-page-added");
 		new_tail = BufferGetBlockNumber(buf);
 	}
 	add_to_page(in, buf);
@@ -347,6 +351,7 @@ add_row(Insertion *in, uint64 *rows, uint32 *generation)
 	*rows = (uint64) head->number * layout->slots + head->count;
 	*generation = head->generation;
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-row-added");
 	if (BlockNumberIsValid(new_tail))
 		note_tail(in, new_tail);
 	return true;

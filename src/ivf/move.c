@@ -9,6 +9,7 @@
 
 #include "cluster/kmeans.h"
 #include "common/pg_prng.h"
+#include "compat.h"
 #include "ivf/cache.h"
 #include "ivf/calibrate.h"
 #include "ivf/directory.h"
@@ -310,9 +311,11 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 			bool		before = (handle->meta.flags & IVF_MOVING) != 0;
 
 			IvfSetFlags(handle, IVF_MOVING, 0);
+			QvInjectionPoint("quiver-ivf-move-begun");
 			split = split_list(handle, list, rows);
 			if (!before)
 				IvfSetFlags(handle, 0, IVF_MOVING);
+			QvInjectionPoint("quiver-ivf-move-ended");
 		}
 		UnlockPage(index, IVF_LIST_LOCK(list), ExclusiveLock);
 		if (split)

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "ivf/pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
@@ -156,6 +157,7 @@ free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, const IvfItemP
 	{
 		IvfFreePage(handle, buf);
 		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-ivf-page-freed");
 	}
 }
 
@@ -180,6 +182,7 @@ IvfFreeList(IvfHandle *handle, uint32 list, uint32 generation, BlockNumber head)
 		memcpy(links, IvfPageList(BufferGetPage(buf))->item_pages, layout->links * sizeof(BlockNumber));
 		IvfFreePage(handle, buf);
 		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-ivf-page-freed");
 		note_freed(handle->index, &freed, head);
 		for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		{

@@ -97,6 +97,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
 	QvWriteCommit(&w);
 	if (BufferIsValid(record_buf))
 		UnlockReleaseBuffer(record_buf);
+	QvInjectionPoint("quiver-ivf-some-dead");
 }
 
 /* Something leads to the page in hand, and it to its pages of records and sketches. */
@@ -167,6 +168,7 @@ vacuum_page(IvfVacuum *v)
 			mark_dead(v, buf, first, last);
 	}
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-rows-dead");
 }
 
 /* Go through the pages of a list; without a callback, only to see which there are. */
@@ -195,6 +197,7 @@ vacuum_list(IvfVacuum *v, uint32 list)
 	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
 	{
 		IvfSetFlags(handle, IVF_MOVING, 0);
+		QvInjectionPoint("quiver-ivf-move-begun");
 		IvfCompactList(handle, list);
 	}
 }
@@ -228,19 +231,23 @@ free_unused(IvfVacuum *v)
 	{
 		Buffer		buf;
 		Page		page;
+		bool		left_behind;
 
 		if (BitmapHas(v->used, block))
 			continue;
 		QvVacuumDelayPoint();
 		buf = QvReadAnyPage(index, NULL, block, v->strategy, BUFFER_LOCK_EXCLUSIVE);
 		page = BufferGetPage(buf);
-		if (is_left_behind(v, page))
+		left_behind = is_left_behind(v, page);
+		if (left_behind)
 			IvfFreePage(v->handle, buf);
 		else if (QvPageIs(page, QV_PAGE_FREE))
 			RecordFreeIndexPage(index, block);
 		if (QvPageIs(BufferGetPage(buf), QV_PAGE_FREE))
 			v->stats->pages_free++;
 		UnlockReleaseBuffer(buf);
+		if (left_behind)
+			QvInjectionPoint("quiver-ivf-left-page-freed");
 	}
 	QvPublishFreePages(index);
 }
@@ -255,6 +262,7 @@ write_tuples(IvfVacuum *v)
 	IvfPageMeta(QvWriteRegister(&w, buf))->tuples = v->live;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-counts-written");
 }
 
 /* Begin to go through all lists, which do not move from now on. */
@@ -283,6 +291,7 @@ vacuum_lists(IvfVacuum *v)
 		vacuum_list(v, list);
 	free_unused(v);
 	IvfSetFlags(v->handle, 0, IVF_MOVING);
+	QvInjectionPoint("quiver-ivf-move-ended");
 }
 
 IndexBulkDeleteResult *

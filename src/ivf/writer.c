@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "compat.h"
 #include "ivf/pages.h"
 #include "ivf/writer.h"
 #include "miscadmin.h"
@@ -110,6 +111,7 @@ write_image(IvfWriter *writer, BlockNumber block, const char *image, QvPageKind 
 	QvPageGetHeader(page)->next = next;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-page-written");
 }
 
 /* Let the page written last lead to the next. */
@@ -124,6 +126,7 @@ link_tail(IvfWriter *writer, BlockNumber next)
 	QvPageGetHeader(QvWriteRegister(&w, buf))->next = next;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-extent-linked");
 }
 
 /* Let a page that was free be taken by nobody else; it is exclusively locked. */
@@ -197,6 +200,7 @@ flush_extent(IvfWriter *writer)
 		writer->blocks[i] = BufferGetBlockNumber(buf);
 		claim_page(writer, buf);
 		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-ivf-page-claimed");
 	}
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		for (uint32 i = 0; i < item_pages_for(&layout->items[which], nslots); i++)

@@ -1,0 +1,53 @@
+# Posting lists, held after each record of WAL that their README lists: what others find meanwhile,
+# and what is left when the statement goes on, is canceled or fails, or the postmaster is killed.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverInjection;
+use QuiverTest;
+use Test::More;
+
+my $node = injection_node('ivf_injection');
+
+# Codes with records and sketches; whole values.
+my %forms = (
+	coded => { type => 'vector(256)', using => 'quiver_ivf (v vector_l2_ops)', op => '<->', rows => 200 },
+	plain => { type => 'bit(2048)', using => 'quiver_ivf (v bit_hamming_ops)', op => '<~>', rows => 200 });
+
+$node->safe_psql('postgres', q{
+CREATE TABLE base_coded AS SELECT id, (v || v || v || v || v || v || v || v || v || v || v || v || v || v || v || v)::vector(256) AS v
+	FROM (SELECT id, qt_vector(id, 16)::vector(16) AS v FROM generate_series(1, 1400) id) x;
+CREATE TABLE base_plain AS SELECT id, (SELECT string_agg(('x' || md5(id || ' ' || k))::bit(128)::text, '') FROM generate_series(1, 16) k)::bit(2048) AS v
+	FROM generate_series(1, 1400) id});
+
+my @both = qw(coded plain);
+my $insert = 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 31 AND ';
+my $many = 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id > 300';
+my $same = 'INSERT INTO $t (id, v) SELECT 2000 + i, v FROM $b, generate_series(1, 400) i WHERE id = 107';
+my $vacuum = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t';
+my $third = 'DELETE FROM $t WHERE id % 3 = 0';
+# an insert fails right after it has split a list: the old pages are left
+my $leave = q{DO $$BEGIN PERFORM injection_points_attach('quiver-ivf-list-split', 'error');
+BEGIN INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id > 300; EXCEPTION WHEN internal_error THEN NULL; END;
+PERFORM injection_points_detach('quiver-ivf-list-split'); END$$};
+
+every_line_ok(
+	node => $node,
+	readme => 'src/ivf/README.md',
+	prefix => 'quiver-ivf-',
+	nothing => '|0',
+	may_miss => 0,
+	forms => \%forms,
+	lines => [
+		{ point => 'row-added', forms => \@both, held => $insert . 32 },
+		{ point => 'page-added', forms => \@both, with => 'WITH (lists = 1)', locked => 1, held => $insert . 100 },
+		{ point => 'tail-noted', forms => \@both, with => 'WITH (lists = 1)', held => $insert . 100 },
+		{ point => 'first-page', forms => \@both, rows => 0, locked => 1, held => $insert . 31 },
+		(map { { point => $_, name => "$_, split", forms => \@both, rows => 0, held => $many } } qw(move-begun page-claimed page-written list-split page-freed move-ended probes-written)),
+		{ point => 'list-replaced', name => 'list-replaced, split refused', forms => \@both, rows => 0, held => $same },
+		(map { { point => $_, name => "$_, VACUUM", forms => \@both, before => $third, held => $vacuum } } qw(rows-dead move-begun page-claimed page-written list-replaced page-freed move-ended counts-written)),
+		{ point => 'some-dead', forms => \@both, before => $third, locked => 1, held => $vacuum },
+		{ point => 'page-claimed', name => 'page-claimed, VACUUM, freed pages', forms => \@both, before => "$third; $vacuum; DELETE FROM \$t WHERE id % 3 = 1", held => $vacuum },
+		{ point => 'extent-linked', forms => ['plain'], rows => 1000, with => 'WITH (lists = 1)', before => $third, held => $vacuum },
+		{ point => 'left-page-freed', forms => \@both, rows => 0, before => $leave, held => $vacuum }
+	]);
