@@ -1,13 +1,15 @@
 # Backends held at injection points: after each record of WAL that a change of several pages
 # takes (the tables "WAL" of the READMEs of src/graph and src/ivf).  While a statement is held, others
-# read, write, vacuum and check; then it goes on, is canceled, or the postmaster is killed.
-# Whatever it was, the index is sound, has every row once, and nothing is left for good.
+# read, write, vacuum and check, and a standby that has replayed it so far is read; then it goes on, is
+# canceled, or the postmaster is killed.  Whatever it was, the index is sound, has every row once, and
+# nothing is left for good.
 package QuiverInjection;
 
 use strict;
 use warnings FATAL => 'all';
 
 use Exporter 'import';
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use QuiverTest;
 use Test::More;
@@ -54,12 +56,25 @@ sub injection_node
 	plan skip_all => 'the server has no injection points (17 or later, configured with --enable-injection-points)'
 	  if `pg_config --configure` !~ /--enable-injection-points/;
 	my $node = new_node($name,
-		conf => "fsync = off\nshared_buffers = 32MB\nmax_parallel_workers_per_gather = 0\nmax_parallel_maintenance_workers = 0\n"
+		init => { allows_streaming => 1 },
+		conf => "fsync = off\nmax_connections = 40\nshared_buffers = 32MB\nmax_parallel_workers_per_gather = 0\nmax_parallel_maintenance_workers = 0\n"
 		  . "wal_consistency_checking = generic\nautovacuum = off\n");
 	plan skip_all => 'the extension injection_points is not installed'
 	  if sql_value($node, "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") == 0;
 	$node->safe_psql('postgres', "CREATE EXTENSION injection_points; $look");
 	return $node;
+}
+
+sub make_standby
+{
+	my ($node) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($node->name . '_standby');
+
+	$node->backup('backup');
+	$standby->init_from_backup($node, 'backup', has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = -1\nwal_retrieve_retry_interval = 100ms\n");
+	$standby->start;
+	return $standby;
 }
 
 # The points that a README names in its table of WAL, and those of the sources beside it.
@@ -138,8 +153,8 @@ sub make_table
 # Every row once; up to so many may be missing.
 sub look_ok
 {
-	my ($run, $case, $lost, $name) = @_;
-	my $answer = session_sql($run->{control},
+	my ($run, $case, $lost, $name, $session) = @_;
+	my $answer = session_sql($session // $run->{control},
 		for_case("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT look('\$t', '$run->{forms}{$case->{form}}{op}', '\$b'); COMMIT", $case));
 	my ($missing) = $answer =~ /^\d+ rows, (\d+) missing, 0 wrong, 0 twice$/;
 
@@ -227,6 +242,34 @@ sub hold
 	return;
 }
 
+# All that was logged until now is on disk: a commit sees to it.  Returns where that is.
+sub flush_wal
+{
+	my ($run) = @_;
+	my $lsn = session_sql($run->{control}, "SELECT pg_logical_emit_message(true, 'test', 'on disk')");
+
+	like($lsn, qr{^[0-9A-F]+/[0-9A-F]+$}, 'on disk');
+	return $lsn;
+}
+
+# What the standby has of cases that are held: a crash would leave the same.
+sub standby_ok
+{
+	my ($run, @cases) = @_;
+	my $lsn = flush_wal($run);
+	my $s = new_session($run->{standby});
+	my $until = time + $patience;
+
+	sleep 0.005 while time < $until && session_sql($s, "SELECT pg_last_wal_replay_lsn() >= '$lsn'") ne 't';
+	foreach my $case (@cases)
+	{
+		unlike(session_sql($s, for_case('SELECT quiver_check(\'${t}_idx\')', $case)), qr/ERROR/, "$case->{name}: quiver_check on the standby");
+		look_ok($run, $case, $run->{may_miss}, 'on the standby', $s);
+	}
+	end_session($s);
+	return;
+}
+
 # A cursor opened before the statement, read while that is held and after, gives what its snapshot
 # has, each row once.
 sub fetch
@@ -270,7 +313,9 @@ sub begin_others
 {
 	my ($run, $case) = @_;
 	my %sql = (
-		insert => 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 11 AND 20',
+		insert => 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 11 AND 20;'
+		  # values that are there, and those of nodes that are being deleted
+		  . 'INSERT INTO $t (id, v) SELECT 5000 + id, v FROM $b WHERE id BETWEEN 101 AND 108',
 		check => 'SET client_min_messages = warning; DO $$BEGIN PERFORM quiver_check(\'${t}_idx\'); END$$');
 
 	$sql{vacuum} = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t' if $case->{line}{held} !~ /VACUUM/;
@@ -281,6 +326,35 @@ sub begin_others
 	} sort keys %sql;
 }
 
+# The index is sound, but that nodes of a graph may be lost until VACUUM, and their rows with them.
+sub nothing_found_ok
+{
+	my ($run, $case) = @_;
+	my $answer = session_sql($run->{control}, for_case('SELECT quiver_check(\'${t}_idx\')', $case));
+	my ($lost) = $answer =~ /NOTICE:  a search cannot reach (\d+) of/;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like($answer, defined $lost ? qr/\n\d+$/ : qr/^\d+$/, "$case->{name}: quiver_check");
+	cmp_ok($lost // 0, '<=', $run->{may_miss}, "$case->{name}: nodes that cannot be reached");
+	look_ok($run, $case, $lost // 0, 'after it');
+	return;
+}
+
+# And when it was used and vacuumed, nothing is left of what it was about.
+sub sound_ok
+{
+	my ($run, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	nothing_found_ok($run, $case);
+	control_is($run, $case, 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 21 AND 30; DELETE FROM $t WHERE id = 25;'
+		  . 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t', '', 'used and vacuumed');
+	control_is($run, $case, 'SELECT quiver_check(\'${t}_idx\') - (SELECT count(*) FROM $t)', '0', 'vacuumed, quiver_check');
+	control_is($run, $case, 'SELECT deleted_nodes, lost_pages FROM quiver_index_info(\'${t}_idx\')', $run->{nothing}, 'vacuumed, nothing is left');
+	look_ok($run, $case, 0, 'vacuumed');
+	return;
+}
+
 sub goes_on
 {
 	my ($run, $line, @cases) = @_;
@@ -288,6 +362,7 @@ sub goes_on
 	my @others;
 
 	hold($run, $line, @cases);
+	standby_ok($run, @cases);
 	@others = map { begin_others($run, $_) } @cases;
 	push @{ $_->{found} }, fetch($_->{session}, 5) foreach @cursors;
 	wake_all($run, "$run->{prefix}$line->{point}", @cases);
@@ -306,6 +381,9 @@ sub is_canceled
 	{
 		control_is($run, $case, "SELECT pg_cancel_backend($case->{pid})", 't', 'a signal');
 		like(answer($case->{session}), qr/ERROR:  canceling statement due to user request$/m, "$case->{name}: canceled");
+		nothing_found_ok($run, $case);
+		# with what the backend knew of the index
+		is(session_sql($case->{session}, for_case($line->{held}, $case)), '', "$case->{name}: again");
 	}
 	end_session($_->{session}) foreach @cases;
 	return;
@@ -323,15 +401,14 @@ sub fails
 	return;
 }
 
-# All cases of some lines are held when the postmaster is killed, and all that was logged until
-# then is on disk: a commit sees to it.
+# All cases of some lines are held when the postmaster is killed, and what they have logged is on disk.
 sub are_killed
 {
 	my ($run, @cases) = @_;
 	my $node = $run->{node};
 	my $up = 0;
 
-	control_is($run, $cases[0], "SELECT pg_logical_emit_message(true, 'test', 'on disk')", qr{^[0-9A-F]+/[0-9A-F]+$}, 'on disk');
+	flush_wal($run);
 	$node->kill9;
 	eval { $_->{handle}->finish } foreach $run->{control}, map { $_->{session} } @cases;
 	# its children end by themselves, which takes a moment
@@ -343,26 +420,6 @@ sub are_killed
 	}
 	ok($up, "$cases[0]{name}: start");
 	$run->{control} = new_session($node);
-	return;
-}
-
-# After all: nothing is found, and after VACUUM nothing is left of it.
-sub sound
-{
-	my ($run, $case) = @_;
-	my $answer = session_sql($run->{control}, for_case('SELECT quiver_check(\'${t}_idx\')', $case));
-	my ($lost) = $answer =~ /NOTICE:  a search cannot reach (\d+) of/;
-
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	like($answer, defined $lost ? qr/\n\d+$/ : qr/^\d+$/, "$case->{name}: quiver_check");
-	unlike($answer, qr/ERROR/, "$case->{name}: quiver_check finds nothing");
-	cmp_ok($lost // 0, '<=', $run->{may_miss}, "$case->{name}: nodes that cannot be reached");
-	look_ok($run, $case, $lost // 0, 'after it');
-	control_is($run, $case, 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 21 AND 30; DELETE FROM $t WHERE id = 25;'
-		  . 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t', '', 'used and vacuumed');
-	control_is($run, $case, 'SELECT quiver_check(\'${t}_idx\') - (SELECT count(*) FROM $t)', '0', 'vacuumed, quiver_check');
-	control_is($run, $case, 'SELECT deleted_nodes, lost_pages FROM quiver_index_info(\'${t}_idx\')', $run->{nothing}, 'vacuumed, nothing is left');
-	look_ok($run, $case, 0, 'vacuumed');
 	return;
 }
 
@@ -387,7 +444,7 @@ sub line_ok
 	$run->{control} = new_session($run->{node});
 	@cases = cases($run, $line, $name, 0);
 	$end->($run, $line, @cases);
-	sound($run, $_) foreach @cases;
+	sound_ok($run, $_) foreach @cases;
 	end_session($run->{control});
 	return;
 }
@@ -404,10 +461,11 @@ sub killed_ok
 	foreach my $i (0 .. $#lines)
 	{
 		hold($run, $lines[$i], @{ $cases[$i] });
+		standby_ok($run, @{ $cases[$i] }) if $lines[$i]{locked};
 		push @all, @{ $cases[$i] };
 	}
 	are_killed($run, @all);
-	sound($run, $_) foreach @all;
+	sound_ok($run, $_) foreach @all;
 	end_session($run->{control});
 	return;
 }
@@ -445,6 +503,7 @@ sub every_line_ok
 
 	is_deeply([ sort keys %$there ], [ sort keys %$named ], 'the points of the sources are those of the README');
 	is_deeply([ sort keys %tested ], [ sort keys %$named ], 'each of them is tested');
+	$run{standby} = make_standby($run{node});
 	foreach my $line (@{ $run{lines} })
 	{
 		line_ok(\%run, $line, 'error', \&fails) if $line->{locked};
@@ -452,8 +511,8 @@ sub every_line_ok
 		line_ok(\%run, $line, 'canceled', \&is_canceled) if !$line->{locked};
 	}
 	killed_ok(\%run, @$_) foreach groups(@{ $run{lines} });
-	clean_log_ok($run{node});
-	$run{node}->stop;
+	clean_log_ok($_) foreach $run{node}, $run{standby};
+	$_->stop foreach $run{standby}, $run{node};
 	done_testing();
 	return;
 }
