@@ -185,16 +185,17 @@ sub all_wait
 	return 1;
 }
 
-# One after the other: which of them a call wakes is not ours to say.
-sub wake_all
+# Wake those that wait at a point until "done" says so: a call wakes one, which one is not ours to
+# say, and who is woken in vain does not wait for a moment.
+sub wake_until
 {
-	my ($run, $point, @cases) = @_;
+	my ($run, $point, $done) = @_;
 	my $until = time + $patience;
 
-	while (time < $until && (my $n = waiting($run, $point, @cases)) > 0)
+	while (!$done->() && time < $until)
 	{
 		session_sql($run->{control}, "SELECT injection_points_wakeup('$point')");
-		sleep 0.005 while time < $until && waiting($run, $point, @cases) == $n;
+		sleep 0.005;
 	}
 	return;
 }
@@ -221,7 +222,7 @@ sub hold
 		}
 		else
 		{
-			wake_all($run, $points[ $i - 1 ], @cases);
+			wake_until($run, $points[ $i - 1 ], sub { waiting($run, $point, @cases) == @cases || grep { has_answered($_->{session}) } @cases });
 		}
 		if (!ok(all_wait($run, $point, @cases), "$cases[0]{name}: all are held at $point"))
 		{
@@ -365,7 +366,7 @@ sub goes_on
 	standby_ok($run, @cases);
 	@others = map { begin_others($run, $_) } @cases;
 	push @{ $_->{found} }, fetch($_->{session}, 5) foreach @cursors;
-	wake_all($run, "$run->{prefix}$line->{point}", @cases);
+	wake_until($run, "$run->{prefix}$line->{point}", sub { !grep { !has_answered($_->{session}) } @cases });
 	is(answer($_->{session}), '', "$_->{name}: no error") foreach @cases, @others;
 	cursor_ok($run, $_) foreach @cursors;
 	end_session($_->{session}) foreach @cases, @others;

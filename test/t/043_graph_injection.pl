@@ -15,7 +15,7 @@ my %forms = (
 	plain => { type => 'vector(16)', using => 'hnsw (v vector_l1_ops) WITH (m = 4, ef_construction = 32)', op => '<+>', rows => 120 },
 	apart => { type => 'sparsevec(1500)', using => 'quiver_graph (v sparsevec_l2_ops) WITH (m = 4, ef_construction = 32)', op => '<->', rows => 30 },
 	# a page has 32 of its entry points
-	wide => { type => 'vector(1024)', using => 'quiver_graph (v vector_l2_ops) WITH (m = 4, ef_construction = 32)', op => '<->', rows => 200 });
+	wide => { type => 'vector(1024)', using => 'quiver_graph (v vector_l2_ops) WITH (m = 4, ef_construction = 32)', op => '<->', rows => 236 });
 
 $node->safe_psql('postgres', q{
 CREATE TABLE base_coded AS SELECT id, qt_vector(id, 16)::vector(16) AS v FROM generate_series(1, 1200) id;
@@ -32,7 +32,7 @@ my $vacuum = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t';
 my $size = 'DROP TABLE IF EXISTS size_$t; CREATE TABLE size_$t AS SELECT pg_relation_size(\'${t}_idx\') AS bytes';
 my $same_size = 'SELECT pg_relation_size(\'${t}_idx\') = bytes FROM size_$t';
 # rows become entry points by chance
-my $fill_entries = q{DO $$DECLARE next int := 301; BEGIN
+my $fill_entries = q{DO $$DECLARE next int := 337; BEGIN
 WHILE (SELECT entry_points < 32 FROM quiver_index_info('${t}_idx')) LOOP
 	INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id = next; next := next + 1;
 END LOOP; END$$};
