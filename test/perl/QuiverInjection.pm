@@ -262,6 +262,7 @@ sub standby_ok
 	my $until = time + $patience;
 
 	sleep 0.005 while time < $until && session_sql($s, "SELECT pg_last_wal_replay_lsn() >= '$lsn'") ne 't';
+	session_sql($s, 'SET quiver.sketches = on');
 	foreach my $case (@cases)
 	{
 		unlike(session_sql($s, for_case('SELECT quiver_check(\'${t}_idx\')', $case)), qr/ERROR/, "$case->{name}: quiver_check on the standby");
@@ -286,7 +287,8 @@ sub open_cursor
 
 	session_sql($s, for_case('BEGIN ISOLATION LEVEL REPEATABLE READ; SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = off;'
 			  . 'SET quiver.recall = 1; SET quiver.iterative_scan = relaxed_order; SET hnsw.iterative_scan = relaxed_order;'
-			  . "SET ivfflat.iterative_scan = relaxed_order; DECLARE c CURSOR FOR SELECT id FROM \$t ORDER BY v $run->{forms}{$case->{form}}{op} (SELECT v FROM \$b WHERE id = 7)", $case));
+			  . 'SET ivfflat.iterative_scan = relaxed_order; SET quiver.sketches = on;'
+			  . "DECLARE c CURSOR FOR SELECT id FROM \$t ORDER BY v $run->{forms}{$case->{form}}{op} (SELECT v FROM \$b WHERE id = 7)", $case));
 	return { session => $s, case => $case, found => [ fetch($s, 5) ] };
 }
 
