@@ -144,6 +144,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	/* how deep depends on which rows pass, whatever was enough for all */
 	params.deep = goal && goal->filtered;
 	params.widen = settings->widen || params.deep;
+	params.iterative = rules->iterative;
 	params.max_probes = rules->iterative ? settings->max_probes : 0;
 	params.max_memory = QvScanMemory(&settings->shared);
 	IvfScanStart(scan, query, &params);

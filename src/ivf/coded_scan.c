@@ -148,7 +148,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 	if (isnan(row.error))
 		row.error = INFINITY;
 	UnlockReleaseBuffer(buf);
-	IvfOfferRow(reader, g->list, &row);
+	IvfOfferRow(reader, &row);
 	return true;
 }
 
@@ -206,7 +206,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	if (!isfinite(row.distance))
 		row.distance = -INFINITY;
 	if (ItemPointerIsValid(&row.tid))
-		IvfOfferRow(reader, g->list, &row);
+		IvfOfferRow(reader, &row);
 	return true;
 }
 

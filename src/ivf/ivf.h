@@ -55,6 +55,7 @@ typedef struct IvfScanParams
 	double		recall;			/* wanted, when probes is 0 */
 	bool		widen;			/* probe more lists as more rows are taken */
 	bool		deep;			/* with "widen", more than "probes" at first */
+	bool		iterative;		/* it may be resumed */
 	int			max_probes;		/* 0: all lists */
 	Size		max_memory;		/* bytes for candidates */
 } IvfScanParams;

@@ -227,7 +227,7 @@ plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page pa
 		row.rank = list->rank;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
-		IvfOfferRow(reader, list->list, &row);
+		IvfOfferRow(reader, &row);
 	}
 }
 

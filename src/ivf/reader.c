@@ -64,6 +64,8 @@ IvfReadGathered(IvfReader *reader)
 			break;
 		if (!reader->handle->layout.codec->read_gathered(reader, &reader->gathered[next.value]))
 			return false;
+		if (reader->rest)
+			IvfRestKeep(reader->rest);
 	}
 	reader->ngathered = 0;
 	return true;
@@ -103,6 +105,8 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		next = QvPageGetHeader(page)->next;
 		codec->scan_page(reader, &list, block, page);
 		UnlockReleaseBuffer(buf);
+		if (reader->rest)
+			IvfRestKeep(reader->rest);
 		block = next;
 	}
 	return true;

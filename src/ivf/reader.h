@@ -8,6 +8,7 @@
 
 #include "containers/minheap.h"
 #include "ivf/handle.h"
+#include "ivf/rest.h"
 #include "ivf/window.h"
 #include "quant/quant.h"
 #include "space/scan.h"
@@ -38,8 +39,8 @@ typedef struct IvfReader
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* wider bounds: see LATER_BOUND */
 	bool		sure;			/* all lists were asked for: bounds that hold */
-	const IvfWindowRow *ends;	/* by list: rows up to this one were proposed;
-								 * NULL: the window knows */
+	IvfRest    *rest;			/* where all rows go instead of the window, or
+								 * NULL */
 	const QvTidSet *only;		/* rows that the window takes; NULL: any */
 	QvScanCounters *counters;
 	IvfWindow	window;
@@ -91,13 +92,14 @@ IvfWantsRow(IvfReader *reader, const ItemPointerData *tid)
 	return true;
 }
 
-/* Put a row of a list into the window, unless it was proposed. */
+/* Put a row of a list into the window, unless it was proposed; a page may be locked. */
 static inline void
-IvfOfferRow(IvfReader *reader, uint32 list, const IvfWindowRow *row)
+IvfOfferRow(IvfReader *reader, const IvfWindowRow *row)
 {
-	if (reader->ends && !IvfWindowRowBefore(&reader->ends[list], row))
-		return;
-	IvfWindowOffer(&reader->window, row);
+	if (reader->rest == NULL)
+		IvfWindowOffer(&reader->window, row);
+	else if (!IvfWindowExcludes(&reader->window, &row->tid))
+		IvfRestAdd(reader->rest, row);
 }
 
 /*

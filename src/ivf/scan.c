@@ -18,7 +18,8 @@
  * The best so many rows are collected in a "window", as many as the caller expects to
  * take; when they are used up the lists are read again for the rows after them, as many
  * as it then expects, or four times as many.  Rows proposed before are known by their heap
- * TIDs: by its place a row that a bound kept out of the window before would be lost.
+ * TIDs: by its place a row that a bound kept out of the window before would be lost.  When
+ * these are too many for the memory, all rows that are left are sorted (rest.h).
  *
  * A window that takes most rows of the lists read takes far rows while nearer
  * ones are in other lists.  With "widen" it has a small share of those rows,
@@ -122,82 +123,55 @@ typedef struct IvfScan
 	uint32		prefetched;		/* end of the rows whose prefetch was asked
 								 * for */
 	bool		complete;		/* no rows after the window */
-	bool		lost;			/* lists have moved, and which rows were
-								 * proposed is not known: there are no more */
 	bool		bound_sent;		/* the bound at its end has been returned */
 
-	/*
-	 * Rows proposed so far; from the second window on, the window knows them,
-	 * and when they are too many for that, the ends of the windows that each
-	 * list was read for (IvfReader.ends).
-	 */
+	/* Rows proposed so far; from the second window on, the window knows them. */
 	uint32		nproposed;
 	ItemPointerData *proposed;	/* nkept of them that the window knows not */
 	uint32		nkept;
 	uint32		max_kept;
-	IvfWindowRow *ends;			/* NULL: not yet */
-	bool		moved;			/* lists have, and distances with them: these
-								 * do not tell */
+	IvfRest    *rest;			/* the rows left, once those were too many */
 	ItemPointerData tid;		/* of the candidate */
 } IvfScan;
+
+/* Bytes for rows proposed; the other half is the window's. */
+static Size
+proposed_memory(const IvfScan *scan)
+{
+	return scan->params.max_memory / 2;
+}
 
 /* Have the window take no row that was proposed. */
 static void
 exclude_proposed(IvfScan *scan)
 {
-	if (scan->reader.window.seen)
+	IvfWindow  *window = &scan->reader.window;
+
+	if (window->seen)
 		return;
-	IvfWindowExclude(&scan->reader.window, scan->proposed, scan->nkept, scan->context);
+	window->seen = IvfSeenCreate(scan->context, proposed_memory(scan));
+	if (!IvfSeenAdd(window->seen, scan->proposed, sizeof(ItemPointerData), scan->nkept))
+		elog(ERROR, "a scan has kept too many rows");
 	if (scan->proposed)
 		pfree(scan->proposed);
 	scan->proposed = NULL;
 	scan->nkept = scan->max_kept = 0;
 }
 
-/* Nothing was proposed of any list. */
-static IvfWindowRow *
-no_ends(uint32 lists)
-{
-	IvfWindowRow *ends = MemoryContextAllocHuge(CurrentMemoryContext, lists * sizeof(IvfWindowRow));
-
-	for (uint32 i = 0; i < lists; i++)
-	{
-		ends[i] = (IvfWindowRow) {.distance = -INFINITY};
-		ItemPointerSetInvalid(&ends[i].tid);
-	}
-	return ends;
-}
-
-/*
- * The window is used up: of the lists it was read from, the rows up to its end
- * were proposed.  One that was read from more lists may end before an earlier one.
- */
-static void
-note_ends(IvfScan *scan)
+/* The window is used up: remember what was proposed of it; false when memory does not do. */
+static bool
+note_proposed(IvfScan *scan)
 {
 	const IvfWindow *window = &scan->reader.window;
+	Size		size = (Size) scan->nkept + window->count;
 
-	if (scan->moved || window->count == 0)
-		return;
-	if (scan->ends == NULL)
-		scan->ends = no_ends(scan->handle->lists->count);
-	for (uint32 i = 0; i < scan->nnear; i++)
-	{
-		IvfWindowRow *end = &scan->ends[scan->near[i].list];
-
-		if (IvfWindowRowBefore(end, &window->rows[window->count - 1]))
-			*end = window->rows[window->count - 1];
-	}
-}
-
-/* Keep the heap TIDs of the window that is used up. */
-static void
-keep_proposed(IvfScan *scan)
-{
-	const IvfWindow *window = &scan->reader.window;
-	Size		size = scan->nkept + window->count;
-
-	if (window->seen == NULL && size > scan->max_kept)
+	if (window->count == 0)
+		return true;
+	if (window->seen == NULL && size * IVF_SEEN_BYTES > proposed_memory(scan))
+		exclude_proposed(scan);
+	if (window->seen)
+		return IvfSeenAdd(window->seen, &window->rows[0].tid, sizeof(IvfWindowRow), window->count);
+	if (size > scan->max_kept)
 	{
 		size = Max(64, Max(size, (Size) scan->max_kept * 2));
 		scan->proposed = scan->proposed ?
@@ -206,34 +180,8 @@ keep_proposed(IvfScan *scan)
 		scan->max_kept = size;
 	}
 	for (uint32 i = 0; i < window->count; i++)
-		if (window->seen)
-			IvfWindowExclude(&scan->reader.window, &window->rows[i].tid, 1, scan->context);
-		else
-			scan->proposed[scan->nkept++] = window->rows[i].tid;
-}
-
-/*
- * The window is used up: remember what was proposed of it.  When that is too much
- * for the memory, the ends of windows do.  Then rows that a bound kept out until
- * now do not come any more.
- */
-static void
-note_proposed(IvfScan *scan)
-{
-	note_ends(scan);
-	if (scan->reader.ends)
-		return;
-	if (scan->moved || (Size) scan->nproposed * IVF_EXCLUDED_BYTES <= scan->params.max_memory / 2)
-	{
-		keep_proposed(scan);
-		return;
-	}
-	IvfWindowInclude(&scan->reader.window);
-	if (scan->proposed)
-		pfree(scan->proposed);
-	scan->proposed = NULL;
-	scan->nkept = scan->max_kept = 0;
-	scan->reader.ends = scan->ends;
+		scan->proposed[scan->nkept++] = window->rows[i].tid;
+	return true;
 }
 
 static uint32
@@ -268,10 +216,6 @@ restart_batch(IvfScan *scan)
 
 	report_damage_unless_moved(scan);
 	exclude_proposed(scan);
-	scan->moved |= scan->nproposed > 0;
-	if (scan->ends)
-		pfree(scan->ends);
-	scan->ends = NULL;
 	/* there may be more lists than there were */
 	wanted = all ? handle->lists->count : Max(scan->probed, (uint32) scan->params.probes);
 	scan->probed = wanted = Min(wanted, most_lists(scan));
@@ -422,6 +366,16 @@ read_list(IvfScan *scan, const QvScanCounters *before, uint32 i)
 	return IvfReadGathered(reader);
 }
 
+/* What bounds keep out from now on. */
+static void
+set_bounds(IvfScan *scan)
+{
+	scan->reader.window.limit = scan->base.limit;
+	/* whoever says how many rows are wanted does not mind what comes too late */
+	scan->reader.later = scan->nproposed > 0 &&
+		(scan->params.rows == 0 || scan->reader.by_sketch);
+}
+
 /* Collect the window anew. */
 static void
 fill_window(IvfScan *scan)
@@ -437,10 +391,7 @@ fill_window(IvfScan *scan)
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
 	scan->reader.ngathered = 0;
-	scan->reader.window.limit = scan->base.limit;
-	/* whoever says how many rows are wanted does not mind what comes too late */
-	scan->reader.later = scan->nproposed > 0 &&
-		(scan->params.rows == 0 || scan->reader.by_sketch);
+	set_bounds(scan);
 	scan->filled = 0;
 	if (scan->in_window)
 		memset(scan->in_window, 0, BitmapBytes(handle->lists->count));
@@ -454,13 +405,6 @@ fill_window(IvfScan *scan)
 			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
 		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
 		{
-			scan->lost = scan->reader.ends != NULL;
-			if (scan->lost)
-			{
-				report_damage_unless_moved(scan);
-				scan->reader.window.count = scan->reader.ngathered = 0;
-				break;
-			}
 			restart_batch(scan);
 			scan->reader.window.count = scan->reader.ngathered = 0;
 			fit_window(scan);
@@ -495,6 +439,112 @@ grow_window(IvfScan *scan)
 
 	scan->wanted = Min(Min(most, PG_INT32_MAX), next);
 	scan->base.expected = 0;
+}
+
+/* ---- the rest ---- */
+
+/* Lists that were read: of which generation, by number. */
+typedef struct ListsRead
+{
+	uint64	   *generations;	/* 1 more; 0: not read */
+	uint32		count;
+} ListsRead;
+
+static void
+make_room_for_lists(ListsRead *read, uint32 count)
+{
+	Size		size = count * sizeof(uint64);
+
+	if (count <= read->count)
+		return;
+	read->generations = read->generations ? repalloc(read->generations, size) : palloc(size);
+	memset(read->generations + read->count, 0, (count - read->count) * sizeof(uint64));
+	read->count = count;
+}
+
+/*
+ * Sort all rows of the lists chosen but those proposed.  A list that moved is read again, and
+ * so are those that moved after they were read: the same rows may be in another list now.
+ */
+static void
+sort_rest(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+	ListsRead	read = {0};
+	IvfReadAhead ahead = {0};
+	bool		doubles = false;
+
+	make_room_for_lists(&read, scan->handle->lists->count);
+	for (uint32 i = 0; i < scan->nnear;)
+	{
+		const IvfNear *near = &scan->near[i];
+		uint64		generation = (uint64) scan->handle->lists->refs[near->list].generation + 1;
+
+		if (read.generations[near->list] == generation)
+		{
+			i++;
+			continue;
+		}
+		if (scan->handle->stats->cold > 0)
+			IvfAskForLists(scan->handle, &ahead, scan->near, scan->nnear, i);
+		if (IvfReadList(reader, near, i) && IvfReadGathered(reader))
+		{
+			read.generations[near->list] = generation;
+			i++;
+			continue;
+		}
+		reader->ngathered = 0;
+		doubles = true;
+		restart_batch(scan);
+		make_room_for_lists(&read, scan->handle->lists->count);
+		memset(&ahead, 0, sizeof(ahead));
+		i = 0;
+	}
+	pfree(read.generations);
+	/* from now on the sort knows */
+	IvfWindowForget(&reader->window);
+	IvfRestSort(scan->rest, doubles);
+	reader->rest = NULL;
+}
+
+/*
+ * There is no memory to remember the rows proposed, those of the window now: read all lists
+ * that the scan may come to once more, and put the rows that are left into a sort.
+ */
+static void
+begin_rest(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+
+	exclude_proposed(scan);
+	IvfWindowExcludeOwn(&reader->window);
+	if (scan->params.widen || scan->params.iterative)
+		scan->nnear = scan->probed =
+			IvfNearest(scan->handle, &reader->query, most_lists(scan), scan->near);
+	set_bounds(scan);
+	reader->ngathered = 0;
+	scan->rest = reader->rest = IvfRestBegin(scan->handle->layout.slots, scan->params.max_memory / 4);
+	sort_rest(scan);
+}
+
+/* The next window of what is left. */
+static void
+take_rest(IvfScan *scan)
+{
+	IvfWindow  *window = &scan->reader.window;
+
+	window->count = IvfRestNext(scan->rest, window->rows, window->size);
+	scan->position = scan->prefetched = 0;
+	scan->bound_sent = false;
+	scan->complete = window->count < window->size;
+}
+
+static void
+end_rest(IvfScan *scan)
+{
+	if (scan->rest)
+		IvfRestEnd(scan->rest);
+	scan->rest = NULL;
 }
 
 /* ---- the interface ---- */
@@ -538,9 +588,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->wanted = window;
 	IvfWindowInit(&scan->reader.window, window);
 	scan->proposed = NULL;
-	scan->reader.ends = NULL;
-	scan->ends = NULL;
-	scan->lost = scan->moved = false;
+	scan->reader.rest = NULL;
 	scan->nproposed = scan->nkept = scan->max_kept = 0;
 	fill_window(scan);
 }
@@ -554,6 +602,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	uint32		rows;
 
 	scan->handle = NULL;
+	end_rest(scan);
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
 	handle = IvfOpen(scan->index, &scan->opclass);
@@ -621,6 +670,27 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	return n;
 }
 
+/* The window is used up: collect the rows after it. */
+static void
+next_window(IvfScan *scan)
+{
+	if (scan->rest == NULL)
+	{
+		if (note_proposed(scan))
+		{
+			exclude_proposed(scan);
+			grow_window(scan);
+			/* else as many as the window wants */
+			if (scan->params.widen && scan->params.rows == 0)
+				(void) widen(scan, 2);
+			fill_window(scan);
+			return;
+		}
+		begin_rest(scan);
+	}
+	take_rest(scan);
+}
+
 static QvScanStep
 ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
@@ -657,16 +727,33 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);
-		note_proposed(scan);
-		if (!scan->reader.ends)
-			exclude_proposed(scan);
-		grow_window(scan);
-		/* else as many as the window wants */
-		if (scan->params.widen && scan->params.rows == 0)
-			(void) widen(scan, 2);
-		fill_window(scan);
+		next_window(scan);
 		MemoryContextSwitchTo(old);
 	}
+}
+
+/* Choose lists that were in no batch yet, or more of them; false when there are none. */
+static bool
+next_batch(IvfScan *scan)
+{
+	uint32		wanted = Min(most_lists(scan), scan->probed + scan->probes);
+	uint32		found;
+
+	if (scan->params.widen)
+	{
+		exclude_proposed(scan);
+		grow_window(scan);
+		return widen(scan, 2);
+	}
+	for (uint32 i = 0; i < scan->nnear; i++)
+		BitmapSet(scan->done, scan->near[i].list);
+	found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
+	scan->nnear = 0;
+	for (uint32 i = 0; i < found; i++)
+		if (!BitmapHas(scan->done, scan->near[i].list))
+			scan->near[scan->nnear++] = scan->near[i];
+	scan->probed = wanted;
+	return scan->nnear > 0;
 }
 
 static bool
@@ -674,37 +761,24 @@ ivf_scan_resume(QvScan *base)
 {
 	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
-	bool		more;
+	bool		more = false;
 
-	if (scan->lost)
-		more = false;
-	else if (scan->params.widen)
+	/* the rest had all lists */
+	if (scan->rest == NULL)
 	{
-		note_proposed(scan);
-		if (!scan->reader.ends)
-			exclude_proposed(scan);
-		grow_window(scan);
-		more = widen(scan, 2);
+		if (note_proposed(scan))
+		{
+			more = next_batch(scan);
+			if (more)
+				fill_window(scan);
+		}
+		else if (scan->probed < most_lists(scan))
+		{
+			more = true;
+			begin_rest(scan);
+			take_rest(scan);
+		}
 	}
-	else
-	{
-		/* another batch: the nearest lists that were in none */
-		uint32		wanted = Min(most_lists(scan), scan->probed + scan->probes);
-		uint32		found;
-
-		note_proposed(scan);
-		for (uint32 i = 0; i < scan->nnear; i++)
-			BitmapSet(scan->done, scan->near[i].list);
-		found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
-		scan->nnear = 0;
-		for (uint32 i = 0; i < found; i++)
-			if (!BitmapHas(scan->done, scan->near[i].list))
-				scan->near[scan->nnear++] = scan->near[i];
-		scan->probed = wanted;
-		more = scan->nnear > 0;
-	}
-	if (more)
-		fill_window(scan);
 	MemoryContextSwitchTo(old);
 	return more;
 }
@@ -750,6 +824,7 @@ ivf_scan_end(QvScan *base)
 {
 	IvfScan    *scan = (IvfScan *) base;
 
+	end_rest(scan);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
 }

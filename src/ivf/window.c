@@ -5,7 +5,6 @@
 #include "postgres.h"
 
 #include "ivf/window.h"
-#include "space/tidhash.h"
 #include "utils/memutils.h"
 
 /* Rows that memory is got for at first. */
@@ -20,12 +19,53 @@ IvfWindowInit(IvfWindow *window, uint32 size)
 	window->count = 0;
 	window->limit = INFINITY;
 	window->seen = NULL;
+	window->by_tid = false;
 }
 
 static int
 compare_rows(const void *a, const void *b)
 {
 	return IvfWindowRowBefore(a, b) ? -1 : IvfWindowRowBefore(b, a) ? 1 : 0;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) &((const IvfWindowRow *) a)->tid,
+							  (ItemPointer) &((const IvfWindowRow *) b)->tid);
+}
+
+bool
+IvfWindowExcludes(const IvfWindow *window, const ItemPointerData *tid)
+{
+	IvfWindowRow key = {.tid = *tid};
+
+	if (window->seen && IvfSeenHas(window->seen, tid))
+		return true;
+	return window->by_tid &&
+		bsearch(&key, window->rows, window->count, sizeof(IvfWindowRow), compare_tids) != NULL;
+}
+
+void
+IvfWindowExcludeOwn(IvfWindow *window)
+{
+	qsort(window->rows, window->count, sizeof(IvfWindowRow), compare_tids);
+	window->by_tid = true;
+	/* it keeps nothing out by its farthest row */
+	window->size = window->count + 1;
+}
+
+void
+IvfWindowForget(IvfWindow *window)
+{
+	if (window->seen)
+		IvfSeenFree(window->seen);
+	window->seen = NULL;
+	window->by_tid = false;
+	window->count = 0;
+	window->allocated = Min(window->allocated, FIRST_ROWS);
+	window->size = window->allocated;
+	window->rows = repalloc(window->rows, window->allocated * sizeof(IvfWindowRow));
 }
 
 void
@@ -36,7 +76,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 
 	if (window->count == window->size && !IvfWindowRowBefore(row, &window->rows[0]))
 		return;
-	if (window->seen && QvTids_lookup(window->seen, row->tid) != NULL)
+	if (IvfWindowExcludes(window, &row->tid))
 		return;
 	if (window->count < window->size)
 	{
@@ -75,24 +115,4 @@ void
 IvfWindowSort(IvfWindow *window)
 {
 	qsort(window->rows, window->count, sizeof(IvfWindowRow), compare_rows);
-}
-
-void
-IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
-				 MemoryContext context)
-{
-	bool		found;
-
-	if (window->seen == NULL)
-		window->seen = QvTids_create(context, Max(256, n), NULL);
-	for (uint32 i = 0; i < n; i++)
-		(void) QvTids_insert(window->seen, tids[i], &found);
-}
-
-void
-IvfWindowInclude(IvfWindow *window)
-{
-	if (window->seen)
-		QvTids_destroy(window->seen);
-	window->seen = NULL;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "ivf/format.h"
+#include "ivf/seen.h"
 
 typedef struct IvfWindowRow
 {
@@ -30,7 +31,8 @@ typedef struct IvfWindow
 	uint32		count;
 	float		limit;			/* rows of this distance or more are not
 								 * wanted */
-	struct QvTids_hash *seen;	/* rows it does not take, or NULL */
+	IvfSeen    *seen;			/* rows it does not take, or NULL */
+	bool		by_tid;			/* nor those that it has, in that order */
 } IvfWindow;
 
 /* An empty window of size rows, in CurrentMemoryContext. */
@@ -59,14 +61,16 @@ extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);
 /* Nearest first; rows of the same distance by their heap TIDs. */
 extern void IvfWindowSort(IvfWindow *window);
 
-/* From now on, take none of these rows; context is where they are kept. */
-extern void IvfWindowExclude(IvfWindow *window, const ItemPointerData *tids, uint32 n,
-							 MemoryContext context);
+/* Is the row one that it does not take? */
+extern bool IvfWindowExcludes(const IvfWindow *window, const ItemPointerData *tid);
 
-/* What IvfWindowExclude() takes for each of them, at most. */
-#define IVF_EXCLUDED_BYTES 48
+/*
+ * Take none of the rows that it has either, though there is no memory to note them: they
+ * stay where they are, and no others come, until IvfWindowForget().
+ */
+extern void IvfWindowExcludeOwn(IvfWindow *window);
 
-/* Take them again. */
-extern void IvfWindowInclude(IvfWindow *window);
+/* Take any row, empty, and with room for no more than a few. */
+extern void IvfWindowForget(IvfWindow *window);
 
 #endif							/* QV_IVF_WINDOW_H */
