@@ -43,15 +43,17 @@ take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block
 	lists->refs[i].refused = entry->refused;
 }
 
-/* Have room for so many lists, and some that will be added. */
+/* Have room for so many lists, and when they have grown, for some that will be added. */
 static void
 make_room(IvfLists *lists, uint32 count)
 {
 	MemoryContext old;
-	uint32		room = Min(count + count / 4 + 16, IVF_MAX_LISTS);
+	uint32		room;
 
 	if (count <= lists->allocated)
 		return;
+	/* most directories do not grow while a session has them */
+	room = lists->allocated == 0 ? count : Min(count + count / 4 + 16, IVF_MAX_LISTS);
 	old = MemoryContextSwitchTo(lists->part.context);
 	if (lists->allocated == 0)
 	{

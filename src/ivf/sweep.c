@@ -197,7 +197,7 @@ make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 static void
 flat_codes(const IvfHandle *handle, IvfLists *lists, SweepRoom *room)
 {
-	make_batches(handle, lists, lists->allocated / QV_BATCH + 1);
+	make_batches(handle, lists, BATCHES(lists->allocated));
 	for (uint32 list = 0; list < lists->count; list++)
 		put_code(handle, lists, list, list, room);
 	lists->nbatches = BATCHES(lists->count);

@@ -18,8 +18,8 @@
  */
 #define FULL_LOOKUP_EVERY 16
 
-/* Room for hints grows by doubling; beyond this many blocks (64 MB of hints,
- * 128 GB of index) pages are simply read the long way. */
+/* Beyond this many blocks (64 MB of hints, 128 GB of index) pages are simply read
+ * the long way. */
 #define MAX_HINTS (16 * 1024 * 1024)
 
 static void
@@ -27,12 +27,12 @@ remember(QvBufferHints *hints, BlockNumber block, Buffer buf)
 {
 	if (block >= hints->size)
 	{
-		BlockNumber size = Max(hints->size, 256);
+		/* for the index as it is, and some growth */
+		BlockNumber size = Max(hints->nblocks, block + 1);
 
 		if (block >= MAX_HINTS)
 			return;
-		while (size <= block)
-			size *= 2;
+		size = Min(size + size / 8 + 16, MAX_HINTS);
 		if (hints->buffers == NULL)
 			hints->buffers = MemoryContextAllocZero(hints->context,
 													size * sizeof(Buffer));
