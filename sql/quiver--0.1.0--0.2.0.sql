@@ -71,6 +71,11 @@ CREATE FUNCTION quiver_index_state(index oid,
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
 COMMENT ON FUNCTION quiver_index_state(oid) IS 'for the view quiver_indexes';
 
+CREATE FUNCTION quiver_cache(OUT index regclass, OUT bytes bigint, OUT in_use bool)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION quiver_cache() IS 'what this session keeps of indexes between queries, in quiver.cache_mem; used last first';
+
 CREATE FUNCTION quiver_buffers(OUT indexrelid oid, OUT buffers bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;

@@ -29,6 +29,7 @@ _PG_init(void)
 	QvKernelsInit();
 	QvDefineSimdLevel();
 	QvDefineScanSettings("quiver", &quiver_scan_settings, ITERATIVE_SCAN_STRICT);
+	QvDefineCacheMem();
 	GraphDefineOptions(hnsw_too);
 	IvfDefineOptions(ivfflat_too);
 	QvTopkInit();

@@ -7,6 +7,7 @@
 #include "am/scan_settings.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "space/relcache.h"
 
 ScanSettings quiver_scan_settings;
 double		qv_recall;
@@ -69,6 +70,16 @@ QvDefineRecall(void)
 							 "Nodes or lists are read accordingly, as the index has measured.",
 							 &qv_recall, 0.95, 0.5, 1,
 							 PGC_USERSET, 0, check_recall, assign_recall, NULL);
+}
+
+void
+QvDefineCacheMem(void)
+{
+	DefineCustomIntVariable("quiver.cache_mem",
+							"Memory that a session keeps of indexes between queries.",
+							"What was used longest ago is freed first. An index of which more is to be kept is opened anew by each transaction that searches it.",
+							&qv_cache_mem, QV_DEFAULT_CACHE_MEM, 0, MAX_KILOBYTES,
+							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 }
 
 void

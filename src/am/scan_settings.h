@@ -46,6 +46,9 @@ extern SettingOrigin qv_recall_origin;
 /* Define quiver.recall, for graphs and lists. */
 extern void QvDefineRecall(void);
 
+/* Define quiver.cache_mem, likewise. */
+extern void QvDefineCacheMem(void);
+
 /* Bytes that a scan may use. */
 extern Size QvScanMemory(const ScanSettings *settings);
 

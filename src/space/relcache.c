@@ -9,19 +9,51 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-/* Indexes remembered at once, and their memory, but for the one in use. */
-#define MAX_ENTRIES 64
-#define MAX_BYTES ((Size) 128 * 1024 * 1024)
+int			qv_cache_mem = QV_DEFAULT_CACHE_MEM;
 
 static dlist_head all = DLIST_STATIC_INIT(all);
-static int	nentries = 0;
+static Size all_bytes = 0;		/* of the entries, as counted last */
+
+/* Hints and parts grow while a scan uses them: count anew what an entry takes. */
+static void
+count_bytes(QvRelCacheEntry *entry)
+{
+	all_bytes -= entry->bytes;
+	entry->bytes = MemoryContextMemAllocated(entry->context, true);
+	all_bytes += entry->bytes;
+}
 
 static void
 discard(QvRelCacheEntry *entry)
 {
 	dlist_delete(&entry->node);
-	nentries--;
+	all_bytes -= entry->bytes;
 	MemoryContextDelete(entry->context);
+}
+
+/*
+ * While all take more than the bound, with some bytes more, discard the one that is
+ * used the longest ago of those that nobody uses; not this one (or NULL).
+ */
+static void
+make_fit(Size more, const QvRelCacheEntry *spared)
+{
+	while (all_bytes + more > (Size) qv_cache_mem * 1024)
+	{
+		QvRelCacheEntry *victim = NULL;
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &all)
+		{
+			QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
+
+			if (entry->pins == 0 && entry != spared)
+				victim = entry;
+		}
+		if (victim == NULL)
+			return;
+		discard(victim);
+	}
 }
 
 /* Free an entry now or with its last pin. */
@@ -58,16 +90,19 @@ transaction_ends(XactEvent event, void *arg)
 {
 	dlist_mutable_iter iter;
 
-	if (!some_doubtful)
-		return;
-	some_doubtful = false;
-	dlist_foreach_modify(iter, &all)
+	if (some_doubtful)
 	{
-		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
+		some_doubtful = false;
+		dlist_foreach_modify(iter, &all)
+		{
+			QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-		if (entry->doubtful)
-			drop(entry);
+			if (entry->doubtful)
+				drop(entry);
+		}
 	}
+	/* until now the one used last may have been larger */
+	make_fit(0, NULL);
 }
 
 static void
@@ -107,38 +142,6 @@ QvRelCacheFind(Relation index, uint64 build_id)
 	return NULL;
 }
 
-/* Discard the least recently used entry that is not pinned; false when there is none. */
-static bool
-evict(void)
-{
-	QvRelCacheEntry *victim = NULL;
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &all)
-	{
-		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
-
-		if (entry->pins == 0)
-			victim = entry;
-	}
-	if (victim)
-		discard(victim);
-	return victim != NULL;
-}
-
-/* Memory of all entries.  Hints and parts grow, so it is asked for, not counted. */
-static Size
-all_bytes(void)
-{
-	Size		bytes = 0;
-	dlist_iter	iter;
-
-	dlist_foreach(iter, &all)
-		bytes += MemoryContextMemAllocated(dlist_container(QvRelCacheEntry, node, iter.cur)->context,
-										   true);
-	return bytes;
-}
-
 QvRelCacheEntry *
 QvRelCacheNew(Size size)
 {
@@ -155,14 +158,16 @@ void
 QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id)
 {
 	watch_changes();
-	while ((nentries >= MAX_ENTRIES || all_bytes() > MAX_BYTES) && evict())
-		;
+	entry->bytes = MemoryContextMemAllocated(entry->context, true);
+	make_fit(entry->bytes, NULL);
+	all_bytes += entry->bytes;
+	MemoryContextSetIdentifier(entry->context,
+							   MemoryContextStrdup(entry->context, RelationGetRelationName(index)));
 	entry->locator = QvRelationLocator(index);
 	entry->relid = RelationGetRelid(index);
 	entry->build_id = build_id;
 	MemoryContextSetParent(entry->context, CacheMemoryContext);
 	dlist_push_head(&all, &entry->node);
-	nentries++;
 }
 
 void
@@ -174,8 +179,29 @@ QvRelCachePin(QvRelCacheEntry *entry)
 void
 QvRelCacheUnpin(QvRelCacheEntry *entry)
 {
-	if (--entry->pins == 0 && entry->stale)
+	if (--entry->pins > 0)
+		return;
+	if (entry->stale)
+	{
 		discard(entry);
+		return;
+	}
+	count_bytes(entry);
+	/* the next scan is likely of the same index */
+	make_fit(0, entry);
+}
+
+QvRelCacheEntry *
+QvRelCacheNext(QvRelCacheEntry *entry)
+{
+	QvRelCacheEntry *next;
+
+	if (entry ? !dlist_has_next(&all, &entry->node) : dlist_is_empty(&all))
+		return NULL;
+	next = entry ? dlist_container(QvRelCacheEntry, node, dlist_next_node(&all, &entry->node)) :
+		dlist_head_element(QvRelCacheEntry, node, &all);
+	count_bytes(next);
+	return next;
 }
 
 /* ---- parts ---- */

@@ -5,10 +5,10 @@
  * An engine extends QvRelCacheEntry by what it wants to find again.  It is found by
  * relation file, which a rebuild changes, and verified by the build_id of the
  * metapage, a random number (so that no engine finds what is another's).
- * At most 64 are kept for all engines together, and of 128 MB; the least recently
- * used one without pins goes first.  What the server says has changed (an index that was
- * dropped, rebuilt or vacuumed) goes at the end of the transaction, unless it is used
- * until then and still is what it was.
+ * All engines together keep what fits into quiver.cache_mem; the least recently used one
+ * without pins goes first, the one used last at the end of the transaction.  What the
+ * server says has changed (an index that was dropped, rebuilt or vacuumed) goes then too,
+ * unless it is used until then and still is what it was.
  *
  * A part of an entry (entry points, a directory of lists) is replaced when the index
  * has changed; the old one lives until its last pin is gone.
@@ -19,6 +19,11 @@
 #include "compat.h"
 #include "lib/ilist.h"
 #include "space/space.h"
+
+/* quiver.cache_mem, kB. */
+#define QV_DEFAULT_CACHE_MEM (128 * 1024)
+
+extern int	qv_cache_mem;
 
 /* The first member of the engine's own struct. */
 typedef struct QvRelCacheEntry
@@ -31,6 +36,8 @@ typedef struct QvRelCacheEntry
 	bool		stale;			/* replaced: free when not pinned */
 	bool		doubtful;		/* changed: free unless it is found again */
 	MemoryContext context;		/* of all of it, this struct too */
+	Size		bytes;			/* as counted when it was last not used any
+								 * more */
 	QvBufferHints hints;
 	QvSpace		space;			/* for the engine to fill in */
 } QvRelCacheEntry;
@@ -63,6 +70,9 @@ extern void QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_i
  */
 extern void QvRelCachePin(QvRelCacheEntry *entry);
 extern void QvRelCacheUnpin(QvRelCacheEntry *entry);
+
+/* The entry after that one (NULL: the first), most recent first; its bytes as they are now. */
+extern QvRelCacheEntry *QvRelCacheNext(QvRelCacheEntry *entry);
 
 /* A new part of size bytes, below CurrentMemoryContext until it is kept. */
 extern void *QvRelCacheNewPart(Size size);

@@ -1,0 +1,47 @@
+/*
+ * cache.c
+ *		What this session keeps of indexes between queries.
+ */
+#include "postgres.h"
+
+#include "catalog/index.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "space/relcache.h"
+#include "utils/acl.h"
+
+/* May the user read the index's table?  A function of another user may have searched it. */
+static bool
+may_read(Oid index)
+{
+	Oid			table = IndexGetRelation(index, true);
+
+	return OidIsValid(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+/*
+ * quiver_cache(): a row for each index that this session keeps something of, used last
+ * first: its bytes, and whether a scan uses it.  The index is null when the user may not
+ * read its table, or there is none any more.
+ */
+PG_FUNCTION_INFO_V1(quiver_cache);
+Datum
+quiver_cache(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	QvRelCacheEntry *entry = NULL;
+
+	InitMaterializedSRF(fcinfo, 0);
+	while ((entry = QvRelCacheNext(entry)) != NULL)
+	{
+		Datum		values[] = {ObjectIdGetDatum(entry->relid), Int64GetDatum((int64) entry->bytes),
+		BoolGetDatum(entry->pins > 0)};
+		bool		nulls[lengthof(values)] = {0};
+
+		nulls[0] = !may_read(entry->relid);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
