@@ -18,33 +18,30 @@
  */
 #define FULL_LOOKUP_EVERY 16
 
-/* Beyond this many blocks (64 MB of hints, 128 GB of index) pages are simply read
- * the long way. */
-#define MAX_HINTS (16 * 1024 * 1024)
-
 static void
 remember(QvBufferHints *hints, BlockNumber block, Buffer buf)
 {
-	if (block >= hints->size)
-	{
-		/* for the index as it is, and some growth */
-		BlockNumber size = Max(hints->nblocks, block + 1);
+	uint32		place = QvHintPlace(block);
 
-		if (block >= MAX_HINTS)
-			return;
-		size = Min(size + size / 8 + 16, MAX_HINTS);
+	if (place >= hints->size)
+	{
+		/* for the index as it is, and when it has grown, for more */
+		uint32		blocks = Max(hints->nblocks, block + 1);
+		uint32		growth = hints->size == 0 ? 0 : blocks / 8 + 16;
+		uint32		size = Min((uint64) blocks + growth, 2 * (uint32) NBuffers);
+
 		if (hints->buffers == NULL)
-			hints->buffers = MemoryContextAllocZero(hints->context,
-													size * sizeof(Buffer));
+			hints->buffers = MemoryContextAllocExtended(hints->context, size * sizeof(Buffer),
+														MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 		else
 		{
-			hints->buffers = repalloc(hints->buffers, size * sizeof(Buffer));
+			hints->buffers = repalloc_huge(hints->buffers, size * sizeof(Buffer));
 			memset(hints->buffers + hints->size, 0,
 				   (size - hints->size) * sizeof(Buffer));
 		}
 		hints->size = size;
 	}
-	hints->buffers[block] = buf;
+	hints->buffers[place] = buf;
 }
 
 typedef struct ReadPosition
@@ -117,10 +114,9 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
 
 	if (hints == NULL)
 		return QvReadBuffer(index, block, strategy);
-	if (block < hints->size && hints->buffers[block] != InvalidBuffer && !hints->scarce &&
-		++hints->reads % FULL_LOOKUP_EVERY != 0)
+	buf = QvHintedBuffer(hints, block);
+	if (buf != InvalidBuffer && !hints->scarce && ++hints->reads % FULL_LOOKUP_EVERY != 0)
 	{
-		buf = hints->buffers[block];
 		if (ReadRecentBuffer(QvRelationLocator(index), MAIN_FORKNUM, block, buf))
 		{
 			/* what ReadBuffer() would have counted */
@@ -153,9 +149,11 @@ QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 	 * a look at the buffer's tag without its lock: it may be wrong, at no
 	 * harm
 	 */
-	if (block < hints->size && hints->buffers[block] > 0)
+	Buffer		buf = QvHintedBuffer(hints, block);
+
+	if (buf > 0)
 	{
-		BufferDesc *desc = GetBufferDescriptor(hints->buffers[block] - 1);
+		BufferDesc *desc = GetBufferDescriptor(buf - 1);
 
 		if (desc->tag.blockNum == block &&
 			QvBufferTagRelNumber(desc->tag) == QvRelationNumber(index))

@@ -16,14 +16,35 @@
 typedef struct QvBufferHints
 {
 	MemoryContext context;
-	Buffer	   *buffers;		/* by block; InvalidBuffer = unknown */
-	BlockNumber size;			/* entries in buffers */
+	Buffer	   *buffers;		/* by QvHintPlace(); InvalidBuffer = unknown */
+	uint32		size;			/* entries in buffers */
 	uint32		reads;			/* since the last full look-up */
 	BlockNumber nblocks;		/* that the index had when it was last asked:
 								 * it only grows */
 	bool		scarce;			/* buffers are: let the clock sweep see every
 								 * read */
 } QvBufferHints;
+
+/*
+ * Where the hint of a block is.  Of an index much larger than shared buffers most blocks are
+ * in none: then blocks share places, and whoever was read last has it.
+ */
+static inline uint32
+QvHintPlace(BlockNumber block)
+{
+	uint32		places = 2 * (uint32) NBuffers;
+
+	return block < places ? block : block % places;
+}
+
+/* The buffer that a block was last found in, or another's. */
+static inline Buffer
+QvHintedBuffer(const QvBufferHints *hints, BlockNumber block)
+{
+	uint32		place = QvHintPlace(block);
+
+	return place < hints->size ? hints->buffers[place] : InvalidBuffer;
+}
 
 /*
  * Pin a block.  Like ReadBufferExtended(), but a block that is not there or
@@ -63,9 +84,11 @@ static inline void
 QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 			   Size bytes)
 {
-	if (block < hints->size && hints->buffers[block] > 0)
+	Buffer		buf = QvHintedBuffer(hints, block);
+
+	if (buf > 0)
 	{
-		const char *at = (const char *) BufferGetBlock(hints->buffers[block]) + offset;
+		const char *at = (const char *) BufferGetBlock(buf) + offset;
 
 		for (Size i = 0; i < bytes; i += 64)
 			__builtin_prefetch(at + i);

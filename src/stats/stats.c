@@ -27,6 +27,9 @@
 #define SETS 128
 #define WAYS 8
 
+/* Sets of a table that one session has for itself: a thousand of them have as many tables. */
+#define OWN_SETS 16
+
 /* What is counted: columns of quiver_stat(), in order. */
 typedef enum Count
 {
@@ -58,9 +61,12 @@ typedef struct Table
 	LWLock		lock;			/* shared: places stay; exclusive: take one,
 								 * reset */
 	int			tranche;
+	int			sets;
 	TimestampTz created;
-	Slot		slots[SETS * WAYS];
+	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
 } Table;
+
+#define TableSize(sets) (offsetof(Table, slots) + (sets) * WAYS * sizeof(Slot))
 
 static Table *table;
 static bool table_shared;		/* by all of the server */
@@ -68,14 +74,13 @@ static bool table_shared;		/* by all of the server */
 /* ---- where the table is ---- */
 
 static void
-init_table(void *at)
+init_table(Table *new, int sets)
 {
-	Table	   *new = at;
-
-	memset(new, 0, sizeof(*new));
+	memset(new, 0, TableSize(sets));
+	new->sets = sets;
 	/* made by the first search: it has counted since that began */
 	new->created = IsUnderPostmaster ? GetCurrentStatementStartTimestamp() : GetCurrentTimestamp();
-	for (int i = 0; i < SETS * WAYS; i++)
+	for (int i = 0; i < sets * WAYS; i++)
 	{
 		Slot	   *slot = &new->slots[i];
 
@@ -91,7 +96,7 @@ init_shared_table(void *at)
 {
 	Table	   *new = at;
 
-	init_table(new);
+	init_table(new, SETS);
 	new->tranche = LWLockNewTrancheId();
 	LWLockInitialize(&new->lock, new->tranche);
 }
@@ -104,7 +109,7 @@ request_table(void)
 {
 	if (previous_request)
 		previous_request();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(Table)));
+	RequestAddinShmemSpace(MAXALIGN(TableSize(SETS)));
 }
 
 static void
@@ -115,7 +120,7 @@ start_table(void)
 	if (previous_startup)
 		previous_startup();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	table = ShmemInitStruct(STATS_NAME, sizeof(Table), &found);
+	table = ShmemInitStruct(STATS_NAME, TableSize(SETS), &found);
 	if (!found)
 		init_shared_table(table);
 	LWLockRelease(AddinShmemInitLock);
@@ -149,7 +154,7 @@ find_segment(void)
 	ResourceOwner owner = ResourceOwnerCreate(outer, "quiver statistics");
 
 	/* other versions of the library may have another table */
-	char	   *name = psprintf("%s_%s_%zu", STATS_NAME, QUIVER_VERSION, sizeof(Table));
+	char	   *name = psprintf("%s_%s_%zu", STATS_NAME, QUIVER_VERSION, TableSize(SETS));
 	Table	   *volatile shared = NULL;
 	volatile bool failed = false;
 	bool		found;
@@ -157,7 +162,7 @@ find_segment(void)
 	CurrentResourceOwner = owner;
 	PG_TRY();
 	{
-		shared = QvNamedSegment(name, sizeof(Table), init_shared_table, &found);
+		shared = QvNamedSegment(name, TableSize(SETS), init_shared_table, &found);
 	}
 	PG_CATCH();
 	{
@@ -200,9 +205,9 @@ get_table(void)
 	}
 	else
 	{
-		Table	   *own = MemoryContextAlloc(TopMemoryContext, sizeof(Table));
+		Table	   *own = MemoryContextAlloc(TopMemoryContext, TableSize(OWN_SETS));
 
-		init_table(own);
+		init_table(own, OWN_SETS);
 		own->created = MyStartTimestamp;
 		table = own;
 	}
@@ -230,7 +235,7 @@ unlock_table(Table *t)
 static Slot *
 set_of(Table *t, Oid index)
 {
-	return &t->slots[hash_combine(murmurhash32(MyDatabaseId), murmurhash32(index)) % SETS * WAYS];
+	return &t->slots[hash_combine(murmurhash32(MyDatabaseId), murmurhash32(index)) % t->sets * WAYS];
 }
 
 static Slot *
@@ -339,20 +344,20 @@ quiver_stat(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Table	   *t = get_table();
-	Table	   *copy = palloc(sizeof(Table));
+	Table	   *copy = palloc(TableSize(t->sets));
 	Slot	   *all;
 	TimestampTz since;
 	Slot		whole = {.database = MyDatabaseId};
 
 	InitMaterializedSRF(fcinfo, 0);
 	lock_table(t, LW_SHARED);
-	memcpy(copy, t, sizeof(Table));
+	memcpy(copy, t, TableSize(t->sets));
 	unlock_table(t);
 	all = find(copy, InvalidOid);
 	since = all && all->reset > copy->created ? all->reset : copy->created;
 	if (all == NULL)
 		all = &whole;
-	for (int i = -1; i < SETS * WAYS; i++)
+	for (int i = -1; i < copy->sets * WAYS; i++)
 	{
 		const Slot *slot = i < 0 ? all : &copy->slots[i];
 		Datum		values[STAT_COLUMNS];
@@ -395,7 +400,7 @@ quiver_stat_reset(PG_FUNCTION_ARGS)
 		reset_slot(find_or_take(t, PG_GETARG_OID(0)), now);
 	else
 	{
-		for (int i = 0; i < SETS * WAYS; i++)
+		for (int i = 0; i < t->sets * WAYS; i++)
 			if (t->slots[i].database == MyDatabaseId)
 				reset_slot(&t->slots[i], now);
 		reset_slot(find_or_take(t, InvalidOid), now);

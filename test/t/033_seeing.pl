@@ -225,7 +225,7 @@ $node->stop;
 
 # ---- statistics: no shared memory to be had ----
 
-my $full = new_node('full', conf => "dynamic_shared_memory_type = mmap\n");
+my $full = new_node('full', conf => "dynamic_shared_memory_type = mmap\nshared_buffers = 1MB\n");
 make_rows($full, table => 't', dims => $dims, first => 1, last => 100);
 $full->safe_psql('postgres', 'SET max_parallel_maintenance_workers = 0; CREATE INDEX t_lists ON t USING quiver_ivf (v vector_l2_ops)');
 my $segments = $full->data_dir . '/pg_dynshmem';
@@ -237,6 +237,14 @@ is(scalar(() = $err =~ /WARNING:  statistics of searches are kept for this sessi
 	$server_wide ? 'which is said once' : 'as ever');
 chmod 0700, $segments or die $!;
 is(sql_value($full, "$search; $mine") =~ s/.*\n//r, $server_wide ? 'server 1' : 'session 1', 'when there is room, as ever');
+
+# ---- an index more than twice as large as shared buffers ----
+
+make_rows($full, table => 'large', dims => $dims, first => 1, last => 4000);
+$full->safe_psql('postgres', 'SET max_parallel_maintenance_workers = 0; CREATE INDEX large_graph ON large USING quiver_graph (v vector_l2_ops) WITH (m = 32)');
+# its blocks then share places among the hints, of which there are two for each buffer
+cmp_ok(index_bytes($full, 'large_graph') / 8192, '>', 2 * 128, 'a graph is more than twice as large as shared buffers');
+recall_function_ok($full, 'large_graph');
 clean_log_ok($full);
 $full->stop;
 done_testing();
