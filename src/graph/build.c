@@ -181,9 +181,8 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	GraphTeam  *team;
 	float	   *floats;
 	Size		n;
-	bool		spilled,
-				sound;
-	uint32		live = 0;
+	GraphReached found;
+	bool		spilled;
 	GraphHandle *pages;
 
 	check_options(options);
@@ -207,10 +206,10 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	pages = GraphOpen(index, opclass);
 	pages->building = true;
 	if (spilled)
-		live = GraphReachAll(pages, NULL, GraphAnswerInterrupts, &sound);
+		GraphReachAll(&(GraphReach) {pages, NULL, GraphAnswerInterrupts}, &found);
 	GraphReadMeta(index, &meta);
 	if (spilled)
-		meta.live_nodes = live;
+		meta.live_nodes = found.live;
 	meta.tuples = result->index_tuples;
 	meta.reached_rows = Max(1, result->heap_tuples);
 	QvMetaWrite(index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));

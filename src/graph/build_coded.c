@@ -368,7 +368,7 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 	decode_node(bs, from, &code);
 	for (int i = 0; i < from->degree; i++)
 	{
-		uint32		id = from->edges[i].id;
+		uint32		id = GraphEdgeTo(from->edges[i].id);
 		GraphCode	other;
 
 		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
@@ -378,6 +378,9 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 	GraphNodeInit(layout, to);
 	GraphNodeSetCode(layout, to, &code);
 	GraphNodeSetEdges(layout, to, edges, bits, from->degree);
+	for (int i = 0; i < from->degree; i++)
+		if (GraphEdgeIsAnchor(from->edges[i].id))
+			GraphNodeSetAnchor(layout, to, i);
 }
 
 const GraphBuildOps graph_coded_build = {

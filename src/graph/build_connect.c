@@ -182,11 +182,19 @@ GraphConnectNodes(GraphBuildState *bs)
 
 /* ---- reaching all ---- */
 
+/*
+ * Anchors that the first walk gives a node: fewer than it may have, so that nodes
+ * near the entry points are not full of them.
+ */
+#define FIRST_ANCHORS 3
+
 typedef struct Walk
 {
 	GraphMem   *mem;
 	uint8	   *reached;		/* bits */
-	uint32	   *queue;
+	uint8	   *anchors;		/* of each node */
+	uint8		max_anchors;
+	uint32	   *queue;			/* the nodes reached */
 	uint32		head;
 	uint32		tail;
 } Walk;
@@ -196,91 +204,70 @@ typedef struct Walk
 static void
 reach(Walk *walk, uint32 id)
 {
-	if (IsReached(walk, id))
-		return;
 	BitmapSet(walk->reached, id);
 	walk->queue[walk->tail++] = id;
 }
 
-/* Go to all that can be reached from those reached. */
+/* Go on from those reached; the edge by which a node is reached first is its anchor. */
 static void
 walk_on(Walk *walk)
 {
 	while (walk->head < walk->tail)
 	{
-		const GraphMemNode *node = GraphMemGet(walk->mem, walk->queue[walk->head++]);
+		uint32		at = walk->queue[walk->head++];
+		GraphMemNode *node = GraphMemGet(walk->mem, at);
 
 		if (walk->head % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < node->degree; i++)
-			reach(walk, node->edges[i].id);
+		for (int i = 0; i < node->degree && walk->anchors[at] < walk->max_anchors; i++)
+		{
+			uint32		to = GraphEdgeTo(node->edges[i].id);
+
+			if (IsReached(walk, to))
+				continue;
+			node->edges[i].id |= GRAPH_ANCHOR;
+			walk->anchors[at]++;
+			reach(walk, to);
+		}
 	}
 }
 
-/* How many nodes lead to each, up to 255. */
-static uint8 *
-count_leads(GraphMem *mem)
+/* The last edge of a full node that is no anchor. */
+static int
+place_to_give(const GraphMemNode *node)
 {
-	uint8	   *leads = MemoryContextAllocExtended(CurrentMemoryContext, mem->count + 1,
-												   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	int			place = node->degree - 1;
 
-	for (uint32 i = 0; i < mem->count; i++)
-	{
-		const GraphMemNode *node = GraphMemGet(mem, i);
-
-		if (i % 1024 == 0)
-			CHECK_FOR_INTERRUPTS();
-		for (int j = 0; j < node->degree; j++)
-			leads[node->edges[j].id] += leads[node->edges[j].id] < UINT8_MAX;
-	}
-	return leads;
+	while (GraphEdgeIsAnchor(node->edges[place].id))
+		place--;
+	return place;
 }
 
 /*
- * Let the nearest neighbor of node id that is reached lead to it: in a free place, or in
- * that of its last edge when others lead to that node.  False: there is none.
+ * Let the nearest neighbor of node id that is reached be its anchor: in a free place,
+ * or in that of its last edge.  False: there is none.
  */
 static bool
-lead_to(Walk *walk, uint8 *leads, uint32 id)
+lead_to(Walk *walk, uint32 id)
 {
 	const GraphMemNode *node = GraphMemGet(walk->mem, id);
 	int			degree = walk->mem->layout->degree;
 
 	for (int i = 0; i < node->degree; i++)
 	{
-		GraphMemNode *neighbor = GraphMemGet(walk->mem, node->edges[i].id);
-		int			place = Min(neighbor->degree, degree - 1);
+		uint32		from = GraphEdgeTo(node->edges[i].id);
+		GraphMemNode *neighbor = GraphMemGet(walk->mem, from);
+		int			place;
 
-		if (!IsReached(walk, node->edges[i].id))
+		if (!IsReached(walk, from) || walk->anchors[from] >= walk->max_anchors)
 			continue;
-		if (neighbor->degree == degree)
-		{
-			uint8	   *last = &leads[neighbor->edges[place].id];
-
-			/* one more than it needs; what is not counted stays */
-			if (*last <= 2 || *last == UINT8_MAX)
-				continue;
-			(*last)--;
-		}
-		else
-			neighbor->degree++;
+		place = neighbor->degree < degree ? neighbor->degree++ : place_to_give(neighbor);
 		neighbor->edges[place].distance = node->edges[i].distance;
-		neighbor->edges[place].id = id;
-		leads[id]++;
+		neighbor->edges[place].id = id | GRAPH_ANCHOR;
+		walk->anchors[from]++;
 		return true;
 	}
 	return false;
-}
-
-/* From the entry points on, to whatever can be reached. */
-static void
-walk_all(Walk *walk, const uint32 *entries, uint32 n)
-{
-	memset(walk->reached, 0, BitmapBytes(walk->mem->count));
-	walk->head = walk->tail = 0;
-	for (uint32 i = 0; i < n; i++)
-		reach(walk, entries[i]);
-	walk_on(walk);
 }
 
 void
@@ -289,41 +276,48 @@ GraphReachNodes(GraphBuildState *bs)
 	uint32		n = bs->mem.count;
 	Walk		walk = {&bs->mem};
 	uint32	   *entries;
-	uint8	   *leads;
 	uint32		nentries,
 				led = 0,
 				max = 64;
 
-	walk.reached = MemoryContextAllocHuge(CurrentMemoryContext, BitmapBytes(n));
+	walk.reached = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(n) + 1,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	walk.anchors = MemoryContextAllocExtended(CurrentMemoryContext, (Size) n + 1,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	/* nobody links any more */
 	walk.queue = bs->arrays.position;
 	bs->unreached = palloc(max * sizeof(uint32));
 	entries = bs->ops->choose_entry_points(bs, &nentries);
-	walk_all(&walk, entries, nentries);
-	leads = count_leads(&bs->mem);
-	for (uint32 id = 0; id < n; id++)
-		if (!IsReached(&walk, id) && lead_to(&walk, leads, id))
+	walk.max_anchors = Min(FIRST_ANCHORS, GraphMaxAnchors(bs->mem.layout));
+	/* where there is a way, other entry points get anchors too */
+	for (uint32 i = 0; i < nentries; i++)
+		if (!IsReached(&walk, entries[i]))
 		{
-			led++;
-			reach(&walk, id);
+			reach(&walk, entries[i]);
 			walk_on(&walk);
 		}
-	/* who gave up a place may be lost now */
-	if (led > 0)
-		walk_all(&walk, entries, nentries);
+	/* all of them again: they may have more */
+	walk.max_anchors = GraphMaxAnchors(bs->mem.layout);
+	walk.head = 0;
+	walk_on(&walk);
 	for (uint32 id = 0; id < n; id++)
 	{
 		if (IsReached(&walk, id))
 			continue;
-		if (bs->nunreached == max)
-			bs->unreached = repalloc_huge(bs->unreached, (max *= 2) * sizeof(uint32));
-		bs->unreached[bs->nunreached++] = id;
+		if (lead_to(&walk, id))
+			led++;
+		else
+		{
+			if (bs->nunreached == max)
+				bs->unreached = repalloc_huge(bs->unreached, (max *= 2) * sizeof(uint32));
+			bs->unreached[bs->nunreached++] = id;
+		}
 		reach(&walk, id);
 		walk_on(&walk);
 	}
 	elog(DEBUG1, "%u of %u nodes have been made to be reached, %u have become entry points",
 		 led, n, bs->nunreached);
 	pfree(entries);
-	pfree(leads);
+	pfree(walk.anchors);
 	pfree(walk.reached);
 }

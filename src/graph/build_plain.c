@@ -155,12 +155,13 @@ build_plain_assign_lists(GraphBuildState *base)
 
 		for (int i = 0; i < node->degree; i++)
 		{
-			GraphMemNode *to = GraphMemGet(mem, node->edges[i].id);
+			uint32		id = GraphEdgeTo(node->edges[i].id);
+			GraphMemNode *to = GraphMemGet(mem, id);
 
 			if (to->list < bs->nentries)
 				continue;
 			to->list = node->list;
-			queue[tail++] = node->edges[i].id;
+			queue[tail++] = id;
 		}
 	}
 	pfree(queue);
@@ -187,7 +188,13 @@ build_plain_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 
 	GraphNodeInit(layout, to);
 	for (int i = 0; i < from->degree; i++)
-		GraphNodeIds(layout, to)[i] = first + position[from->edges[i].id];
+	{
+		uint32		id = from->edges[i].id;
+
+		GraphNodeIds(layout, to)[i] = first + position[GraphEdgeTo(id)];
+		if (GraphEdgeIsAnchor(id))
+			GraphNodeSetAnchor(layout, to, i);
+	}
 	if (!GraphValuesApart(layout))
 		memcpy(GraphNodeOwn(layout, to), GraphMemValue(&base->mem, from),
 			   layout->value_size);

@@ -140,13 +140,17 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 
 	(void) measure(store, id, store->ids);
 	for (uint32 i = 0; i < store->handle->layout.degree; i++)
-		if (store->ids[i] <= POOL_MAX_ID && !IdSetHas(&search->seen, store->ids[i]))
+	{
+		uint32		neighbor = GraphEdgeTo(store->ids[i]);
+
+		if (neighbor != GRAPH_NONE && !IdSetHas(&search->seen, neighbor))
 		{
-			float		distance = measure(store, store->ids[i], NULL);
+			float		distance = measure(store, neighbor, NULL);
 
 			if (distance < INFINITY)
-				GraphSearchOffer(search, distance, store->ids[i]);
+				GraphSearchOffer(search, distance, neighbor);
 		}
+	}
 }
 
 /* ---- one query ---- */

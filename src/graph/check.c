@@ -207,17 +207,19 @@ check_edges(GraphChecker *c, GraphNode node)
 
 	for (uint32 i = 0; i < c->layout->degree; i++)
 	{
-		if (ids[i] == GRAPH_NONE)
+		uint32		neighbor = GraphEdgeTo(ids[i]);
+
+		if (neighbor == GRAPH_NONE)
 			continue;
-		if (ids[i] == number)
+		if (neighbor == number)
 			QvReportCorruption(c->index, c->block, "Slot %u is its own neighbor.", c->slot);
-		if (!is_node(c, ids[i]))
+		if (!is_node(c, neighbor))
 			QvReportCorruption(c->index, c->block, "Neighbor %u of slot %u is %u, which is not a node.",
-							   i, c->slot, ids[i]);
+							   i, c->slot, neighbor);
 		for (uint32 j = 0; j < i; j++)
-			if (ids[j] == ids[i])
+			if (GraphEdgeTo(ids[j]) == neighbor)
 				QvReportCorruption(c->index, c->block, "Slot %u has neighbor %u twice.",
-								   c->slot, ids[i]);
+								   c->slot, neighbor);
 	}
 }
 
@@ -488,14 +490,21 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	survey(&c);
 	if (verify)
 	{
-		uint32		live;
-		bool		sound;
+		GraphReach	reach = {c.handle, NULL, GraphAnswerInterrupts};
+		GraphReached found;
 
 		check_pages(&c);
 		if (c.layout->form == QV_FORM_PLAIN)
 			check_values(&c);
 		check_heads(&c);
-		c.info.unreached = GraphFindUnreached(&(GraphReach) {c.handle, NULL, GraphAnswerInterrupts}, &live, &sound);
+		GraphFindUnreached(&reach, false, &found);
+		c.info.unreached = found.unreached;
+		if (message_level_is_interesting(DEBUG1))
+		{
+			GraphFindUnreached(&reach, true, &found);
+			elog(DEBUG1, "index \"%s\": no anchors lead to %u of %u nodes",
+				 RelationGetRelationName(index), found.unreached, found.live);
+		}
 	}
 	meta = &c.handle->meta;
 	c.info.dims = meta->dims;

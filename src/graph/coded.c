@@ -235,8 +235,8 @@ coded_set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 					 nb->bits + (Size) i * layout->code_bits / 8);
 }
 
-static bool
-coded_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, bool force)
+static GraphAnswer
+coded_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer)
 {
 	GraphNewcomer newcomer = {
 		.id = id,
@@ -244,7 +244,7 @@ coded_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, bool force)
 		.code = point_code(nb)
 	};
 
-	return GraphLinkBack(nb->handle, &newcomer, to, force);
+	return GraphLinkBack(nb->handle, &newcomer, to, offer);
 }
 
 const GraphFormOps graph_coded_ops = {

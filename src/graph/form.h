@@ -11,6 +11,7 @@
 #define QV_GRAPH_FORM_H
 
 #include "graph/handle.h"
+#include "graph/rows.h"
 #include "graph/search.h"
 #include "graph/select.h"
 
@@ -42,6 +43,9 @@ typedef struct GraphNeighborhood
 	Candidate  *candidates;		/* ascending; ids index the copies */
 	uint32	   *ids;			/* node numbers, by the same index */
 	uint32		exclude;		/* a node never to be found, or GRAPH_NONE */
+	bool	   *asked;			/* which of those chosen GraphAnchor() has
+								 * asked and had an answer for good; NULL:
+								 * none */
 } GraphNeighborhood;
 
 /* The node number of a neighborhood's candidate number i. */
@@ -60,6 +64,7 @@ GraphNeighborhoodInit(GraphNeighborhood *nb, GraphHandle *handle, const GraphPoi
 	nb->candidates = palloc(capacity * sizeof(Candidate));
 	nb->ids = palloc(capacity * sizeof(uint32));
 	nb->exclude = GRAPH_NONE;
+	nb->asked = NULL;
 }
 
 /* Take a node in; its copy is number count - 1.  False when there is no need. */
@@ -124,11 +129,8 @@ typedef struct GraphFormOps
 	void		(*set_edge) (const GraphNeighborhood *nb, int i, GraphNode node,
 							 int place);
 
-	/*
-	 * Offer the point, which is node id, to node "to" as a neighbor.  A node
-	 * that is full need not take it, unless forced.  Returns whether it did.
-	 */
-	bool		(*link_back) (GraphNeighborhood *nb, uint32 id, uint32 to, bool force);
+	/* Offer the point, which is node id, to node "to" as a neighbor. */
+	GraphAnswer (*link_back) (GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer);
 } GraphFormOps;
 
 #endif							/* QV_GRAPH_FORM_H */

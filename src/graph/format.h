@@ -31,6 +31,14 @@
 #define GRAPH_NONE UINT32_MAX	/* no node */
 #define GRAPH_INLINE_TIDS 4
 
+/*
+ * In a place of a node, beside the number of the neighbor: the edge is an anchor,
+ * the one that keeps the neighbor reachable (src/graph/README.md, "Anchors").
+ */
+#define GRAPH_ANCHOR UINT32_C(0x80000000)
+
+StaticAssertDecl((GRAPH_ANCHOR & POOL_MAX_ID) == 0, "node numbers leave no bit for anchors");
+
 /* Options, with pgvector's names, ranges and defaults. */
 #define HNSW_MIN_M 2
 #define HNSW_DEFAULT_M 16
@@ -269,6 +277,25 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 }
 
 #define GraphNodeIds(layout, node) ((uint32 *) ((char *) (node) + (layout)->ids))
+/*
+ * Anchors that a node has at most: the other half of its places stays free to
+ * choose.  A node is the anchor of one other on average.
+ */
+#define GraphMaxAnchors(layout) ((layout)->degree / 2)
+
+/* What a place holds: the neighbor, or GRAPH_NONE; is the edge an anchor? */
+static inline uint32
+GraphEdgeTo(uint32 place)
+{
+	return place == GRAPH_NONE ? GRAPH_NONE : place & ~GRAPH_ANCHOR;
+}
+
+static inline bool
+GraphEdgeIsAnchor(uint32 place)
+{
+	return place != GRAPH_NONE && (place & GRAPH_ANCHOR) != 0;
+}
+
 #define GraphNodeA(layout, node) ((uint16 *) ((char *) (node) + (layout)->a))
 #define GraphNodeB(layout, node) ((uint16 *) ((char *) (node) + (layout)->b))
 #define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))

@@ -3,8 +3,8 @@
  *		Inserting a row into a graph on its pages.
  *
  * One search finds the neighbors and copies what comparing them takes; the
- * node is written with its edges; then each neighbor is offered the node in
- * return, which changes that neighbor's page alone.
+ * node is written with its edges; then one neighbor becomes its anchor, and each
+ * is offered the node in return, which changes that neighbor's page alone.
  *
  * Locks: the update lock, shared, for the whole insert; then one page at a
  * time (but for the cases in src/graph/README.md, "Locks").
@@ -82,11 +82,13 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	id = write_node(nb, n, tid);
 
 	/*
-	 * A node that nobody leads to is where a search must begin: it has no
-	 * neighbors, or all of them were deleted or changed meanwhile.
+	 * The anchor comes first, so who finds the node finds it anchored.  One
+	 * that has none is where a search must begin: it has no neighbors, or all
+	 * of them were deleted meanwhile, or have as many anchors as they may.
 	 */
-	if (!GraphLinkAllBack(nb, n, id) || wants_entry_point(handle))
+	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);
+	GraphLinkAllBack(nb, n, id);
 }
 
 void

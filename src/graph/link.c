@@ -19,23 +19,20 @@
 #include "graph/rows.h"
 #include "graph/select.h"
 
-/* The node that is asked, on its page, which is exclusively locked. */
+/* The node that is asked. */
 typedef struct Host
 {
-	uint32		id;
-	Buffer		buf;
-	GraphNode	node;
+	GraphHost	base;
 	GraphCode	code;
 	const float *decoded;		/* pdim */
 } Host;
 
-/* The neighbors of a full node and a newcomer, as GraphChoosePlace() wants them. */
+/* GraphChoosePlace()'s rivals, and what their distances are estimated from. */
 typedef struct Rivals
 {
+	GraphRivals base;
 	bool		l2;
-	int			n;				/* neighbors; number n is the newcomer */
 	int			places[GRAPH_MAX_DEGREE];
-	float		from_self[GRAPH_MAX_DEGREE + 1];
 	float		from_new[GRAPH_MAX_DEGREE];
 	float		offset[GRAPH_MAX_DEGREE];	/* length of neighbor - node */
 	float		self_norm2;		/* |node|^2, not centered: inner product */
@@ -51,18 +48,18 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
 	float		cosine,
 				ip;
 
-	if (a == r->n)
+	if (a == r->base.n)
 		return r->from_new[b];
-	if (b == r->n)
+	if (b == r->base.n)
 		return r->from_new[a];
 	cosine = cosf((float) M_PI *
 				  qv_kernels.hamming(r->bits + a * stride, r->bits + b * stride, stride) /
 				  r->code_bits);
 	ip = r->offset[a] * r->offset[b] * cosine;
 	if (r->l2)
-		return r->from_self[a] + r->from_self[b] - 2 * ip;
+		return r->base.from_self[a] + r->base.from_self[b] - 2 * ip;
 	/* <s + u, s + v> = |s|^2 + <s, u> + <s, v> + <u, v> */
-	return r->from_self[a] + r->from_self[b] + r->self_norm2 - ip;
+	return r->base.from_self[a] + r->base.from_self[b] + r->self_norm2 - ip;
 }
 
 /* Distances from a vector to all neighbors of a node, by their codes. */
@@ -108,7 +105,7 @@ measure_from_self(const GraphHandle *handle, const Host *host, Rivals *r, float 
 		r->self_norm2 = qv_kernels.norm2_f32(x, layout->pdim);
 	}
 	QvQueryInit(&self, (void *) TYPEALIGN(64, mem), x, layout->pdim, layout->code_bits);
-	estimate_neighbors(layout, host->node, &self, r->l2 ? 0 : -ip,
+	estimate_neighbors(layout, host->base.node, &self, r->l2 ? 0 : -ip,
 					   r->l2 ? 1 : host->code.norm2 > 0 ? ip / host->code.norm2 : 0, out);
 	for (uint32 i = 0; i < layout->degree; i++)
 		out[i] += offset;
@@ -127,7 +124,7 @@ measure_from_new(const GraphHandle *handle, const Host *host, const GraphQuery *
 	float		ip = QvCodeIp(&query->base.q, code->bytes, layout->own_bits, code->scale);
 	float		to_host = QvSpaceQueryDistance(&query->base, ip, code->norm2) + offset;
 
-	estimate_neighbors(layout, host->node, &query->base.q, to_host - offset,
+	estimate_neighbors(layout, host->base.node, &query->base.q, to_host - offset,
 					   query->base.kind == QV_SPACE_L2 ? 1 :
 					   code->norm2 > 0 ? ip / code->norm2 : 0, out);
 	for (uint32 i = 0; i < layout->degree; i++)
@@ -154,25 +151,26 @@ choose_place(const GraphHandle *handle, const Host *host, const GraphQuery *quer
 	r->l2 = handle->meta.space == QV_SPACE_L2;
 	r->code_bits = layout->code_bits;
 	r->bits = bits;
-	r->n = 0;
+	r->base.n = 0;
 	measure_from_self(handle, host, r, from_self);
 	to_new = measure_from_new(handle, host, query, from_new);
 	for (uint32 at = 0; at < layout->degree; at++)
 	{
-		int			i = r->n;
+		int			i = r->base.n;
 
-		if (!GraphNodeHasEdge(layout, host->node, at))
+		if (!GraphNodeHasEdge(layout, host->base.node, at))
 			continue;
-		GraphNodeEdgeBits(layout, host->node, at, bits + i * stride);
+		GraphNodeEdgeBits(layout, host->base.node, at, bits + i * stride);
 		r->places[i] = at;
-		r->from_self[i] = from_self[at];
+		r->base.from_self[i] = from_self[at];
+		r->base.anchored[i] = GraphEdgeIsAnchor(GraphNodeIds(layout, host->base.node)[at]);
 		r->from_new[i] = from_new[at];
-		r->offset[i] = r->l2 ? sqrtf(Max(0, r->from_self[i])) :
-			GraphNodeEdgeLength(layout, host->node, at);
-		r->n++;
+		r->offset[i] = r->l2 ? sqrtf(Max(0, from_self[at])) :
+			GraphNodeEdgeLength(layout, host->base.node, at);
+		r->base.n++;
 	}
-	r->from_self[r->n] = to_new;
-	place = GraphChoosePlace(r->from_self, r->n, rival_pair, r, force);
+	r->base.from_self[r->base.n] = to_new;
+	place = GraphChoosePlace(&r->base, rival_pair, r, force);
 	if (place >= 0)
 		place = r->places[place];
 	pfree(from_new);
@@ -184,50 +182,57 @@ choose_place(const GraphHandle *handle, const Host *host, const GraphQuery *quer
 
 /* Put an edge to the newcomer into a place of the host. */
 static void
-set_edge(GraphHandle *handle, const Host *host, int place, const GraphNewcomer *newcomer)
+set_edge(GraphHandle *handle, const Host *host, int place, const GraphNewcomer *newcomer,
+		 bool anchor)
 {
 	const GraphLayout *layout = &handle->layout;
 	uint8	   *bits = palloc(layout->code_bits / 8);
 	GraphEdge	edge;
 	QvWrite		w;
+	GraphNode	node;
 
 	GraphEncodeEdge(layout, handle->meta.space, &host->code, host->decoded,
 					newcomer->code, newcomer->id, &edge, bits);
-	GraphNodeSetEdge(layout, GraphBeginChange(handle, &w, host->buf, host->id), place, &edge, bits);
+	node = GraphBeginChange(handle, &w, host->base.buf, host->base.id);
+	GraphNodeSetEdge(layout, node, place, &edge, bits);
+	if (anchor)
+		GraphNodeSetAnchor(layout, node, place);
 	QvWriteCommit(&w);
 	pfree(bits);
 }
 
-bool
-GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer, uint32 to, bool force)
+/* Offer the newcomer to a live host that has no edge to it. */
+static GraphAnswer
+offer_to(GraphHandle *handle, Host *host, const GraphNewcomer *newcomer, GraphOffer offer)
 {
 	const GraphLayout *layout = &handle->layout;
 	float	   *decoded = palloc(layout->pdim * sizeof(float));
 	uint8	   *scratch = palloc(layout->pdim);
-	Host		host = {.id = to, .decoded = decoded};
-	bool		linked = false;
-	int			place;
+	int			place = host->base.empty;
 
-	host.buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &host.node);
-	if (host.node != NULL && host.node->state == GRAPH_SLOT_LIVE)
-	{
-		linked = GraphNodeFindEdge(layout, host.node, newcomer->id, &place);
-		if (!linked)
-		{
-			GraphNodeCode(layout, host.node, &host.code, scratch);
-			qv_kernels.decode_u8(host.code.bytes, host.code.scale,
-								 QvCodeOffset(layout->own_bits), decoded, layout->pdim);
-			if (place < 0)
-				place = choose_place(handle, &host, newcomer->query, force);
-			linked = place >= 0;
-			if (linked)
-				set_edge(handle, &host, place, newcomer);
-		}
-	}
-	UnlockReleaseBuffer(host.buf);
-	if (linked)
-		QvInjectionPoint("quiver-graph-edge-back");
+	GraphNodeCode(layout, host->base.node, &host->code, scratch);
+	qv_kernels.decode_u8(host->code.bytes, host->code.scale,
+						 QvCodeOffset(layout->own_bits), decoded, layout->pdim);
+	host->decoded = decoded;
+	if (place < 0)
+		place = choose_place(handle, host, newcomer->query, offer == GRAPH_ANCHOR_FORCED);
+	if (place >= 0)
+		set_edge(handle, host, place, newcomer, offer != GRAPH_EDGE);
 	pfree(decoded);
 	pfree(scratch);
-	return linked;
+	return place >= 0 ? GRAPH_TAKEN : GRAPH_REFUSED;
+}
+
+GraphAnswer
+GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer, uint32 to, GraphOffer offer)
+{
+	Host		host;
+	GraphAnswer answer;
+
+	if (!GraphAsk(handle, &host.base, to, newcomer->id, offer, &answer))
+		answer = offer_to(handle, &host, newcomer, offer);
+	UnlockReleaseBuffer(host.base.buf);
+	if (answer == GRAPH_TAKEN)
+		QvInjectionPoint("quiver-graph-edge-back");
+	return answer;
 }

@@ -5,9 +5,9 @@
 #ifndef QV_GRAPH_LINK_H
 #define QV_GRAPH_LINK_H
 
-#include "graph/handle.h"
 #include "graph/node.h"
 #include "graph/query.h"
+#include "graph/rows.h"
 
 /* A node that offers itself: its vector's code and prepared query. */
 typedef struct GraphNewcomer
@@ -17,11 +17,8 @@ typedef struct GraphNewcomer
 	const GraphCode *code;
 } GraphNewcomer;
 
-/*
- * Offer a newcomer to node "to" as a neighbor.  A full one need not take it,
- * unless forced.  Returns whether it did, or had it already.
- */
-extern bool GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer,
-						  uint32 to, bool force);
+/* Offer a newcomer to node "to" as a neighbor. */
+extern GraphAnswer GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer,
+								 uint32 to, GraphOffer offer);
 
 #endif							/* QV_GRAPH_LINK_H */

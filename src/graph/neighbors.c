@@ -76,17 +76,37 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 	return n;
 }
 
+/*
+ * The nearest that takes it of its own accord, else the nearest that can.  Whoever
+ * refuses is not asked again.
+ */
 bool
-GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
+GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
+			bool (*may_anchor) (void *arg, uint32 number), void *arg)
 {
 	const GraphFormOps *ops = GraphFormOf(nb->handle);
-	bool		any = false;
 
+	nb->asked = palloc0(Max(1, n) * sizeof(bool));
+	for (GraphOffer offer = GRAPH_ANCHOR_EDGE; offer <= GRAPH_ANCHOR_FORCED; offer++)
+		for (int i = 0; i < n; i++)
+		{
+			uint32		to = GraphNeighborId(nb, i);
+			GraphAnswer answer;
+
+			if (may_anchor && !may_anchor(arg, to))
+				continue;
+			answer = ops->link_back(nb, id, to, offer);
+			nb->asked[i] = answer != GRAPH_NO_MORE_ANCHORS;
+			if (answer == GRAPH_TAKEN)
+				return true;
+		}
+	return false;
+}
+
+void
+GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
+{
 	for (int i = 0; i < Min(n, GraphInsertLinks(&nb->handle->layout)); i++)
-		any |= ops->link_back(nb, id, GraphNeighborId(nb, i), false);
-
-	/* somebody must lead to it: the nearest that still can */
-	for (int i = 0; i < n && !any; i++)
-		any = ops->link_back(nb, id, GraphNeighborId(nb, i), true);
-	return any;
+		if (!(nb->asked && nb->asked[i]))
+			(void) GraphFormOf(nb->handle)->link_back(nb, id, GraphNeighborId(nb, i), GRAPH_EDGE);
 }

@@ -22,9 +22,17 @@ extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle, GraphPoint 
 extern int	GraphChooseNeighbors(GraphNeighborhood *nb);
 
 /*
- * Offer the point, which is node id, as a neighbor to the n chosen ones.  False
- * when none of them leads to it now.
+ * Let one of the n chosen neighbors be the anchor of the point, which is node id:
+ * lead to it for good.  Only those for which may_anchor(arg, number) is true, if it
+ * is not NULL.  False: none can.
  */
-extern bool GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id);
+extern bool GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
+						bool (*may_anchor) (void *arg, uint32 number), void *arg);
+
+/*
+ * Offer the point as a neighbor to the n chosen ones, but for those that
+ * GraphAnchor() has asked.
+ */
+extern void GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id);
 
 #endif							/* QV_GRAPH_NEIGHBORS_H */

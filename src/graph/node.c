@@ -128,7 +128,7 @@ GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place)
 	GraphNodeB(layout, node)[place] = 0;
 }
 
-bool
+int
 GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *empty)
 {
 	const uint32 *ids = GraphNodeIds(layout, node);
@@ -136,12 +136,23 @@ GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *emp
 	*empty = -1;
 	for (uint32 i = 0; i < layout->degree; i++)
 	{
-		if (ids[i] == id)
-			return true;
+		if (GraphEdgeTo(ids[i]) == id)
+			return i;
 		if (ids[i] == GRAPH_NONE && *empty < 0)
 			*empty = i;
 	}
-	return false;
+	return -1;
+}
+
+bool
+GraphNodeTakesAnchor(const GraphLayout *layout, GraphNode node)
+{
+	const uint32 *ids = GraphNodeIds(layout, node);
+	uint32		anchors = 0;
+
+	for (uint32 i = 0; i < layout->degree; i++)
+		anchors += GraphEdgeIsAnchor(ids[i]);
+	return anchors < GraphMaxAnchors(layout);
 }
 
 static void

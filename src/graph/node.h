@@ -104,16 +104,25 @@ extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int 
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place);
 
 /*
- * Does a node of any form have an edge to id?  If not, *empty is its first
- * empty place, or -1 when it is full.
+ * The place of the edge from a node of any form to id.  -1: there is none, and
+ * *empty is the first empty place, or -1 when the node is full.
  */
-extern bool GraphNodeFindEdge(const GraphLayout *layout, GraphNode node,
+extern int	GraphNodeFindEdge(const GraphLayout *layout, GraphNode node,
 							  uint32 id, int *empty);
+
+/* May one more of a node's edges become an anchor? */
+extern bool GraphNodeTakesAnchor(const GraphLayout *layout, GraphNode node);
 
 static inline bool
 GraphNodeHasEdge(const GraphLayout *layout, GraphNode node, int place)
 {
 	return GraphNodeIds(layout, node)[place] != GRAPH_NONE;
+}
+
+static inline void
+GraphNodeSetAnchor(const GraphLayout *layout, GraphNode node, int place)
+{
+	GraphNodeIds(layout, node)[place] |= GRAPH_ANCHOR;
 }
 
 #endif							/* QV_GRAPH_NODE_H */

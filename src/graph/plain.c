@@ -177,9 +177,10 @@ plain_fill_node(const GraphNeighborhood *base, int n, GraphNode node)
 
 /* ---- edges back ---- */
 
-/* The neighbors of a full node and a newcomer, which is the last. */
+/* GraphChoosePlace()'s rivals with their values. */
 typedef struct Rivals
 {
+	GraphRivals base;
 	const QvOpclassInfo *opclass;
 	const void *values[GRAPH_MAX_DEGREE + 1];
 } Rivals;
@@ -193,15 +194,15 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
 }
 
 /*
- * Which place of the full node "to", with those neighbors, the newcomer gets;
+ * Which place of the full node "to", with those edges, the newcomer gets;
  * -1: none.
  */
 static int
-choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *ids, bool force)
+choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
 {
 	GraphHandle *handle = nb->handle;
-	Rivals		r = {&handle->space.opclass};
-	float		from_self[GRAPH_MAX_DEGREE + 1];
+	Rivals		r = {.opclass = &handle->space.opclass};
+	float	   *from_self = r.base.from_self;
 	GraphScratch scratch = {NULL, 0};
 	void	   *self = GraphCopyValue(handle, to, &scratch);
 	int			place = -1;
@@ -211,20 +212,22 @@ choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *ids, bool for
 		return -1;
 	while (n < handle->layout.degree && place < 0)
 	{
-		r.values[n] = GraphCopyValue(handle, ids[n], &scratch);
+		r.values[n] = GraphCopyValue(handle, GraphEdgeTo(places[n]), &scratch);
 		if (r.values[n] == NULL)
 			place = n;			/* it leads nowhere */
 		else
 		{
+			r.base.anchored[n] = GraphEdgeIsAnchor(places[n]);
 			from_self[n] = GraphExactDistance(r.opclass, self, r.values[n]);
 			n++;
 		}
 	}
 	if (place < 0)
 	{
+		r.base.n = n;
 		r.values[n] = point_of(nb)->value;
 		from_self[n] = GraphExactDistance(r.opclass, self, r.values[n]);
-		place = GraphChoosePlace(from_self, n, rival_pair, &r, force);
+		place = GraphChoosePlace(&r.base, rival_pair, &r, force);
 	}
 	for (uint32 i = 0; i < n; i++)
 		pfree((void *) r.values[i]);
@@ -234,65 +237,71 @@ choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *ids, bool for
 	return place;
 }
 
-typedef enum LinkResult
+/* An offer to a node, and how far it has come. */
+typedef struct PlainOffer
 {
-	LINKED,						/* or it was before */
-	FULL,						/* ids[] are its neighbors */
-	GONE						/* no live node any more */
-} LinkResult;
+	uint32		id;
+	uint32		to;
+	GraphOffer	offer;
+	int			chosen;			/* place to put it in when none is empty; -1:
+								 * none yet */
+	uint32		places[GRAPH_MAX_DEGREE];	/* what the full node's were then */
+} PlainOffer;
 
 /*
- * Link node "to" to id where it has an empty place, or in the chosen one (-1:
- * none) if that still has the neighbor that ids[] says.
+ * Make the offer: to be taken in an empty place, or in the chosen one if that is still
+ * as it was.  False: the node is full, and o->places are its edges.
  */
-static LinkResult
-try_link(GraphHandle *handle, uint32 id, uint32 to, int chosen, uint32 *ids)
+static bool
+try_link(GraphHandle *handle, PlainOffer *o, GraphAnswer *answer)
 {
 	const GraphLayout *layout = &handle->layout;
-	GraphNode	node;
-	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &node);
-	LinkResult	result = LINKED;
-	int			place;
-	QvWrite		w;
+	GraphHost	host;
+	bool		settled = GraphAsk(handle, &host, o->to, o->id, o->offer, answer);
 
-	if (node == NULL || node->state != GRAPH_SLOT_LIVE)
-		result = GONE;
-	else if (!GraphNodeFindEdge(layout, node, id, &place))
+	if (!settled)
 	{
-		if (place < 0 && chosen >= 0 && GraphNodeIds(layout, node)[chosen] == ids[chosen])
-			place = chosen;
-		if (place >= 0)
+		uint32	   *now = GraphNodeIds(layout, host.node);
+		int			place = host.empty;
+		QvWrite		w;
+
+		if (place < 0 && o->chosen >= 0 && now[o->chosen] == o->places[o->chosen])
+			place = o->chosen;
+		settled = place >= 0;
+		if (settled)
 		{
-			node = GraphBeginChange(handle, &w, buf, to);
-			GraphNodeIds(layout, node)[place] = id;
-			GraphEndChange(&w, buf);
-			QvInjectionPoint("quiver-graph-edge-back");
-			return LINKED;
+			now = GraphNodeIds(layout, GraphBeginChange(handle, &w, host.buf, o->to));
+			now[place] = o->offer == GRAPH_EDGE ? o->id : o->id | GRAPH_ANCHOR;
+			QvWriteCommit(&w);
+			*answer = GRAPH_TAKEN;
 		}
-		memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));
-		result = FULL;
+		else
+			memcpy(o->places, now, layout->degree * sizeof(uint32));
 	}
-	UnlockReleaseBuffer(buf);
-	return result;
+	UnlockReleaseBuffer(host.buf);
+	return settled;
 }
 
-static bool
-plain_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, bool force)
+static GraphAnswer
+plain_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer)
 {
-	uint32		ids[GRAPH_MAX_DEGREE];
-	int			chosen = -1;
+	PlainOffer	o = {id, to, offer, -1};
 
 	for (int attempt = 0; attempt < LINK_ATTEMPTS; attempt++)
 	{
-		LinkResult	result = try_link(nb->handle, id, to, chosen, ids);
+		GraphAnswer answer;
 
-		if (result != FULL)
-			return result == LINKED;
-		chosen = choose_place(nb, to, ids, force);
-		if (chosen < 0)
-			return false;
+		if (try_link(nb->handle, &o, &answer))
+		{
+			if (answer == GRAPH_TAKEN)
+				QvInjectionPoint("quiver-graph-edge-back");
+			return answer;
+		}
+		o.chosen = choose_place(nb, to, o.places, offer == GRAPH_ANCHOR_FORCED);
+		if (o.chosen < 0)
+			break;
 	}
-	return false;
+	return GRAPH_REFUSED;
 }
 
 const GraphFormOps graph_plain_ops = {

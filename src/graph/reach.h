@@ -1,7 +1,7 @@
 /*
  * reach.h
  *		Which nodes a search can come to, from the entry points of a graph on its
- *		pages.
+ *		pages; and which it could even if every edge but the anchors were gone.
  */
 #ifndef QV_GRAPH_REACH_H
 #define QV_GRAPH_REACH_H
@@ -14,34 +14,32 @@ typedef struct GraphReach
 	GraphHandle *handle;
 	BufferAccessStrategy strategy;	/* may be NULL */
 	void		(*pause) (void);	/* called before every page is read */
-
-	/*
-	 * Called without locks for a live node that cannot be reached: see to it
-	 * that it can.  NULL: only count.
-	 */
-	void		(*mend) (void *arg, uint32 number);
-	void	   *arg;
 } GraphReach;
 
+/* What a walk has found.  Vacuum was not at work, or is the caller. */
+typedef struct GraphReached
+{
+	uint32		live;			/* nodes */
+	uint32		unreached;		/* live ones that the walk did not come to */
+	bool		anchored;		/* nodes have anchors: those of earlier
+								 * versions had none */
+	bool		sound;			/* no edge leads to where there are no nodes */
+} GraphReached;
+
 /*
- * Go to all nodes of the index that there are as it begins, in memory of three
- * bits a slot.  Returns how many live ones cannot be reached, and in *live how many
- * there are; those that come after one that is mended are not counted.  *sound: no
- * edge leads to where there are no nodes.
- *
- * What is inserted meanwhile may make it wrong by a node or two, to both sides.
- * Vacuum is not at work, or is the caller.
+ * Go to all nodes of the index that there are as it begins, by all edges or by anchors
+ * alone, through deleted ones too, in memory of three bits a slot.  What is inserted
+ * meanwhile may make it wrong by a node or two, to both sides.
  */
-extern uint32 GraphFindUnreached(const GraphReach *reach, uint32 *live, bool *sound);
+extern void GraphFindUnreached(const GraphReach *reach, bool anchors_only, GraphReached *found);
+
+/*
+ * Give a new anchor to every live node that cannot be reached by anchors through live
+ * nodes, or make it an entry point.  In a graph without anchors all edges count.
+ */
+extern void GraphReachAll(const GraphReach *reach, GraphReached *found);
 
 /* A pause that answers Ctrl-C, and no more. */
 extern void GraphAnswerInterrupts(void);
-
-/*
- * Let neighbors lead to such nodes, or make them entry points.  Returns how many live
- * nodes there are.
- */
-extern uint32 GraphReachAll(GraphHandle *handle, BufferAccessStrategy strategy,
-							void (*pause) (void), bool *sound);
 
 #endif							/* QV_GRAPH_REACH_H */

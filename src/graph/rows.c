@@ -7,6 +7,7 @@
 #include "compat.h"
 #include "containers/pool.h"
 #include "graph/meta.h"
+#include "graph/node.h"
 #include "graph/rows.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
@@ -38,6 +39,50 @@ GraphEndChange(QvWrite *w, Buffer buf)
 {
 	QvWriteCommit(w);
 	UnlockReleaseBuffer(buf);
+}
+
+bool
+GraphAsk(GraphHandle *handle, GraphHost *host, uint32 to, uint32 id,
+		 GraphOffer offer, GraphAnswer *answer)
+{
+	const GraphLayout *layout = &handle->layout;
+	bool		anchor = offer != GRAPH_EDGE;
+	int			place;
+	QvWrite		w;
+
+	host->id = to;
+	host->buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &host->node);
+	*answer = GRAPH_REFUSED;
+	if (host->node == NULL || host->node->state != GRAPH_SLOT_LIVE)
+		return true;
+	place = GraphNodeFindEdge(layout, host->node, id, &host->empty);
+	if (place >= 0 && (!anchor || GraphEdgeIsAnchor(GraphNodeIds(layout, host->node)[place])))
+		*answer = GRAPH_TAKEN;
+	else if (anchor && !GraphNodeTakesAnchor(layout, host->node))
+		*answer = GRAPH_NO_MORE_ANCHORS;
+	else if (place >= 0)
+	{
+		GraphNodeSetAnchor(layout, GraphBeginChange(handle, &w, host->buf, to), place);
+		QvWriteCommit(&w);
+		*answer = GRAPH_TAKEN;
+	}
+	else
+		return false;
+	return true;
+}
+
+bool
+GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to)
+{
+	GraphHost	host;
+	GraphAnswer answer;
+	bool		settled = GraphAsk(handle, &host, from, to, GRAPH_ANCHOR_EDGE, &answer);
+
+	UnlockReleaseBuffer(host.buf);
+	if (!settled || answer != GRAPH_TAKEN)
+		return false;
+	QvInjectionPoint("quiver-graph-anchor-moved");
+	return true;
 }
 
 /*

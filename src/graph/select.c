@@ -72,26 +72,36 @@ is_kept(Judgment *g, int i)
  * distances that GraphSelectNeighbors() would ask for.
  */
 int
-GraphChoosePlace(const float *from_self, int n, GraphPairDistance pair,
-				 void *arg, bool force)
+GraphChoosePlace(const GraphRivals *rivals, GraphPairDistance pair, void *arg, bool force)
 {
 	Judgment	g = {.pair = pair, .arg = arg};
+	int			n = rivals->n;
+	int			farthest = -1;
 	int			out;
 
 	for (int i = 0; i <= n; i++)
 	{
-		Candidate	c = {from_self[i], i};
+		Candidate	c = {rivals->from_self[i], i};
 		int			j = i;
 
 		for (; j > 0 && g.order[j - 1].distance > c.distance; j--)
 			g.order[j] = g.order[j - 1];
 		g.order[j] = c;
 	}
-	for (out = n; out >= 0; out--)
-		if (!(force && g.order[out].id == n) && !is_kept(&g, out))
+	/* who stays anyway is kept, whatever the rule says of it */
+	for (int i = 0; i <= n; i++)
+	{
+		bool		stays = g.order[i].id == n ? force : rivals->anchored[g.order[i].id];
+
+		g.judged[i] = g.kept[i] = stays;
+		if (!stays)
+			farthest = i;
+	}
+	for (out = farthest; out >= 0; out--)
+		if (!is_kept(&g, out))
 			break;
 	/* all are kept: the farthest goes */
 	if (out < 0)
-		out = force && g.order[n].id == n ? n - 1 : n;
-	return g.order[out].id == n ? -1 : (int) g.order[out].id;
+		out = farthest;
+	return out < 0 || g.order[out].id == n ? -1 : (int) g.order[out].id;
 }

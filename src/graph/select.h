@@ -22,13 +22,20 @@ extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
 								 GraphPairDistance pair, void *arg,
 								 Candidate *scratch);
 
+/* The neighbors of a full node, and a newcomer, which is number n. */
+typedef struct GraphRivals
+{
+	int			n;				/* at most GRAPH_MAX_DEGREE */
+	float		from_self[GRAPH_MAX_DEGREE + 1];	/* distances from the node */
+	bool		anchored[GRAPH_MAX_DEGREE]; /* keeps its place */
+} GraphRivals;
+
 /*
- * A full node with n neighbors (at most GRAPH_MAX_DEGREE) chooses again among
- * them and a newcomer, which is number n.  from_self[n + 1] are the distances
- * from the node, pair those between the others.  Returns which neighbor gives
- * its place to the newcomer; -1: none (unless forced: then there is one).
+ * A full node chooses again; pair are the distances between its rivals.  Returns
+ * which neighbor gives its place to the newcomer; -1: none (when forced: only if
+ * all keep theirs).
  */
-extern int	GraphChoosePlace(const float *from_self, int n,
+extern int	GraphChoosePlace(const GraphRivals *rivals,
 							 GraphPairDistance pair, void *arg, bool force);
 
 #endif							/* QV_GRAPH_SELECT_H */

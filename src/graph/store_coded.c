@@ -57,15 +57,15 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 											&params, PoolThreshold(&search->pool), est);
 		if (search->keep_discarded)
 			for (int j = 0; j < QV_BATCH; j++)
-				if (!(mask & (UINT32_C(1) << j)) && ids[first + j] <= POOL_MAX_ID)
-					GraphSearchDiscard(search, est[j], ids[first + j]);
+				if (!(mask & (UINT32_C(1) << j)) && ids[first + j] != GRAPH_NONE)
+					GraphSearchDiscard(search, est[j], GraphEdgeTo(ids[first + j]));
 		while (mask)
 		{
 			int			j = __builtin_ctz(mask);
-			uint32		id = ids[first + j];
+			uint32		id = GraphEdgeTo(ids[first + j]);
 
 			mask &= mask - 1;
-			if (likely(id <= POOL_MAX_ID))
+			if (likely(id != GRAPH_NONE))
 				GraphSearchOffer(search, est[j], id);
 		}
 	}

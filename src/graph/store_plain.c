@@ -92,9 +92,9 @@ plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	GraphResultSetNode(result, id, node);
 	for (uint32 i = 0; i < layout->degree; i++)
 	{
-		uint32		neighbor = GraphNodeIds(layout, node)[i];
+		uint32		neighbor = GraphEdgeTo(GraphNodeIds(layout, node)[i]);
 
-		if (neighbor <= POOL_MAX_ID && !IdSetHas(&search->seen, neighbor))
+		if (neighbor != GRAPH_NONE && !IdSetHas(&search->seen, neighbor))
 			ids[n++] = neighbor;
 	}
 	UnlockReleaseBuffer(buf);

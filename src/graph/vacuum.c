@@ -5,11 +5,11 @@
  *	1. Read every page: drop dead heap TIDs; a node without rows becomes
  *	   DELETED (still a way-point).
  *	2. If there are deleted nodes: wait for the inserts that may have chosen
- *	   one, then read every page again, removing edges to them; nodes that
- *	   lost much are repaired by a search of their own.
- *	3. Entry points move to live nodes, the slots become FREE
+ *	   one, and give new anchors to the nodes that are reached through them.
+ *	3. Read every page again, removing edges to them; nodes that lost much are
+ *	   repaired by a search of their own.
+ *	4. Entry points move to live nodes, the slots become FREE
  *	   and their pages go to the free space map.
- *	4. Nodes that no search would come to any more are linked again.
  *
  * Locks and the reasons why scans need none against this: src/graph/README.md.
  */
@@ -124,7 +124,7 @@ lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 	return buf;
 }
 
-/* ---- pass 1: rows ---- */
+/* ---- rows ---- */
 
 /*
  * Drop dead rows of an array in place (without apply: only count).  Returns how
@@ -407,7 +407,7 @@ clean_chains(GraphVacuum *v)
 		free_slot(v, v->empties.items[i], GRAPH_SLOT_TIDS);
 }
 
-/* ---- pass 2: edges ---- */
+/* ---- edges ---- */
 
 /* Does a live node of the page have an edge to a deleted one? */
 static bool
@@ -423,7 +423,7 @@ has_dead_edge(GraphVacuum *v, Page page)
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
 		for (uint32 i = 0; i < layout->degree; i++)
-			if (ids[i] != GRAPH_NONE && is_deleted(v, ids[i]))
+			if (ids[i] != GRAPH_NONE && is_deleted(v, GraphEdgeTo(ids[i])))
 				return true;
 	}
 	return false;
@@ -442,7 +442,7 @@ remove_dead_edges(GraphVacuum *v, GraphNode node, uint32 number)
 	{
 		if (ids[i] == GRAPH_NONE)
 			continue;
-		if (is_deleted(v, ids[i]))
+		if (is_deleted(v, GraphEdgeTo(ids[i])))
 		{
 			GraphNodeClearEdge(layout, node, i);
 			lost++;
@@ -508,7 +508,7 @@ fill_places(const GraphNeighborhood *nb, uint32 id, int n)
 
 		node = GraphBeginChange(handle, &w, buf, id);
 		for (int i = 0; i < n; i++)
-			if (!GraphNodeFindEdge(&handle->layout, node, GraphNeighborId(nb, i), &place) &&
+			if (GraphNodeFindEdge(&handle->layout, node, GraphNeighborId(nb, i), &place) < 0 &&
 				place >= 0)
 				GraphFormOf(handle)->set_edge(nb, i, node, place);
 		QvWriteCommit(&w);
@@ -664,15 +664,27 @@ clear_if_empty(GraphVacuum *v)
 	}
 }
 
-/* Rows are gone, and nodes with them: unlink those, and free their slots. */
+static void
+delay(void)
+{
+	QvVacuumDelayPoint();
+}
+
+/*
+ * Rows are gone, and nodes with them: unlink those, and free their slots.  First the
+ * nodes that they anchor find another anchor: until then deleted nodes lead to them.
+ */
 static void
 remove_deleted(GraphVacuum *v)
 {
+	GraphReach	reach = {v->handle, v->info->strategy, delay};
+	GraphReached found;
 	BlockNumber nblocks;
 
 	wait_for_inserts(v);
 	if (v->live_nodes == 0)
 		clear_if_empty(v);
+	GraphReachAll(&reach, &found);
 
 	/* those inserts may have added pages; later ones choose no deleted node */
 	nblocks = RelationGetNumberOfBlocks(v->index);
@@ -680,6 +692,8 @@ remove_deleted(GraphVacuum *v)
 		remove_edges(v, block);
 	for (uint32 i = 0; i < v->repairs.count; i++)
 		repair(v, v->repairs.items[i]);
+	if (!found.anchored)
+		GraphReachAll(&reach, &found);
 	GraphReplaceEntryPoints(v->handle, replace_entry_point, v);
 	free_deleted(v);
 }
@@ -745,12 +759,6 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 /* Look for nodes that cannot be reached when so large a part of the rows is new. */
 #define NEW_ROWS 0.05
 
-static void
-delay(void)
-{
-	QvVacuumDelayPoint();
-}
-
 /* Note what was found, and how many rows there were then. */
 static void
 write_reached(GraphHandle *handle, double rows, double live_nodes)
@@ -774,10 +782,10 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 
 /*
  * See to it that all nodes can be reached, and measure again when the index has
- * become another one: after rows were removed, or many have come.
+ * become another one: when many rows have come or gone.
  */
 static void
-look_after(IndexVacuumInfo *info, bool removed, const QvOpclassInfo *opclass)
+look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -787,19 +795,20 @@ look_after(IndexVacuumInfo *info, bool removed, const QvOpclassInfo *opclass)
 	double		before = meta->reached_rows;
 
 	/* also when the metapage says no number */
-	if (removed || !(fabs(info->num_heap_tuples - before) <= NEW_ROWS * before))
+	if (!(fabs(info->num_heap_tuples - before) <= NEW_ROWS * before))
 	{
-		bool		sound;
-		uint32		live = GraphReachAll(handle, info->strategy, delay, &sound);
+		GraphReached found;
 
-		write_reached(handle, info->num_heap_tuples, live);
+		GraphReachAll(&(GraphReach) {handle, info->strategy, delay}, &found);
+		write_reached(handle, info->num_heap_tuples, found.live);
 		GraphReadMeta(info->index, meta);
 
 		/*
 		 * searches of a damaged index raise errors: what is left to do is
 		 * done
 		 */
-		if (sound && !(meta->pool_nodes > 0 && live <= 2 * meta->pool_nodes && live >= meta->pool_nodes / 2))
+		if (found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
+							 found.live >= meta->pool_nodes / 2))
 			GraphCalibrate(handle, delay);
 	}
 	MemoryContextSwitchTo(old);
@@ -810,7 +819,7 @@ IndexBulkDeleteResult *
 GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				   const QvOpclassInfo *opclass)
 {
-	look_after(info, stats != NULL && stats->tuples_removed > 0, opclass);
+	look_after(info, opclass);
 	if (stats == NULL)
 		return NULL;
 	QvPublishFreePages(info->index);

@@ -67,8 +67,6 @@ BEGIN
     DROP TABLE t;
 END $$;
 
--- rows that a search cannot reach until VACUUM are told of by a notice
-SET client_min_messages = warning;
 SELECT metric, s.* FROM (VALUES ('l1', '<+>')) m(metric, op), life('hnsw', 'vector', 24, metric, op) s;
 SELECT metric, s.* FROM (VALUES ('l1', '<+>')) m(metric, op), life('hnsw', 'halfvec', 24, metric, op) s;
 SELECT metric, s.* FROM (VALUES ('hamming', '<~>'), ('jaccard', '<%>')) m(metric, op), life('hnsw', 'bit', 24, metric, op) s;

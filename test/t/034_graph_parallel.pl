@@ -187,31 +187,5 @@ check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), 'after vacu
 reached_ok('t_idx', 'after vacuum');
 recall_ok(0.93, 'after vacuum', %common);
 
-# Grown from nothing with few neighbors, some rows are lost to searches; VACUUM
-# of a table that is only inserted into finds them.
-$node->safe_psql('postgres', q{
-CREATE TABLE grown (id int, v vector(48)) WITH (autovacuum_enabled = false);
-CREATE INDEX grown_idx ON grown USING quiver_graph (v vector_l2_ops) WITH (m = 4, ef_construction = 16);
-INSERT INTO grown SELECT i, qt_vector(i, 48, 50) FROM generate_series(1, 6000) i;
-});
-my ($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('grown_idx')");
-like($err, qr/NOTICE:  a search cannot reach \d+ of 6000 nodes of index "grown_idx"/, 'rows that no search comes to are told of');
-
-# rows that are not found by their own value
-sub lost_rows
-{
-	return sql_value($node, 'SET enable_seqscan = off; SET quiver.ef_search = 200; '
-		  . 'SELECT count(*) FROM grown g WHERE g.id <> (SELECT id FROM grown ORDER BY v <-> g.v LIMIT 1)');
-}
-my $lost = lost_rows();
-$node->safe_psql('postgres', 'VACUUM grown');
-reached_ok('grown_idx', 'grown, vacuumed');
-cmp_ok(lost_rows(), '<=', $lost / 3, "grown, vacuumed: most of the $lost lost rows are found");
-
-# so are those that come into free slots
-$node->safe_psql('postgres', 'DELETE FROM grown WHERE id % 2 = 0; VACUUM grown');
-$node->safe_psql('postgres', 'INSERT INTO grown SELECT id + 10000, v FROM grown; VACUUM grown');
-reached_ok('grown_idx', 'free slots filled, vacuumed');
-
 clean_log_ok($node);
 done_testing();

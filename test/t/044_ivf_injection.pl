@@ -36,7 +36,7 @@ every_line_ok(
 	readme => 'src/ivf/README.md',
 	prefix => 'quiver-ivf-',
 	nothing => '|0',
-	may_miss => 0,
+	may_lose => 0,
 	forms => \%forms,
 	lines => [
 		{ point => 'row-added', forms => \@both, held => $insert . 32 },
