@@ -271,17 +271,20 @@ check_list_page(IvfChecker *c, ListWalk *walk)
 		QvReportCorruption(c->index, walk->block, "Page %u of list %u says that it is page %u of list %u.",
 						   walk->number, walk->list, head->number, head->list);
 	/* pages are full but for the last */
-	if (head->count > c->layout->slots || head->dead > head->count ||
+	if (head->count > c->layout->slots || IvfDeadSlots(head) > head->count ||
 		(head->count < c->layout->slots && BlockNumberIsValid(walk->next)))
 		QvReportCorruption(c->index, walk->block, "The page claims %u rows of %u, %u of them dead.",
-						   head->count, c->layout->slots, head->dead);
+						   head->count, c->layout->slots, IvfDeadSlots(head));
+	/* once it is full, a batch is as FastScan wants it */
+	if (IvfHasRaw(head) && (!c->layout->raw || head->count % QV_BATCH == 0))
+		QvReportCorruption(c->index, walk->block, "The page claims raw codes, where it has none.");
 	live = check_rows(c, walk, head);
-	if (live != head->count - head->dead)
+	if (live != head->count - IvfDeadSlots(head))
 		QvReportCorruption(c->index, walk->block, "The page has %u live rows, where it says %u.",
-						   live, head->count - head->dead);
+						   live, head->count - IvfDeadSlots(head));
 	walk->slots += head->count;
 	walk->live += live;
-	c->info->dead += head->dead;
+	c->info->dead += IvfDeadSlots(head);
 }
 
 /* The entry of a list as it is now; its code is not copied. */
@@ -434,11 +437,11 @@ survey(IvfChecker *c)
 				c->info->lost_pages++;
 			else if (QvPageIs(page, QV_PAGE_CODES))
 			{
-				if (head->count > c->layout->slots || head->dead > head->count)
+				if (head->count > c->layout->slots || IvfDeadSlots(head) > head->count)
 					QvReportCorruption(c->index, block, "The page claims %u rows of %u, %u of them dead.",
-									   head->count, c->layout->slots, head->dead);
-				c->rows[head->list] += head->count - head->dead;
-				c->info->dead += head->dead;
+									   head->count, c->layout->slots, IvfDeadSlots(head));
+				c->rows[head->list] += head->count - IvfDeadSlots(head);
+				c->info->dead += IvfDeadSlots(head);
 			}
 		}
 		else if (!QvPageIs(page, QV_PAGE_FLOATS) && !QvPageIs(page, QV_PAGE_LISTS))

@@ -153,9 +153,13 @@ struct IvfCodec
 	void		(*decode) (const struct IvfHandle *handle, const float *centroid,
 						   const IvfRow *row, float *out);
 
-	/* Slots of a page of a list: all empty; put a row into one. */
+	/*
+	 * Slots of a page of a list: all empty; put a row into the next; make
+	 * them fast to scan rather than cheap to add to (not plain).
+	 */
 	void		(*clear_slots) (const IvfLayout *layout, Page page);
 	void		(*put_slot) (const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row);
+	void		(*pack_slots) (const IvfLayout *layout, Page page);
 
 	/* Put its record, or its sketch, into a place on its page. */
 	void		(*put_item) (const IvfLayout *layout, IvfItemKind which, Page page,

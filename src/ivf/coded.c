@@ -150,6 +150,7 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 	layout->batches = meta->batches_per_page;
 	layout->slots = layout->batches * QV_BATCH;
 	layout->batch_size = BatchSize(layout->scan_bits);
+	layout->raw = meta->version >= IVF_META_WITH_RAW;
 	records.kind = QV_PAGE_RECORDS;
 	records.what = "records";
 	records.size = meta->record_size;
@@ -461,11 +462,89 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 /* ---- slots and items ---- */
 
 static void
+clear_batch(const IvfLayout *layout, Page page, uint32 batch)
+{
+	for (int i = 0; i < QV_BATCH; i++)
+		IvfBatchA(IvfPageBatch(layout, page, batch))[i] = QV_EMPTY_FACTOR;
+}
+
+/* All of a page, unless each batch is cleared when it begins: WAL has what is not zero. */
+static void
 coded_clear_slots(const IvfLayout *layout, Page page)
 {
-	for (uint32 batch = 0; batch < layout->batches; batch++)
-		for (int i = 0; i < QV_BATCH; i++)
-			IvfBatchA(IvfPageBatch(layout, page, batch))[i] = QV_EMPTY_FACTOR;
+	if (!layout->raw)
+		for (uint32 batch = 0; batch < layout->batches; batch++)
+			clear_batch(layout, page, batch);
+}
+
+/* Bytes of a one-bit code, and of 32. */
+#define ScanBytes(layout) ((layout)->scan_bits / 8)
+#define BatchBytes(layout) QvBatchBytes((layout)->scan_bits)
+
+/* The codes of a batch, which are raw, as FastScan wants them. */
+static void
+pack_codes(const IvfLayout *layout, uint8 *codes)
+{
+	uint8		raw[BLCKSZ];
+
+	memcpy(raw, codes, BatchBytes(layout));
+	qv_kernels.fastscan_pack(raw, ScanBytes(layout), ScanBytes(layout), codes);
+}
+
+/* And back: the first n; zeros after them. */
+static void
+unpack_codes(const IvfLayout *layout, uint8 *codes, uint32 n)
+{
+	uint8		packed[BLCKSZ];
+
+	memcpy(packed, codes, BatchBytes(layout));
+	memset(codes, 0, BatchBytes(layout));
+	for (uint32 i = 0; i < n; i++)
+		QvUnpackSlot(packed, layout->scan_bits, i, codes + i * ScanBytes(layout));
+}
+
+/*
+ * Rows that a batch must have room for to be made raw again.  WAL has five bytes for
+ * each nibble that changes in between others: to write both forms of the batch costs as
+ * much as seven rows.
+ */
+#define LEAST_TO_UNPACK 8
+
+/* Put the one-bit code of the next row on its page. */
+static void
+put_code(const IvfLayout *layout, Page page, uint32 slot, const uint8 *scan)
+{
+	IvfListPage head = IvfPageList(page);
+	uint8	   *codes = IvfBatchCodes(IvfPageBatch(layout, page, slot / QV_BATCH));
+	uint32		place = slot % QV_BATCH;
+
+	if (layout->raw && !IvfHasRaw(head) && QV_BATCH - place >= LEAST_TO_UNPACK)
+	{
+		unpack_codes(layout, codes, place);
+		head->dead |= IVF_RAW;
+	}
+	if (!IvfHasRaw(head))
+	{
+		QvPackSlot(codes, layout->scan_bits, place, scan);
+		return;
+	}
+	memcpy(codes + place * ScanBytes(layout), scan, ScanBytes(layout));
+	if (place == QV_BATCH - 1)
+	{
+		pack_codes(layout, codes);
+		head->dead &= ~IVF_RAW;
+	}
+}
+
+static void
+coded_pack_slots(const IvfLayout *layout, Page page)
+{
+	IvfListPage head = IvfPageList(page);
+
+	if (!IvfHasRaw(head))
+		return;
+	pack_codes(layout, IvfBatchCodes(IvfPageBatch(layout, page, head->count / QV_BATCH)));
+	head->dead &= ~IVF_RAW;
 }
 
 /* The largest float16, short of infinity, which means an empty slot. */
@@ -483,6 +562,8 @@ coded_put_slot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *ro
 	uint16	   *batch = IvfPageBatch(layout, page, slot / QV_BATCH);
 	float		factors[2];
 
+	if (layout->raw && slot % QV_BATCH == 0)
+		clear_batch(layout, page, slot / QV_BATCH);
 	factors[0] = row->a / head->a_scale;
 	factors[1] = row->b / head->b_scale;
 	if (!(fabsf(factors[0]) < MAX_F16) || !(fabsf(factors[1]) < MAX_F16))
@@ -492,7 +573,7 @@ coded_put_slot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *ro
 	}
 	qv_kernels.f32_to_f16(factors, IvfBatchA(batch) + slot % QV_BATCH, 1);
 	qv_kernels.f32_to_f16(factors + 1, IvfBatchB(batch) + slot % QV_BATCH, 1);
-	QvPackSlot(IvfBatchCodes(batch), layout->scan_bits, slot % QV_BATCH, row->scan);
+	put_code(layout, page, slot, row->scan);
 }
 
 static void
@@ -574,7 +655,10 @@ coded_read(const IvfHandle *handle, const IvfPageImages *images, uint32 slot, ui
 	row->code = IvfRecordCode(record);
 	row->a = QvFactorUnpack(IvfBatchA(batch)[slot % QV_BATCH]) * head->a_scale;
 	row->b = QvFactorUnpack(IvfBatchB(batch)[slot % QV_BATCH]) * head->b_scale;
-	QvUnpackSlot(IvfBatchCodes(batch), layout->scan_bits, slot % QV_BATCH, scan);
+	if (IvfIsRaw(head, slot / QV_BATCH))
+		memcpy(scan, IvfBatchCodes(batch) + slot % QV_BATCH * ScanBytes(layout), ScanBytes(layout));
+	else
+		QvUnpackSlot(IvfBatchCodes(batch), layout->scan_bits, slot % QV_BATCH, scan);
 	row->scan = scan;
 	row->sketch = layout->sketch_bytes == 0 ? NULL :
 		(const uint8 *) slot_sketch(layout, images->page, slot, images->items[IVF_SKETCHES]);
@@ -632,16 +716,19 @@ coded_check_slot(const IvfHandle *handle, const IvfPageImages *images, uint32 sl
 	const IvfLayout *layout = &handle->layout;
 	uint32		count = IvfPageList(images->page)->count;
 	uint16	   *batch = IvfPageBatch(layout, images->page, slot / QV_BATCH);
-	bool		live = IvfBatchA(batch)[slot % QV_BATCH] != QV_EMPTY_FACTOR;
+	uint16		factor = IvfBatchA(batch)[slot % QV_BATCH];
+	bool		live = factor != QV_EMPTY_FACTOR;
 
 	if (slot >= count)
 	{
-		if (live)
+		bool		begun = slot / QV_BATCH < (count + QV_BATCH - 1) / QV_BATCH;
+
+		if (factor != (begun || !layout->raw ? QV_EMPTY_FACTOR : 0))
 			QvReportCorruption(handle->index, images->block,
 							   "Row %u has a factor, but the page has %u rows.", slot, count);
 		return false;
 	}
-	if (live && (!QvFactorIsFinite(IvfBatchA(batch)[slot % QV_BATCH]) ||
+	if (live && (!QvFactorIsFinite(factor) ||
 				 !QvFactorIsFinite(IvfBatchB(batch)[slot % QV_BATCH])))
 		QvReportCorruption(handle->index, images->block, "Row %u has a factor that is not finite.", slot);
 	check_record(handle, images, slot, live);
@@ -665,6 +752,7 @@ const IvfCodec ivf_coded_codec = {
 	.decode = coded_decode,
 	.clear_slots = coded_clear_slots,
 	.put_slot = coded_put_slot,
+	.pack_slots = coded_pack_slots,
 	.put_item = coded_put_item,
 	.slot_tid = coded_slot_tid,
 	.mark_dead = coded_mark_dead,

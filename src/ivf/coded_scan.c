@@ -62,6 +62,7 @@ coded_begin_reading(IvfReader *reader)
 	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
 	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
+	reader->batch = palloc(QvBatchBytes(layout->scan_bits));
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }
 
@@ -331,13 +332,19 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	reader->counters->codes += head->count;
 	for (uint32 i = 0; i < nbatches; i++)
 	{
-		uint16	   *codes = IvfPageBatch(layout, page, i);
+		uint16	   *batch = IvfPageBatch(layout, page, i);
+		const uint8 *codes = IvfBatchCodes(batch);
 		float		bounds[QV_BATCH];
 		uint32		mask;
 
-		ls->estimate.a = IvfBatchA(codes);
-		ls->estimate.b = IvfBatchB(codes);
-		mask = qv_kernels.fastscan_estimate(IvfBatchCodes(codes), reader->query.base.q.lut,
+		ls->estimate.a = IvfBatchA(batch);
+		ls->estimate.b = IvfBatchB(batch);
+		if (IvfIsRaw(head, i))
+		{
+			qv_kernels.fastscan_pack(codes, layout->scan_bits / 8, layout->scan_bits / 8, reader->batch);
+			codes = reader->batch;
+		}
+		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds);
 		while (mask != 0)
 		{

@@ -17,8 +17,9 @@
 #include "storage/itemptr.h"
 
 #define IVF_META_MAGIC 0x51764976	/* "QvIv" */
-#define IVF_META_VERSION 2		/* with sketches */
-#define IVF_META_WITHOUT_SKETCHES 1
+#define IVF_META_VERSION 3		/* codes may be raw: IVF_RAW */
+#define IVF_META_WITH_RAW 3
+#define IVF_META_FIRST 1		/* and that of plain indexes still */
 
 /* stock pgvector's ivfflat metapage starts with this, where ours has its header */
 #define PGVECTOR_IVFFLAT_MAGIC 0x14FF1A7
@@ -128,7 +129,7 @@ typedef struct IvfListPageData
 	uint32		generation;
 	uint32		number;			/* of the page in its list, from 0 */
 	uint16		count;			/* slots used, dead ones too */
-	uint16		dead;
+	uint16		dead;			/* how many are, and IVF_RAW */
 	float		a_scale;		/* of the a factors */
 	float		b_scale;
 	BlockNumber item_pages[FLEXIBLE_ARRAY_MEMBER];
@@ -137,6 +138,22 @@ typedef struct IvfListPageData
 typedef IvfListPageData *IvfListPage;
 
 StaticAssertDecl(offsetof(IvfListPageData, item_pages) == 24, "on-disk ivf page of codes changed");
+
+/*
+ * In IvfListPageData.dead: the one-bit codes of the batch that is not full yet
+ * lie one after the other, not nibble by nibble as FastScan wants them.
+ */
+#define IVF_RAW 0x8000
+
+#define IvfDeadSlots(head) ((uint32) ((head)->dead & ~IVF_RAW))
+#define IvfHasRaw(head) (((head)->dead & IVF_RAW) != 0)
+
+/* Are the codes of that batch raw? */
+static inline bool
+IvfIsRaw(const IvfListPageData *head, uint32 batch)
+{
+	return IvfHasRaw(head) && batch == head->count / QV_BATCH;
+}
 
 /* A page of records, or of sketches, starts with this. */
 typedef struct IvfItemPageData
@@ -231,6 +248,8 @@ typedef struct IvfLayout
 	uint32		batches;		/* FastScan batches on it */
 	uint32		batch_size;		/* codes and factors of 32 rows */
 	uint32		batch_start;	/* offset of the first in the page's data */
+	bool		raw;			/* codes may be, and factors of batches that
+								 * are not begun are zero, not empty */
 	IvfItems	items[IVF_ITEM_KINDS];	/* by IvfItemKind */
 	uint32		links;			/* pages named on a page */
 	uint32		entry_size;

@@ -35,7 +35,7 @@ look(Page page, void *arg)
 	if (is_lost(g->lists, page))
 		g->lost++;
 	else if (QvPageIs(page, QV_PAGE_CODES))
-		g->dead += IvfPageList(page)->dead;
+		g->dead += IvfDeadSlots(IvfPageList(page));
 }
 
 void

@@ -12,7 +12,7 @@
 static const QvMetaFormat ivf_meta_format = {
 	.what = "an index of posting lists",
 	.magic = IVF_META_MAGIC,
-	.min_version = IVF_META_WITHOUT_SKETCHES,
+	.min_version = IVF_META_FIRST,
 	.max_version = IVF_META_VERSION,
 	.pgvector_magic = PGVECTOR_IVFFLAT_MAGIC
 };
@@ -44,7 +44,7 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const IvfOptions *op
 	else
 		meta->value_size = opclass->type->fixed_size(dims);
 	IvfChooseLayout(meta);
-	meta->version = meta->sketches_per_page > 0 ? IVF_META_VERSION : IVF_META_WITHOUT_SKETCHES;
+	meta->version = meta->form == QV_FORM_CODED ? IVF_META_VERSION : IVF_META_FIRST;
 	if (!IvfLayoutFromMeta(layout, meta))
 		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
 }

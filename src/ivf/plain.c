@@ -122,11 +122,10 @@ plain_decode(const IvfHandle *handle, const float *centroid, const IvfRow *row, 
 	handle->space.opclass.type->to_float(row->code, out);
 }
 
+/* Zero, as a new page is, is no heap TID, and costs no WAL. */
 static void
 plain_clear_slots(const IvfLayout *layout, Page page)
 {
-	for (uint32 slot = 0; slot < layout->slots; slot++)
-		ItemPointerSetInvalid(&IvfPagePlainRow(layout, page, slot)->tid);
 }
 
 static void
@@ -246,6 +245,7 @@ const IvfCodec ivf_plain_codec = {
 	.decode = plain_decode,
 	.clear_slots = plain_clear_slots,
 	.put_slot = plain_put_slot,
+	.pack_slots = NULL,			/* not coded */
 	.put_item = NULL,			/* there are none */
 	.slot_tid = plain_slot_tid,
 	.mark_dead = plain_mark_dead,

@@ -213,6 +213,13 @@ flush_extent(IvfWriter *writer)
 	{
 		CHECK_FOR_INTERRUPTS();
 		link_items(writer, i, item_blocks);
+
+		/*
+		 * a build logs whole pages at its end, and nobody may ever add to
+		 * them
+		 */
+		if (layout->raw && writer->handle->building)
+			layout->codec->pack_slots(layout, PageImage(writer->pages, i));
 		write_image(writer, writer->blocks[i], PageImage(writer->pages, i), QV_PAGE_CODES,
 					i + 1 < writer->npages ? writer->blocks[i + 1] : InvalidBlockNumber);
 	}

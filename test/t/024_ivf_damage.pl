@@ -97,6 +97,8 @@ foreach my $name (qw(coded plain))
 	damage($name, 'list, noise in the rows', sub { all_pages($_[0], $f->{list}, 200, sub { noise($page - $data - 200, $_[0]) }) });
 	damage($name, 'list, every count 0', sub { all_pages($_[0], $f->{list}, 12, pack('v', 0)) });
 	damage($name, 'list, every count 65535', sub { all_pages($_[0], $f->{list}, 12, pack('v', 65535)) }, at_least => 3);
+	damage($name, 'list, all have raw codes', sub { all_pages($_[0], $f->{list}, 14, pack('v', 0x8000)) },
+		at_least => $name eq 'plain' ? 1 : 0);	# any bits are a code
 	damage($name, 'list, every number 0x7fffffff', sub { all_pages($_[0], $f->{list}, 8, pack('V', 0x7fffffff)) }, at_least => 3);
 	damage($name, 'list, every page follows itself',
 		sub { put($_[0], $_ * $page + $data - 4, pack('V', $_)) foreach @{ $f->{list} } }, at_least => 3);
