@@ -67,11 +67,11 @@ IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
 }
 
 /*
- * WAL record: the pages of both entries, a new page when the last is full, the
- * metapage.
+ * WAL record: the pages of the entry and of those appended, a new page when the last is
+ * full, the metapage.
  */
 void
-IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2])
+IvfReplaceByParts(IvfHandle *handle, uint32 list, const IvfEntry *entries, uint32 parts)
 {
 	const IvfLayout *layout = &handle->layout;
 	Relation	index = handle->index;
@@ -95,7 +95,9 @@ IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 	if (directory->first + directory->count != handle->lists->count ||
 		directory->count > layout->entries_per_page)
 		QvReportCorruption(index, tail, "The directory does not end at list %u.", handle->lists->count);
-	if (directory->count == layout->entries_per_page)
+	/* a record has room for one new page */
+	Assert(parts - 1 <= layout->entries_per_page);
+	if (directory->count + parts - 1 > layout->entries_per_page)
 		new_buf = IvfAllocPage(handle);
 	meta_buf = IvfLockMeta(handle);
 
@@ -104,19 +106,21 @@ IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2])
 	tail_page = tail_buf == buf ? page : QvWriteRegister(&w, tail_buf);
 	meta = IvfPageMeta(QvWriteRegister(&w, meta_buf));
 	memcpy(IvfPageEntry(layout, page, list - first), entries[0], layout->entry_size);
-	if (BufferIsValid(new_buf))
+	IvfPageDirectory(page)->version = ++meta->version_lists;
+	for (uint32 i = 1; i < parts; i++)
 	{
-		QvPageGetHeader(tail_page)->next = BufferGetBlockNumber(new_buf);
-		tail_page = QvWriteRegisterNew(&w, new_buf, QV_PAGE_LISTS);
-		IvfPageDirectory(tail_page)->first = meta->lists;
-		IvfPageDirectory(tail_page)->count = 0;
-		meta->list_tail = BufferGetBlockNumber(new_buf);
+		if (IvfPageDirectory(tail_page)->count == layout->entries_per_page)
+		{
+			QvPageGetHeader(tail_page)->next = BufferGetBlockNumber(new_buf);
+			tail_page = QvWriteRegisterNew(&w, new_buf, QV_PAGE_LISTS);
+			IvfPageDirectory(tail_page)->first = meta->lists;
+			meta->list_tail = BufferGetBlockNumber(new_buf);
+		}
+		directory = IvfPageDirectory(tail_page);
+		memcpy(IvfPageEntry(layout, tail_page, directory->count++), entries[i], layout->entry_size);
+		directory->version = meta->version_lists;
+		meta->lists++;
 	}
-	directory = IvfPageDirectory(tail_page);
-	memcpy(IvfPageEntry(layout, tail_page, directory->count++), entries[1], layout->entry_size);
-	meta->lists++;
-	meta->version_lists++;
-	IvfPageDirectory(page)->version = directory->version = meta->version_lists;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(meta_buf);
 	if (BufferIsValid(new_buf))

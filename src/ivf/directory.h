@@ -20,7 +20,10 @@ extern Buffer IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntr
  */
 extern void IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now);
 
-/* Replace it by the first of two, and append the second; for who holds IVF_MOVE_LOCK. */
-extern void IvfReplaceByTwo(IvfHandle *handle, uint32 list, IvfEntry entries[2]);
+/*
+ * Replace it by the first of some, and append the others, no more than fit a page of the
+ * directory; for who holds IVF_MOVE_LOCK.
+ */
+extern void IvfReplaceByParts(IvfHandle *handle, uint32 list, const IvfEntry *entries, uint32 parts);
 
 #endif							/* QV_IVF_DIRECTORY_H */

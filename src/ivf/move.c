@@ -32,6 +32,12 @@
 /* ... but not below so many rows. */
 #define MIN_SPLIT_ROWS 128
 
+/*
+ * A list that was built or split longer than that is left alone until it has this share of
+ * rows more, or the first inserts after a build would split all of those.
+ */
+#define LEAST_GROWTH 0.1
+
 /* A split that leaves less than this share on one side is none. */
 #define LEAST_SHARE 0.02
 
@@ -52,6 +58,7 @@ IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows)
 
 	return (handle->meta.flags & IVF_GROWS) && lists < handle->meta.max_lists &&
 		rows > Max(MIN_SPLIT_ROWS, SPLIT_FACTOR * IvfListLength(&handle->layout, lists)) &&
+		rows > (1 + LEAST_GROWTH) * handle->lists->refs[list].rows &&
 		rows > 2 * (uint64) handle->lists->refs[list].refused;
 }
 
@@ -126,75 +133,98 @@ typedef struct Split
 	IvfHandle  *handle;
 	uint32		list;
 	float	   *centroid;		/* of the list, decoded: width */
-	float	   *halves;			/* two centroids: 2 x width */
-	IvfEntry	entries[2];		/* theirs */
-	IvfWriter  *writers[2];
+	float	   *sample;			/* nsample rows */
+	uint32		nsample;
+	uint32		parts;			/* lists it becomes */
+	float	   *centroids;		/* theirs: parts x width */
+	IvfEntry	entries[IVF_MAX_PARTS];
+	IvfWriter  *writers[IVF_MAX_PARTS];
 } Split;
 
-/* Cluster a sample of the rows in two; false when they are all the same. */
-static bool
-find_halves(Split *s, uint64 rows)
+/* Decode the rows that decide, evenly taken from the list. */
+static void
+take_sample(Split *s, uint64 rows)
 {
 	IvfHandle  *handle = s->handle;
 	uint32		width = handle->layout.width;
-	QvKmeansParams params = {0};
 	Size		most = (Size) maintenance_work_mem * 1024 / 3 / (width * sizeof(float));
 	uint32		target = Min(SPLIT_SAMPLE, Max(16, most));
 	uint32		step = Max(1, (rows + target - 1) / target);
-	float	   *sample = MemoryContextAllocHuge(CurrentMemoryContext, (Size) target * width * sizeof(float));
-	uint32		n = 0;
 	uint64		i = 0;
 	IvfWalk		walk;
 	IvfRow		row;
-	void	   *workspace;
-	bool		two;
 
+	s->sample = MemoryContextAllocHuge(CurrentMemoryContext, (Size) target * width * sizeof(float));
 	IvfWalkInit(&walk, handle);
 	IvfWalkStart(&walk, s->list, handle->lists->refs[s->list].head);
-	while (n < target && IvfWalkNext(&walk, &row))
+	while (s->nsample < target && IvfWalkNext(&walk, &row))
 		if (i++ % step == 0)
-			handle->layout.codec->decode(handle, s->centroid, &row, sample + (Size) n++ * width);
+			handle->layout.codec->decode(handle, s->centroid, &row,
+										 s->sample + (Size) s->nsample++ * width);
 	IvfWalkEnd(&walk);
-	if (n < 2)
-		return false;
-	params.rows = sample;
-	params.n = n;
-	params.dim = width;
-	params.k = 2;
-	params.iterations = SPLIT_ITERATIONS;
-	params.seed = handle->meta.seed + s->list;
-	params.interrupt = QvClusterInterrupt;
-	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(n, width, 2));
-	two = QvKmeans(&params, s->halves, NULL, workspace) == 2 &&
-		qv_kernels.l2sq_f32(s->halves, s->halves + width, width) > 0;
-	pfree(workspace);
-	pfree(sample);
-	return two;
 }
 
-/* Write every row of the list into one of two, encoded for its centroid. */
+/* Cluster the sample in so many parts; false when one would have hardly a row. */
+static bool
+find_parts(Split *s, uint32 parts)
+{
+	uint32		width = s->handle->layout.width;
+	QvKmeansParams params = {0};
+	uint32	   *assign;
+	uint32		sizes[IVF_MAX_PARTS] = {0};
+	void	   *workspace;
+	bool		found;
+
+	if (s->nsample < parts)
+		return false;
+	params.rows = s->sample;
+	params.n = s->nsample;
+	params.dim = width;
+	params.k = parts;
+	params.iterations = SPLIT_ITERATIONS;
+	params.seed = s->handle->meta.seed + s->list;
+	params.interrupt = QvClusterInterrupt;
+	assign = palloc(s->nsample * sizeof(uint32));
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(s->nsample, width, parts));
+	found = QvKmeans(&params, s->centroids, assign, workspace) == parts;
+	for (uint32 i = 0; i < s->nsample; i++)
+		sizes[assign[i]]++;
+	for (uint32 i = 0; i < parts; i++)
+	{
+		found &= sizes[i] >= LEAST_SHARE * s->nsample;
+		/* equal rows are in one */
+		for (uint32 j = 0; j < i; j++)
+			found &= qv_kernels.l2sq_f32(s->centroids + i * width, s->centroids + j * width, width) > 0;
+	}
+	pfree(workspace);
+	pfree(assign);
+	s->parts = parts;
+	return found;
+}
+
+/* Write every row of the list into one of its parts, encoded for its centroid. */
 static void
-write_halves(Split *s)
+write_parts(Split *s)
 {
 	IvfHandle  *handle = s->handle;
 	const IvfLayout *layout = &handle->layout;
 	const IvfCodec *codec = layout->codec;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver split row",
 												  ALLOCSET_DEFAULT_SIZES);
-	IvfCentroids two = {.stride = handle->lists->centroids.stride};
-	float	   *decoded[2];
+	IvfCentroids parts = {.stride = handle->lists->centroids.stride};
+	float	   *decoded[IVF_MAX_PARTS];
 	IvfRowRoom	room;
 	IvfWalk		walk;
 	IvfRow		from;
 
-	two.codes = palloc(2 * two.stride);
-	two.scale = palloc(2 * sizeof(float));
-	two.norm2 = palloc(2 * sizeof(float));
-	for (int i = 0; i < 2; i++)
+	parts.codes = palloc(s->parts * parts.stride);
+	parts.scale = palloc(s->parts * sizeof(float));
+	parts.norm2 = palloc(s->parts * sizeof(float));
+	for (uint32 i = 0; i < s->parts; i++)
 	{
-		(void) codec->take_centroid(layout, &handle->space.opclass, s->entries[i], &two, i);
+		(void) codec->take_centroid(layout, &handle->space.opclass, s->entries[i], &parts, i);
 		decoded[i] = palloc(layout->width * sizeof(float));
-		codec->decode_centroid(layout, &two, i, decoded[i]);
+		codec->decode_centroid(layout, &parts, i, decoded[i]);
 	}
 	room.data = palloc(layout->data_bytes);
 	room.scratch = palloc(2 * layout->width * sizeof(float));
@@ -205,20 +235,27 @@ write_halves(Split *s)
 		MemoryContext old = MemoryContextSwitchTo(context);
 		IvfQuery	query;
 		IvfRow		row;
-		uint32		half;
+		uint32		part;
 
 		codec->prepare_row(handle, s->centroid, &from, 0, &query);
-		half = IvfNearestOfTwo(handle, &query, &two);
-		codec->encode(layout, decoded[half], &query, &room, &row);
+		part = IvfNearestPart(handle, &query, &parts, s->parts);
+		codec->encode(layout, decoded[part], &query, &room, &row);
 		row.tid = from.tid;
 		/* of what was decoded, which was off itself */
 		row.error = Min(row.error + from.error, FLT_MAX / 2);
 		MemoryContextSwitchTo(old);
-		IvfWriterAdd(s->writers[half], &row);
+		IvfWriterAdd(s->writers[part], &row);
 		MemoryContextReset(context);
 	}
 	IvfWalkEnd(&walk);
 	MemoryContextDelete(context);
+}
+
+/* The number of a part: the first stays the list that it was, the others become new ones. */
+static uint32
+part_number(const Split *s, uint32 i)
+{
+	return i == 0 ? s->list : s->handle->lists->count + i - 1;
 }
 
 /* Leave a list as it is, and alone until it has twice as many rows. */
@@ -237,41 +274,53 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 {
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[list];
-	uint32		numbers[2] = {list, handle->lists->count};
 	Split		s = {.handle = handle, .list = list};
-	uint32		total;
+	uint32		total = 0,
+				largest = 0;
+
+	/*
+	 * those after the first are appended to the directory, on two pages at
+	 * most
+	 */
+	uint32		most = Min(IVF_MAX_PARTS, Min(layout->entries_per_page, handle->meta.max_lists - handle->lists->count) + 1);
 
 	s.centroid = palloc(layout->width * sizeof(float));
-	s.halves = palloc(2 * layout->width * sizeof(float));
+	s.centroids = palloc(IVF_MAX_PARTS * layout->width * sizeof(float));
 	IvfDecodeCentroid(handle, list, s.centroid);
-	if (!find_halves(&s, rows))
+	take_sample(&s, rows);
+	while (most > 1 && !find_parts(&s, most))
+		most--;
+	pfree(s.sample);
+	if (most < 2)
 	{
 		refuse_split(&s, rows);
 		return false;
 	}
-	/* the first half stays list "list", the other becomes a new one */
-	for (int i = 0; i < 2; i++)
+	for (uint32 i = 0; i < s.parts; i++)
 	{
 		s.entries[i] = palloc(layout->entry_size);
-		IvfMakeEntry(layout, &handle->space.opclass, s.halves + i * layout->width, ref->parent,
+		IvfMakeEntry(layout, &handle->space.opclass, s.centroids + i * layout->width, ref->parent,
 					 s.entries[i]);
 		s.entries[i]->generation = next_generation(i == 0 ? ref->generation : 0);
 		s.writers[i] = IvfWriterBegin(handle);
-		IvfWriterStart(s.writers[i], numbers[i], s.entries[i]->generation);
+		IvfWriterStart(s.writers[i], part_number(&s, i), s.entries[i]->generation);
 	}
-	write_halves(&s);
-	for (int i = 0; i < 2; i++)
-		IvfWriterFinish(s.writers[i], &s.entries[i]->head, &s.entries[i]->tail, &s.entries[i]->rows);
-	total = s.entries[0]->rows + s.entries[1]->rows;
-	if (Min(s.entries[0]->rows, s.entries[1]->rows) < LEAST_SHARE * total)
+	write_parts(&s);
+	for (uint32 i = 0; i < s.parts; i++)
 	{
-		/* hardly a cut */
-		for (int i = 0; i < 2; i++)
-			IvfFreeList(handle, numbers[i], s.entries[i]->generation, s.entries[i]->head);
+		IvfWriterFinish(s.writers[i], &s.entries[i]->head, &s.entries[i]->tail, &s.entries[i]->rows);
+		total += s.entries[i]->rows;
+		largest = Max(largest, s.entries[i]->rows);
+	}
+	if (largest > (1 - LEAST_SHARE) * total)
+	{
+		/* hardly a cut, other than of the sample */
+		for (uint32 i = 0; i < s.parts; i++)
+			IvfFreeList(handle, part_number(&s, i), s.entries[i]->generation, s.entries[i]->head);
 		refuse_split(&s, rows);
 		return false;
 	}
-	IvfReplaceByTwo(handle, list, s.entries);
+	IvfReplaceByParts(handle, list, s.entries, s.parts);
 	IvfFreeList(handle, list, ref->generation, ref->head);
 	return true;
 }

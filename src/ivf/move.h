@@ -1,6 +1,6 @@
 /*
  * move.h
- *		Writing lists anew: without their dead rows, or as two.
+ *		Writing lists anew: without their dead rows, or as several.
  *
  * The new pages are complete before the directory leads to them, in one WAL
  * record; the old ones are freed after that.  A crash or an error in between leaves
@@ -12,11 +12,11 @@
 
 #include "ivf/handle.h"
 
-/* Should a list of so many rows be two? */
+/* Should a list of so many rows be split? */
 extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
 
 /*
- * Split a list of that generation, which has about so many rows, in two, unless
+ * Split a list of that generation, which has about so many rows, unless
  * somebody moves rows already or adds some to it.  The caller holds no lock of
  * this index.
  */

