@@ -36,10 +36,24 @@ sub facts_ok
 }
 
 $node->safe_psql('postgres', "\\i $images/functions.sql");
-cmp_ok(scalar(@names), '>=', 9, 'there are images');
+cmp_ok(scalar(@names), '>=', 10, 'there are images');
+
+# Of an image of posting lists: the metapage's version, and how many pages have raw codes.
+sub raw_pages
+{
+	my ($image) = @_;
+	my $raw = 0;
+
+	return if number_at($image, 32) != 0x51764976;
+	foreach my $block (1 .. length($$image) / 8192 - 1)
+	{
+		$raw++ if kind_at($image, $block) == 7 && unpack('v', substr($$image, $block * 8192 + 32 + 14, 2)) & 0x8000;
+	}
+	return (number_at($image, 36), $raw);
+}
 
 # the same tables, rows at the same places
-my %file;
+my (%file, %before);
 foreach my $name (@names)
 {
 	$node->safe_psql('postgres', "\\set name $name\n\\i $images/names.sql\n\\i $images/$name.sql");
@@ -58,6 +72,7 @@ foreach my $name (@names)
 	unlink "$file{$name}_fsm";
 	isnt(read_image($file{$name}), $image, "$name: our own index is another");
 	write_image($file{$name}, $image);
+	$before{$name} = [ raw_pages(\$image) ];
 }
 $node->start;
 
@@ -103,5 +118,21 @@ $node->stop('immediate');
 $node->start;
 changed_ok($_, 'after a crash') foreach @names;
 clean_log_ok($node);
+
+# Rows were added to all.  Code that made the old ones may read them again: their codes are as it knows them.
+$node->stop;
+my %versions;
+foreach my $name (grep { @{ $before{$_} } } @names)
+{
+	my $image = read_image($file{$name});
+	my ($was, $raw_then) = @{ $before{$name} };
+	my ($version, $raw) = raw_pages(\$image);
+
+	$versions{$version} = 1;
+	is($version, $was, "$name: its version is $was, as it was");
+	cmp_ok($raw_then, '>', 0, "$name: raw codes were read") if $version >= 3;
+	cmp_ok($raw, $version >= 3 ? '>' : '==', 0, "$name: raw codes where version $version has them");
+}
+is(join(' ', sort keys %versions), '1 2 3', 'images of all versions of posting lists');
 
 done_testing();
