@@ -62,7 +62,6 @@ coded_begin_reading(IvfReader *reader)
 	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
 	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
-	reader->batch = palloc(QvBatchBytes(layout->scan_bits));
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }
 
@@ -320,6 +319,7 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	const IvfItems *items = &layout->items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	float		limit = IvfWindowThreshold(&reader->window);
 	uint32		nbatches = (head->count + QV_BATCH - 1) / QV_BATCH;
+	uint8		packed[BLCKSZ];
 
 	ls->estimate.a_scale = head->a_scale;
 	ls->estimate.b_scale = head->b_scale;
@@ -341,8 +341,8 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 		ls->estimate.b = IvfBatchB(batch);
 		if (IvfIsRaw(head, i))
 		{
-			qv_kernels.fastscan_pack(codes, layout->scan_bits / 8, layout->scan_bits / 8, reader->batch);
-			codes = reader->batch;
+			qv_kernels.fastscan_pack(codes, layout->scan_bits / 8, layout->scan_bits / 8, packed);
+			codes = packed;
 		}
 		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds);

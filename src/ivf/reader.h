@@ -55,7 +55,6 @@ typedef struct IvfReader
 	uint32		ngathered;
 	MinHeap		order;			/* of those gathered, nearest bound first */
 	uint8	   *scratch;		/* an unpacked code */
-	uint8	   *batch;			/* one-bit codes of 32 rows that were raw */
 	float	   *centroid;		/* a decoded one */
 } IvfReader;
 
