@@ -265,10 +265,11 @@ extern bool GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta);
 
 /*
  * Of a new node's neighbors so many are offered an edge back, those first that the
- * rule chose.  More cost WAL and time and find nothing more
- * (src/graph/README.md, "Insert").
+ * rule chose.  More codes of it cost WAL and time and find nothing more
+ * (src/graph/README.md, "Insert"); numbers cost next to nothing.
  */
-#define GraphInsertLinks(layout) ((int) (layout)->degree / 3)
+#define GraphInsertLinks(layout) \
+	((int) (layout)->degree / ((layout)->form == QV_FORM_CODED ? 3 : 1))
 
 static inline GraphNode
 GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
