@@ -160,9 +160,9 @@ $node->safe_psql('postgres',
 	  . 'CREATE INDEX grown_idx ON grown USING quiver_ivf (v vector_l2_ops)');
 $node->safe_psql('postgres', 'INSERT INTO grown TABLE wide; ' x 60 . 'VACUUM grown');
 my $lost = 0;
-foreach my $try (1 .. 1000)
+foreach my $try (1 .. 400)
 {
-	my $ms = 4 + $try % 23;
+	my $ms = 4 + 7 * $try % 300;
 
 	$node->psql('postgres', "SET statement_timeout = $ms; INSERT INTO grown SELECT * FROM wide WHERE id <= 20");
 	last if ($lost = join(' ', index_facts($node, 'grown_idx', 'lost_pages'))) > 0;

@@ -44,7 +44,8 @@ foreach my $am (sort keys %dims)
 }
 
 # A row in posting lists, splits included: twice what a row is there, and little more.  Of
-# 784 dimensions, as those of the measurements in src/ivf/README.md.
+# 784 dimensions, as those of the measurements in src/ivf/README.md.  And in a graph, where
+# it changes its neighbors: a node is 2.7 kB.
 my ($lists_dims, $built, $grown) = (784, 400, 2400);
 make_rows($node, table => 'source', dims => $lists_dims, first => 1, last => $grown, clusters => 200);
 
@@ -69,18 +70,26 @@ $node->safe_psql('postgres', "
 	CREATE INDEX ON source (id);
 	CREATE TABLE bare AS SELECT * FROM source WHERE id <= $built;
 	CREATE TABLE listed AS TABLE bare;
-	CREATE INDEX listed_idx ON listed USING quiver_ivf (v vector_l2_ops)");
+	CREATE INDEX listed_idx ON listed USING quiver_ivf (v vector_l2_ops);
+	CREATE TABLE linked AS TABLE bare;
+	CREATE INDEX linked_idx ON linked USING quiver_graph (v vector_l2_ops)");
 my ($lists) = index_facts($node, 'listed_idx', 'lists');
-my $bytes = written('listed') - written('bare');
+my $bare = written('bare');
+my $bytes = written('listed') - $bare;
+my $graph_bytes = written('linked') - $bare;
 my ($more_lists) = index_facts($node, 'listed_idx', 'lists');
 
 cmp_ok($more_lists, '>', $lists, "lists were split, $lists are $more_lists");
 cmp_ok($bytes, '<', 2500, sprintf('a row of %d dimensions in posting lists writes %.0f bytes', $lists_dims, $bytes));
 cmp_ok($bytes, '>', $lists_dims, 'and its code');
 check_ok($node, 'listed_idx', $grown, 'posting lists');
+cmp_ok($graph_bytes, '<', 4000, sprintf('a row of %d dimensions in a graph writes %.0f bytes', $lists_dims, $graph_bytes));
+cmp_ok($graph_bytes, '>', 2 * $lists_dims, 'and its code, and those of its neighbors');
+check_ok($node, 'linked_idx', $grown, 'graph');
 
 $node->stop('immediate');
 $node->start;
 check_ok($node, 'listed_idx', $grown, 'posting lists, after a crash');
+check_ok($node, 'linked_idx', $grown, 'graph, after a crash');
 
 done_testing();
