@@ -33,24 +33,31 @@ discard(QvRelCacheEntry *entry)
 
 /*
  * While all take more than the bound, with some bytes more, discard the one that is
- * used the longest ago of those that nobody uses; not this one (or NULL).
+ * used the longest ago of those that nobody uses; not this one (or NULL).  One that is
+ * larger than the bound by itself goes first, and no other goes for its sake.
  */
 static void
 make_fit(Size more, const QvRelCacheEntry *spared)
 {
-	while (all_bytes + more > (Size) qv_cache_mem * 1024)
+	Size		bound = (Size) qv_cache_mem * 1024;
+
+	while (all_bytes + more > bound)
 	{
 		QvRelCacheEntry *victim = NULL;
+		Size		fitting = more > bound ? 0 : more;
 		dlist_iter	iter;
 
 		dlist_foreach(iter, &all)
 		{
 			QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-			if (entry->pins == 0 && entry != spared)
+			if (entry->bytes <= bound)
+				fitting += entry->bytes;
+			if (entry->pins == 0 && entry != spared &&
+				(victim == NULL || victim->bytes <= bound || entry->bytes > bound))
 				victim = entry;
 		}
-		if (victim == NULL)
+		if (victim == NULL || (victim->bytes <= bound && fitting <= bound))
 			return;
 		discard(victim);
 	}

@@ -56,6 +56,22 @@ SELECT index FROM quiver_cache();
 SELECT id FROM three ORDER BY b <-> '[1,1,1]' LIMIT 1;
 SELECT index FROM quiver_cache();
 
+-- one that is too large by itself takes no other's place
+CREATE TABLE wide (id int, v vector(8000));
+INSERT INTO wide SELECT i, array_fill(i, ARRAY[8000])::vector FROM generate_series(1, 3) i;
+CREATE INDEX wide_v ON wide USING quiver_ivf (v vector_l2_ops);
+RESET quiver.cache_mem;
+SELECT id FROM three ORDER BY b <-> '[1,1,1]' LIMIT 1;
+SELECT id FROM three ORDER BY a <-> '[1,1,1]' LIMIT 1;
+SELECT id FROM wide ORDER BY v <-> array_fill(1, ARRAY[8000])::vector LIMIT 1;
+SELECT index, bytes = max(bytes) OVER () AS largest FROM quiver_cache();
+SELECT set_config('quiver.cache_mem', (max(bytes) / 1024 - 1)::int::text, false) IS NOT NULL AS bounded,
+	sum(bytes) < 2 * max(bytes) AS others_fit FROM quiver_cache();
+SELECT index FROM quiver_cache();
+SELECT id FROM wide ORDER BY v <-> array_fill(1, ARRAY[8000])::vector LIMIT 1;
+SELECT index FROM quiver_cache();
+DROP TABLE wide;
+
 -- nothing is kept after a transaction, and in it the index used last
 SET quiver.cache_mem = 0;
 SELECT * FROM quiver_cache();
