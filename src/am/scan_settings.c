@@ -77,7 +77,7 @@ QvDefineCacheMem(void)
 {
 	DefineCustomIntVariable("quiver.cache_mem",
 							"Memory that a session keeps of indexes between queries.",
-							"What was used longest ago is freed first. An index of which more is to be kept is opened anew by each transaction that searches it.",
+							"What was used longest ago is freed first. An index of which more is to be kept is opened anew by each transaction that uses it, and after each use of another.",
 							&qv_cache_mem, QV_DEFAULT_CACHE_MEM, 0, MAX_KILOBYTES,
 							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 }
