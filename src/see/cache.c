@@ -17,8 +17,10 @@ static bool
 may_read(Oid index)
 {
 	Oid			table = IndexGetRelation(index, true);
+	bool		gone = false;
 
-	return OidIsValid(table) && pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+	return OidIsValid(table) &&
+		pg_class_aclcheck_ext(table, GetUserId(), ACL_SELECT, &gone) == ACLCHECK_OK;
 }
 
 /*

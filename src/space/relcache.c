@@ -167,7 +167,6 @@ QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id)
 	watch_changes();
 	entry->bytes = MemoryContextMemAllocated(entry->context, true);
 	make_fit(entry->bytes, NULL);
-	all_bytes += entry->bytes;
 	MemoryContextSetIdentifier(entry->context,
 							   MemoryContextStrdup(entry->context, RelationGetRelationName(index)));
 	entry->locator = QvRelationLocator(index);
@@ -175,6 +174,7 @@ QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id)
 	entry->build_id = build_id;
 	MemoryContextSetParent(entry->context, CacheMemoryContext);
 	dlist_push_head(&all, &entry->node);
+	all_bytes += entry->bytes;
 }
 
 void
