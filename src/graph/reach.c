@@ -36,8 +36,8 @@ typedef struct Walk
 	bool		behind;			/* so has one that this round has passed */
 	bool		sound;			/* edges lead to pages of nodes */
 	uint32		entered;		/* nodes made entry points */
-	uint32		nodes;			/* live and deleted ones, and their anchors */
-	uint32		anchors;
+	uint32		nodes;			/* live ones */
+	uint32		anchors;		/* to live and deleted ones */
 	BlockNumber block;			/* looked at */
 	PGAlignedBlock copy;
 } Walk;
@@ -79,9 +79,11 @@ note_node(Walk *w, GraphNode node, uint32 number)
 {
 	const uint32 *places = GraphNodeIds(w->layout, node);
 
-	w->nodes++;
 	if (node->state == GRAPH_SLOT_LIVE)
+	{
+		w->nodes++;
 		BitmapSet(w->live, number);
+	}
 	for (uint32 i = 0; i < w->layout->degree; i++)
 		if (GraphEdgeIsAnchor(places[i]))
 		{
@@ -199,8 +201,9 @@ is_unreached(const Walk *w, uint32 number)
 }
 
 /*
- * Does the index have anchors?  Where it has, there is one for each node but for the
- * entry points; earlier versions made none.
+ * Does the index have anchors?  Where it has, there is one for each live node but for
+ * the entry points; a deleted one may have lost its own to a VACUUM that was
+ * interrupted.  Earlier versions made none.
  */
 static bool
 has_anchors(const Walk *w)

@@ -165,6 +165,26 @@ foreach my $round (1 .. 2)
 	}
 }
 
+# A VACUUM that is canceled when it has unlinked most nodes, those of rows that were rolled
+# back: the next one gives new anchors all the same. (Few rows are gone then, or it would look
+# at all nodes at its end.)
+$node->safe_psql('postgres', q{
+CREATE TABLE undone AS SELECT i AS id, norms(i, 16)::vector(16) AS v FROM generate_series(1, 1500) i;
+CREATE INDEX undone_idx ON undone USING quiver_graph (v vector_l1_ops) WITH (ef_construction = 500);
+VACUUM undone;
+});
+$node->safe_psql('postgres', "BEGIN; INSERT INTO undone SELECT -id, v + (SELECT array_agg(.01 * qt_uniform(id * 1000::bigint + j, $_) - .005"
+	  . ' ORDER BY j)::vector FROM generate_series(1, 16) j) FROM undone; ROLLBACK') foreach 1 .. 4;
+my $deleted = 0;
+for (my $timeout = 200; !$deleted && $timeout < 10000; $timeout *= 2)
+{
+	$node->psql('postgres', "SET statement_timeout = $timeout; VACUUM (INDEX_CLEANUP ON) undone");
+	$deleted = sql_value($node, "SELECT deleted_nodes FROM quiver_index_info('undone_idx')");
+}
+cmp_ok($deleted, '>', 0, 'a VACUUM was canceled');
+$node->safe_psql('postgres', 'DELETE FROM undone WHERE id <= 60; VACUUM undone');
+anchored_ok('undone', 'after a VACUUM that was canceled', 1440);
+
 # Grown from nothing with few neighbors: every row is found by its own value.
 $node->safe_psql('postgres', q{
 CREATE TABLE grown (id int, v vector(48));
