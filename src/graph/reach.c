@@ -33,6 +33,8 @@ typedef struct Walk
 	uint8	   *led;			/* some live node is its anchor */
 	uint8	   *news;			/* by block: it has nodes that were reached
 								 * since it was read */
+	uint8	   *nodes_here;		/* by block: it is a page of nodes */
+	uint8	   *led_here;		/* by block: an edge leads there */
 	bool		behind;			/* so has one that this round has passed */
 	bool		sound;			/* edges lead to pages of nodes */
 	uint32		entered;		/* nodes made entry points */
@@ -60,10 +62,11 @@ reach(Walk *w, uint32 number)
 {
 	BlockNumber block = GraphNodeBlock(w->layout, number);
 
-	if (block >= w->nblocks)
+	if (block == QV_META_BLOCK || block >= w->nblocks)
 	{
 		/* a new page's, when it was added meanwhile */
-		w->sound &= block < RelationGetNumberOfBlocks(w->params->handle->index);
+		w->sound &= block != QV_META_BLOCK &&
+			block < RelationGetNumberOfBlocks(w->params->handle->index);
 		return;
 	}
 	if (BitmapHas(w->reached, number))
@@ -71,6 +74,18 @@ reach(Walk *w, uint32 number)
 	BitmapSet(w->reached, number);
 	BitmapSet(w->news, block);
 	w->behind |= block <= w->block;
+}
+
+/* Searches follow all edges, whichever the walk follows. */
+static void
+note_edge(Walk *w, uint32 to)
+{
+	BlockNumber block = GraphNodeBlock(w->layout, to);
+
+	if (block < w->nblocks)
+		BitmapSet(w->led_here, block);
+	else
+		w->sound &= block < RelationGetNumberOfBlocks(w->params->handle->index);
 }
 
 /* Take down what a node is; the first time that its page is read. */
@@ -85,12 +100,16 @@ note_node(Walk *w, GraphNode node, uint32 number)
 		BitmapSet(w->live, number);
 	}
 	for (uint32 i = 0; i < w->layout->degree; i++)
+	{
+		if (places[i] != GRAPH_NONE)
+			note_edge(w, GraphEdgeTo(places[i]));
 		if (GraphEdgeIsAnchor(places[i]))
 		{
 			w->anchors++;
 			if (node->state == GRAPH_SLOT_LIVE && GraphEdgeTo(places[i]) < w->nslots)
 				BitmapSet(w->led, GraphEdgeTo(places[i]));
 		}
+	}
 }
 
 static void
@@ -112,6 +131,7 @@ follow_page(Walk *w, BlockNumber block, bool first)
 		return;
 	}
 	BitmapClear(w->news, block);
+	BitmapSet(w->nodes_here, block);
 	for (uint32 slot = 0; slot < w->layout->per_page; slot++)
 	{
 		GraphNode	node = GraphPageNode(w->layout, page, slot);
@@ -150,6 +170,24 @@ follow(Walk *w, bool first)
 	} while (w->behind);
 }
 
+/* Do all edges lead to pages of nodes?  A page may have become one since it was read. */
+static void
+look_where_edges_lead(Walk *w)
+{
+	for (BlockNumber block = 0; block < w->nblocks; block++)
+	{
+		Buffer		buf;
+
+		if (!BitmapHas(w->led_here, block) || BitmapHas(w->nodes_here, block))
+			continue;
+		w->params->pause();
+		buf = QvReadAnyPage(w->params->handle->index, NULL, block, w->params->strategy,
+							BUFFER_LOCK_SHARE);
+		w->sound &= QvPageIs(BufferGetPage(buf), QV_PAGE_NODES);
+		UnlockReleaseBuffer(buf);
+	}
+}
+
 static void
 reach_entry_points(Walk *w)
 {
@@ -180,9 +218,12 @@ begin_walk(Walk *w, const GraphReach *params)
 	w->reached = make_bitmap(w->nslots);
 	w->led = make_bitmap(w->nslots);
 	w->news = make_bitmap(w->nblocks);
+	w->nodes_here = make_bitmap(w->nblocks);
+	w->led_here = make_bitmap(w->nblocks);
 	w->sound = true;
 	reach_entry_points(w);
 	follow(w, true);
+	look_where_edges_lead(w);
 }
 
 static void
@@ -192,6 +233,8 @@ end_walk(Walk *w)
 	pfree(w->reached);
 	pfree(w->led);
 	pfree(w->news);
+	pfree(w->nodes_here);
+	pfree(w->led_here);
 }
 
 static inline bool

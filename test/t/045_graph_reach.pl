@@ -222,6 +222,24 @@ anchored_ok('lost', 'VACUUM finds them', 399);
 every_row_ok(399, 'VACUUM finds them', node => $node, table => 'lost', queries => 'lost', query => 2, op => '<~>',
 	set => 'SET quiver.iterative_scan = relaxed_order;');
 
+# An edge to block 0, which is no page of nodes: VACUUM sees it, and searches for nothing.
+$node->safe_psql('postgres', q{
+CREATE TABLE zeros (id int, v vector(16));
+CREATE INDEX zeros_idx ON zeros USING quiver_graph (v vector_l2_ops);
+INSERT INTO zeros SELECT i, norms(i, 16) FROM generate_series(1, 1200) i;
+CHECKPOINT});
+$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('zeros_idx')");
+$node->stop;
+$image = read_image($file);
+foreach my $block (grep { kind_at(\$image, $_) == 4 } 1 .. length($image) / 8192 - 1)
+{
+	put(\$image, $block * 8192 + 32 + 56, "\0" x 4);
+}
+write_image($file, $image);
+$node->start;
+is(sql_value($node, 'VACUUM zeros; SELECT 1'), 1, 'VACUUM of an index with edges to block 0');
+fails_like($node, "SELECT quiver_check('zeros_idx')", 'XX002', qr/index "zeros_idx" is damaged at block /, 'quiver_check tells of them');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
