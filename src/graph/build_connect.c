@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "commands/progress.h"
+#include "common/hashfn.h"
 #include "containers/bitmap.h"
 #include "graph/build_connect.h"
 #include "graph/build_team.h"
@@ -243,31 +244,76 @@ place_to_give(const GraphMemNode *node)
 	return place;
 }
 
+/* Make a node that has room for another the anchor of node id. */
+static void
+anchor_to(Walk *walk, uint32 from, uint32 id)
+{
+	GraphMemNode *host = GraphMemGet(walk->mem, from);
+	int			place = host->degree < walk->mem->layout->degree ? host->degree++ : place_to_give(host);
+
+	host->edges[place].distance = walk->mem->pair(walk->mem, from, id);
+	host->edges[place].id = id | GRAPH_ANCHOR;
+	walk->anchors[from]++;
+}
+
+/* One of the nodes that hang on a full one, at any depth, that is not full; or GRAPH_NONE. */
+static uint32
+room_below(const Walk *walk, uint32 host, uint32 id)
+{
+	for (int depth = 0; depth < GRAPH_MAX_ANCHOR_DEPTH; depth++)
+	{
+		const GraphMemNode *node = GraphMemGet(walk->mem, host);
+		uint32		below[GRAPH_MAX_DEGREE];
+		int			n = 0;
+
+		for (int i = 0; i < node->degree; i++)
+		{
+			uint32		to = GraphEdgeTo(node->edges[i].id);
+
+			if (!GraphEdgeIsAnchor(node->edges[i].id))
+				continue;
+			if (walk->anchors[to] < walk->max_anchors)
+				return to;
+			below[n++] = to;
+		}
+		if (n == 0)
+			break;
+		host = below[hash_bytes_uint32(id + depth) % n];
+	}
+	return GRAPH_NONE;
+}
+
 /*
  * Let the nearest neighbor of node id that is reached be its anchor: in a free place,
- * or in that of its last edge.  False: there is none.
+ * or in that of its last edge.  When all have as many as they may, one that hangs on the
+ * nearest.  False: there is none.
  */
 static bool
 lead_to(Walk *walk, uint32 id)
 {
 	const GraphMemNode *node = GraphMemGet(walk->mem, id);
-	int			degree = walk->mem->layout->degree;
+	uint32		from = GRAPH_NONE;
 
 	for (int i = 0; i < node->degree; i++)
 	{
-		uint32		from = GraphEdgeTo(node->edges[i].id);
-		GraphMemNode *neighbor = GraphMemGet(walk->mem, from);
-		int			place;
+		uint32		neighbor = GraphEdgeTo(node->edges[i].id);
 
-		if (!IsReached(walk, from) || walk->anchors[from] >= walk->max_anchors)
+		if (!IsReached(walk, neighbor))
 			continue;
-		place = neighbor->degree < degree ? neighbor->degree++ : place_to_give(neighbor);
-		neighbor->edges[place].distance = node->edges[i].distance;
-		neighbor->edges[place].id = id | GRAPH_ANCHOR;
-		walk->anchors[from]++;
-		return true;
+		if (walk->anchors[neighbor] < walk->max_anchors)
+		{
+			anchor_to(walk, neighbor, id);
+			return true;
+		}
+		if (from == GRAPH_NONE)
+			from = neighbor;
 	}
-	return false;
+	if (from != GRAPH_NONE)
+		from = room_below(walk, from, id);
+	if (from == GRAPH_NONE)
+		return false;
+	anchor_to(walk, from, id);
+	return true;
 }
 
 void

@@ -263,14 +263,6 @@ extern bool GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta);
 #define GraphNodeNumber(layout, block, slot) \
 	((uint32) (block) * (layout)->per_page + (slot))
 
-/*
- * Of a new node's neighbors so many are offered an edge back, those first that the
- * rule chose.  More codes of it cost WAL and time and find nothing more
- * (src/graph/README.md, "Insert"); numbers cost next to nothing.
- */
-#define GraphInsertLinks(layout) \
-	((int) (layout)->degree / ((layout)->form == QV_FORM_CODED ? 3 : 1))
-
 static inline GraphNode
 GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 {
@@ -283,6 +275,9 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
  * choose.  A node is the anchor of one other on average.
  */
 #define GraphMaxAnchors(layout) ((layout)->degree / 2)
+
+/* How far down from a node with so many those that hang on it are asked instead. */
+#define GRAPH_MAX_ANCHOR_DEPTH 32
 
 /* What a place holds: the neighbor, or GRAPH_NONE; is the edge an anchor? */
 static inline uint32

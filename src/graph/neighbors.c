@@ -4,8 +4,12 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "graph/forms.h"
 #include "graph/neighbors.h"
+#include "graph/node.h"
+#include "graph/rows.h"
+#include "miscadmin.h"
 
 /* Entry points that a search for neighbors starts from. */
 #define NEIGHBORS_ENTRIES 8
@@ -76,15 +80,72 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 	return n;
 }
 
+/* The nodes that a node is the anchor of; returns how many. */
+static int
+anchored_by(GraphHandle *handle, uint32 host, uint32 *ids)
+{
+	const GraphLayout *layout = &handle->layout;
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(handle, host, BUFFER_LOCK_SHARE, &node);
+	int			n = 0;
+
+	for (uint32 i = 0; node != NULL && i < layout->degree; i++)
+	{
+		uint32		place = GraphNodeIds(layout, node)[i];
+
+		if (GraphEdgeIsAnchor(place))
+			ids[n++] = GraphEdgeTo(place);
+	}
+	UnlockReleaseBuffer(buf);
+	return n;
+}
+
 /*
- * The nearest that takes it of its own accord, else the nearest that can.  Whoever
- * refuses is not asked again.
+ * The host is the anchor of as many as it may be: those that hang on it are asked,
+ * then those that hang on one of them.  All of them were reached before the node.
+ */
+static bool
+anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
+			 bool (*may_anchor) (void *arg, uint32 number), void *arg)
+{
+	const GraphFormOps *ops = GraphFormOf(nb->handle);
+	uint32		below[GRAPH_MAX_DEGREE];
+
+	for (int depth = 0; depth < GRAPH_MAX_ANCHOR_DEPTH; depth++)
+	{
+		int			n = anchored_by(nb->handle, host, below);
+		int			full = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < n; i++)
+		{
+			GraphAnswer answer;
+
+			if (below[i] == id || below[i] > POOL_MAX_ID || (may_anchor && !may_anchor(arg, below[i])))
+				continue;
+			answer = ops->link_back(nb, id, below[i], GRAPH_ANCHOR_FORCED);
+			if (answer == GRAPH_TAKEN)
+				return true;
+			if (answer == GRAPH_NO_MORE_ANCHORS)
+				below[full++] = below[i];
+		}
+		if (full == 0)
+			return false;
+		host = below[hash_bytes_uint32(id + depth) % full];
+	}
+	return false;
+}
+
+/*
+ * The nearest that takes it of its own accord, else the nearest that can, else who hangs
+ * on the nearest.  Whoever refuses is not asked again.
  */
 bool
 GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 			bool (*may_anchor) (void *arg, uint32 number), void *arg)
 {
 	const GraphFormOps *ops = GraphFormOf(nb->handle);
+	uint32		full = GRAPH_NONE;
 
 	nb->asked = palloc0(Max(1, n) * sizeof(bool));
 	for (GraphOffer offer = GRAPH_ANCHOR_EDGE; offer <= GRAPH_ANCHOR_FORCED; offer++)
@@ -99,14 +160,29 @@ GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 			nb->asked[i] = answer != GRAPH_NO_MORE_ANCHORS;
 			if (answer == GRAPH_TAKEN)
 				return true;
+			if (answer == GRAPH_NO_MORE_ANCHORS && full == GRAPH_NONE)
+				full = to;
 		}
-	return false;
+	return full != GRAPH_NONE && anchor_below(nb, id, full, may_anchor, arg);
+}
+
+/*
+ * Of a new node's neighbors so many are offered an edge back, those first that the
+ * rule chose.  By L2 codes a third finds as much as all, for a third of the WAL; by
+ * inner product it does not (src/graph/README.md, "Insert").
+ */
+static int
+offers_back(const GraphHandle *handle)
+{
+	bool		few = handle->meta.form == QV_FORM_CODED && handle->meta.space == QV_SPACE_L2;
+
+	return handle->layout.degree / (few ? 3 : 1);
 }
 
 void
 GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
 {
-	for (int i = 0; i < Min(n, GraphInsertLinks(&nb->handle->layout)); i++)
+	for (int i = 0; i < Min(n, offers_back(nb->handle)); i++)
 		if (!(nb->asked && nb->asked[i]))
 			(void) GraphFormOf(nb->handle)->link_back(nb, id, GraphNeighborId(nb, i), GRAPH_EDGE);
 }
