@@ -196,6 +196,19 @@ is(sql_value($node, 'SET enable_seqscan = off; SET quiver.ef_search = 200; '
 		  . 'SELECT count(*) FROM grown g WHERE g.id <> (SELECT id FROM grown ORDER BY v <-> g.v LIMIT 1)'),
 	0, 'every row is found by its own value');
 
+# By inner product the few long ones of these are the neighbors of all; nobody can be the anchor of so
+# many. Those that hang on them are, and entry points stay as few as ever, 2 sqrt(n) = 126.
+$node->safe_psql('postgres', q{
+CREATE TABLE hub (id int, v vector(16));
+CREATE INDEX hub_idx ON hub USING quiver_graph (v vector_ip_ops);
+INSERT INTO hub SELECT i, array_to_vector(ARRAY(SELECT random() * n FROM generate_series(1, 16)), 16, false)
+  FROM (SELECT i, exp(2 * sqrt(-2 * ln(1 - random())) * cos(6.28 * random())) AS n FROM generate_series(1, 4000) i) x});
+anchored_ok('hub', 'a few long vectors', 4000);
+cmp_ok((index_facts($node, 'hub_idx', 'entry_points'))[0], '<', 400, 'a few long vectors: entry points');
+$node->safe_psql('postgres', 'REINDEX INDEX hub_idx');
+anchored_ok('hub', 'a few long vectors, built', 4000);
+cmp_ok((index_facts($node, 'hub_idx', 'entry_points'))[0], '<', 400, 'a few long vectors, built: entry points');
+
 # Nodes without any edges (src/graph/README.md: 56 bytes of a slot, then the neighbors'
 # numbers): those that are no entry points are lost.
 $node->safe_psql('postgres', q{
