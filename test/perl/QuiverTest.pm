@@ -245,15 +245,18 @@ sub uses_index_ok
 }
 
 # quiver_check() is content, finds that many heap TIDs, and no node of a graph that no
-# search comes to.
+# search comes to.  When their number is not known, a crash may have left nodes of rows
+# that did not commit, before anything led there: one of each client that wrote.
 sub check_ok
 {
 	my ($node, $index, $rows, $name) = @_;
 	my ($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('$index')");
 
+	my $lost = $err =~ /cannot reach (\d+) of/ ? $1 : 0;
+
 	$name //= 'quiver_check';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return fail("$name: $err") if $rc != 0 || $err =~ /cannot reach/;
+	return fail("$name: $err") if $rc != 0 || $lost > (defined $rows ? 0 : 16);
 	return defined $rows ? is($out, $rows, "$name: heap TIDs of $index") : pass($name);
 }
 
