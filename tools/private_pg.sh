@@ -349,7 +349,10 @@ qv_build() { qv_make -s -j"$(qv_jobs)" all; }
 
 # A folder that is there for this version of the server is a good copy.
 qv_copy_server() {
-	[ "$(cat "$qv_root/.copied" 2>/dev/null)" != "$PG_CONFIG $qv_version" ] || return 0
+	# one of the same version may have been built anew, otherwise
+	local copied
+	copied="$PG_CONFIG $qv_version $(sha256sum <"$("$PG_CONFIG" --bindir)/postgres" | cut -c 1-16)"
+	[ "$(cat "$qv_root/.copied" 2>/dev/null)" != "$copied" ] || return 0
 	if qv_running; then qv_stop; fi
 	rm -rf "$qv_root"
 	local dir
@@ -362,7 +365,7 @@ qv_copy_server() {
 	rm -f "$qv_root$("$PG_CONFIG" --sharedir)/extension/vector.control" \
 		"$qv_root$("$PG_CONFIG" --sharedir)"/extension/vector--*.sql \
 		"$qv_root$("$PG_CONFIG" --pkglibdir)/vector.so"
-	echo "$PG_CONFIG $qv_version" >"$qv_root/.copied"
+	echo "$copied" >"$qv_root/.copied"
 }
 
 qv_install() {
