@@ -46,11 +46,10 @@ StaticAssertDecl((GRAPH_ANCHOR & POOL_MAX_ID) == 0, "node numbers leave no bit f
 #define HNSW_MIN_EF_CONSTRUCTION 4
 #define HNSW_DEFAULT_EF_CONSTRUCTION 64
 #define HNSW_MAX_EF_CONSTRUCTION 1000
-#define GRAPH_MAX_DEGREE 224	/* Recalls that an index knows a pool for:
-								 * graph_recalls (recall.h). */
-#define GRAPH_RECALLS 5
+#define GRAPH_MAX_DEGREE 224	/* 2 * HNSW_MAX_M, in whole batches of 32 */
 
-/* 2 * HNSW_MAX_M, in whole batches of 32 */
+/* Recalls that an index knows a pool for: graph_recalls (recall.h). */
+#define GRAPH_RECALLS 5
 
 typedef struct GraphMetaData
 {
@@ -269,7 +268,6 @@ GraphPageNode(const GraphLayout *layout, Page page, uint32 slot)
 	return (GraphNode) (QvPageGetData(page) + (Size) slot * layout->node_size);
 }
 
-#define GraphNodeIds(layout, node) ((uint32 *) ((char *) (node) + (layout)->ids))
 /*
  * Anchors that a node has at most: the other half of its places stays free to
  * choose.  A node is the anchor of one other on average.
@@ -292,11 +290,12 @@ GraphEdgeIsAnchor(uint32 place)
 	return place != GRAPH_NONE && (place & GRAPH_ANCHOR) != 0;
 }
 
+#define GraphNodeIds(layout, node) ((uint32 *) ((char *) (node) + (layout)->ids))
 #define GraphNodeA(layout, node) ((uint16 *) ((char *) (node) + (layout)->a))
 #define GraphNodeB(layout, node) ((uint16 *) ((char *) (node) + (layout)->b))
 #define GraphNodeOwn(layout, node) ((uint8 *) ((char *) (node) + (layout)->own))
 
-/* The neighbors' codes from place "first", a multiple of 32, on. */
+/* The neighbors' codes from place "first" on: a multiple of 32 where they are in batches. */
 #define GraphNodeCodes(layout, node, first) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
 	 (Size) (first) * (layout)->code_bits / 8)

@@ -84,7 +84,7 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	/*
 	 * The anchor comes first, so who finds the node finds it anchored.  One
 	 * that has none is where a search must begin: it has no neighbors, or all
-	 * of them were deleted meanwhile, or have as many anchors as they may.
+	 * of them were deleted meanwhile.
 	 */
 	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);

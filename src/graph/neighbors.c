@@ -168,8 +168,8 @@ GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 
 /*
  * Of a new node's neighbors so many are offered an edge back, those first that the
- * rule chose.  By L2 codes a third finds as much as all, for a third of the WAL; by
- * inner product it does not (src/graph/README.md, "Insert").
+ * rule chose.  By L2 codes a third finds as much as all, for two thirds of the WAL;
+ * by inner product it does not (src/graph/README.md, "Insert").
  */
 static int
 offers_back(const GraphHandle *handle)
