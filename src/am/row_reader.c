@@ -123,6 +123,25 @@ RowDistance(RowReader *reader, const void *query, double *distance)
 	return indexed;
 }
 
+const void *
+RowValue(RowReader *reader)
+{
+	MemoryContext old;
+	void	   *value = NULL;
+	bool		isnull;
+	Datum		datum;
+
+	MemoryContextReset(reader->row_context);
+	if (reader->estate)
+		ResetPerTupleExprContext(reader->estate);
+	old = MemoryContextSwitchTo(reader->row_context);
+	datum = row_value(reader, &isnull);
+	if (!isnull)
+		value = PG_DETOAST_DATUM(datum);
+	MemoryContextSwitchTo(old);
+	return value && QvIsIndexed(reader->opclass, value) ? value : NULL;
+}
+
 void
 RowReaderEnd(RowReader *reader)
 {

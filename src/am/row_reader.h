@@ -43,6 +43,12 @@ extern bool RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot);
  */
 extern bool RowDistance(RowReader *reader, const void *query, double *distance);
 
+/*
+ * The value of the row fetched, detoasted, valid until the next one is fetched; NULL when the
+ * row is in no index.
+ */
+extern const void *RowValue(RowReader *reader);
+
 extern void RowReaderEnd(RowReader *reader);
 
 #endif							/* QV_AM_ROW_READER_H */

@@ -39,9 +39,19 @@ extern char *IvfBuildPhaseName(int64 phase);
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
+/*
+ * The values in the table of rows that are in the index: detoasted, valid until the next is
+ * asked for; NULL when a row is not there, or not for everybody to read yet.
+ */
+typedef struct IvfTable
+{
+	const void *(*value) (void *arg, ItemPointer tid);
+	void	   *arg;
+} IvfTable;
+
 /* insert.c: value is detoasted */
 extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
-					  const void *value, ItemPointer tid);
+					  const void *value, ItemPointer tid, const IvfTable *table);
 
 /* scan.c */
 typedef struct IvfScanParams

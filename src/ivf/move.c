@@ -46,6 +46,15 @@
 #define SPLIT_ITERATIONS 8
 
 /*
+ * Rows that are off by more than this share of their distance from the new centroid are coded
+ * from the table, not from their codes.
+ */
+#define MOST_ERROR (1.0 / 16)
+
+/* What sums in float32, and a query's 16 bits, may add to what a row is off by. */
+#define ROUNDING 1e-4
+
+/*
  * An insert that splits a list may look at so many rows to measure probes: some
  * 50 ms.  VACUUM measures larger indexes as they should be.
  */
@@ -132,16 +141,61 @@ typedef struct Split
 {
 	IvfHandle  *handle;
 	uint32		list;
+	const IvfTable *table;
+	bool		exact;			/* rows are read from the table, if possible */
 	float	   *centroid;		/* of the list, decoded: width */
+	float	   *decoded;		/* room for a row */
 	float	   *sample;			/* nsample rows */
 	uint32		nsample;
+	double		error2;			/* mean square of what these may be off by, */
+	double		spread2;		/* and of their distance from their part's
+								 * centroid */
 	uint32		parts;			/* lists it becomes */
 	float	   *centroids;		/* theirs: parts x width */
 	IvfEntry	entries[IVF_MAX_PARTS];
 	IvfWriter  *writers[IVF_MAX_PARTS];
 } Split;
 
-/* Decode the rows that decide, evenly taken from the list. */
+/*
+ * Prepare a row from its value in the table; false when that cannot be had, or is not the one
+ * that was indexed (an older version of the row, when the index was made of a later one).
+ */
+static bool
+prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
+{
+	const IvfHandle *handle = s->handle;
+	const QvOpclassInfo *opclass = &handle->space.opclass;
+	uint32		width = handle->layout.width;
+	ItemPointerData tid = row->tid;
+	const void *value = s->table->value(s->table->arg, &tid);
+	const float *x;
+
+	if (!value || opclass->type->dims(value) != handle->meta.dims)
+		return false;
+	handle->layout.codec->prepare(handle, value, 0, query);
+	x = query->base.q.x;
+	handle->layout.codec->decode(handle, s->centroid, row, s->decoded);
+	return sqrt(qv_kernels.l2sq_f32(x, s->decoded, width)) <=
+		row->error + ROUNDING * (row->error + sqrt(qv_kernels.norm2_f32(x, width)));
+}
+
+/* The coordinates of a row that decides, in out[width]. */
+static void
+take_row(Split *s, const IvfRow *row, float *out)
+{
+	const IvfHandle *handle = s->handle;
+	IvfQuery	query;
+
+	if (s->exact && prepare_from_table(s, row, &query))
+		memcpy(out, query.base.q.x, handle->layout.width * sizeof(float));
+	else
+	{
+		handle->layout.codec->decode(handle, s->centroid, row, out);
+		s->error2 += (double) row->error * row->error;
+	}
+}
+
+/* Take the rows that decide, evenly from the list. */
 static void
 take_sample(Split *s, uint64 rows)
 {
@@ -150,18 +204,31 @@ take_sample(Split *s, uint64 rows)
 	Size		most = (Size) maintenance_work_mem * 1024 / 3 / (width * sizeof(float));
 	uint32		target = Min(SPLIT_SAMPLE, Max(16, most));
 	uint32		step = Max(1, (rows + target - 1) / target);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver split sample",
+												  ALLOCSET_DEFAULT_SIZES);
 	uint64		i = 0;
 	IvfWalk		walk;
 	IvfRow		row;
 
-	s->sample = MemoryContextAllocHuge(CurrentMemoryContext, (Size) target * width * sizeof(float));
+	if (!s->sample)
+		s->sample = MemoryContextAllocHuge(CurrentMemoryContext,
+										   (Size) target * width * sizeof(float));
+	s->nsample = 0;
+	s->error2 = 0;
 	IvfWalkInit(&walk, handle);
 	IvfWalkStart(&walk, s->list, handle->lists->refs[s->list].head);
 	while (s->nsample < target && IvfWalkNext(&walk, &row))
 		if (i++ % step == 0)
-			handle->layout.codec->decode(handle, s->centroid, &row,
-										 s->sample + (Size) s->nsample++ * width);
+		{
+			MemoryContext old = MemoryContextSwitchTo(context);
+
+			take_row(s, &row, s->sample + (Size) s->nsample++ * width);
+			MemoryContextSwitchTo(old);
+			MemoryContextReset(context);
+		}
 	IvfWalkEnd(&walk);
+	MemoryContextDelete(context);
+	s->error2 /= Max(1, s->nsample);
 }
 
 /* Cluster the sample in so many parts; false when one would have hardly a row. */
@@ -187,8 +254,13 @@ find_parts(Split *s, uint32 parts)
 	assign = palloc(s->nsample * sizeof(uint32));
 	workspace = MemoryContextAllocHuge(CurrentMemoryContext, QvKmeansWorkspace(s->nsample, width, parts));
 	found = QvKmeans(&params, s->centroids, assign, workspace) == parts;
-	for (uint32 i = 0; i < s->nsample; i++)
+	s->spread2 = 0;
+	for (uint32 i = 0; found && i < s->nsample; i++)
+	{
 		sizes[assign[i]]++;
+		s->spread2 += qv_kernels.l2sq_f32(s->sample + (Size) i * width,
+										  s->centroids + assign[i] * width, width) / s->nsample;
+	}
 	for (uint32 i = 0; i < parts; i++)
 	{
 		found &= sizes[i] >= LEAST_SHARE * s->nsample;
@@ -235,14 +307,19 @@ write_parts(Split *s)
 		MemoryContext old = MemoryContextSwitchTo(context);
 		IvfQuery	query;
 		IvfRow		row;
+		float		before = 0;
 		uint32		part;
 
-		codec->prepare_row(handle, s->centroid, &from, 0, &query);
+		if (!(s->exact && prepare_from_table(s, &from, &query)))
+		{
+			/* what was decoded was off itself */
+			codec->prepare_row(handle, s->centroid, &from, 0, &query);
+			before = from.error;
+		}
 		part = IvfNearestPart(handle, &query, &parts, s->parts);
 		codec->encode(layout, decoded[part], &query, &room, &row);
 		row.tid = from.tid;
-		/* of what was decoded, which was off itself */
-		row.error = Min(row.error + from.error, FLT_MAX / 2);
+		row.error = Min(row.error + before, FLT_MAX / 2);
 		MemoryContextSwitchTo(old);
 		IvfWriterAdd(s->writers[part], &row);
 		MemoryContextReset(context);
@@ -268,13 +345,44 @@ refuse_split(Split *s, uint64 rows)
 	IvfReplaceEntry(s->handle, s->list, &ref);
 }
 
+/* Find as many parts as there can be; false when it is less than two. */
+static bool
+find_most_parts(Split *s, uint32 most)
+{
+	while (most > 1 && !find_parts(s, most))
+		most--;
+	return most > 1;
+}
+
+/*
+ * Decide where to cut.  Rows that have been coded for much larger lists are off by so much
+ * that they would be as near to one part as to another, and stay so: then they are read from
+ * the table.
+ */
+static bool
+choose_parts(Split *s, uint64 rows, uint32 most)
+{
+	bool		found;
+
+	take_sample(s, rows);
+	found = find_most_parts(s, most);
+	if (s->error2 > MOST_ERROR * MOST_ERROR * (found ? s->spread2 : 0))
+	{
+		s->exact = true;
+		take_sample(s, rows);
+		found = find_most_parts(s, most);
+	}
+	pfree(s->sample);
+	return found;
+}
+
 /* Both locks are held, and the handle is fresh.  False when it is not split. */
 static bool
-split_list(IvfHandle *handle, uint32 list, uint64 rows)
+split_list(IvfHandle *handle, uint32 list, uint64 rows, const IvfTable *table)
 {
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[list];
-	Split		s = {.handle = handle, .list = list};
+	Split		s = {.handle = handle, .list = list, .table = table};
 	uint32		total = 0,
 				largest = 0;
 
@@ -285,13 +393,10 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows)
 	uint32		most = Min(IVF_MAX_PARTS, Min(layout->entries_per_page, handle->meta.max_lists - handle->lists->count) + 1);
 
 	s.centroid = palloc(layout->width * sizeof(float));
+	s.decoded = palloc(layout->width * sizeof(float));
 	s.centroids = palloc(IVF_MAX_PARTS * layout->width * sizeof(float));
 	IvfDecodeCentroid(handle, list, s.centroid);
-	take_sample(&s, rows);
-	while (most > 1 && !find_parts(&s, most))
-		most--;
-	pfree(s.sample);
-	if (most < 2)
+	if (!choose_parts(&s, rows, most))
 	{
 		refuse_split(&s, rows);
 		return false;
@@ -336,7 +441,7 @@ measure_again(IvfHandle *handle)
 
 void
 IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
-			uint32 generation, uint64 rows)
+			uint32 generation, uint64 rows, const IvfTable *table)
 {
 	MemoryContext context;
 	MemoryContext old;
@@ -361,7 +466,7 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 
 			IvfSetFlags(handle, IVF_MOVING, 0);
 			QvInjectionPoint("quiver-ivf-move-begun");
-			split = split_list(handle, list, rows);
+			split = split_list(handle, list, rows, table);
 			if (!before)
 				IvfSetFlags(handle, 0, IVF_MOVING);
 			QvInjectionPoint("quiver-ivf-move-ended");

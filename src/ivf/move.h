@@ -11,6 +11,7 @@
 #define QV_IVF_MOVE_H
 
 #include "ivf/handle.h"
+#include "ivf/ivf.h"
 
 /* Should a list of so many rows be split? */
 extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
@@ -21,7 +22,7 @@ extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
  * this index.
  */
 extern void IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
-						uint32 generation, uint64 rows);
+						uint32 generation, uint64 rows, const IvfTable *table);
 
 /*
  * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK, and
