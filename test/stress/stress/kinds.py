@@ -27,6 +27,7 @@ class Kind:
     zero: str
     options: LiteralString = ""
     rows: int = 1200  # what writers keep the table at, times the round's factor
+    out_of_line: bool = False  # values are in the TOAST table
 
     @property
     def is_graph(self) -> bool:
@@ -135,6 +136,8 @@ KINDS = (
          rows=2500),
     Kind("ivf_sketches", "quiver_ivf", "vector(272)", "vector_ip_ops", "<#>", dense(272),
          zeros(272), rows=1000),
+    Kind("ivf_coarse", "quiver_ivf", "vector(48)", "vector_l2_ops", "<->", dense(48), zeros(48),
+         "WITH (bits = 4)", rows=1500, out_of_line=True),
     Kind("ivf_bit", "quiver_ivf", "bit(128)", "bit_hamming_ops", "<~>", bits(128), "0" * 128,
          rows=2500),
     Kind("ivfflat_coded", "ivfflat", "vector(16)", "vector_cosine_ops", "<=>", dense(16),
