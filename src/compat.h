@@ -276,8 +276,12 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 	if (old_snapshot_threshold >= 0 && !XLogRecPtrIsInvalid(snapshot->lsn))
 		TestForOldSnapshot_impl(snapshot, index);
 }
+
+/* May VACUUM remove what a snapshot still sees? */
+#define QvSnapshotsAge() (old_snapshot_threshold >= 0)
 #else
 #define QvTestForOldSnapshot(snapshot, index) ((void) 0)
+#define QvSnapshotsAge() false
 #endif
 
 /* stringToQualifiedNameList() can report soft errors since 16. */

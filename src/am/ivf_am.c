@@ -9,11 +9,10 @@
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
-#include "am/row_reader.h"
+#include "am/table_values.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
-#include "utils/snapmgr.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -45,54 +44,22 @@ IvfAmBuildEmpty(Relation index, const IvfAm *am)
 	IvfBuildEmpty(index, &opclass, &options);
 }
 
-/* What reads the table for an insert, if it has to. */
-typedef struct InsertTable
-{
-	Relation	heap;
-	Relation	index;
-	const QvOpclassInfo *opclass;
-	MemoryContext context;
-	RowReader  *reader;
-} InsertTable;
-
-/*
- * Rows that are not deleted, and committed or our own: while there is a snapshot, which is
- * older than whoever deletes one now, their out-of-line values stay.
- */
-static const void *
-table_value(void *arg, ItemPointer tid)
-{
-	InsertTable *table = arg;
-
-	if (!ActiveSnapshotSet())
-		return NULL;
-	if (!table->reader)
-	{
-		MemoryContext old = MemoryContextSwitchTo(table->context);
-
-		table->reader = RowReaderBegin(table->heap, table->index, table->opclass);
-		MemoryContextSwitchTo(old);
-	}
-	return RowFetch(table->reader, tid, SnapshotSelf) ? RowValue(table->reader) : NULL;
-}
-
 static bool
 ivfinsert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		  Relation heap, IndexUniqueCheck unique, bool unchanged,
 		  IndexInfo *info)
 {
 	QvOpclassInfo opclass;
-	InsertTable table = {.heap = heap, .index = index, .opclass = &opclass,
-	.context = CurrentMemoryContext};
+	TableValues table;
 	void	   *value;
 
 	if (isnull[0])
 		return false;
 	QvGetOpclass(index, &opclass);
 	value = PG_DETOAST_DATUM(values[0]);
-	IvfInsert(index, &opclass, value, tid, &(IvfTable) {table_value, &table});
-	if (table.reader)
-		RowReaderEnd(table.reader);
+	TableValuesInit(&table, heap, index, &opclass);
+	IvfInsert(index, &opclass, value, tid, &(IvfTable) {TableValue, &table});
+	TableValuesEnd(&table);
 	if (value != DatumGetPointer(values[0]))
 		pfree(value);
 	return false;

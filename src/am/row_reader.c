@@ -149,4 +149,5 @@ RowReaderEnd(RowReader *reader)
 	table_index_fetch_end(reader->fetch);
 	if (reader->estate)
 		FreeExecutorState(reader->estate);
+	MemoryContextDelete(reader->row_context);
 }

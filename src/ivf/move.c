@@ -51,6 +51,9 @@
  */
 #define MOST_ERROR (1.0 / 16)
 
+/* With fewer rows in the table to decide where to cut, their codes do. */
+#define LEAST_EXACT 32
+
 /* What sums in float32, and a query's 16 bits, may add to what a row is off by. */
 #define ROUNDING 1e-4
 
@@ -170,6 +173,8 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 	const void *value = s->table->value(s->table->arg, &tid);
 	const float *x;
 
+	/* plain rows are never off */
+	Assert(handle->meta.form == QV_FORM_CODED);
 	if (!value || opclass->type->dims(value) != handle->meta.dims)
 		return false;
 	handle->layout.codec->prepare(handle, value, 0, query);
@@ -179,20 +184,26 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 		row->error + ROUNDING * (row->error + sqrt(qv_kernels.norm2_f32(x, width)));
 }
 
-/* The coordinates of a row that decides, in out[width]. */
-static void
+/*
+ * The coordinates of a row that decides, in out[width].  False when it does not: what is too
+ * coarse, and cannot be read, would move the parts away from the other rows.
+ */
+static bool
 take_row(Split *s, const IvfRow *row, float *out)
 {
 	const IvfHandle *handle = s->handle;
 	IvfQuery	query;
 
-	if (s->exact && prepare_from_table(s, row, &query))
-		memcpy(out, query.base.q.x, handle->layout.width * sizeof(float));
-	else
+	if (s->exact)
 	{
-		handle->layout.codec->decode(handle, s->centroid, row, out);
-		s->error2 += (double) row->error * row->error;
+		if (!prepare_from_table(s, row, &query))
+			return false;
+		memcpy(out, query.base.q.x, handle->layout.width * sizeof(float));
+		return true;
 	}
+	handle->layout.codec->decode(handle, s->centroid, row, out);
+	s->error2 += (double) row->error * row->error;
+	return true;
 }
 
 /* Take the rows that decide, evenly from the list. */
@@ -222,7 +233,8 @@ take_sample(Split *s, uint64 rows)
 		{
 			MemoryContext old = MemoryContextSwitchTo(context);
 
-			take_row(s, &row, s->sample + (Size) s->nsample++ * width);
+			if (take_row(s, &row, s->sample + (Size) s->nsample * width))
+				s->nsample++;
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(context);
 		}
@@ -274,30 +286,79 @@ find_parts(Split *s, uint32 parts)
 	return found;
 }
 
+/* The parts while rows are written into them. */
+typedef struct Parts
+{
+	IvfCentroids centroids;
+	float	   *decoded[IVF_MAX_PARTS];
+} Parts;
+
+static void
+decode_parts(const Split *s, Parts *parts)
+{
+	const IvfLayout *layout = &s->handle->layout;
+	IvfCentroids *centroids = &parts->centroids;
+
+	centroids->stride = s->handle->lists->centroids.stride;
+	centroids->codes = palloc(s->parts * centroids->stride);
+	centroids->scale = palloc(s->parts * sizeof(float));
+	centroids->norm2 = palloc(s->parts * sizeof(float));
+	for (uint32 i = 0; i < s->parts; i++)
+	{
+		(void) layout->codec->take_centroid(layout, &s->handle->space.opclass, s->entries[i],
+											centroids, i);
+		parts->decoded[i] = palloc(layout->width * sizeof(float));
+		layout->codec->decode_centroid(layout, centroids, i, parts->decoded[i]);
+	}
+}
+
+/* Is a row that may be off by that much too coarse for a part? */
+static bool
+too_coarse(const Split *s, const Parts *parts, uint32 part, const IvfQuery *query, float error)
+{
+	float		away2;
+
+	if (!s->table || error == 0)
+		return false;
+	away2 = qv_kernels.l2sq_f32(query->base.q.x, parts->decoded[part], s->handle->layout.width);
+	return (double) error * error > MOST_ERROR * MOST_ERROR * away2;
+}
+
+/* Prepare a row, and choose its part.  Returns what it may be off by then. */
+static float
+prepare_for_part(Split *s, const Parts *parts, const IvfRow *row, IvfQuery *query, uint32 *part)
+{
+	const IvfHandle *handle = s->handle;
+	bool		exact = s->exact && prepare_from_table(s, row, query);
+
+	if (!exact)
+		handle->layout.codec->prepare_row(handle, s->centroid, row, 0, query);
+	*part = IvfNearestPart(handle, query, &parts->centroids, s->parts);
+	if (exact)
+		return 0;
+	if (!s->exact && too_coarse(s, parts, *part, query, row->error) &&
+		prepare_from_table(s, row, query))
+	{
+		*part = IvfNearestPart(handle, query, &parts->centroids, s->parts);
+		return 0;
+	}
+	return row->error;
+}
+
 /* Write every row of the list into one of its parts, encoded for its centroid. */
 static void
 write_parts(Split *s)
 {
 	IvfHandle  *handle = s->handle;
 	const IvfLayout *layout = &handle->layout;
-	const IvfCodec *codec = layout->codec;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver split row",
 												  ALLOCSET_DEFAULT_SIZES);
-	IvfCentroids parts = {.stride = handle->lists->centroids.stride};
-	float	   *decoded[IVF_MAX_PARTS];
+	Parts		parts;
 	IvfRowRoom	room;
 	IvfWalk		walk;
 	IvfRow		from;
 
-	parts.codes = palloc(s->parts * parts.stride);
-	parts.scale = palloc(s->parts * sizeof(float));
-	parts.norm2 = palloc(s->parts * sizeof(float));
-	for (uint32 i = 0; i < s->parts; i++)
-	{
-		(void) codec->take_centroid(layout, &handle->space.opclass, s->entries[i], &parts, i);
-		decoded[i] = palloc(layout->width * sizeof(float));
-		codec->decode_centroid(layout, &parts, i, decoded[i]);
-	}
+	decode_parts(s, &parts);
 	room.data = palloc(layout->data_bytes);
 	room.scratch = palloc(2 * layout->width * sizeof(float));
 	IvfWalkInit(&walk, handle);
@@ -307,18 +368,12 @@ write_parts(Split *s)
 		MemoryContext old = MemoryContextSwitchTo(context);
 		IvfQuery	query;
 		IvfRow		row;
-		float		before = 0;
 		uint32		part;
+		float		before = prepare_for_part(s, &parts, &from, &query, &part);
 
-		if (!(s->exact && prepare_from_table(s, &from, &query)))
-		{
-			/* what was decoded was off itself */
-			codec->prepare_row(handle, s->centroid, &from, 0, &query);
-			before = from.error;
-		}
-		part = IvfNearestPart(handle, &query, &parts, s->parts);
-		codec->encode(layout, decoded[part], &query, &room, &row);
+		layout->codec->encode(layout, parts.decoded[part], &query, &room, &row);
 		row.tid = from.tid;
+		/* of what was decoded, which was off itself */
 		row.error = Min(row.error + before, FLT_MAX / 2);
 		MemoryContextSwitchTo(old);
 		IvfWriterAdd(s->writers[part], &row);
@@ -366,10 +421,16 @@ choose_parts(Split *s, uint64 rows, uint32 most)
 
 	take_sample(s, rows);
 	found = find_most_parts(s, most);
-	if (s->error2 > MOST_ERROR * MOST_ERROR * (found ? s->spread2 : 0))
+	if (s->table && s->error2 > MOST_ERROR * MOST_ERROR * (found ? s->spread2 : 0))
 	{
 		s->exact = true;
 		take_sample(s, rows);
+		if (s->nsample < LEAST_EXACT)
+		{
+			/* hardly a row is committed */
+			s->exact = false;
+			take_sample(s, rows);
+		}
 		found = find_most_parts(s, most);
 	}
 	pfree(s->sample);

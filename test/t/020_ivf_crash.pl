@@ -160,12 +160,29 @@ $node->safe_psql('postgres',
 	  . 'INSERT INTO grown SELECT i FROM generate_series(1, 2000000) i;'
 	  . 'CREATE INDEX grown_idx ON grown USING quiver_ivf (v vector_l2_ops)');
 $node->safe_psql('postgres', 'INSERT INTO grown SELECT * FROM wide WHERE id <= 4000; VACUUM grown');
+my $inserts = $node->basedir . '/inserts.sql';
+append_to_file($inserts,
+	join('', map { "INSERT INTO grown SELECT * FROM wide WHERE id > 60 * $_ AND id <= 60 * $_ + 60;\n" } 70 .. 250));
 my $lost = 0;
-foreach my $try (0 .. 199)
+foreach my $round (1 .. 30)
 {
-	my $ms = 3 + $try % 17;
+	my $output = '';
+	my $inserter = IPC::Run::start(
+		[ 'psql', '-Xq', '-f', $inserts, '-h', $node->host, '-p', $node->port, 'dbname=postgres application_name=inserter' ],
+		'<', \undef, '>&', \$output);
 
-	$node->psql('postgres', "SET statement_timeout = $ms; INSERT INTO grown SELECT * FROM wide WHERE id > 4000 + 60 * $try AND id <= 4060 + 60 * $try");
+	# at any moment of a split, however slow the machine is
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
+	$node->safe_psql('postgres', q{
+		DO $$ BEGIN
+			LOOP
+				PERFORM pg_stat_clear_snapshot();
+				PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'inserter';
+				EXIT WHEN NOT FOUND;
+				PERFORM pg_sleep(random() * 0.03);
+			END LOOP;
+		END $$});
+	$inserter->finish;
 	last if ($lost = join(' ', index_facts($node, 'grown_idx', 'lost_pages'))) > 0;
 }
 cmp_ok($lost, '>', 0, "a canceled split has left $lost pages");

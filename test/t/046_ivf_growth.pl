@@ -38,45 +38,69 @@ sub grown
 
 $node->safe_psql('postgres', "CREATE TABLE half_queries AS SELECT id, v::halfvec($dims) AS v FROM queries");
 grown(what => 'a column', column => 'v', bits => $_, storage => '') foreach (8, 4, 2);
-grown(what => 'out-of-line values', column => 'v', bits => 4, storage => 'ALTER TABLE grown ALTER v SET STORAGE EXTERNAL; ALTER TABLE grown SET (toast_tuple_target = 128);');
 grown(what => 'an expression', column => "(v::halfvec($dims)) halfvec_l2_ops", bits => 4, storage => '',
 	queries => 'half_queries', recall_column => "v::halfvec($dims)");
 
-# Rows that are deleted and whose out-of-line values are gone; rows of others that have not
-# committed, that did not, and that did since: a split takes them by their codes.
+# An expression whose functions others than superusers write: rows of others are not shown to
+# it, since the one who inserts chooses the search_path.
 $node->safe_psql('postgres', qq{
-CREATE TABLE gone (id int, v vector($dims));
+CREATE ROLE owner; CREATE ROLE guest; CREATE SCHEMA app AUTHORIZATION owner; GRANT USAGE ON SCHEMA app TO guest;
+CREATE SCHEMA spy AUTHORIZATION guest;
+SET ROLE owner;
+CREATE FUNCTION app.embed(doc text) RETURNS vector LANGUAGE plpgsql IMMUTABLE AS \$\$
+	BEGIN RETURN point(length(btrim(doc)))::vector($dims); END \$\$;
+CREATE TABLE app.docs (doc text);
+CREATE INDEX docs_idx ON app.docs USING quiver_ivf ((app.embed(doc)::vector($dims)) vector_l2_ops) WITH (bits = 2);
+INSERT INTO app.docs SELECT repeat('x', i) FROM generate_series(1, 120) i;
+GRANT INSERT ON app.docs TO guest;
+SET ROLE guest;
+CREATE TABLE spy.seen (doc text);
+CREATE FUNCTION spy.btrim(doc text) RETURNS text LANGUAGE plpgsql AS
+	\$\$ BEGIN INSERT INTO spy.seen VALUES (doc); RETURN pg_catalog.btrim(doc); END \$\$});
+$node->safe_psql('postgres', q{SET ROLE guest; SET search_path = spy, public, pg_catalog;
+	INSERT INTO app.docs SELECT repeat('y', 1000 + i) FROM generate_series(1, 60) i});
+is(sql_value($node, "SELECT count(*), count(*) FILTER (WHERE doc LIKE 'x%') FROM spy.seen"), '60|0', 'an INSERT shows its own rows only');
+cmp_ok((index_facts($node, 'app.docs_idx', 'lists'))[0], '>', 1, '... and split the list');
+check_ok($node, 'app.docs_idx', 180, 'an expression of users');
+
+# Out-of-line values; rows that are deleted and whose values are gone; rows of others that have
+# not committed, that did not, and that did since: a split takes them by their codes.
+my $wide = 640;
+$node->safe_psql('postgres', qq{
+CREATE TABLE wide AS SELECT id, (SELECT array_agg(x) FROM generate_series(1, 10), unnest(v::real[]) x)::vector($wide) AS v
+	FROM source WHERE id <= 3000;
+CREATE TABLE gone (id int, v vector($wide));
 ALTER TABLE gone ALTER v SET STORAGE EXTERNAL;
-ALTER TABLE gone SET (toast_tuple_target = 128);
 CREATE INDEX gone_idx ON gone USING quiver_ivf (v) WITH (bits = 2)});
+my $toast = sql_value($node, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'gone'");
 my $other = new_session($node);
 my $here = 0;
 foreach my $round (0 .. 9)
 {
 	my $from = $round * 300;
 
-	$node->safe_psql('postgres', "INSERT INTO gone SELECT * FROM source WHERE id > $from AND id <= $from + 100;"
+	$node->safe_psql('postgres', "INSERT INTO gone SELECT * FROM wide WHERE id > $from AND id <= $from + 100;"
 		  . "DELETE FROM gone WHERE id > $from AND id <= $from + 40");
 	session_sql($other, 'BEGIN');
-	session_sql($other, "INSERT INTO gone SELECT * FROM source WHERE id > $from + 100 AND id <= $from + 200");
-	# nobody's snapshot is older than the rows deleted now but the other's
+	session_sql($other, "INSERT INTO gone SELECT * FROM wide WHERE id > $from + 100 AND id <= $from + 200");
 	session_sql($other, $round % 2 ? 'COMMIT' : 'ROLLBACK') if $round % 4 < 2;
-	my $toast = sql_value($node, "SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'gone'");
 	$node->safe_psql('postgres', "VACUUM $toast");
-	$node->safe_psql('postgres', "INSERT INTO gone SELECT * FROM source WHERE id > $from + 200 AND id <= $from + 300");
+	$node->safe_psql('postgres', "INSERT INTO gone SELECT * FROM wide WHERE id > $from + 200 AND id <= $from + 300");
 	session_sql($other, $round % 2 ? 'COMMIT' : 'ROLLBACK') if $round % 4 >= 2;
 	$here += 60 + 100 + ($round % 2 ? 100 : 0);
 }
 end_session($other);
+cmp_ok(sql_value($node, "SELECT pg_relation_size('$toast')"), '>', $here * $wide * 4, 'values are out of line');
 is(sql_value($node, 'SELECT count(*) FROM gone'), $here, 'rows of the table');
 check_ok($node, 'gone_idx', undef, 'rows gone or not committed');
 my ($lists) = index_facts($node, 'gone_idx', 'lists');
 cmp_ok($lists, '>', 8, "lists were split: $lists");
 every_row_ok($here, 'rows gone or not committed', node => $node, table => 'gone', op => '<->', query => 1,
-	set => 'SET quiver.iterative_scan = relaxed_order;');
+	queries => 'wide', set => 'SET quiver.iterative_scan = relaxed_order;');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) gone');
 check_ok($node, 'gone_idx', $here, 'vacuumed');
-recall_ok(0.95, 'rows gone or not committed', node => $node, table => 'gone', index => 'gone_idx', queries => 'queries', op => '<->');
+$node->safe_psql('postgres', 'CREATE TABLE wide_queries AS SELECT * FROM wide WHERE id <= 40');
+recall_ok(0.95, 'rows gone or not committed', node => $node, table => 'gone', index => 'gone_idx', queries => 'wide_queries', op => '<->');
 
 clean_log_ok($node);
 $node->stop;

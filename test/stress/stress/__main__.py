@@ -131,7 +131,6 @@ class Run:
         )
         if kind.out_of_line:
             connection.execute(kind.statement("ALTER TABLE {t} ALTER v SET STORAGE EXTERNAL"))
-            connection.execute(kind.statement("ALTER TABLE {t} SET (toast_tuple_target = 128)"))
         ledger = self.ledgers[kind.name][0]
         rows = {i * 100: (1, 1 + i) for i in range(1, kind.rows + 1)}
         ledger.next_id = kind.rows

@@ -1,0 +1,116 @@
+/*
+ * table_values.c
+ *		The table's values of rows in an index; see table_values.h.
+ */
+#include "postgres.h"
+
+#include "am/table_values.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+void
+TableValuesInit(TableValues *values, Relation heap, Relation index, const QvOpclassInfo *opclass)
+{
+	memset(values, 0, sizeof(*values));
+	values->heap = heap;
+	values->index = index;
+	values->opclass = opclass;
+	values->parent = CurrentMemoryContext;
+}
+
+/* Is a function written in a language that others than superusers write in? */
+static bool
+is_users_function(Oid function, void *context)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language != INTERNALlanguageId && language != ClanguageId;
+}
+
+/* Does an expression run users' code? */
+static bool
+runs_users_code(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, CoerceToDomain) || check_functions_in_node(node, is_users_function, NULL))
+		return true;
+	return expression_tree_walker(node, runs_users_code, context);
+}
+
+/*
+ * An INSERT must neither show other rows to code that the one who inserts can exchange (a
+ * function's operators are found by his search_path), nor run what may insert into the same
+ * index.  And out-of-line values must stay as long as there is a snapshot.
+ */
+static bool
+may_read(const TableValues *values)
+{
+	return ActiveSnapshotSet() && !QvSnapshotsAge() &&
+		!runs_users_code((Node *) RelationGetIndexExpressions(values->index), NULL);
+}
+
+static void
+open_reader(TableValues *values)
+{
+	MemoryContext old;
+
+	values->asked = true;
+	values->context = AllocSetContextCreate(values->parent, "quiver table values",
+											ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(values->context);
+	if (may_read(values))
+		values->reader = RowReaderBegin(values->heap, values->index, values->opclass);
+	MemoryContextSwitchTo(old);
+}
+
+/* What a damaged page has for a row pointer is the next search's to tell. */
+static bool
+is_in_table(TableValues *values, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+
+	if (block >= values->nblocks)
+		values->nblocks = RelationGetNumberOfBlocks(values->heap);
+	return block < values->nblocks;
+}
+
+const void *
+TableValue(void *arg, ItemPointer tid)
+{
+	TableValues *values = arg;
+
+	if (!values->asked)
+		open_reader(values);
+
+	/*
+	 * Rows that are not deleted, and committed or our own: whoever deletes
+	 * one now is younger than our snapshot, for which VACUUM leaves the row's
+	 * out-of-line values.
+	 */
+	return values->reader && is_in_table(values, tid) &&
+		RowFetch(values->reader, tid, SnapshotSelf) ? RowValue(values->reader) : NULL;
+}
+
+void
+TableValuesEnd(TableValues *values)
+{
+	if (values->reader)
+		RowReaderEnd(values->reader);
+	if (values->context)
+		MemoryContextDelete(values->context);
+}
