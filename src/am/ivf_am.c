@@ -58,7 +58,7 @@ ivfinsert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	QvGetOpclass(index, &opclass);
 	value = PG_DETOAST_DATUM(values[0]);
 	TableValuesInit(&table, heap, index, &opclass);
-	IvfInsert(index, &opclass, value, tid, &(IvfTable) {TableValue, &table});
+	IvfInsert(index, &opclass, value, tid, &(IvfTable) {TableIsReadable, TableValue, &table});
 	TableValuesEnd(&table);
 	if (value != DatumGetPointer(values[0]))
 		pfree(value);

@@ -5,15 +5,16 @@
 #include "postgres.h"
 
 #include "am/table_values.h"
+#include "access/htup_details.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/bufmgr.h"
-#include "utils/lsyscache.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/relcache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -41,15 +42,42 @@ is_users_function(Oid function, void *context)
 	return language != INTERNALlanguageId && language != ClanguageId;
 }
 
-/* Does an expression run users' code? */
+/* Does an expression run users' code, or have anything that might? */
 static bool
 runs_users_code(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, CoerceToDomain) || check_functions_in_node(node, is_users_function, NULL))
-		return true;
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_Var:
+		case T_Const:
+		case T_RelabelType:
+			break;
+		case T_FuncExpr:
+		case T_OpExpr:
+			if (check_functions_in_node(node, is_users_function, NULL))
+				return true;
+			break;
+		default:
+			return true;
+	}
 	return expression_tree_walker(node, runs_users_code, context);
+}
+
+/*
+ * The index's expressions as they were written: the relation cache has functions in SQL inlined,
+ * with what this user's search_path finds.
+ */
+static Node *
+expressions(Relation index)
+{
+	bool		isnull;
+	Datum		datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indexprs,
+										&isnull);
+
+	return isnull ? NULL : stringToNode(TextDatumGetCString(datum));
 }
 
 /*
@@ -61,7 +89,7 @@ static bool
 may_read(const TableValues *values)
 {
 	return ActiveSnapshotSet() && !QvSnapshotsAge() &&
-		!runs_users_code((Node *) RelationGetIndexExpressions(values->index), NULL);
+		!runs_users_code(expressions(values->index), NULL);
 }
 
 static void
@@ -89,20 +117,27 @@ is_in_table(TableValues *values, ItemPointer tid)
 	return block < values->nblocks;
 }
 
-const void *
-TableValue(void *arg, ItemPointer tid)
+bool
+TableIsReadable(void *arg)
 {
 	TableValues *values = arg;
 
 	if (!values->asked)
 		open_reader(values);
+	return values->reader != NULL;
+}
+
+const void *
+TableValue(void *arg, ItemPointer tid)
+{
+	TableValues *values = arg;
 
 	/*
 	 * Rows that are not deleted, and committed or our own: whoever deletes
 	 * one now is younger than our snapshot, for which VACUUM leaves the row's
 	 * out-of-line values.
 	 */
-	return values->reader && is_in_table(values, tid) &&
+	return TableIsReadable(values) && is_in_table(values, tid) &&
 		RowFetch(values->reader, tid, SnapshotSelf) ? RowValue(values->reader) : NULL;
 }
 

@@ -26,8 +26,11 @@ typedef struct TableValues
 extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 							const QvOpclassInfo *opclass);
 
+/* May values be read at all? */
+extern bool TableIsReadable(void *values);
+
 /*
- * The value of a row, detoasted, valid until the next call.  NULL when the row is not there,
+ * If so, the value of a row, detoasted, valid until the next call.  NULL when the row is not there,
  * not committed by somebody else, or nobody's to read here: see src/ivf/README.md, "Split".
  */
 extern const void *TableValue(void *values, ItemPointer tid);

@@ -40,11 +40,12 @@ extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
 /*
- * The values in the table of rows that are in the index: detoasted, valid until the next is
- * asked for; NULL when a row is not there, or not for everybody to read yet.
+ * The values in the table of rows that are in the index, if they may be read: detoasted, valid
+ * until the next is asked for; NULL when a row is not there, or not for everybody to read yet.
  */
 typedef struct IvfTable
 {
+	bool		(*readable) (void *arg);
 	const void *(*value) (void *arg, ItemPointer tid);
 	void	   *arg;
 } IvfTable;

@@ -51,7 +51,7 @@
  */
 #define MOST_ERROR (1.0 / 16)
 
-/* With fewer rows in the table to decide where to cut, their codes do. */
+/* With fewer rows that can be read to decide where to cut, or half of those in a sample, codes do. */
 #define LEAST_EXACT 32
 
 /* What sums in float32, and a query's 16 bits, may add to what a row is off by. */
@@ -173,8 +173,6 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 	const void *value = s->table->value(s->table->arg, &tid);
 	const float *x;
 
-	/* plain rows are never off */
-	Assert(handle->meta.form == QV_FORM_CODED);
 	if (!value || opclass->type->dims(value) != handle->meta.dims)
 		return false;
 	handle->layout.codec->prepare(handle, value, 0, query);
@@ -334,15 +332,18 @@ prepare_for_part(Split *s, const Parts *parts, const IvfRow *row, IvfQuery *quer
 	if (!exact)
 		handle->layout.codec->prepare_row(handle, s->centroid, row, 0, query);
 	*part = IvfNearestPart(handle, query, &parts->centroids, s->parts);
-	if (exact)
-		return 0;
-	if (!s->exact && too_coarse(s, parts, *part, query, row->error) &&
-		prepare_from_table(s, row, query))
+	if (!exact && !s->exact && too_coarse(s, parts, *part, query, row->error))
 	{
-		*part = IvfNearestPart(handle, query, &parts->centroids, s->parts);
-		return 0;
+		IvfQuery	read;
+
+		exact = prepare_from_table(s, row, &read);
+		if (exact)
+		{
+			*query = read;
+			*part = IvfNearestPart(handle, query, &parts->centroids, s->parts);
+		}
 	}
-	return row->error;
+	return exact ? 0 : row->error;
 }
 
 /* Write every row of the list into one of its parts, encoded for its centroid. */
@@ -409,6 +410,15 @@ find_most_parts(Split *s, uint32 most)
 	return most > 1;
 }
 
+/* Take a sample, of values in the table or of codes, and find as many parts as there can be. */
+static bool
+try_parts(Split *s, uint64 rows, uint32 most, bool exact)
+{
+	s->exact = exact;
+	take_sample(s, rows);
+	return find_most_parts(s, most);
+}
+
 /*
  * Decide where to cut.  Rows that have been coded for much larger lists are off by so much
  * that they would be as near to one part as to another, and stay so: then they are read from
@@ -417,21 +427,18 @@ find_most_parts(Split *s, uint32 most)
 static bool
 choose_parts(Split *s, uint64 rows, uint32 most)
 {
-	bool		found;
+	bool		found = try_parts(s, rows, most, false);
+	uint32		n = s->nsample;
 
-	take_sample(s, rows);
-	found = find_most_parts(s, most);
 	if (s->table && s->error2 > MOST_ERROR * MOST_ERROR * (found ? s->spread2 : 0))
 	{
-		s->exact = true;
-		take_sample(s, rows);
-		if (s->nsample < LEAST_EXACT)
-		{
-			/* hardly a row is committed */
-			s->exact = false;
-			take_sample(s, rows);
-		}
-		found = find_most_parts(s, most);
+		bool		exact = try_parts(s, rows, most, true);
+
+		/* perhaps hardly a row is committed, and those are alike */
+		if (s->nsample < Min(LEAST_EXACT, n / 2) || (!exact && s->nsample < n / 2))
+			found = try_parts(s, rows, most, false);
+		else
+			found = exact;
 	}
 	pfree(s->sample);
 	return found;
@@ -443,7 +450,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, const IvfTable *table)
 {
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[list];
-	Split		s = {.handle = handle, .list = list, .table = table};
+	Split		s = {.handle = handle, .list = list};
 	uint32		total = 0,
 				largest = 0;
 
@@ -455,6 +462,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, const IvfTable *table)
 
 	s.centroid = palloc(layout->width * sizeof(float));
 	s.decoded = palloc(layout->width * sizeof(float));
+	s.table = handle->meta.form == QV_FORM_CODED && table->readable(table->arg) ? table : NULL;
 	s.centroids = palloc(IVF_MAX_PARTS * layout->width * sizeof(float));
 	IvfDecodeCentroid(handle, list, s.centroid);
 	if (!choose_parts(&s, rows, most))
