@@ -164,14 +164,15 @@ my $inserts = $node->basedir . '/inserts.sql';
 append_to_file($inserts,
 	join('', map { "INSERT INTO grown SELECT * FROM wide WHERE id > 60 * $_ AND id <= 60 * $_ + 60;\n" } 70 .. 250));
 my $lost = 0;
-foreach my $round (1 .. 30)
+foreach my $round (1 .. 60)
 {
 	my $output = '';
 	my $inserter = IPC::Run::start(
 		[ 'psql', '-Xq', '-f', $inserts, '-h', $node->host, '-p', $node->port, 'dbname=postgres application_name=inserter' ],
 		'<', \undef, '>&', \$output);
 
-	# at any moment of a split, however slow the machine is
+	# at any moment of a split, however slow the machine is, until pages are lost (or
+	# not yet found)
 	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
 	$node->safe_psql('postgres', q{
 		DO $$ BEGIN
@@ -180,9 +181,12 @@ foreach my $round (1 .. 30)
 				PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'inserter';
 				EXIT WHEN NOT FOUND;
 				PERFORM pg_sleep(random() * 0.03);
+				PERFORM FROM quiver_index_info('grown_idx') WHERE lost_pages > 0;
+				EXIT WHEN FOUND;
 			END LOOP;
 		END $$});
-	$inserter->finish;
+	$inserter->kill_kill;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
 	last if ($lost = join(' ', index_facts($node, 'grown_idx', 'lost_pages'))) > 0;
 }
 cmp_ok($lost, '>', 0, "a canceled split has left $lost pages");
