@@ -214,7 +214,7 @@ client_access_methods() {
 
 # As many at a time as there are processors.
 client_run_all() {
-	local name jobs
+	local name jobs begun=()
 	[ $# -gt 0 ] || return 0
 	jobs=$(qv_jobs)
 	client_methods=$(client_access_methods) || {
@@ -223,14 +223,15 @@ client_run_all() {
 	}
 	"$client_home/core/bin/python" -B "$client_sources/dataset.py" >"$client_home/dataset.json"
 	for name in "$@"; do
-		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
-			wait -n || true
+		while [ "$(qv_running_of ${begun[@]+"${begun[@]}"})" -ge "$jobs" ]; do
+			sleep 0.2
 			client_results
 		done
 		client_run "$name" >"$client_home/run/$name.log" 2>&1 </dev/null &
+		begun+=($!)
 	done
-	while [ -n "$(jobs -rp)" ]; do
-		wait -n || true
+	while [ "$(qv_running_of "${begun[@]}")" -gt 0 ]; do
+		sleep 0.2
 		client_results
 	done
 	client_results

@@ -452,9 +452,21 @@ qv_finish() {
 
 qv_kill_tree() {
 	local children=() child
+	# or it would begin what comes after the child that ended
+	kill -STOP "$1" 2>/dev/null || true
 	read -r -a children <"/proc/$1/task/$1/children" || true
 	for child in ${children[@]+"${children[@]}"}; do qv_kill_tree "$child"; done
 	kill "$1" 2>/dev/null || true
+	kill -CONT "$1" 2>/dev/null || true
+}
+
+# qv_running_of PID...: how many of these processes, begun by this shell, run.
+qv_running_of() {
+	local pid n=0
+	for pid in "$@"; do
+		if kill -0 "$pid" 2>/dev/null; then n=$((n + 1)); fi
+	done
+	echo "$n"
 }
 
 # Memory of the machine or of the container, in MB.
