@@ -699,7 +699,7 @@ check_sketch(const IvfHandle *handle, const IvfPageImages *images, uint32 slot)
 
 	memcpy(&sketch, slot_sketch(layout, images->page, slot, images->items[IVF_SKETCHES]),
 		   sizeof(sketch));
-	if (!ItemPointerEquals(&sketch.tid, &record->tid))
+	if (!IvfTidPossible(&sketch.tid) || !ItemPointerEquals(&sketch.tid, &record->tid))
 		QvReportCorruption(handle->index, block,
 						   "The sketch of row %u of block %u is not of the row that its record is of.",
 						   slot, images->block);
