@@ -29,6 +29,7 @@ GraphBorrowValue(GraphHandle *handle, uint32 id, GraphScratch *scratch, Buffer *
 	{
 		memcpy(&ref, value, sizeof(ref));
 		UnlockReleaseBuffer(*buf);
+		*buf = InvalidBuffer;
 		size = ref.size;
 		value = size <= MaxAllocSize ? GraphBorrowStored(handle, &ref, scratch, buf) : NULL;
 		if (value == NULL)

@@ -202,6 +202,10 @@ node_field(const Kind *kind, uint32 field, uint32 place)
 	}
 }
 
+/* Lines that a page of values has room for. */
+#define VALUE_LINES \
+	((QV_PAGE_SPACE - offsetof(GraphValuePageData, line)) / sizeof(GraphValueLine))
+
 /* A field in a page's content. */
 static Field
 choose_field(const Kind *kind, const char *page, uint32 field, uint32 place)
@@ -240,7 +244,8 @@ choose_field(const Kind *kind, const char *page, uint32 field, uint32 place)
 
 				if (field < 8)
 					return OF(value_page_fields, 0);
-				n = place % Max(vp->lines, 1);
+				/* the number may have been changed before */
+				n = place % Min(Max(vp->lines, 1), VALUE_LINES);
 				if (field < 16)
 					return OF(line_fields, offsetof(GraphValuePageData, line) + n * sizeof(GraphValueLine));
 				return OF(piece_fields, vp->line[n].offset);
