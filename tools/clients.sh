@@ -212,9 +212,21 @@ client_access_methods() {
 	client_psql -d postgres -c "DROP DATABASE client_probe"
 }
 
+# How many of those that client_run_all() has begun have no result, and run.
+clients_running() {
+	local name n=0
+	for name in "${!begun[@]}"; do
+		if [ ! -f "$client_home/run/$name.done" ] && kill -0 "${begun[$name]}" 2>/dev/null; then
+			n=$((n + 1))
+		fi
+	done
+	echo "$n"
+}
+
 # As many at a time as there are processors.
 client_run_all() {
-	local name jobs begun=()
+	local name jobs
+	local -A begun=() # processes, by name
 	[ $# -gt 0 ] || return 0
 	jobs=$(qv_jobs)
 	client_methods=$(client_access_methods) || {
@@ -223,14 +235,14 @@ client_run_all() {
 	}
 	"$client_home/core/bin/python" -B "$client_sources/dataset.py" >"$client_home/dataset.json"
 	for name in "$@"; do
-		while [ "$(qv_running_of ${begun[@]+"${begun[@]}"})" -ge "$jobs" ]; do
+		while [ "$(clients_running)" -ge "$jobs" ]; do
 			sleep 0.2
 			client_results
 		done
 		client_run "$name" >"$client_home/run/$name.log" 2>&1 </dev/null &
-		begun+=($!)
+		begun[$name]=$!
 	done
-	while [ "$(qv_running_of "${begun[@]}")" -gt 0 ]; do
+	while [ "$(clients_running)" -gt 0 ]; do
 		sleep 0.2
 		client_results
 	done

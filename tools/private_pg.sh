@@ -460,15 +460,6 @@ qv_kill_tree() {
 	kill -CONT "$1" 2>/dev/null || true
 }
 
-# qv_running_of PID...: how many of these processes, begun by this shell, run.
-qv_running_of() {
-	local pid n=0
-	for pid in "$@"; do
-		if kill -0 "$pid" 2>/dev/null; then n=$((n + 1)); fi
-	done
-	echo "$n"
-}
-
 # Memory of the machine or of the container, in MB.
 qv_memory_mb() {
 	local total limit
