@@ -50,7 +50,7 @@ SET ROLE owner;
 CREATE FUNCTION app.procedural(doc text) RETURNS vector LANGUAGE plpgsql IMMUTABLE AS \$\$
 	BEGIN RETURN point(length(btrim(doc)))::vector($dims); END \$\$;
 CREATE FUNCTION app.inlined(doc text) RETURNS vector LANGUAGE sql IMMUTABLE AS
-	\$\$ SELECT array_to_vector(array_fill(length(btrim(doc))::float4, ARRAY[$dims]), $dims, false) \$\$;
+	\$\$ SELECT public.array_to_vector(array_fill(length(btrim(doc))::float4, ARRAY[$dims]), $dims, false) \$\$;
 SET ROLE guest;
 CREATE FUNCTION spy.btrim(doc text) RETURNS text LANGUAGE sql IMMUTABLE AS
 	\$\$ SELECT CASE WHEN doc LIKE 'x%' THEN (doc::int)::text ELSE doc END \$\$});
