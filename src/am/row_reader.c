@@ -35,23 +35,29 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 	return reader;
 }
 
+bool
+RowMayBe(RowReader *reader, ItemPointer tid)
+{
+	Relation	heap = reader->fetch->rel;
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+
+	if (block < reader->nblocks || heap->rd_tableam != GetHeapamTableAmRoutine())
+		return true;
+	reader->nblocks = RelationGetNumberOfBlocks(heap);
+	return block < reader->nblocks;
+}
+
 /* A row pointer beyond the table's end: the table's own error would not say who said so. */
 static void
 check_block(RowReader *reader, ItemPointer tid)
 {
-	Relation	heap = reader->fetch->rel;
-	BlockNumber block = ItemPointerGetBlockNumber(tid);
-
-	if (block < reader->nblocks || heap->rd_tableam != GetHeapamTableAmRoutine())
-		return;
-	reader->nblocks = RelationGetNumberOfBlocks(heap);
-	if (block >= reader->nblocks)
+	if (!RowMayBe(reader, tid))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" is damaged", RelationGetRelationName(reader->index)),
 				 errdetail("It leads to row (%u,%u) of table \"%s\", which has %u blocks.",
-						   block, ItemPointerGetOffsetNumber(tid), RelationGetRelationName(heap),
-						   reader->nblocks),
+						   ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
+						   RelationGetRelationName(reader->fetch->rel), reader->nblocks),
 				 errhint("Please REINDEX it.")));
 }
 

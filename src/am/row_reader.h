@@ -30,6 +30,9 @@ typedef struct RowReader
 
 extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass);
 
+/* Is that not beyond the end of the table? */
+extern bool RowMayBe(RowReader *reader, ItemPointer tid);
+
 /*
  * Fetch the visible version of the row that an index calls tid into the slot.  False
  * when there is none, or tid cannot be one (it is of a damaged page).

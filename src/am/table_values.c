@@ -11,7 +11,6 @@
 #include "catalog/pg_proc.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
-#include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -106,17 +105,6 @@ open_reader(TableValues *values)
 	MemoryContextSwitchTo(old);
 }
 
-/* What a damaged page has for a row pointer is the next search's to tell. */
-static bool
-is_in_table(TableValues *values, ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-
-	if (block >= values->nblocks)
-		values->nblocks = RelationGetNumberOfBlocks(values->heap);
-	return block < values->nblocks;
-}
-
 bool
 TableIsReadable(void *arg)
 {
@@ -135,9 +123,10 @@ TableValue(void *arg, ItemPointer tid)
 	/*
 	 * Rows that are not deleted, and committed or our own: whoever deletes
 	 * one now is younger than our snapshot, for which VACUUM leaves the row's
-	 * out-of-line values.
+	 * out-of-line values.  A damaged row pointer is the next search's to
+	 * tell.
 	 */
-	return TableIsReadable(values) && is_in_table(values, tid) &&
+	return TableIsReadable(values) && RowMayBe(values->reader, tid) &&
 		RowFetch(values->reader, tid, SnapshotSelf) ? RowValue(values->reader) : NULL;
 }
 

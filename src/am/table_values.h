@@ -17,7 +17,6 @@ typedef struct TableValues
 	Relation	index;
 	const QvOpclassInfo *opclass;
 	bool		asked;			/* whether values may be read */
-	BlockNumber nblocks;		/* of the table, when last asked */
 	MemoryContext parent;
 	MemoryContext context;		/* of the reader; NULL: none */
 	RowReader  *reader;			/* NULL: values may not be read */
