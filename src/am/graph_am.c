@@ -152,6 +152,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		params.ef = Max(params.ef, Min(goal->rank, GRAPH_MAX_EF));
 	}
 	params.only = goal ? goal->only : NULL;
+	params.sweep = goal && goal->sweep;
 	params.strict = rules->strict;
 	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);

@@ -17,7 +17,8 @@ hnsw_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *
 
 const KnnScanSource hnsw_scans = {
 	.begin = GraphScanBegin,
-	.start = hnsw_start_scan
+	.start = hnsw_start_scan,
+	.sweep_pages = GraphSweepPages
 };
 
 static IndexScanDesc

@@ -57,6 +57,7 @@ typedef struct KnnGoal
 								 * say */
 	const QvTidSet *only;		/* no others need be proposed; NULL: any.
 								 * Lives as long as the search */
+	bool		sweep;			/* then: by looking at all of them */
 } KnnGoal;
 
 /* How an access method begins and starts scans of its engine. */
@@ -75,6 +76,12 @@ typedef struct KnnScanSource
 	 */
 	void		(*start) (QvScan *scan, Relation index, const void *query,
 						  const KnnGoal *goal, KnnScanRules *rules);
+
+	/*
+	 * Pages that a sweep reads; 0: this index cannot be swept.  NULL: none
+	 * can.
+	 */
+	BlockNumber (*sweep_pages) (Relation index);
 } KnnScanSource;
 
 /* ambeginscan */

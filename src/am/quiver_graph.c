@@ -17,7 +17,8 @@ quiver_graph_start_scan(QvScan *scan, Relation index, const void *query, const K
 
 const KnnScanSource quiver_graph_scans = {
 	.begin = GraphScanBegin,
-	.start = quiver_graph_start_scan
+	.start = quiver_graph_start_scan,
+	.sweep_pages = GraphSweepPages
 };
 
 static IndexScanDesc

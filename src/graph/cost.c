@@ -9,6 +9,7 @@
 #include "graph/entry_points.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
+#include "storage/bufmgr.h"
 
 /* A search of a plain graph computes exact distances: an estimate costs a tenth. */
 #define ESTIMATES_PER_DISTANCE 10
@@ -46,4 +47,13 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 		cost->pages = expanded + measured * (meta.value_size > 0 ? 1 : 2) + 1;
 		cost->evaluations = (measured + meta.entry_count) * ESTIMATES_PER_DISTANCE;
 	}
+}
+
+BlockNumber
+GraphSweepPages(Relation index)
+{
+	GraphMetaData meta;
+
+	GraphReadMeta(index, &meta);
+	return meta.form == QV_FORM_CODED ? RelationGetNumberOfBlocks(index) : 0;
 }

@@ -52,6 +52,7 @@ typedef struct GraphScanParams
 	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
 	const QvTidSet *only;		/* propose rows of this set; NULL: any */
+	bool		sweep;			/* by looking at every node, whatever ef says */
 } GraphScanParams;
 
 extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
@@ -84,6 +85,9 @@ typedef struct GraphCost
 } GraphCost;
 
 extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
+
+/* Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept. */
+extern BlockNumber GraphSweepPages(Relation index);
 
 /* check.c */
 typedef struct GraphInfo

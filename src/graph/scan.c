@@ -15,6 +15,7 @@
 #include "graph/forms.h"
 #include "graph/graph.h"
 #include "graph/rows.h"
+#include "graph/sweep.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -23,6 +24,15 @@
 
 /* How often a chain of heap TIDs may change while it is read. */
 #define MAX_CHAIN_RESTARTS 100
+
+/*
+ * Bytes for each node that a sweep keeps: its result twice, with room to grow, and its
+ * place in the heap.
+ */
+#define SWEEP_BYTES (3 * sizeof(GraphResult) + sizeof(MinHeapItem))
+
+/* Nodes that a sweep keeps, at least. */
+#define SWEEP_MIN_KEPT 64
 
 /* Room for slots of a chain to begin with. */
 #define FIRST_SLOTS 64
@@ -193,6 +203,27 @@ search_first(GraphScan *scan)
 	queue_results(scan);
 }
 
+/* Measure every node that has rows of the set: there will be no other batch. */
+static void
+sweep(GraphScan *scan)
+{
+	Size		fit = scan->params.max_memory / SWEEP_BYTES;
+	GraphSweepParams params = {
+		.store = scan->store,
+		.only = scan->params.only,
+		.most = Max(SWEEP_MIN_KEPT, Min(fit, PG_INT32_MAX / 2)),
+		.certainty = scan->certainty,
+		.counters = &scan->base.counters
+	};
+	float		beyond;
+
+	GraphSearchInit(&scan->search, scan->store->exact, false);
+	beyond = GraphSweep(scan->handle, &scan->search, &params);
+	queue_results(scan);
+	scan->quota = UINT32_MAX;
+	scan->frontier = beyond;
+}
+
 void
 GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 {
@@ -221,7 +252,10 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	memset(&scan->chain, 0, sizeof(scan->chain));
 	scan->chain.next = GRAPH_NONE;
 	scan->chain.tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
-	search_first(scan);
+	if (params->sweep)
+		sweep(scan);
+	else
+		search_first(scan);
 	MemoryContextSwitchTo(old);
 }
 
@@ -232,13 +266,11 @@ static int
 keep_members(GraphScan *scan, ItemPointerData *tids, int n)
 {
 	QvScanCounters *counters = &scan->base.counters;
-	int			kept = 0;
+	int			kept;
 
 	if (scan->params.only == NULL)
 		return n;
-	for (int i = 0; i < n; i++)
-		if (QvTidSetHas(scan->params.only, &tids[i]))
-			tids[kept++] = tids[i];
+	kept = QvTidSetKeep(scan->params.only, tids, n);
 	counters->tested += n;
 	counters->members += kept;
 	return kept;
@@ -386,7 +418,9 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
 	candidate->error = result->error;
-	candidate->ntids = keep_members(scan, result->tids, result->ntids);
+	/* a sweep has left others out already */
+	candidate->ntids = scan->params.sweep ? result->ntids :
+		keep_members(scan, result->tids, result->ntids);
 	candidate->tids = result->tids;
 	candidate->same_node = false;
 	scan->current = *candidate;
@@ -412,6 +446,8 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 			candidate->distance = later_bound(scan);
 			candidate->error = 0;
 			base->depth = scan->params.ef;
+			if (scan->params.sweep && isinf(scan->frontier) && scan->heap.count == 0)
+				base->depth = INFINITY;
 			return QV_SCAN_END;
 		}
 		CHECK_FOR_INTERRUPTS();
@@ -432,9 +468,13 @@ static bool
 graph_scan_resume(QvScan *base)
 {
 	GraphScan  *scan = (GraphScan *) base;
-	MemoryContext old = MemoryContextSwitchTo(scan->query_context);
+	MemoryContext old;
 	bool		more;
 
+	/* it has looked at every node */
+	if (scan->params.sweep)
+		return false;
+	old = MemoryContextSwitchTo(scan->query_context);
 	scan->resumed = true;
 	do
 	{

@@ -46,6 +46,12 @@ struct GraphStore
 	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
 						   float offered);
 
+	/*
+	 * Fill in the distance of a node and its error, while its page is locked.
+	 * NULL where that would take another page, and in a build's memory.
+	 */
+	void		(*measure) (GraphStore *store, GraphNode node, GraphResult *result);
+
 	/* Say that node id will probably be expanded next.  May be NULL. */
 	void		(*prefetch) (GraphStore *store, uint32 id);
 

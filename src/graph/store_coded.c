@@ -71,17 +71,44 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	}
 }
 
+/*
+ * Score a node by its own code; *ip: its inner product with the query.  Returns the code,
+ * unpacked.
+ */
+static const uint8 *
+score_node(GraphCodedStore *store, GraphNode node, GraphResult *result, float *ip)
+{
+	const GraphLayout *layout = &store->handle->layout;
+	const uint8 *code = GraphNodeOwn(layout, node);
+
+	if (layout->own_bits != 8)
+	{
+		qv_kernels.unpack_bits(code, layout->own_bits, store->unpacked, layout->pdim);
+		code = store->unpacked;
+	}
+	*ip = QvCodeIp(&store->query->base.q, code, layout->own_bits, node->scale);
+	result->distance = QvSpaceQueryDistance(&store->query->base, *ip, node->norm2);
+	result->error = GraphQueryError(store->query, node->norm2, node->residual);
+	return code;
+}
+
+static void
+coded_store_measure(GraphStore *base, GraphNode node, GraphResult *result)
+{
+	float		ip;
+
+	score_node((GraphCodedStore *) base, node, result, &ip);
+}
+
 static void
 coded_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	GraphCodedStore *store = (GraphCodedStore *) base;
-	const GraphLayout *layout = &store->handle->layout;
 	const uint8 *code;
 	GraphResult *result;
 	Buffer		buf;
 	GraphNode	node;
-	float		ip,
-				distance;
+	float		ip;
 
 	/* room first: nothing may fail while the page is locked */
 	result = GraphSearchResult(search);
@@ -93,22 +120,12 @@ coded_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 		search->nresults--;
 		return;
 	}
-	code = GraphNodeOwn(layout, node);
-	if (layout->own_bits != 8)
-	{
-		qv_kernels.unpack_bits(code, layout->own_bits, store->unpacked, layout->pdim);
-		code = store->unpacked;
-	}
-	ip = QvCodeIp(&store->query->base.q, code, layout->own_bits, node->scale);
-	distance = QvSpaceQueryDistance(&store->query->base, ip, node->norm2);
-
-	result->distance = distance;
-	result->error = GraphQueryError(store->query, node->norm2, node->residual);
+	code = score_node(store, node, result, &ip);
 	GraphResultSetNode(result, id, node);
 	if (store->visit && result->live)
-		store->visit(store->visit_arg, id, distance, node, code);
+		store->visit(store->visit_arg, id, result->distance, node, code);
 
-	offer_neighbors(store, search, node, distance, ip);
+	offer_neighbors(store, search, node, result->distance, ip);
 	UnlockReleaseBuffer(buf);
 	if (!result->live)
 		search->nresults--;
@@ -143,6 +160,7 @@ GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
 {
 	memset(store, 0, sizeof(*store));
 	store->base.expand = coded_store_expand;
+	store->base.measure = coded_store_measure;
 	store->base.prefetch = coded_store_prefetch;
 	store->base.enter = coded_store_enter;
 	store->handle = handle;

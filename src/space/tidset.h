@@ -59,4 +59,16 @@ QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
 	return (set->lines[at * set->words + offset / 64] & (UINT64_C(1) << (offset % 64))) != 0;
 }
 
+/* Leave the members of n rows in their places' order; returns how many. */
+static inline int
+QvTidSetKeep(const QvTidSet *set, ItemPointerData *tids, int n)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (QvTidSetHas(set, &tids[i]))
+			tids[kept++] = tids[i];
+	return kept;
+}
+
 #endif							/* QV_SPACE_TIDSET_H */

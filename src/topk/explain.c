@@ -16,7 +16,7 @@
 static void
 explain_strategies(TopkState *state, ExplainState *es)
 {
-	static const char *const names[] = {"by row", "in the index", "exact"};
+	static const char *const names[] = {"by row", "in the index", "sweep", "exact"};
 	List	   *ran = NIL;
 
 	for (int i = 0; i < lengthof(names); i++)

@@ -62,6 +62,10 @@
 /* A row of the table, when all are read in order. */
 #define TABLE_ROW_COST 0.5
 
+/* Of a sweep: a page of the index and a member measured, beside the rows looked up. */
+#define SWEEP_PAGE_COST 0.25
+#define SWEEP_MEMBER_COST 0.3
+
 /* ---- rows ---- */
 
 /* Was the row returned, or should it have been, before the rows of this round? */
@@ -280,11 +284,20 @@ wanted_in_all(const TopkState *state)
 	return Min(state->nearest.wanted + state->returned_before, PG_INT32_MAX);
 }
 
-/* What it costs to measure all rows of the bitmap, when there is one. */
+/*
+ * What it costs to look at all rows of the bitmap, when there is one, in the better way:
+ * by reading them, or all codes of the index.
+ */
 static double
-exact_cost(const TopkState *state)
+all_cost(const TopkState *state, TopkStrategy *strategy)
 {
-	return state->expected_members * (1 + state->measure_cost);
+	double		exact = state->expected_members * (1 + state->measure_cost);
+	double		sweep = state->sweep_pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
+		state->expected_members * SWEEP_MEMBER_COST;
+	bool		sweeps = state->sweep_pages > 0 && state->set != NULL && sweep < exact;
+
+	*strategy = sweeps ? TOPK_SWEEP : TOPK_EXACT;
+	return sweeps ? sweep : exact;
 }
 
 /*
@@ -299,14 +312,15 @@ expected_rank(const TopkState *state, uint32 wanted)
 	return Min((wanted + spread) * state->rank_per_row, Max(state->table_rows, wanted));
 }
 
-/* The better of the two ways with the bitmap that there is. */
+/* The best of the ways with the bitmap that there is. */
 static TopkStrategy
 choose_with_bitmap(const TopkState *state, uint32 wanted)
 {
-	if (state->expected_members <= EXACT_ROWS || state->set == NULL ||
-		exact_cost(state) <= expected_rank(state, wanted) * RANK_COST)
+	TopkStrategy all;
+
+	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
 		return TOPK_EXACT;
-	return TOPK_IN_INDEX;
+	return all_cost(state, &all) <= expected_rank(state, wanted) * RANK_COST ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -344,19 +358,19 @@ search_cost(const TopkState *state)
 }
 
 /*
- * Will the search for members likely cost more than measuring them all?  When it has cost
- * as much already (renting against buying), or when so few have been found for a share of
- * that that the rest would.
+ * Will the search for members likely cost more than looking at them all, and in which way?
+ * When it has cost as much already (renting against buying), or when so few have been found
+ * for a share of that that the rest would.
  */
 static bool
-is_dear(const TopkState *state)
+is_dear(const TopkState *state, TopkStrategy *all)
 {
 	double		cost = search_cost(state);
-	double		exact = exact_cost(state);
+	double		others = all_cost(state, all);
 	int64		members = state->engine->counters.members - state->before.members;
 
-	return cost >= exact ||
-		(cost >= exact * TRIAL_SHARE && cost * wanted_in_all(state) / (members + 1) > exact);
+	return cost >= others ||
+		(cost >= others * TRIAL_SHARE && cost * wanted_in_all(state) / (members + 1) > others);
 }
 
 /*
@@ -410,6 +424,8 @@ wants_table(const TopkState *state)
 static bool
 switches(TopkState *state)
 {
+	TopkStrategy all;
+
 	if (rows_seen(state) < MIN_SWITCH)
 		return false;
 	if (state->child == NULL)
@@ -426,9 +442,10 @@ switches(TopkState *state)
 		state->strategy = choose_with_bitmap(state, wanted_in_all(state));
 		return true;
 	}
-	if (!is_dear(state))
+	/* a sweep has cost what it costs before the first row comes */
+	if (state->strategy == TOPK_SWEEP || !is_dear(state, &all))
 		return false;
-	state->strategy = TOPK_EXACT;
+	state->strategy = all;
 	return true;
 }
 
@@ -453,7 +470,8 @@ start_search(TopkState *state, uint32 wanted)
 	state->goal.rows = wanted;
 	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
 	state->goal.only = NULL;
-	if (state->strategy == TOPK_IN_INDEX)
+	state->goal.sweep = state->strategy == TOPK_SWEEP;
+	if (state->strategy == TOPK_IN_INDEX || state->strategy == TOPK_SWEEP)
 	{
 		/* conditions that the bitmap does not know of */
 		double		more = rank * state->expected_members / Max(1, state->table_rows);
@@ -476,6 +494,9 @@ is_enough(const TopkState *state, double bound)
 {
 	double		rank = (double) rows_seen(state) / Max(1, state->passed) * wanted_in_all(state);
 
+	/* it has looked at all rows */
+	if (isinf(state->engine->depth))
+		return true;
 	if (state->nearest.count < state->nearest.wanted)
 		return false;
 	return !state->goal.filtered || rank <= state->engine->depth ||

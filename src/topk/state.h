@@ -20,6 +20,7 @@ typedef enum TopkStrategy
 	TOPK_BY_ROW,				/* the index proposes, conditions are tested
 								 * on the row */
 	TOPK_IN_INDEX,				/* the index proposes rows of the bitmap only */
+	TOPK_SWEEP,					/* likewise, by looking at all of them */
 	TOPK_EXACT					/* every row of the bitmap is measured */
 } TopkStrategy;
 
@@ -60,6 +61,8 @@ typedef struct TopkState
 	double		table_rows;
 	double		measure_cost;
 	double		expected_members;	/* of the bitmap; known once there is one */
+	double		sweep_pages;	/* of the index, that a sweep reads; 0: it
+								 * cannot be swept */
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the engine */

@@ -71,6 +71,30 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		end_session($session);
 	}
 
+	# members that are many, or more than there is memory for: every node is looked at
+	if ($am eq 'quiver_graph' || $am eq 'hnsw')
+	{
+		my @case = ('other < 25', 3, 600, 0);
+		my $session = new_session($node, 'postgres');
+		my @exact;
+
+		session_sql($session, 'SET enable_seqscan = off; SET enable_sort = off; SET enable_indexscan = off');
+		@exact = distances($session, @case);
+		session_sql($session, 'SET enable_indexscan = on');
+		foreach my $work_mem ('4MB', '64kB')
+		{
+			session_sql($session, "SET work_mem = '$work_mem'");
+			my $plan = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
+				  . "WHERE $case[0] ORDER BY v <-> (SELECT v FROM queries WHERE id = $case[1]) LIMIT $case[2]");
+			my $ways = $work_mem eq '4MB' ? 'sweep' : 'sweep, exact';
+
+			like($plan, qr/Strategies: $ways$/m, "$am, $work_mem: $ways");
+			like($plan, qr/Members Found: \d/, "$am, $work_mem: members by their codes") if $work_mem eq '4MB';
+			is(join(' ', distances($session, @case)), join(' ', @exact), "$am, $work_mem: the rows of an exact scan");
+		}
+		end_session($session);
+	}
+
 	# the same rows in a fresh session, and in one that has asked for other things
 	foreach my $topk ('on', 'off')
 	{
@@ -100,6 +124,19 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 	}
 	$node->safe_psql('postgres', 'DROP INDEX t_idx');
 }
+
+# rows of one value, more than their nodes' own slots have room for
+$node->safe_psql('postgres', "CREATE TABLE same AS SELECT id, id % 10 AS a, (SELECT v FROM t x WHERE x.id = 1 + t.id % 60) AS v FROM t WHERE id <= 4000;"
+	  . 'CREATE INDEX ON same (a); CREATE INDEX ON same USING quiver_graph (v vector_l2_ops); ANALYZE same');
+my $same = new_session($node, 'postgres');
+my $nearest = "SELECT v <-> (SELECT v FROM queries WHERE id = 3) AS d, id FROM same WHERE a < 4 ORDER BY d LIMIT 600";
+my $summary = "SELECT count(DISTINCT id), string_agg(d::text, ' ' ORDER BY d) FROM ($nearest) x";
+session_sql($same, 'SET enable_seqscan = off; SET enable_sort = off');
+like(session_sql($same, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $nearest"), qr/Strategies: sweep$/m, 'a sweep of chains');
+my $swept = session_sql($same, $summary);
+session_sql($same, 'SET enable_indexscan = off');
+is($swept, session_sql($same, $summary), 'a sweep of chains: all rows, none twice');
+end_session($same);
 
 clean_log_ok($node);
 $node->stop;

@@ -1,0 +1,128 @@
+/*
+ * sweep.c
+ *		Measuring every node that has rows of a set; see sweep.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/rows.h"
+#include "graph/sweep.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+
+typedef struct Sweep
+{
+	const GraphSweepParams *params;
+	GraphHandle *handle;
+	GraphSearch *search;
+	float		beyond;			/* results of this bound or more are left out */
+} Sweep;
+
+/* How near the node may be.  Damaged factors give no number: its rows will tell. */
+static float
+bound_of(const Sweep *s, const GraphResult *result)
+{
+	float		bound = result->distance - result->error * s->params->certainty;
+
+	return isnan(bound) ? -INFINITY : bound;
+}
+
+static int
+compare_floats(const void *a, const void *b)
+{
+	float		x = *(const float *) a,
+				y = *(const float *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* There are too many results: keep the nearer half, or the nearer of those that differ. */
+static void
+keep_nearest(Sweep *s)
+{
+	GraphSearch *search = s->search;
+	float	   *bounds = palloc(search->nresults * sizeof(float));
+	uint32		kept = 0;
+
+	for (uint32 i = 0; i < search->nresults; i++)
+		bounds[i] = bound_of(s, &search->results[i]);
+	qsort(bounds, search->nresults, sizeof(float), compare_floats);
+	s->beyond = bounds[search->nresults / 2];
+	pfree(bounds);
+	for (uint32 i = 0; i < search->nresults; i++)
+		if (bound_of(s, &search->results[i]) < s->beyond)
+			search->results[kept++] = search->results[i];
+	search->nresults = kept;
+}
+
+/* Copy what the result says of the node's rows in the set; false when it has none. */
+static bool
+take_members(Sweep *s, GraphResult *result, uint32 id, GraphNode node)
+{
+	QvScanCounters *counters = s->params->counters;
+
+	GraphResultSetNode(result, id, node);
+	counters->tested += result->ntids;
+	result->ntids = QvTidSetKeep(s->params->only, result->tids, result->ntids);
+	counters->members += result->ntids;
+	return result->ntids > 0 || result->overflow != GRAPH_NONE;
+}
+
+static void
+sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
+{
+	const GraphLayout *layout = &s->handle->layout;
+	GraphSearch *search = s->search;
+	Buffer		buf;
+	Page		page;
+
+	/* room first: nothing may fail while the page is locked */
+	while (search->max_results - search->nresults < layout->per_page)
+		GraphSearchGrowResults(search);
+	buf = QvReadAnyPage(s->handle->index, s->handle->hints, block, strategy, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	/* what else a coded graph has; a new page was never used */
+	if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FLOATS) || QvPageIs(page, QV_PAGE_ENTRIES))
+	{
+		UnlockReleaseBuffer(buf);
+		return;
+	}
+	QvPageCheck(s->handle->index, block, page, QV_PAGE_NODES);
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		GraphResult *result = &search->results[search->nresults];
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		s->params->counters->nodes++;
+		if (!take_members(s, result, GraphNodeNumber(layout, block, slot), node))
+			continue;
+		s->params->store->measure(s->params->store, node, result);
+		search->nresults += bound_of(s, result) < s->beyond;
+	}
+	UnlockReleaseBuffer(buf);
+}
+
+float
+GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params)
+{
+	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
+	BlockNumber nblocks = RelationGetNumberOfBlocks(handle->index);
+	BufferAccessStrategy strategy = NULL;
+
+	/* as the server reads tables */
+	if (nblocks > NBuffers / 4)
+		strategy = GetAccessStrategy(BAS_BULKREAD);
+	for (BlockNumber block = QV_META_BLOCK + 1; block < nblocks; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		sweep_page(&s, block, strategy);
+		if (search->nresults >= params->most)
+			keep_nearest(&s);
+	}
+	if (strategy)
+		FreeAccessStrategy(strategy);
+	return s.beyond;
+}

@@ -1,0 +1,30 @@
+/*
+ * sweep.h
+ *		Measuring every node that has rows of a set, page after page: for sets whose
+ *		rows no edge leads to soon (src/graph/README.md, "Sweep").
+ */
+#ifndef QV_GRAPH_SWEEP_H
+#define QV_GRAPH_SWEEP_H
+
+#include "graph/handle.h"
+#include "graph/search.h"
+#include "space/scan.h"
+#include "space/tidset.h"
+
+typedef struct GraphSweepParams
+{
+	GraphStore *store;			/* one that can measure */
+	const QvTidSet *only;		/* the rows */
+	uint32		most;			/* nodes kept: the nearest */
+	double		certainty;		/* share of a result's error that counts */
+	QvScanCounters *counters;
+} GraphSweepParams;
+
+/*
+ * Add the nodes that have such rows, or more than are in their slots, to the results of
+ * search, with these rows only.  Returns the bound below which none was left out (INFINITY: none at all).  Answers
+ * Ctrl-C.
+ */
+extern float GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params);
+
+#endif							/* QV_GRAPH_SWEEP_H */
