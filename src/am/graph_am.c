@@ -158,6 +158,14 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	GraphScanStart(scan, query, &params);
 }
 
+void
+GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
+{
+	sweep->pages = GraphSweepPages(index);
+	/* those left when there were just too many */
+	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
+}
+
 /* ---- */
 
 IndexAmRoutine *

@@ -27,6 +27,9 @@ extern PGDLLEXPORT void GraphParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 							 const KnnGoal *goal, KnnScanRules *rules);
 
+/* KnnScanSource.sweep, likewise. */
+extern void GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep);
+
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
 								double loop_count, GraphSettingsOf settings_of,
 								Cost *startup, Cost *total,

@@ -15,10 +15,16 @@ hnsw_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *
 	GraphAmStartScan(scan, query, HnswSettings(index), goal, rules);
 }
 
+static void
+hnsw_sweep(Relation index, KnnSweep *sweep)
+{
+	GraphAmSweep(index, HnswSettings(index), sweep);
+}
+
 const KnnScanSource hnsw_scans = {
 	.begin = GraphScanBegin,
 	.start = hnsw_start_scan,
-	.sweep_pages = GraphSweepPages
+	.sweep = hnsw_sweep
 };
 
 static IndexScanDesc

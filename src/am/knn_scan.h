@@ -60,6 +60,15 @@ typedef struct KnnGoal
 	bool		sweep;			/* then: by looking at all of them */
 } KnnGoal;
 
+/* What a sweep takes, with the settings as they are. */
+typedef struct KnnSweep
+{
+	BlockNumber pages;			/* of the index, that it reads; 0: this index
+								 * cannot be swept */
+	uint32		kept;			/* the nearest members that it has memory for,
+								 * at least */
+} KnnSweep;
+
 /* How an access method begins and starts scans of its engine. */
 typedef struct KnnScanSource
 {
@@ -77,11 +86,8 @@ typedef struct KnnScanSource
 	void		(*start) (QvScan *scan, Relation index, const void *query,
 						  const KnnGoal *goal, KnnScanRules *rules);
 
-	/*
-	 * Pages that a sweep reads; 0: this index cannot be swept.  NULL: none
-	 * can.
-	 */
-	BlockNumber (*sweep_pages) (Relation index);
+	/* What a search with goal->sweep takes.  NULL: there is no such search. */
+	void		(*sweep) (Relation index, KnnSweep *sweep);
 } KnnScanSource;
 
 /* ambeginscan */

@@ -15,10 +15,16 @@ quiver_graph_start_scan(QvScan *scan, Relation index, const void *query, const K
 	GraphAmStartScan(scan, query, QuiverGraphSettings(index), goal, rules);
 }
 
+static void
+quiver_graph_sweep(Relation index, KnnSweep *sweep)
+{
+	GraphAmSweep(index, QuiverGraphSettings(index), sweep);
+}
+
 const KnnScanSource quiver_graph_scans = {
 	.begin = GraphScanBegin,
 	.start = quiver_graph_start_scan,
-	.sweep_pages = GraphSweepPages
+	.sweep = quiver_graph_sweep
 };
 
 static IndexScanDesc

@@ -60,6 +60,9 @@ extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
 /* Start over for a query of the column's dimensions (NULL: any order). */
 extern void GraphScanStart(QvScan *scan, const void *value, const GraphScanParams *params);
 
+/* Nodes that a sweep keeps when it may use so much memory. */
+extern uint32 GraphSweepKept(Size max_memory);
+
 /* vacuum.c */
 extern IndexBulkDeleteResult *GraphBulkDelete(IndexVacuumInfo *info,
 											  IndexBulkDeleteResult *stats,

@@ -31,8 +31,9 @@
  */
 #define SWEEP_BYTES (3 * sizeof(GraphResult) + sizeof(MinHeapItem))
 
-/* Nodes that a sweep keeps, at least. */
+/* Nodes that a sweep keeps, at least and at most. */
 #define SWEEP_MIN_KEPT 64
+#define SWEEP_MAX_KEPT (1 << 20)
 
 /* Room for slots of a chain to begin with. */
 #define FIRST_SLOTS 64
@@ -77,6 +78,7 @@ typedef struct GraphScan
 	QvCandidate current;		/* what the chain belongs to */
 	TidChain	chain;
 	bool		entered_all;	/* every entry point has been offered */
+	bool		swept_all;		/* by a sweep: nothing was left out */
 } GraphScan;
 
 /* Is there a result to return before the next batch? */
@@ -203,22 +205,29 @@ search_first(GraphScan *scan)
 	queue_results(scan);
 }
 
+uint32
+GraphSweepKept(Size max_memory)
+{
+	Size		fit = max_memory / SWEEP_BYTES;
+
+	return Max(SWEEP_MIN_KEPT, Min(fit, SWEEP_MAX_KEPT));
+}
+
 /* Measure every node that has rows of the set: there will be no other batch. */
 static void
 sweep(GraphScan *scan)
 {
-	Size		fit = scan->params.max_memory / SWEEP_BYTES;
 	GraphSweepParams params = {
 		.store = scan->store,
 		.only = scan->params.only,
-		.most = Max(SWEEP_MIN_KEPT, Min(fit, PG_INT32_MAX / 2)),
+		.most = GraphSweepKept(scan->params.max_memory),
 		.certainty = scan->certainty,
 		.counters = &scan->base.counters
 	};
 	float		beyond;
 
 	GraphSearchInit(&scan->search, scan->store->exact, false);
-	beyond = GraphSweep(scan->handle, &scan->search, &params);
+	scan->swept_all = GraphSweep(scan->handle, &scan->search, &params, &beyond);
 	queue_results(scan);
 	scan->quota = UINT32_MAX;
 	scan->frontier = beyond;
@@ -446,8 +455,8 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 			candidate->distance = later_bound(scan);
 			candidate->error = 0;
 			base->depth = scan->params.ef;
-			if (scan->params.sweep && isinf(scan->frontier) && scan->heap.count == 0)
-				base->depth = INFINITY;
+			if (scan->params.sweep)
+				base->depth = scan->swept_all ? INFINITY : 0;
 			return QV_SCAN_END;
 		}
 		CHECK_FOR_INTERRUPTS();

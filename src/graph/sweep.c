@@ -16,7 +16,8 @@ typedef struct Sweep
 	const GraphSweepParams *params;
 	GraphHandle *handle;
 	GraphSearch *search;
-	float		beyond;			/* results of this bound or more are left out */
+	bool		dropped;		/* some results were left out: */
+	float		beyond;			/* of this bound, or more */
 } Sweep;
 
 /* How near the node may be.  Damaged factors give no number: its rows will tell. */
@@ -37,22 +38,35 @@ compare_floats(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* There are too many results: keep the nearer half, or the nearer of those that differ. */
+/* There are too many results: keep the nearer half. */
 static void
 keep_nearest(Sweep *s)
 {
 	GraphSearch *search = s->search;
+	uint32		half = search->nresults / 2;
 	float	   *bounds = palloc(search->nresults * sizeof(float));
+	uint32		equal = half;
 	uint32		kept = 0;
 
 	for (uint32 i = 0; i < search->nresults; i++)
 		bounds[i] = bound_of(s, &search->results[i]);
 	qsort(bounds, search->nresults, sizeof(float), compare_floats);
-	s->beyond = bounds[search->nresults / 2];
+	s->beyond = bounds[half];
+	s->dropped = true;
+	/* of those with the same bound as many as complete the half */
+	for (uint32 i = 0; i < half && bounds[i] < s->beyond; i++)
+		equal--;
 	pfree(bounds);
 	for (uint32 i = 0; i < search->nresults; i++)
-		if (bound_of(s, &search->results[i]) < s->beyond)
+	{
+		float		bound = bound_of(s, &search->results[i]);
+
+		if (bound < s->beyond || (bound == s->beyond && equal > 0))
+		{
+			equal -= bound == s->beyond;
 			search->results[kept++] = search->results[i];
+		}
+	}
 	search->nresults = kept;
 }
 
@@ -100,13 +114,14 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 		if (!take_members(s, result, GraphNodeNumber(layout, block, slot), node))
 			continue;
 		s->params->store->measure(s->params->store, node, result);
-		search->nresults += bound_of(s, result) < s->beyond;
+		search->nresults += !s->dropped || bound_of(s, result) < s->beyond;
 	}
 	UnlockReleaseBuffer(buf);
 }
 
-float
-GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params)
+bool
+GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
+		   float *beyond)
 {
 	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
 	BlockNumber nblocks = RelationGetNumberOfBlocks(handle->index);
@@ -124,5 +139,6 @@ GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *par
 	}
 	if (strategy)
 		FreeAccessStrategy(strategy);
-	return s.beyond;
+	*beyond = s.beyond;
+	return !s.dropped;
 }

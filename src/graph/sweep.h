@@ -22,9 +22,10 @@ typedef struct GraphSweepParams
 
 /*
  * Add the nodes that have such rows, or more than are in their slots, to the results of
- * search, with these rows only.  Returns the bound below which none was left out (INFINITY: none at all).  Answers
- * Ctrl-C.
+ * search, with these rows only.  Returns whether these are all; if not, *beyond is the bound
+ * from which on some were left out, else INFINITY.  Answers Ctrl-C.
  */
-extern float GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params);
+extern bool GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
+					   float *beyond);
 
 #endif							/* QV_GRAPH_SWEEP_H */

@@ -96,7 +96,9 @@ struct QvScan
 	float		limit;			/* set by the caller likewise: no row of this
 								 * search distance or more is wanted */
 	double		depth;			/* set at the end of a batch: the search has
-								 * been as deep as one for so many rows */
+								 * been as deep as one for so many rows;
+								 * INFINITY: it has looked at all, and
+								 * proposed every one that it is for */
 };
 
 /* A search distance in the units of VectorTypeOps.distance. */

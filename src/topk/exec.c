@@ -197,8 +197,6 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 		return;
 	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 	state->source = KnnAccessMethodOf(state->index->rd_indam->amcostestimate)->scans;
-	if (state->child && state->source->sweep_pages)
-		state->sweep_pages = state->source->sweep_pages(state->index);
 	QvGetOpclass(state->index, &state->opclass);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);

@@ -142,6 +142,7 @@ typedef struct BitmapSize
 {
 	int64		members;
 	BlockNumber blocks;
+	BlockNumber lossy;			/* of these, those whose rows are not known */
 	OffsetNumber max_offset;
 } BitmapSize;
 
@@ -161,6 +162,7 @@ measure_bitmap(TIDBitmap *bitmap, BitmapSize *size)
 
 		size->members += n;
 		size->blocks++;
+		size->lossy += lossy;
 		/* offsets are in order */
 		if (n > 0)
 			size->max_offset = Max(size->max_offset, lossy ? n : offsets[n - 1]);
@@ -207,6 +209,10 @@ get_bitmap(TopkState *state)
 		}
 		QvBitmapEnd(iterator);
 	}
+	/* of rows that the set only seems to have too many would be proposed */
+	state->sweep = (KnnSweep) {0};
+	if (state->set && state->set->words > 0 && size.lossy == 0 && state->source->sweep)
+		state->source->sweep(state->index, &state->sweep);
 }
 
 /* Measure every row of the bitmap. */
@@ -286,15 +292,17 @@ wanted_in_all(const TopkState *state)
 
 /*
  * What it costs to look at all rows of the bitmap, when there is one, in the better way:
- * by reading them, or all codes of the index.
+ * by reading them, or by their codes in the index and reading those that may be nearest.
  */
 static double
-all_cost(const TopkState *state, TopkStrategy *strategy)
+all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 {
-	double		exact = state->expected_members * (1 + state->measure_cost);
-	double		sweep = state->sweep_pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
-		state->expected_members * SWEEP_MEMBER_COST;
-	bool		sweeps = state->sweep_pages > 0 && state->set != NULL && sweep < exact;
+	double		row = 1 + state->measure_cost;
+	double		exact = state->expected_members * row;
+	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
+		state->expected_members * SWEEP_MEMBER_COST + wanted * row;
+	bool		sweeps = state->sweep.pages > 0 && wanted <= state->sweep.kept &&
+		state->value && sweep < exact;
 
 	*strategy = sweeps ? TOPK_SWEEP : TOPK_EXACT;
 	return sweeps ? sweep : exact;
@@ -320,7 +328,7 @@ choose_with_bitmap(const TopkState *state, uint32 wanted)
 
 	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
 		return TOPK_EXACT;
-	return all_cost(state, &all) <= expected_rank(state, wanted) * RANK_COST ? all : TOPK_IN_INDEX;
+	return all_cost(state, wanted, &all) <= expected_rank(state, wanted) * RANK_COST ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -366,7 +374,7 @@ static bool
 is_dear(const TopkState *state, TopkStrategy *all)
 {
 	double		cost = search_cost(state);
-	double		others = all_cost(state, all);
+	double		others = all_cost(state, wanted_in_all(state), all);
 	int64		members = state->engine->counters.members - state->before.members;
 
 	return cost >= others ||
@@ -499,7 +507,7 @@ is_enough(const TopkState *state, double bound)
 		return true;
 	if (state->nearest.count < state->nearest.wanted)
 		return false;
-	return !state->goal.filtered || rank <= state->engine->depth ||
+	return (!state->goal.filtered && !state->goal.sweep) || rank <= state->engine->depth ||
 		(isfinite(bound) && state->nearest.rows[0].distance <= QvScanDistance(state->engine, bound));
 }
 

@@ -61,8 +61,6 @@ typedef struct TopkState
 	double		table_rows;
 	double		measure_cost;
 	double		expected_members;	/* of the bitmap; known once there is one */
-	double		sweep_pages;	/* of the index, that a sweep reads; 0: it
-								 * cannot be swept */
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the engine */
@@ -76,6 +74,7 @@ typedef struct TopkState
 								 * same */
 	MemoryContext set_context;
 	QvTidSet   *set;			/* its rows, for the engine */
+	KnnSweep	sweep;			/* what a sweep for them takes */
 	TopkNearest nearest;
 	TopkStrategy strategy;
 	bool		started;
