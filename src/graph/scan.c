@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "containers/idset.h"
+#include "containers/minheap.h"
 #include "graph/cache.h"
 #include "graph/forms.h"
 #include "graph/graph.h"

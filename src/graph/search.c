@@ -14,6 +14,13 @@
 /* Discarded candidates are looked through for stale ones from so many on. */
 #define MIN_COMPACT 65536
 
+/*
+ * Discarded candidates that are sorted to find the nearest that is no stale one, and for
+ * each place of the pool.
+ */
+#define FRONTIER_RUN 64
+#define RUN_SHARE 2
+
 /* An expansion discards at most all neighbors and as many that they replace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
 
@@ -39,8 +46,7 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 	PoolReset(&s->pool, s->pool.items, ef);
 	IdSetClear(&s->seen);
 	s->nresults = 0;
-	s->discarded.count = 0;
-	s->ndiscarded = 0;
+	BacklogClear(&s->discarded);
 	s->hops = s->scored = 0;
 }
 
@@ -70,25 +76,22 @@ GraphSearchGrowResults(GraphSearch *s)
 void
 GraphSearchGrowDiscarded(GraphSearch *s)
 {
-	MinHeap    *heap = &s->discarded;
-	uint32		size = heap->capacity ? heap->capacity * 2 : 4 * INITIAL_RESULTS;
+	Backlog    *log = &s->discarded;
+	uint32		size = log->capacity ? log->capacity * 2 : 4 * INITIAL_RESULTS;
 
-	if (heap->items == NULL)
-		heap->items = MemoryContextAlloc(s->context, size * sizeof(MinHeapItem));
+	if (log->items == NULL)
+		log->items = MemoryContextAlloc(s->context, size * sizeof(BacklogItem));
 	else
-		heap->items = repalloc_huge(heap->items, size * sizeof(MinHeapItem));
-	heap->capacity = size;
+		log->items = repalloc_huge(log->items, size * sizeof(BacklogItem));
+	log->capacity = size;
 }
 
-static int
-compare_items(const void *a, const void *b)
+/* By node, the better estimate first; and back. */
+static void
+swap_halves(BacklogItem *items, uint32 n)
 {
-	const MinHeapItem *x = a,
-			   *y = b;
-
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return (x->key > y->key) - (x->key < y->key);
+	for (uint32 i = 0; i < n; i++)
+		items[i] = items[i] << 32 | items[i] >> 32;
 }
 
 /*
@@ -98,34 +101,31 @@ compare_items(const void *a, const void *b)
 static void
 make_room(GraphSearch *s)
 {
-	MinHeap    *heap = &s->discarded;
-	uint32		n = 0;
+	Backlog    *log = &s->discarded;
+	uint32		left = 0,
+				n = 0;
 
-	if (heap->capacity < MIN_COMPACT)
+	if (log->capacity < MIN_COMPACT)
 	{
 		GraphSearchGrowDiscarded(s);
 		return;
 	}
-	qsort(heap->items, s->ndiscarded, sizeof(MinHeapItem), compare_items);
-	for (uint32 i = 0; i < s->ndiscarded; i++)
+	for (uint32 i = log->first; i < log->count; i++)
 	{
-		const IdSetEntry *entry = IdSetFind(&s->seen, heap->items[i].value);
+		const IdSetEntry *entry = IdSetFind(&s->seen, BacklogId(log->items[i]));
 
-		if (entry->generation == s->seen.generation && entry->value < INFINITY)
-			continue;
-		if (n == 0 || heap->items[n - 1].value != heap->items[i].value)
-			heap->items[n++] = heap->items[i];
+		if (entry->generation != s->seen.generation || entry->value == INFINITY)
+			log->items[left++] = log->items[i];
 	}
-	s->ndiscarded = n;
-	/* the heap, in place */
-	heap->count = 0;
-	for (uint32 i = 0; i < n; i++)
-	{
-		MinHeapItem item = heap->items[i];
-
-		MinHeapPush(heap, item.key, item.value);
-	}
-	if (n > heap->capacity / 2)
+	swap_halves(log->items, left);
+	BacklogSortFront(log->items, left, left);
+	for (uint32 i = 0; i < left; i++)
+		if (n == 0 || log->items[n - 1] >> 32 != log->items[i] >> 32)
+			log->items[n++] = log->items[i];
+	swap_halves(log->items, n);
+	BacklogClear(log);
+	log->count = n;
+	if (n > log->capacity / 2)
 		GraphSearchGrowDiscarded(s);
 }
 
@@ -133,7 +133,7 @@ Size
 GraphSearchMemory(const GraphSearch *s)
 {
 	return s->max_results * sizeof(GraphResult) +
-		s->discarded.capacity * sizeof(MinHeapItem) +
+		s->discarded.capacity * sizeof(BacklogItem) +
 		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
 }
 
@@ -146,7 +146,7 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 
 		CHECK_FOR_INTERRUPTS();
 		if (s->keep_discarded &&
-			s->discarded.capacity - s->ndiscarded < EXPANSION_DISCARDS)
+			s->discarded.capacity - s->discarded.count < EXPANSION_DISCARDS)
 			make_room(s);
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
@@ -156,38 +156,31 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 	}
 }
 
-/* Those discarded since the last time join the heap. */
-static void
-merge_discarded(GraphSearch *s)
-{
-	while (s->discarded.count < s->ndiscarded)
-	{
-		MinHeapItem item = s->discarded.items[s->discarded.count];
-
-		MinHeapPush(&s->discarded, item.key, item.value);
-	}
-}
-
 float
 GraphSearchFrontier(GraphSearch *s)
 {
-	merge_discarded(s);
-	while (s->discarded.count > 0)
-	{
-		const IdSetEntry *entry = IdSetFind(&s->seen, s->discarded.items[0].value);
+	Backlog    *log = &s->discarded;
 
-		if (entry->generation != s->seen.generation || entry->value == INFINITY)
-			break;
-		(void) MinHeapPop(&s->discarded);
+	for (uint32 run = FRONTIER_RUN; BacklogSort(log, run); run *= 2)
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (BacklogHasRun(log))
+		{
+			const IdSetEntry *entry = IdSetFind(&s->seen, BacklogId(log->items[log->first]));
+
+			if (entry->generation != s->seen.generation || entry->value == INFINITY)
+				return BacklogDistance(log->items[log->first]);
+			(void) BacklogTake(log);
+		}
 	}
-	s->ndiscarded = s->discarded.count;
-	return s->discarded.count > 0 ? s->discarded.items[0].key : INFINITY;
+	return INFINITY;
 }
 
 bool
 GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
 	Candidate  *items = s->pool.items;
+	Backlog    *log = &s->discarded;
 	uint32		before = s->nresults;
 	IdSetEntry *entry;
 	bool		added;
@@ -200,22 +193,28 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 	}
 	do
 	{
-		merge_discarded(s);
 		PoolReset(&s->pool, items, ef);
-		while (s->discarded.count > 0 && s->pool.count < ef)
+		while (s->pool.count < ef && BacklogSort(log, RUN_SHARE * (ef - s->pool.count)))
 		{
-			MinHeapItem item = MinHeapPop(&s->discarded);
+			CHECK_FOR_INTERRUPTS();
+			while (s->pool.count < ef && BacklogHasRun(log))
+			{
+				BacklogItem item = BacklogTake(log);
+				float		distance = BacklogDistance(item);
 
-			/* it may be here under several estimates, the best comes first */
-			if (unlikely(IdSetFull(&s->seen)))
-				GraphSearchGrowSeen(s);
-			entry = IdSetPut(&s->seen, item.value, INFINITY, &added);
-			if (entry->value < INFINITY)
-				continue;
-			if (PoolInsert(&s->pool, item.key, item.value, NULL))
-				entry->value = item.key;
+				/*
+				 * it may be here under several estimates, the best comes
+				 * first
+				 */
+				if (unlikely(IdSetFull(&s->seen)))
+					GraphSearchGrowSeen(s);
+				entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
+				if (entry->value < INFINITY)
+					continue;
+				if (PoolInsert(&s->pool, distance, BacklogId(item), NULL))
+					entry->value = distance;
+			}
 		}
-		s->ndiscarded = s->discarded.count;
 		if (s->pool.count == 0)
 			return false;
 		GraphSearchRun(s, store);

@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "graph/format.h"
+#include "containers/backlog.h"
 #include "containers/idset.h"
-#include "containers/minheap.h"
 #include "containers/pool.h"
 
 /* A node that was expanded: what the store knows of it for good. */
@@ -80,14 +80,12 @@ struct GraphSearch
 	uint32		max_results;
 
 	/*
-	 * Candidates that did not fit into the pool, for GraphSearchResume(): the
-	 * first discarded.count are a heap, the rest of the ndiscarded were
-	 * appended since (most queries never resume).  A node may be among them
-	 * several times, and still be when it is in the pool again.
+	 * Candidates that did not fit into the pool, for GraphSearchResume()
+	 * (most queries never resume).  A node may be among them several times,
+	 * and still be when it is in the pool again.
 	 */
 	bool		keep_discarded;
-	MinHeap		discarded;
-	uint32		ndiscarded;
+	Backlog		discarded;
 
 	/* since GraphSearchReset(): */
 	uint64		hops;			/* nodes expanded */
@@ -144,11 +142,9 @@ GraphResultSetNode(GraphResult *result, uint32 id, GraphNode node)
 static inline void
 GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
 {
-	if (unlikely(s->ndiscarded == s->discarded.capacity))
+	if (unlikely(s->discarded.count == s->discarded.capacity))
 		GraphSearchGrowDiscarded(s);
-	s->discarded.items[s->ndiscarded].key = distance;
-	s->discarded.items[s->ndiscarded].value = id;
-	s->ndiscarded++;
+	BacklogAdd(&s->discarded, distance, id);
 }
 
 static inline void

@@ -171,6 +171,7 @@ UnitHalfFromDouble(double v)
 int
 main(void)
 {
+	SuiteContainers();
 	SuiteKernels();
 	SuiteQuant();
 	SuiteCluster();

@@ -81,6 +81,7 @@ extern uint16_t UnitHalfFromDouble(double v);
 
 /* ---- suites ---- */
 
+extern void SuiteContainers(void);
 extern void SuiteKernels(void);
 extern void SuiteQuant(void);
 extern void SuiteCluster(void);
