@@ -175,6 +175,26 @@ $node->safe_psql('postgres', "INSERT INTO f SELECT i, qt_vector(i, $dims)::vecto
 is(sql_value($node, "SELECT pg_relation_size('f_idx')"), $size, 'free slots are used again after a crash');
 check_ok($node, 'f_idx', 2899, 'free slots used again');
 
+# A damaged map that names the metapage, which an insert has locked when it looks there: slot 0 of
+# the map's pages (a header of 24 bytes, 4 bytes, the nodes of a tree, 4,095 of them above the slots).
+$node->safe_psql('postgres', "DELETE FROM f WHERE id BETWEEN 2600 AND 2700; VACUUM (INDEX_CLEANUP ON) f; CHECKPOINT");
+$node->stop('immediate');
+open my $file, '+<:raw', $map or die "cannot open $map: $!";
+foreach my $page (0 .. (-s $map) / 8192 - 1)
+{
+	for (my $node_at = 4095; ; $node_at = ($node_at - 1) >> 1)
+	{
+		seek $file, $page * 8192 + 28 + $node_at, 0;
+		print $file chr(255);
+		last if $node_at == 0;
+	}
+}
+close $file;
+$node->start;
+$node->safe_psql('postgres', "SET statement_timeout = '120s'; INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(20001, 20300) i");
+my $rows_now = sql_value($node, 'SELECT count(*) FROM f');
+check_ok($node, 'f_idx', $rows_now, 'a map that names the metapage');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
