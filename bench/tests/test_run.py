@@ -176,7 +176,7 @@ def test_report_compare_and_gate(home: Path) -> None:
             and record["point"]["engine"] == "exact"
             and "qps" in record["metrics"]
         ):
-            record["metrics"]["qps"] /= 100
+            record["metrics"]["qps"] /= 1e9  # beyond what a busy machine does to one repetition
         lines.append(json.dumps(record))
     (slower / results.FILE).write_text("\n".join(lines) + "\n")
     _, worse = compare.compare(rows, compare.rows(slower), compare.LIMITS)
