@@ -16,4 +16,13 @@ CompareUint32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static inline int
+CompareFloats(const void *a, const void *b)
+{
+	float		x = *(const float *) a;
+	float		y = *(const float *) b;
+
+	return (x > y) - (x < y);
+}
+
 #endif							/* QV_COMPARE_H */

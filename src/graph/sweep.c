@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "containers/compare.h"
 #include "graph/rows.h"
 #include "graph/sweep.h"
 #include "miscadmin.h"
@@ -29,15 +30,6 @@ bound_of(const Sweep *s, const GraphResult *result)
 	return isnan(bound) ? -INFINITY : bound;
 }
 
-static int
-compare_floats(const void *a, const void *b)
-{
-	float		x = *(const float *) a,
-				y = *(const float *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* There are too many results: keep the nearer half. */
 static void
 keep_nearest(Sweep *s)
@@ -50,7 +42,7 @@ keep_nearest(Sweep *s)
 
 	for (uint32 i = 0; i < search->nresults; i++)
 		bounds[i] = bound_of(s, &search->results[i]);
-	qsort(bounds, search->nresults, sizeof(float), compare_floats);
+	qsort(bounds, search->nresults, sizeof(float), CompareFloats);
 	s->beyond = bounds[half];
 	s->dropped = true;
 	/* of those with the same bound as many as complete the half */

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "access/tableam.h"
+#include "containers/compare.h"
 #include "kernels/kernels.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -111,15 +112,6 @@ QvSampleRows(const QvSample *s, double rows)
 	return sampling.sampled;
 }
 
-static int
-compare_floats(const void *a, const void *b)
-{
-	float		x = *(const float *) a,
-				y = *(const float *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* limit times the median of the rows' squared lengths. */
 static float
 longest_row(const float *rows, int n, uint32 pdim, float limit)
@@ -129,7 +121,7 @@ longest_row(const float *rows, int n, uint32 pdim, float limit)
 
 	for (int i = 0; i < n; i++)
 		norms[i] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
-	qsort(norms, n, sizeof(float), compare_floats);
+	qsort(norms, n, sizeof(float), CompareFloats);
 	median = n > 0 ? norms[n / 2] : 0;
 	pfree(norms);
 	return limit * median;
