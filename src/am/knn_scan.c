@@ -153,7 +153,6 @@ static void
 next_candidate(KnnScan *so)
 {
 	const QvScanOps *ops = so->engine->ops;
-	double		certainty = QvCandidateCertainty(so->engine->dims);
 
 	while (!so->have_step && !so->exhausted)
 	{
@@ -174,9 +173,7 @@ next_candidate(KnnScan *so)
 			}
 			else
 			{
-				so->candidate_bound =
-					QvScanDistance(so->engine, so->candidate.distance -
-								   so->candidate.error * certainty);
+				so->candidate_bound = QvScanDistance(so->engine, so->candidate.bound);
 				so->node_nearest = INFINITY;
 			}
 			/* damaged factors: then nothing is known */
@@ -266,14 +263,14 @@ forget_nearest(KnnScan *so, double distance)
 }
 
 /*
- * Are rows left out that turn out nearer than one returned?  Without the order
- * of a strict scan they would be out of place.  One that does not search on has
- * no other order to offer; only rows found together come too late there.
+ * Are rows left out that turn out nearer than one returned?  They would be out of place, and
+ * a scan that does not search on has no other order to offer: there only those come too late
+ * that were not found together, or that came with a list that has moved.
  */
 static bool
 in_order(const KnnScan *so)
 {
-	return so->rules.strict || (so->rules.round_rows > 0 && !so->rules.iterative);
+	return so->rules.strict || !so->rules.iterative;
 }
 
 /* May the candidate at hand be nearer than what is to be returned next? */

@@ -135,6 +135,13 @@ later_frontier(GraphScan *scan)
 	return pool->count > 0 ? pool->items[pool->count / 4].distance : INFINITY;
 }
 
+/* Neither the result's rows nor those of results that wait behind it are nearer. */
+static double
+bound_of(const GraphScan *scan, const GraphResult *result)
+{
+	return result->distance - result->error * scan->certainty;
+}
+
 /*
  * Take over what the search has found, and say how much of it can be returned
  * before the search goes on.  The first batch of a search that can go on
@@ -163,7 +170,7 @@ queue_results(GraphScan *scan)
 	for (uint32 i = 0; i < search->nresults; i++)
 	{
 		const GraphResult *result = &search->results[i];
-		double		bound = result->distance - result->error * scan->certainty;
+		double		bound = bound_of(scan, result);
 		uint32		place = scan->free;
 
 		scan->free = scan->waiting[place].id;
@@ -250,7 +257,6 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->params = *params;
 	scan->point = GraphFormOf(handle)->prepare(handle, value);
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
-	scan->base.dims = handle->meta.dims;
 	scan->base.scale = scan->point->scale;
 	scan->base.offset = scan->point->offset;
 	scan->certainty = QvCandidateCertainty(handle->meta.dims);
@@ -427,7 +433,7 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	scan->returned = MinHeapPop(&scan->heap).value;
 	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
-	candidate->error = result->error;
+	candidate->bound = bound_of(scan, result);
 	/* a sweep has left others out already */
 	candidate->ntids = scan->params.sweep ? result->ntids :
 		keep_members(scan, result->tids, result->ntids);
@@ -453,8 +459,7 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 			return QV_SCAN_CANDIDATE;
 		if (!has_ready(scan))
 		{
-			candidate->distance = later_bound(scan);
-			candidate->error = 0;
+			candidate->distance = candidate->bound = later_bound(scan);
 			base->depth = scan->params.ef;
 			if (scan->params.sweep)
 				base->depth = scan->swept_all ? INFINITY : 0;

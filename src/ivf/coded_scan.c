@@ -20,8 +20,8 @@
 #define BOUND_SIGMAS 1.6
 
 /*
- * The same, relative to that, from the second window of a plain scan or of sketches on:
- * in strict order a row that its bound keeps out of its window is lost.
+ * The same, relative to that, from the second window of sketches on: in order, a row that
+ * its bound keeps out of its window is lost.
  */
 #define LATER_BOUND 2.0f
 

@@ -38,7 +38,7 @@ typedef struct IvfReader
 								 * measured */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		later;			/* wider bounds: see LATER_BOUND */
-	bool		sure;			/* all lists were asked for: bounds that hold */
+	bool		sure;			/* bounds that hold: see SURE_BOUND */
 	IvfRest    *rest;			/* where all rows go instead of the window, or
 								 * NULL */
 	const QvTidSet *only;		/* rows that the window takes; NULL: any */

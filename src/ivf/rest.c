@@ -121,14 +121,16 @@ IvfRestSort(IvfRest *rest, bool doubles)
 	tuplesort_performsort(rest->sort);
 }
 
-uint32
-IvfRestNext(IvfRest *rest, IvfWindowRow *rows, uint32 max)
+void
+IvfRestNext(IvfRest *rest, IvfWindow *window)
 {
-	uint32		n = 0;
-
-	while (n < max && get_row(rest, rest->sort, &rows[n]))
-		n++;
-	return n;
+	IvfWindowClear(window);
+	while (window->count < window->size &&
+		   get_row(rest, rest->sort, &window->rows[window->count]))
+		window->count++;
+	if (window->count > 0)
+		window->left = window->rows[window->count - 1].distance -
+			rest->most_error * window->certainty;
 }
 
 void

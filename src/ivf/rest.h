@@ -18,6 +18,7 @@ typedef struct IvfRest
 	int			memory;			/* kB, for a sort */
 	struct TupleTableSlot *in;
 	struct TupleTableSlot *out;
+	float		most_error;		/* of its rows */
 	uint32		nadded;
 	uint32		room;
 	IvfWindowRow *added;		/* and not in the sort yet */
@@ -35,6 +36,9 @@ IvfRestAdd(IvfRest *rest, const IvfWindowRow *row)
 {
 	Assert(rest->nadded < rest->room);
 	rest->added[rest->nadded++] = *row;
+	/* one without end is a damaged row's */
+	if (isfinite(row->error))
+		rest->most_error = Max(rest->most_error, row->error);
 }
 
 /* Let the sort have the rows added: it may write files, so no page is locked. */
@@ -43,8 +47,11 @@ extern void IvfRestKeep(IvfRest *rest);
 /* All are there; with doubles, a heap TID may be there more than once. */
 extern void IvfRestSort(IvfRest *rest, bool doubles);
 
-/* The next rows, nearest first, in the order of IvfWindowSort(): max of them, or all left. */
-extern uint32 IvfRestNext(IvfRest *rest, IvfWindowRow *rows, uint32 max);
+/*
+ * Fill the window with the next rows, nearest first, in the order of IvfWindowSort(): as
+ * many as it takes, or all left.
+ */
+extern void IvfRestNext(IvfRest *rest, IvfWindow *window);
 
 /* Close its files: to be called before its memory is freed, but for an error. */
 extern void IvfRestEnd(IvfRest *rest);

@@ -371,9 +371,8 @@ static void
 set_bounds(IvfScan *scan)
 {
 	scan->reader.window.limit = scan->base.limit;
-	/* whoever says how many rows are wanted does not mind what comes too late */
-	scan->reader.later = scan->nproposed > 0 &&
-		(scan->params.rows == 0 || scan->reader.by_sketch);
+	/* what comes after the rows found together is too late */
+	scan->reader.later = scan->nproposed > 0 && scan->reader.by_sketch;
 }
 
 /* Collect the window anew. */
@@ -387,7 +386,7 @@ fill_window(IvfScan *scan)
 	IvfReadAhead ahead = {0};
 
 	fit_window(scan);
-	scan->reader.window.count = 0;
+	IvfWindowClear(&scan->reader.window);
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
 	scan->reader.ngathered = 0;
@@ -406,7 +405,8 @@ fill_window(IvfScan *scan)
 		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
-			scan->reader.window.count = scan->reader.ngathered = 0;
+			IvfWindowClear(&scan->reader.window);
+			scan->reader.ngathered = 0;
 			fit_window(scan);
 			memset(&ahead, 0, sizeof(ahead));
 			before = scan->base.counters;
@@ -420,6 +420,7 @@ fill_window(IvfScan *scan)
 	}
 	scan->complete = scan->reader.window.count < scan->reader.window.size;
 	IvfWindowSort(&scan->reader.window);
+	IvfWindowSetBounds(&scan->reader.window);
 }
 
 /* The largest window: half of the memory; the other is for rows proposed. */
@@ -533,7 +534,8 @@ take_rest(IvfScan *scan)
 {
 	IvfWindow  *window = &scan->reader.window;
 
-	window->count = IvfRestNext(scan->rest, window->rows, window->size);
+	IvfRestNext(scan->rest, window);
+	IvfWindowSetBounds(window);
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
 	scan->complete = window->count < window->size;
@@ -586,7 +588,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
 											Min(probes, most_lists(scan)), scan->near);
 	scan->wanted = window;
-	IvfWindowInit(&scan->reader.window, window);
+	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims));
 	scan->proposed = NULL;
 	scan->reader.rest = NULL;
 	scan->nproposed = scan->nkept = scan->max_kept = 0;
@@ -621,7 +623,6 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
 	scan->handle = scan->reader.handle = handle;
-	scan->base.dims = handle->meta.dims;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->base.expected = 0;
 	scan->base.limit = INFINITY;
@@ -630,9 +631,15 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
 	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
 	scan->reader.only = params->only;
-	/* no further list could make up for a row that its bound keeps out */
+
+	/*
+	 * No further list could make up for a row that its bound keeps out, or
+	 * one that comes in the next window would be too late.
+	 */
 	scan->reader.sure = !scan->reader.by_sketch &&
-		(params->probes > 0 ? (uint32) params->probes >= handle->lists->count : params->recall >= 1);
+		(params->rows == 0 ||
+		 (params->probes > 0 ? (uint32) params->probes >= handle->lists->count :
+		  params->recall >= 1));
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
 
@@ -704,7 +711,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 			const IvfWindowRow *row = &scan->reader.window.rows[scan->position++];
 
 			candidate->distance = row->distance;
-			candidate->error = row->error;
+			candidate->bound = row->bound;
 			candidate->same_node = false;
 			candidate->ntids = 1;
 			scan->tid = row->tid;
@@ -714,8 +721,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		}
 		if (scan->complete)
 		{
-			candidate->distance = INFINITY;
-			candidate->error = 0;
+			candidate->distance = candidate->bound = INFINITY;
 			base->depth = depth(scan);
 			return QV_SCAN_END;
 		}
@@ -723,7 +729,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		{
 			scan->bound_sent = true;
 			candidate->distance = scan->reader.window.rows[scan->reader.window.count - 1].distance;
-			candidate->error = scan->reader.window.rows[scan->reader.window.count - 1].error;
+			candidate->bound = scan->reader.window.left;
 			return QV_SCAN_BOUND;
 		}
 		old = MemoryContextSwitchTo(scan->context);

@@ -11,12 +11,13 @@
 #define FIRST_ROWS 1024
 
 void
-IvfWindowInit(IvfWindow *window, uint32 size)
+IvfWindowInit(IvfWindow *window, uint32 size, double certainty)
 {
 	window->size = size;
+	window->certainty = certainty;
 	window->allocated = Min(size, FIRST_ROWS);
 	window->rows = palloc(window->allocated * sizeof(IvfWindowRow));
-	window->count = 0;
+	IvfWindowClear(window);
 	window->limit = INFINITY;
 	window->seen = NULL;
 	window->by_tid = false;
@@ -62,10 +63,18 @@ IvfWindowForget(IvfWindow *window)
 		IvfSeenFree(window->seen);
 	window->seen = NULL;
 	window->by_tid = false;
-	window->count = 0;
+	IvfWindowClear(window);
 	window->allocated = Min(window->allocated, FIRST_ROWS);
 	window->size = window->allocated;
 	window->rows = repalloc(window->rows, window->allocated * sizeof(IvfWindowRow));
+}
+
+/* The row does not stay; an error without end is a damaged one. */
+static void
+leave_row(IvfWindow *window, const IvfWindowRow *row)
+{
+	if (isfinite(row->error))
+		window->left = Min(window->left, IvfWindowRowBound(window, row));
 }
 
 void
@@ -75,7 +84,10 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 	uint32		at;
 
 	if (window->count == window->size && !IvfWindowRowBefore(row, &window->rows[0]))
+	{
+		leave_row(window, row);
 		return;
+	}
 	if (IvfWindowExcludes(window, &row->tid))
 		return;
 	if (window->count < window->size)
@@ -94,6 +106,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 	}
 	/* replace the farthest, sift down */
 	heap = window->rows;
+	leave_row(window, &heap[0]);
 	at = 0;
 	for (;;)
 	{
@@ -115,4 +128,18 @@ void
 IvfWindowSort(IvfWindow *window)
 {
 	qsort(window->rows, window->count, sizeof(IvfWindowRow), compare_rows);
+}
+
+void
+IvfWindowSetBounds(IvfWindow *window)
+{
+	double		bound = window->left;
+
+	for (uint32 i = window->count; i-- > 0;)
+	{
+		double		own = IvfWindowRowBound(window, &window->rows[i]);
+
+		bound = isnan(own) ? -INFINITY : Min(bound, own);
+		window->rows[i].bound = bound;
+	}
 }

@@ -14,7 +14,11 @@
 typedef struct IvfWindowRow
 {
 	float		distance;
-	float		error;
+	union
+	{
+		float		error;		/* how far that may be off; */
+		float		bound;		/* instead after IvfWindowSetBounds() */
+	};
 	ItemPointerData tid;
 	uint16		rank;			/* of its list among those nearest to the
 								 * query */
@@ -31,12 +35,23 @@ typedef struct IvfWindow
 	uint32		count;
 	float		limit;			/* rows of this distance or more are not
 								 * wanted */
+	double		certainty;		/* share of a row's error that counts */
+	double		left;			/* no row that did not stay is nearer, error
+								 * and all */
 	IvfSeen    *seen;			/* rows it does not take, or NULL */
 	bool		by_tid;			/* nor those that it has, in that order */
 } IvfWindow;
 
-/* An empty window of size rows, in CurrentMemoryContext. */
-extern void IvfWindowInit(IvfWindow *window, uint32 size);
+/* An empty window of size rows, in CurrentMemoryContext; certainty is a share of errors. */
+extern void IvfWindowInit(IvfWindow *window, uint32 size, double certainty);
+
+/* Take rows anew. */
+static inline void
+IvfWindowClear(IvfWindow *window)
+{
+	window->count = 0;
+	window->left = INFINITY;
+}
 
 /* Distances at or above this cannot enter. */
 static inline float
@@ -56,10 +71,23 @@ IvfWindowRowBefore(const IvfWindowRow *a, const IvfWindowRow *b)
 	return ItemPointerCompare((ItemPointer) &a->tid, (ItemPointer) &b->tid) < 0;
 }
 
+/* What the row's distance is not below, whatever its code has lost. */
+static inline double
+IvfWindowRowBound(const IvfWindow *window, const IvfWindowRow *row)
+{
+	return row->distance - row->error * window->certainty;
+}
+
 extern void IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row);
 
 /* Nearest first; rows of the same distance by their heap TIDs. */
 extern void IvfWindowSort(IvfWindow *window);
+
+/*
+ * Once it is in order: of each row, what neither it nor one that comes after it, in the
+ * window or not, is nearer than.
+ */
+extern void IvfWindowSetBounds(IvfWindow *window);
 
 /* Is the row one that it does not take? */
 extern bool IvfWindowExcludes(const IvfWindow *window, const ItemPointerData *tid);

@@ -28,7 +28,8 @@ typedef enum QvScanStep
 typedef struct QvCandidate
 {
 	float		distance;
-	float		error;			/* how far that may be off */
+	float		bound;			/* neither its rows nor those to come are
+								 * nearer (NaN: nothing is known) */
 	bool		same_node;		/* more rows of the node of the last candidate */
 	double		others_bound;	/* then: what rows of other nodes are not
 								 * below, error and all; they come after these */
@@ -45,8 +46,8 @@ typedef struct QvScanOps
 
 	/*
 	 * The next step.  Of a bound or the end only the candidate's distance and
-	 * error are set (INFINITY: nothing is known).  At the end it may be asked
-	 * again.
+	 * bound are set (INFINITY: there are no more).  At the end it may be
+	 * asked again.
 	 */
 	QvScanStep	(*next) (QvScan *scan, QvCandidate *candidate);
 
@@ -85,8 +86,6 @@ struct QvScan
 {
 	const QvScanOps *ops;
 	QvScanCounters counters;
-	int			dims;			/* coordinates over which a candidate's error
-								 * spreads */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */
 	double		offset;

@@ -563,19 +563,15 @@ gives_up(TopkState *state)
 static bool
 search_by_engine(TopkState *state, uint32 wanted)
 {
-	double		certainty;
-
 	state->counters.ran[state->strategy] = true;
 	start_search(state, wanted);
-	certainty = QvCandidateCertainty(state->engine->dims);
 	for (;;)
 	{
 		QvCandidate candidate;
 		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
 
 		CHECK_FOR_INTERRUPTS();
-		state->counters.bound = QvScanDistance(state->engine, candidate.distance -
-											   candidate.error * certainty);
+		state->counters.bound = QvScanDistance(state->engine, candidate.bound);
 		if (step == QV_SCAN_END)
 		{
 			if (is_enough(state, candidate.distance) ||

@@ -64,6 +64,38 @@ is(scan_of(%f, query => 3, set => '')->{count}, scan_of(%f, query => 3, set => "
 cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10, set => 'SET quiver.iterative_scan = off;')->{count},
 	'<', 10, 'quiver_ivf off: as many as the first lists have');
 
+# Without searching on, and in strict order, no row comes after a farther one, or is left out
+# for it, many windows on: what bounds and the errors of codes leave out of one window must not
+# be nearer than its rows.
+$node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT id, v FROM t WHERE id <= 6000;'
+	  . 'CREATE INDEX flat_idx ON flat USING quiver_ivf (v vector_cosine_ops) WITH (lists = 12);'
+	  . 'CREATE TABLE coarse AS TABLE flat;'
+	  . 'CREATE INDEX coarse_idx ON coarse USING quiver_ivf (v vector_l2_ops) WITH (lists = 12, bits = 2)');
+foreach my $case ([ 'flat', '<=>', 8 ], [ 'coarse', '<->', 2 ])
+{
+	my ($table, $op, $bits) = @$case;
+
+	foreach my $order ('off', 'strict_order')
+	{
+		foreach my $probes (1, 12)
+		{
+			my $found = 'SELECT sum(late) || md5(string_agg(farthest::text, chr(32) ORDER BY id))'
+			  . ' FROM (SELECT id, v FROM t WHERE id % 33 = 0) q, LATERAL'
+			  . ' (SELECT count(*) FILTER (WHERE d < before) AS late, max(d) AS farthest FROM'
+			  . ' (SELECT d, lag(d) OVER () AS before FROM'
+			  . " (SELECT v $op q.v AS d FROM FROM_TABLE ORDER BY v $op q.v LIMIT 400) x) y) z";
+			my $lists = "(SELECT v FROM $table OFFSET 0) y";
+			my $from_index = $node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_sort = off;'
+				  . "SET quiver.topk_scan = off; SET quiver.iterative_scan = $order; SET quiver.probes = $probes;"
+				  . $found =~ s/FROM_TABLE/$table/r);
+
+			like($from_index, qr/^0[0-9a-f]{32}$/, "in order: $op, $bits bits, $order, probes $probes");
+			next if $probes == 1;
+			is($from_index, $node->safe_psql('postgres', $found =~ s/FROM_TABLE/$lists/r), "and all: $op, $bits bits, $order");
+		}
+	}
+}
+
 # Windows that end nearer than one before, when lists were added: still no row twice.
 $node->safe_psql('postgres', q{
 CREATE FUNCTION uniform(a bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS
