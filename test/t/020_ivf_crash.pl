@@ -165,28 +165,30 @@ my $inserts = $node->basedir . '/inserts.sql';
 append_to_file($inserts,
 	join('', map { "INSERT INTO grown SELECT * FROM wide WHERE id > 60 * $_ AND id <= 60 * $_ + 60;\n" } 70 .. 250));
 my $lost = 0;
-foreach my $round (1 .. 100)
+foreach my $round (1 .. 300)
 {
 	my $output = '';
 	my $inserter = IPC::Run::start(
 		[ 'psql', '-Xq', '-f', $inserts, '-h', $node->host, '-p', $node->port, 'dbname=postgres application_name=inserter' ],
 		'<', \undef, '>&', \$output);
 
-	# At any moment of a split, until pages are lost (or not yet found).  On a slow machine a
-	# split has to be let go on for longer before it writes any: for longer in each round.
-	my $seconds = min(2, 0.03 * 1.1**$round);
+	# While a split writes, its pages are lost, or not yet found: that is the moment.  It may
+	# be over before it is canceled, and there are more.
 	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
-	$node->safe_psql('postgres', qq{
-		DO \$\$ BEGIN
+	$node->safe_psql('postgres', q{
+		DO $$ BEGIN
 			LOOP
 				PERFORM pg_stat_clear_snapshot();
-				PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'inserter';
+				PERFORM FROM pg_stat_activity WHERE application_name = 'inserter';
 				EXIT WHEN NOT FOUND;
-				PERFORM pg_sleep(random() * $seconds);
+				PERFORM FROM quiver_index_info('grown_idx') WHERE lost_pages > 0;
+				CONTINUE WHEN NOT FOUND;
+				PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'inserter';
+				PERFORM pg_sleep(0.05);
 				PERFORM FROM quiver_index_info('grown_idx') WHERE lost_pages > 0;
 				EXIT WHEN FOUND;
 			END LOOP;
-		END \$\$});
+		END $$});
 	$inserter->kill_kill;
 	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
 	last if ($lost = join(' ', index_facts($node, 'grown_idx', 'lost_pages'))) > 0;
