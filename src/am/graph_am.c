@@ -128,6 +128,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	rules->max_tuples = settings->max_scan_tuples;
 	rules->limited = settings->max_scan_tuples != DEFAULT_MAX_SCAN_TUPLES;
 	rules->first_rows = settings->ef_search;
+	memset(&params, 0, sizeof(params));
 	params.ef = settings->ef_search;
 	/* nobody says how many rows are wanted: as many as by default elsewhere */
 	if (!goal && settings->by_recall)
@@ -147,15 +148,29 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		 * come
 		 */
 		rules->strict = true;
-		if (settings->by_recall && goal->rank > MEASURED_ROWS)
-			params.ef = Min(GRAPH_MAX_EF, params.ef * sqrt((double) goal->rank / MEASURED_ROWS));
-		params.ef = Max(params.ef, Min(goal->rank, GRAPH_MAX_EF));
+		if (settings->by_recall || goal->filtered)
+			params.ef_rows = MEASURED_ROWS;
+		params.rank = goal->filtered ? goal->rows : goal->rank;
+		params.expected_rank = goal->rank;
+		params.follow = goal->filtered && !goal->sweep;
 	}
 	params.only = goal ? goal->only : NULL;
 	params.sweep = goal && goal->sweep;
 	params.strict = rules->strict;
 	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);
+}
+
+double
+GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
+{
+	GraphScanParams params = {
+		.ef = settings->ef_search,
+		.ef_rows = MEASURED_ROWS,
+		.follow = true
+	};
+
+	return GraphNodesFor(index, GraphEfForRank(&params, rank));
 }
 
 void

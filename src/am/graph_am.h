@@ -27,6 +27,9 @@ extern PGDLLEXPORT void GraphParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 							 const KnnGoal *goal, KnnScanRules *rules);
 
+/* KnnScanSource.nodes, likewise. */
+extern double GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank);
+
 /* KnnScanSource.sweep, likewise. */
 extern void GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep);
 

@@ -15,6 +15,12 @@ hnsw_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoal *
 	GraphAmStartScan(scan, query, HnswSettings(index), goal, rules);
 }
 
+static double
+hnsw_nodes(Relation index, double rank)
+{
+	return GraphAmNodes(index, HnswSettings(index), rank);
+}
+
 static void
 hnsw_sweep(Relation index, KnnSweep *sweep)
 {
@@ -24,6 +30,7 @@ hnsw_sweep(Relation index, KnnSweep *sweep)
 const KnnScanSource hnsw_scans = {
 	.begin = GraphScanBegin,
 	.start = hnsw_start_scan,
+	.nodes = hnsw_nodes,
 	.sweep = hnsw_sweep
 };
 

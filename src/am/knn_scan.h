@@ -86,6 +86,12 @@ typedef struct KnnScanSource
 	void		(*start) (QvScan *scan, Relation index, const void *query,
 						  const KnnGoal *goal, KnnScanRules *rules);
 
+	/*
+	 * The nodes that a search reads whose last row wanted has that rank among
+	 * all.  NULL: an engine that has no nodes.
+	 */
+	double		(*nodes) (Relation index, double rank);
+
 	/* What a search with goal->sweep takes.  NULL: there is no such search. */
 	void		(*sweep) (Relation index, KnnSweep *sweep);
 } KnnScanSource;

@@ -15,6 +15,12 @@ quiver_graph_start_scan(QvScan *scan, Relation index, const void *query, const K
 	GraphAmStartScan(scan, query, QuiverGraphSettings(index), goal, rules);
 }
 
+static double
+quiver_graph_nodes(Relation index, double rank)
+{
+	return GraphAmNodes(index, QuiverGraphSettings(index), rank);
+}
+
 static void
 quiver_graph_sweep(Relation index, KnnSweep *sweep)
 {
@@ -24,6 +30,7 @@ quiver_graph_sweep(Relation index, KnnSweep *sweep)
 const KnnScanSource quiver_graph_scans = {
 	.begin = GraphScanBegin,
 	.start = quiver_graph_start_scan,
+	.nodes = quiver_graph_nodes,
 	.sweep = quiver_graph_sweep
 };
 

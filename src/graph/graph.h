@@ -48,6 +48,13 @@ extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
 typedef struct GraphScanParams
 {
 	int			ef;				/* what the user asked for */
+	int			ef_rows;		/* for so many rows: of more the last ones are
+								 * harder to find; 0: for any number */
+	uint32		rank;			/* of the last row wanted: the first batch is
+								 * for so many */
+	uint32		expected_rank;	/* and later ones likely, whatever memory may
+								 * be used */
+	bool		follow;			/* go on as far as QvScan.rank tells */
 	bool		iterative;		/* the search will be resumed */
 	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
@@ -56,6 +63,9 @@ typedef struct GraphScanParams
 } GraphScanParams;
 
 extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
+
+/* How many candidates a search takes whose last row wanted has that rank among all. */
+extern uint32 GraphEfForRank(const GraphScanParams *params, double rank);
 
 /* Start over for a query of the column's dimensions (NULL: any order). */
 extern void GraphScanStart(QvScan *scan, const void *value, const GraphScanParams *params);
@@ -78,6 +88,9 @@ extern IndexBulkDeleteResult *GraphVacuumCleanup(IndexVacuumInfo *info,
  * by a rule of thumb.
  */
 extern int	GraphEfFor(Relation index, double recall);
+
+/* The nodes that a search for so many candidates reads, about. */
+extern double GraphNodesFor(Relation index, uint32 ef);
 
 /* cost.c: what a search of the whole index costs, before LIMIT */
 typedef struct GraphCost

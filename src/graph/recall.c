@@ -73,6 +73,19 @@ GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall)
 	return points[at - 1].pool * pow(before / wanted, 1 / power);
 }
 
+double
+GraphNodesFor(Relation index, uint32 ef)
+{
+	GraphMetaData meta;
+	double		slope = 1,
+				extra = 0;
+
+	GraphReadMeta(index, &meta);
+	if (meta.code_bits > 0)
+		GraphPoolLine(&meta, &slope, &extra);
+	return slope * ef + extra;
+}
+
 int
 GraphEfFor(Relation index, double recall)
 {

@@ -42,6 +42,13 @@
 /* Results beyond ef that exact distances may bring forward. */
 #define RERANK_SLACK 4
 
+/* A batch that follows the rank grows by so much, at least and at most. */
+#define LEAST_GROWTH 1.1
+#define MOST_GROWTH 1.5
+
+/* It is as deep as for so many times the rank, which is known from a few rows. */
+#define RANK_MARGIN 1.25
+
 /* The heap TIDs of one node that are not in its own slot. */
 typedef struct TidChain
 {
@@ -66,8 +73,11 @@ typedef struct GraphScan
 	GraphPoint *point;
 	GraphStore *store;
 	GraphSearch search;
-	uint32		ef;				/* what the search really uses */
-	bool		resumed;		/* the first batch is over */
+	uint32		ef;				/* of the first batch, and those that follow
+								 * the rank: all together */
+	uint32		pool;			/* what a search really uses for it */
+	uint64		taken;			/* results that were proposed */
+	bool		resumed;		/* the batches that follow the rank are over */
 	GraphResult *waiting;		/* results not returned yet */
 	uint32		max_waiting;
 	uint32		free;			/* place in it, the first of a list by id */
@@ -87,8 +97,9 @@ static bool
 has_ready(const GraphScan *scan)
 {
 	/* damaged factors give distances that are none: those come at any time */
-	return scan->heap.count > 0 && scan->quota > 0 &&
-		!(scan->heap.items[0].key > scan->frontier);
+	return scan->heap.count > 0 &&
+		((scan->quota > 0 && !(scan->heap.items[0].key > scan->frontier)) ||
+		 scan->heap.items[0].key <= scan->base.settled);
 }
 
 /* Make room for so many more results that wait. */
@@ -143,6 +154,20 @@ bound_of(const GraphScan *scan, const GraphResult *result)
 }
 
 /*
+ * The first batch returns its ef nearest; one that follows the rank as many in all, and all
+ * that is nearer than the candidates left.
+ */
+static void
+set_quota(GraphScan *scan)
+{
+	uint64		most = scan->ef + (scan->store->exact ? 0 : RERANK_SLACK);
+
+	scan->quota = most > scan->taken ? most - scan->taken : 0;
+	if (scan->base.follows)
+		scan->base.settled = GraphSearchFrontier(&scan->search);
+}
+
+/*
  * Take over what the search has found, and say how much of it can be returned
  * before the search goes on.  The first batch of a search that can go on
  * returns the ef nearest, as pgvector's.  Never more than the pool holds: what
@@ -161,7 +186,7 @@ queue_results(GraphScan *scan)
 		if (scan->resumed)
 			scan->frontier = later_frontier(scan);
 		else
-			scan->quota = scan->params.ef + (scan->store->exact ? 0 : RERANK_SLACK);
+			set_quota(scan);
 	}
 
 	/* one place is that of the result returned last */
@@ -198,13 +223,47 @@ enter_all(GraphScan *scan)
 	return PoolHasNext(&scan->search.pool);
 }
 
+uint32
+GraphEfForRank(const GraphScanParams *params, double rank)
+{
+	double		ef = params->ef;
+
+	if (params->follow)
+		rank *= RANK_MARGIN;
+	if (params->ef_rows > 0 && rank > params->ef_rows)
+		ef = ceil(ef * sqrt(rank / params->ef_rows));
+	return Min(Max(ef, rank), GRAPH_MAX_EF);
+}
+
+/* By the number of rows that ef was chosen for, those of the search are enough for that rank; */
+static double
+reach(const GraphScan *scan)
+{
+	return scan->params.ef_rows * pow((double) scan->ef / scan->params.ef, 2);
+}
+
+/* How deep the search has been. */
+static void
+set_depth(GraphScan *scan)
+{
+	const GraphScanParams *params = &scan->params;
+	double		margin = params->follow ? RANK_MARGIN : 1;
+	double		rank = scan->ef;
+
+	scan->base.reach = params->ef_rows > 0 ? reach(scan) / margin : 0;
+	if (params->ef_rows > 0)
+		rank = Min(rank, reach(scan));
+	scan->base.depth = rank / margin;
+}
+
 /* Search for the first batch of results. */
 static void
 search_first(GraphScan *scan)
 {
-	scan->ef = GraphFormOf(scan->handle)->pool_size(scan->handle, scan->params.ef);
+	scan->ef = GraphEfForRank(&scan->params, scan->params.rank);
+	scan->pool = GraphFormOf(scan->handle)->pool_size(scan->handle, scan->ef);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->params.iterative);
-	GraphSearchReset(&scan->search, scan->ef);
+	GraphSearchReset(&scan->search, scan->pool);
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
 	/* the nearest entry points may lead to nodes that are all being deleted */
@@ -265,13 +324,22 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->max_waiting = 0;
 	scan->free = scan->returned = GRAPH_NONE;
 	scan->resumed = scan->entered_all = false;
+	scan->taken = 0;
+	scan->base.settled = -INFINITY;
+	scan->base.follows = params->follow;
 	memset(&scan->chain, 0, sizeof(scan->chain));
 	scan->chain.next = GRAPH_NONE;
 	scan->chain.tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	if (params->sweep)
+	{
 		sweep(scan);
+		scan->base.depth = scan->swept_all ? INFINITY : 0;
+	}
 	else
+	{
 		search_first(scan);
+		set_depth(scan);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -424,7 +492,9 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 {
 	GraphResult *result;
 
-	scan->quota--;
+	if (scan->quota > 0)
+		scan->quota--;
+	scan->taken++;
 	if (scan->returned != GRAPH_NONE)
 	{
 		scan->waiting[scan->returned].id = scan->free;
@@ -459,10 +529,8 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 			return QV_SCAN_CANDIDATE;
 		if (!has_ready(scan))
 		{
-			candidate->distance = candidate->bound = later_bound(scan);
-			base->depth = scan->params.ef;
-			if (scan->params.sweep)
-				base->depth = scan->swept_all ? INFINITY : 0;
+			/* what waits says nothing of what the next batch will find */
+			candidate->distance = candidate->bound = base->follows ? NAN : later_bound(scan);
 			return QV_SCAN_END;
 		}
 		CHECK_FOR_INTERRUPTS();
@@ -479,6 +547,49 @@ scan_memory(const GraphScan *scan)
 		scan->max_waiting * (sizeof(GraphResult) + sizeof(MinHeapItem));
 }
 
+/*
+ * Go on for a batch as deep as the last row's rank among all tells; false when there can be
+ * none: the limit of candidates or of memory is near, or no candidate is left.
+ */
+static bool
+follow_rank(GraphScan *scan)
+{
+	double		least = scan->ef * LEAST_GROWTH + 1;
+	double		ef = Min(Max(GraphEfForRank(&scan->params, scan->base.rank), least), scan->ef * MOST_GROWTH);
+	uint32		pool;
+
+	ef = Min(ef, GRAPH_MAX_EF);
+	if (ef <= scan->ef ||
+		(ef > GraphEfForRank(&scan->params, scan->params.expected_rank) &&
+		 scan_memory(scan) * (ef / scan->ef) > scan->params.max_memory))
+		return false;
+	scan->ef = ef;
+	pool = GraphFormOf(scan->handle)->pool_size(scan->handle, scan->ef);
+	if (pool > scan->pool && !GraphSearchWiden(&scan->search, scan->store, pool))
+	{
+		if (!enter_all(scan))
+			return false;
+		GraphSearchRun(&scan->search, scan->store);
+	}
+	scan->pool = pool;
+	return true;
+}
+
+/* Go on with the nearest candidates that are left; false when there are none. */
+static bool
+search_next(GraphScan *scan)
+{
+	scan->resumed = true;
+	if (scan_memory(scan) > scan->params.max_memory)
+		return false;
+	if (GraphSearchResume(&scan->search, scan->store, scan->pool))
+		return true;
+	if (!enter_all(scan))
+		return false;
+	GraphSearchRun(&scan->search, scan->store);
+	return true;
+}
+
 static bool
 graph_scan_resume(QvScan *base)
 {
@@ -490,16 +601,10 @@ graph_scan_resume(QvScan *base)
 	if (scan->params.sweep)
 		return false;
 	old = MemoryContextSwitchTo(scan->query_context);
-	scan->resumed = true;
 	do
 	{
-		more = scan_memory(scan) <= scan->params.max_memory;
-		if (more && !GraphSearchResume(&scan->search, scan->store, scan->ef))
-		{
-			more = enter_all(scan);
-			if (more)
-				GraphSearchRun(&scan->search, scan->store);
-		}
+		base->follows = base->follows && follow_rank(scan);
+		more = base->follows || search_next(scan);
 		if (more)
 			queue_results(scan);
 		else
@@ -509,6 +614,7 @@ graph_scan_resume(QvScan *base)
 			scan->frontier = INFINITY;
 		}
 	} while (more && !has_ready(scan));
+	set_depth(scan);
 	MemoryContextSwitchTo(old);
 	return scan->heap.count > 0;
 }

@@ -176,14 +176,56 @@ GraphSearchFrontier(GraphSearch *s)
 	return INFINITY;
 }
 
+/* Fill the pool with the nearest candidates that were discarded. */
+static void
+take_discarded(GraphSearch *s)
+{
+	Pool	   *pool = &s->pool;
+	Backlog    *log = &s->discarded;
+
+	while (pool->count < pool->capacity &&
+		   BacklogSort(log, RUN_SHARE * (pool->capacity - pool->count)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (pool->count < pool->capacity && BacklogHasRun(log))
+		{
+			BacklogItem item = BacklogTake(log);
+			float		distance = BacklogDistance(item);
+			IdSetEntry *entry;
+			bool		added;
+
+			/*
+			 * it may be here under several estimates, the best comes first
+			 */
+			if (unlikely(IdSetFull(&s->seen)))
+				GraphSearchGrowSeen(s);
+			entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
+			if (entry->value < INFINITY)
+				continue;
+			if (PoolInsert(pool, distance, BacklogId(item), NULL))
+				entry->value = distance;
+		}
+	}
+}
+
+bool
+GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
+{
+	Assert(s->keep_discarded && ef > s->pool.capacity);
+	s->pool.items = repalloc_huge(s->pool.items, (ef + 1) * sizeof(Candidate));
+	s->pool.capacity = ef;
+	take_discarded(s);
+	if (!PoolHasNext(&s->pool))
+		return false;
+	GraphSearchRun(s, store);
+	return true;
+}
+
 bool
 GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
 	Candidate  *items = s->pool.items;
-	Backlog    *log = &s->discarded;
 	uint32		before = s->nresults;
-	IdSetEntry *entry;
-	bool		added;
 
 	Assert(s->keep_discarded);
 	if (ef > s->pool.capacity)
@@ -194,27 +236,7 @@ GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 	do
 	{
 		PoolReset(&s->pool, items, ef);
-		while (s->pool.count < ef && BacklogSort(log, RUN_SHARE * (ef - s->pool.count)))
-		{
-			CHECK_FOR_INTERRUPTS();
-			while (s->pool.count < ef && BacklogHasRun(log))
-			{
-				BacklogItem item = BacklogTake(log);
-				float		distance = BacklogDistance(item);
-
-				/*
-				 * it may be here under several estimates, the best comes
-				 * first
-				 */
-				if (unlikely(IdSetFull(&s->seen)))
-					GraphSearchGrowSeen(s);
-				entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
-				if (entry->value < INFINITY)
-					continue;
-				if (PoolInsert(&s->pool, distance, BacklogId(item), NULL))
-					entry->value = distance;
-			}
-		}
+		take_discarded(s);
 		if (s->pool.count == 0)
 			return false;
 		GraphSearchRun(s, store);

@@ -111,6 +111,12 @@ extern void GraphSearchRun(GraphSearch *s, GraphStore *store);
  */
 extern bool GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef);
 
+/*
+ * Go on as if the pool had had that size, larger than it is, from the beginning (but for
+ * what was expanded and did not fit: it takes no place).  False when no candidate waits.
+ */
+extern bool GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef);
+
 /* The distance of the nearest candidate that was discarded; INFINITY: none. */
 extern float GraphSearchFrontier(GraphSearch *s);
 

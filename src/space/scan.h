@@ -97,7 +97,17 @@ struct QvScan
 	double		depth;			/* set at the end of a batch: the search has
 								 * been as deep as one for so many rows;
 								 * INFINITY: it has looked at all, and
-								 * proposed every one that it is for */
+								 * proposed every one that it is for.  If it
+								 * follows the rank, at any time */
+	bool		follows;		/* the next batch will be as deep as a search
+								 * for so many rows as rank says: this one was
+								 * for those wanted, as if all rows would do */
+	double		reach;			/* then, of a search for so many rows at most,
+								 * what is nearer than settled has been */
+	double		settled;		/* proposed, but for a share as small */
+	double		rank;			/* set by the caller at the end of a batch:
+								 * the last row wanted has likely this rank
+								 * among all */
 };
 
 /* A search distance in the units of VectorTypeOps.distance. */

@@ -23,6 +23,12 @@
 /* Rows wanted at first when the query does not say. */
 #define DEFAULT_ROWS 100
 
+/*
+ * Rows wanted at least where the number decides how deep a search goes: so that the first
+ * pages by LIMIT and OFFSET fit together.
+ */
+#define LEAST_PAGE 10
+
 /* The next round wants so many times the rows of the last. */
 #define ROUND_GROWTH 4
 
@@ -49,8 +55,8 @@
 
 /*
  * What things cost, in fetches of a row with the test of its conditions
- * (src/topk/README.md, "Choice"): a member of the bitmap and the set; a search, for each
- * row nearer than the last one wanted; and what an engine counts.
+ * (src/topk/README.md, "Choice"): a member of the bitmap and the set; a search of lists, for
+ * each row nearer than the last one wanted; and what an engine counts.
  */
 #define MEMBER_COST 0.2
 #define RANK_COST 2.0
@@ -320,15 +326,31 @@ expected_rank(const TopkState *state, uint32 wanted)
 	return Min((wanted + spread) * state->rank_per_row, Max(state->table_rows, wanted));
 }
 
+/* What a search costs, but for rows fetched, whose last row wanted has that rank among all. */
+static double
+deep_cost(const TopkState *state, double rank)
+{
+	return state->source->nodes == NULL ? rank * RANK_COST :
+		state->source->nodes(state->index, rank) * NODE_COST + rank * TEST_COST;
+}
+
 /* The best of the ways with the bitmap that there is. */
 static TopkStrategy
 choose_with_bitmap(const TopkState *state, uint32 wanted)
 {
 	TopkStrategy all;
+	double		others = all_cost(state, wanted, &all);
 
 	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
 		return TOPK_EXACT;
-	return all_cost(state, wanted, &all) <= expected_rank(state, wanted) * RANK_COST ? all : TOPK_IN_INDEX;
+
+	/*
+	 * members may be near: a look costs little where the first batch is for a
+	 * few rows
+	 */
+	if (state->source->nodes && deep_cost(state, wanted) <= others * TRIAL_SHARE)
+		return TOPK_IN_INDEX;
+	return others <= deep_cost(state, expected_rank(state, wanted)) ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -336,11 +358,13 @@ static TopkStrategy
 choose_first(TopkState *state, uint32 wanted)
 {
 	double		rank = expected_rank(state, wanted);
+	double		bitmap = state->expected_members * MEMBER_COST;
+	TopkStrategy all;
 
 	if (state->child == NULL)
 		return TOPK_BY_ROW;
-	if (state->bitmap == NULL && state->expected_members > EXACT_ROWS &&
-		rank <= state->expected_members * MEMBER_COST)
+	if (state->bitmap == NULL && state->expected_members > EXACT_ROWS && rank <= bitmap &&
+		deep_cost(state, rank) + rank <= all_cost(state, wanted, &all) + bitmap)
 		return TOPK_BY_ROW;
 	get_bitmap(state);
 	return choose_with_bitmap(state, wanted);
@@ -376,14 +400,29 @@ is_dear(const TopkState *state, TopkStrategy *all)
 	double		cost = search_cost(state);
 	double		others = all_cost(state, wanted_in_all(state), all);
 	int64		members = state->engine->counters.members - state->before.members;
+	double		shares = (double) wanted_in_all(state) / (members + 1);
 
+	/* a deep search of a graph takes more than its share for each rank */
 	return cost >= others ||
-		(cost >= others * TRIAL_SHARE && cost * wanted_in_all(state) / (members + 1) > others);
+		(cost >= others * TRIAL_SHARE &&
+		 (state->source->nodes ? deep_cost(state, rows_seen(state) * shares) : cost * shares) > others);
+}
+
+/*
+ * The rank among all rows that the last one wanted has, if it is found: as many passed of
+ * those before.  Of rows within a distance it is their number.
+ */
+static double
+needed_rank(const TopkState *state, double wanted, double bound)
+{
+	double		seen = rows_seen(state);
+
+	return bound > state->limit_distance ? seen : seen / Max(1, state->passed) * wanted;
 }
 
 /*
  * Tell the engine, which has proposed all that it had been told to expect, how many more
- * rows it will take: as many passed of those before.
+ * rows it will take, and how deep it has to go for them.
  */
 static void
 expect_more(TopkState *state)
@@ -394,6 +433,7 @@ expect_more(TopkState *state)
 		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
 															   state->nearest.rows[0].distance),
 										  INFINITY);
+	state->engine->rank = needed_rank(state, wanted_in_all(state), -INFINITY);
 	if (state->goal.filtered)
 		state->engine->expected = Max(state->proposed, (missing + CHANCE_SIGMAS * sqrt(missing)) *
 									  (state->proposed + 1) / (state->passed + 1));
@@ -500,7 +540,7 @@ start_search(TopkState *state, uint32 wanted)
 static bool
 is_enough(const TopkState *state, double bound)
 {
-	double		rank = (double) rows_seen(state) / Max(1, state->passed) * wanted_in_all(state);
+	double		rank = needed_rank(state, wanted_in_all(state), -INFINITY);
 
 	/* it has looked at all rows */
 	if (isinf(state->engine->depth))
@@ -515,6 +555,7 @@ is_enough(const TopkState *state, double bound)
 static bool
 search_on(TopkState *state)
 {
+	int64		most = state->rules.max_tuples;
 	bool		more;
 
 	if (state->rules.restart)
@@ -524,7 +565,14 @@ search_on(TopkState *state)
 		start_engine(state);
 		return true;
 	}
-	if (!state->rules.iterative || rows_seen(state) >= state->rules.max_tuples)
+
+	/*
+	 * as many as the first batch would have had, had it not been to follow
+	 * what is met
+	 */
+	if (state->engine->follows && !state->rules.limited)
+		most = Max(most, state->goal.rank);
+	if (!state->rules.iterative || rows_seen(state) >= most)
 		return false;
 	more = state->engine->ops->resume(state->engine);
 	state->engine->expected = 0;
@@ -540,6 +588,20 @@ is_beyond(const TopkState *state, double bound)
 	/* damaged factors give no number: the row itself will tell */
 	return state->nearest.count == state->nearest.wanted &&
 		(state->value == NULL || bound >= state->nearest.rows[0].distance);
+}
+
+/*
+ * Rows to come, not nearer than bound, are beyond what is wanted.  Has the search been deep
+ * enough to know?  One whose first batch is for a few rows only may have missed some.
+ */
+static bool
+is_deep(const TopkState *state, double bound)
+{
+	const QvScan *engine = state->engine;
+	double		rank = needed_rank(state, wanted_in_all(state), bound);
+
+	return !engine->follows || rank <= engine->depth ||
+		(rank <= engine->reach && bound <= QvScanDistance(engine, engine->settled));
 }
 
 /*
@@ -568,15 +630,22 @@ search_by_engine(TopkState *state, uint32 wanted)
 	for (;;)
 	{
 		QvCandidate candidate;
+		bool		beyond = false;
 		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
 
 		CHECK_FOR_INTERRUPTS();
 		state->counters.bound = QvScanDistance(state->engine, candidate.bound);
-		if (step == QV_SCAN_END)
+		if (step != QV_SCAN_END && is_beyond(state, state->counters.bound))
 		{
-			if (is_enough(state, candidate.distance) ||
-				(isfinite(state->counters.bound) &&
-				 state->counters.bound > state->limit_distance))
+			if (is_deep(state, state->counters.bound))
+				return true;
+			beyond = true;
+		}
+		if (step == QV_SCAN_END || beyond)
+		{
+			if (!beyond && (is_enough(state, candidate.distance) ||
+							(isfinite(state->counters.bound) &&
+							 state->counters.bound > state->limit_distance)))
 				return true;
 			expect_more(state);
 			if (switches(state))
@@ -585,8 +654,6 @@ search_by_engine(TopkState *state, uint32 wanted)
 				return !gives_up(state);
 			continue;
 		}
-		if (is_beyond(state, state->counters.bound))
-			return true;
 		if (step == QV_SCAN_CANDIDATE)
 		{
 			for (int i = 0; i < candidate.ntids; i++)
@@ -625,6 +692,9 @@ wanted_rows(TopkState *state)
 			rows = DEFAULT_ROWS;
 		rows = Min(rows, PG_INT32_MAX / 2) + Min(eval_int8(state, state->offset, 0), PG_INT32_MAX / 2);
 	}
+	/* how deep a graph is searched under a condition goes by the rows found */
+	if (state->source->nodes && boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED)))
+		rows = Max(LEAST_PAGE, rows);
 	return Max(1, rows);
 }
 

@@ -49,7 +49,7 @@ SELECT j->'Custom Plan Provider' AS provider, j->'Index Name' AS index, j->'Orde
 		j->'Hint' AS hint, j->'Strategies' AS strategies, j->'Rounds' AS rounds,
 		(j->>'Rows Proposed')::int >= (j->>'Rows Fetched')::int AS proposed, (j->>'Rows Measured')::int >= 5 AS measured, j->'Lossy Pages' AS lossy,
 		(j->>'Last Distance')::float8 > 30 AS last
-	FROM plan_json('SELECT id FROM t WHERE b = 1 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 5') j;
+	FROM plan_json('SELECT id FROM t WHERE b IN (1, 2, 3, 4) ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 5') j;
 DROP FUNCTION plan_json;
 
 SELECT c, k, same(c, k) FROM unnest(ARRAY['true', 'a = 3', 'a = 3 AND b = 2', 'a < 10 OR b = 3', 'id % 5 = 1', 'a = 3 AND id % 2 = 1', 'w <> ''''', 'false']) c,

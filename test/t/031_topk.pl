@@ -97,6 +97,40 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		end_session($reference);
 	}
 
+	# Graphs go as deep as the rows that they meet tell, whatever the planner expects: no deeper than
+	# without a condition when all near rows pass, deep enough when one in ten does.
+	if ($am eq 'quiver_graph' || $am eq 'hnsw')
+	{
+		my $session = new_session($node, 'postgres');
+		my $reference = new_session($node, 'postgres');
+		my (%nodes, %found);
+
+		session_sql($session, 'SET enable_seqscan = off; SET enable_sort = off');
+		session_sql($reference, 'SET enable_indexscan = off');
+		foreach my $q (1 .. 20)
+		{
+			my $place = session_sql($reference, "SELECT place FROM t ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 1");
+			my %where = (none => 'true', near => "place + 0 = $place", random => '(id + 3) % 10 = 0');
+
+			foreach my $name (keys %where)
+			{
+				my @case = ($where{$name}, $q, 10, 0);
+				my %exact;
+				my ($read) = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
+					  . "WHERE $case[0] ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 10") =~ /Nodes Read: (\d+)/;
+
+				$nodes{$name} += $read;
+				$exact{$_}++ foreach distances($reference, @case);
+				$found{$name} += grep { $exact{$_} } distances($session, @case);
+			}
+		}
+		cmp_ok($nodes{near}, '<', 1.5 * $nodes{none}, "$am: no more nodes where all near rows pass ($nodes{near}, $nodes{none})");
+		cmp_ok($nodes{random}, '>', 2 * $nodes{near}, "$am: more where one in ten does ($nodes{random})");
+		cmp_ok($found{$_}, '>=', 190, "$am: $_: $found{$_} of 200 rows are those of an exact scan") foreach sort keys %found;
+		end_session($session);
+		end_session($reference);
+	}
+
 	# the same rows in a fresh session, and in one that has asked for other things
 	foreach my $topk ('on', 'off')
 	{
