@@ -117,6 +117,18 @@ GraphAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,
  */
 #define MEASURED_ROWS 10
 
+/* An ef that the user has chosen is for a quarter as many rows under a condition: 40 for 10. */
+#define CHOSEN_SHARE 4
+
+/* For how many rows is ef enough?  0: for any number. */
+static int
+rows_of_ef(const GraphScanSettings *settings, bool filtered)
+{
+	if (settings->by_recall)
+		return MEASURED_ROWS;
+	return filtered ? Max(MEASURED_ROWS, settings->ef_search / CHOSEN_SHARE) : 0;
+}
+
 void
 GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *settings,
 				 const KnnGoal *goal, KnnScanRules *rules)
@@ -148,8 +160,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 		 * come
 		 */
 		rules->strict = true;
-		if (settings->by_recall || goal->filtered)
-			params.ef_rows = MEASURED_ROWS;
+		params.ef_rows = rows_of_ef(settings, goal->filtered);
 		params.rank = goal->filtered ? goal->rows : goal->rank;
 		params.expected_rank = goal->rank;
 		params.follow = goal->filtered && !goal->sweep;
@@ -166,7 +177,7 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 {
 	GraphScanParams params = {
 		.ef = settings->ef_search,
-		.ef_rows = MEASURED_ROWS,
+		.ef_rows = rows_of_ef(settings, true),
 		.follow = true
 	};
 

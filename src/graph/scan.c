@@ -46,8 +46,12 @@
 #define LEAST_GROWTH 1.1
 #define MOST_GROWTH 1.5
 
-/* It is as deep as for so many times the rank, which is known from a few rows. */
+/*
+ * It is as deep as for so many times the rank, which is known from a few rows; and has so
+ * many candidates for each rank, since the last of them are found last.
+ */
 #define RANK_MARGIN 1.25
+#define RANK_CANDIDATES 1.5
 
 /* The heap TIDs of one node that are not in its own slot. */
 typedef struct TidChain
@@ -76,7 +80,6 @@ typedef struct GraphScan
 	uint32		ef;				/* of the first batch, and those that follow
 								 * the rank: all together */
 	uint32		pool;			/* what a search really uses for it */
-	uint64		taken;			/* results that were proposed */
 	bool		resumed;		/* the batches that follow the rank are over */
 	GraphResult *waiting;		/* results not returned yet */
 	uint32		max_waiting;
@@ -99,7 +102,7 @@ has_ready(const GraphScan *scan)
 	/* damaged factors give distances that are none: those come at any time */
 	return scan->heap.count > 0 &&
 		((scan->quota > 0 && !(scan->heap.items[0].key > scan->frontier)) ||
-		 scan->heap.items[0].key <= scan->base.settled);
+		 (scan->base.follows && scan->heap.items[0].key <= scan->base.settled));
 }
 
 /* Make room for so many more results that wait. */
@@ -162,7 +165,7 @@ set_quota(GraphScan *scan)
 {
 	uint64		most = scan->ef + (scan->store->exact ? 0 : RERANK_SLACK);
 
-	scan->quota = most > scan->taken ? most - scan->taken : 0;
+	scan->quota = most > scan->base.taken ? most - scan->base.taken : 0;
 	if (scan->base.follows)
 		scan->base.settled = GraphSearchFrontier(&scan->search);
 }
@@ -228,11 +231,12 @@ GraphEfForRank(const GraphScanParams *params, double rank)
 {
 	double		ef = params->ef;
 
-	if (params->follow)
-		rank *= RANK_MARGIN;
-	if (params->ef_rows > 0 && rank > params->ef_rows)
-		ef = ceil(ef * sqrt(rank / params->ef_rows));
-	return Min(Max(ef, rank), GRAPH_MAX_EF);
+	double		margin = params->follow ? RANK_MARGIN : 1;
+
+	if (params->ef_rows > 0 && rank * margin > params->ef_rows)
+		ef *= sqrt(rank * margin / params->ef_rows);
+	ef = Min(Max(ef, params->follow ? rank * RANK_CANDIDATES : rank), GRAPH_MAX_EF);
+	return params->follow ? ceil(ef) : ef;
 }
 
 /* By the number of rows that ef was chosen for, those of the search are enough for that rank; */
@@ -248,12 +252,10 @@ set_depth(GraphScan *scan)
 {
 	const GraphScanParams *params = &scan->params;
 	double		margin = params->follow ? RANK_MARGIN : 1;
-	double		rank = scan->ef;
+	double		rank = params->follow ? scan->ef / RANK_CANDIDATES : scan->ef;
 
 	scan->base.reach = params->ef_rows > 0 ? reach(scan) / margin : 0;
-	if (params->ef_rows > 0)
-		rank = Min(rank, reach(scan));
-	scan->base.depth = rank / margin;
+	scan->base.depth = params->ef_rows > 0 ? Min(rank, scan->base.reach) : rank;
 }
 
 /* Search for the first batch of results. */
@@ -324,7 +326,7 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->max_waiting = 0;
 	scan->free = scan->returned = GRAPH_NONE;
 	scan->resumed = scan->entered_all = false;
-	scan->taken = 0;
+	scan->base.taken = 0;
 	scan->base.settled = -INFINITY;
 	scan->base.follows = params->follow;
 	memset(&scan->chain, 0, sizeof(scan->chain));
@@ -494,7 +496,7 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 
 	if (scan->quota > 0)
 		scan->quota--;
-	scan->taken++;
+	scan->base.taken++;
 	if (scan->returned != GRAPH_NONE)
 	{
 		scan->waiting[scan->returned].id = scan->free;
@@ -554,10 +556,12 @@ scan_memory(const GraphScan *scan)
 static bool
 follow_rank(GraphScan *scan)
 {
-	double		least = scan->ef * LEAST_GROWTH + 1;
-	double		ef = Min(Max(GraphEfForRank(&scan->params, scan->base.rank), least), scan->ef * MOST_GROWTH);
+	double		least = scan->ef * LEAST_GROWTH;
+	double		ef = GraphEfForRank(&scan->params, scan->base.rank);
 	uint32		pool;
 
+	/* some more in any case, even than one */
+	ef = Max(floor(Min(Max(ef, least), scan->ef * MOST_GROWTH)), scan->ef + 1.0);
 	ef = Min(ef, GRAPH_MAX_EF);
 	if (ef <= scan->ef ||
 		(ef > GraphEfForRank(&scan->params, scan->params.expected_rank) &&
@@ -603,6 +607,7 @@ graph_scan_resume(QvScan *base)
 	old = MemoryContextSwitchTo(scan->query_context);
 	do
 	{
+		CHECK_FOR_INTERRUPTS();
 		base->follows = base->follows && follow_rank(scan);
 		more = base->follows || search_next(scan);
 		if (more)

@@ -99,6 +99,8 @@ struct QvScan
 								 * INFINITY: it has looked at all, and
 								 * proposed every one that it is for.  If it
 								 * follows the rank, at any time */
+	int64		taken;			/* nodes whose rows were proposed, or were not
+								 * of the set; 0: this engine has none */
 	bool		follows;		/* the next batch will be as deep as a search
 								 * for so many rows as rank says: this one was
 								 * for those wanted, as if all rows would do */

@@ -24,8 +24,8 @@
 #define DEFAULT_ROWS 100
 
 /*
- * Rows wanted at least where the number decides how deep a search goes: so that the first
- * pages by LIMIT and OFFSET fit together.
+ * So many rows decide at least how deep a graph is searched: then the first pages by LIMIT
+ * and OFFSET fit together.
  */
 #define LEAST_PAGE 10
 
@@ -395,29 +395,54 @@ search_cost(const TopkState *state)
  * for a share of that that the rest would.
  */
 static bool
-is_dear(const TopkState *state, TopkStrategy *all)
+is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 {
 	double		cost = search_cost(state);
 	double		others = all_cost(state, wanted_in_all(state), all);
 	int64		members = state->engine->counters.members - state->before.members;
 	double		shares = (double) wanted_in_all(state) / (members + 1);
 
-	/* a deep search of a graph takes more than its share for each rank */
-	return cost >= others ||
-		(cost >= others * TRIAL_SHARE &&
-		 (state->source->nodes ? deep_cost(state, rows_seen(state) * shares) : cost * shares) > others);
+	if (cost >= others || cost < others * TRIAL_SHARE)
+		return cost >= others;
+	if (state->source->nodes == NULL)
+		return cost * shares > others;
+
+	/*
+	 * a graph's batches are short, and it takes more than their share for
+	 * each rank
+	 */
+	return ended && deep_cost(state, rows_seen(state) * shares) > others;
 }
 
 /*
  * The rank among all rows that the last one wanted has, if it is found: as many passed of
- * those before.  Of rows within a distance it is their number.
+ * those before.  Of rows within a distance, when bound is beyond it, it is their number.
+ * Of a graph nodes count, since one may have many rows.
  */
 static double
-needed_rank(const TopkState *state, double wanted, double bound)
+needed_rank(const TopkState *state, double bound)
 {
-	double		seen = rows_seen(state);
+	const QvScan *engine = state->engine;
+	double		seen = engine->taken > 0 ? engine->taken : rows_seen(state);
+	double		wanted = wanted_in_all(state);
 
+	if (engine->follows)
+		wanted = Max(LEAST_PAGE, wanted);
 	return bound > state->limit_distance ? seen : seen / Max(1, state->passed) * wanted;
+}
+
+/*
+ * Has the search been deep enough for rows up to that rank and distance?  Deep as for so
+ * many, or for less, but all that is nearer is settled.
+ */
+static bool
+is_deep(const TopkState *state, double rank, double distance)
+{
+	const QvScan *engine = state->engine;
+
+	return rank <= engine->depth ||
+		(engine->follows && rank <= engine->reach &&
+		 distance <= QvScanDistance(engine, engine->settled));
 }
 
 /*
@@ -425,7 +450,7 @@ needed_rank(const TopkState *state, double wanted, double bound)
  * rows it will take, and how deep it has to go for them.
  */
 static void
-expect_more(TopkState *state)
+expect_more(TopkState *state, double bound)
 {
 	double		missing = state->nearest.wanted - Min(state->nearest.count, state->nearest.wanted - 1);
 
@@ -433,7 +458,7 @@ expect_more(TopkState *state)
 		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
 															   state->nearest.rows[0].distance),
 										  INFINITY);
-	state->engine->rank = needed_rank(state, wanted_in_all(state), -INFINITY);
+	state->engine->rank = needed_rank(state, bound);
 	if (state->goal.filtered)
 		state->engine->expected = Max(state->proposed, (missing + CHANCE_SIGMAS * sqrt(missing)) *
 									  (state->proposed + 1) / (state->passed + 1));
@@ -468,9 +493,12 @@ wants_table(const TopkState *state)
 		(cost >= exact * TRIAL_SHARE && cost * wanted_in_all(state) / (state->passed + 1) > exact);
 }
 
-/* Choose another strategy if it takes less than going on; false when this one stays. */
+/*
+ * Choose another strategy if it takes less than going on, which is to be done when a batch
+ * has ended; false when this one stays.
+ */
 static bool
-switches(TopkState *state)
+switches(TopkState *state, bool ended)
 {
 	TopkStrategy all;
 
@@ -491,7 +519,7 @@ switches(TopkState *state)
 		return true;
 	}
 	/* a sweep has cost what it costs before the first row comes */
-	if (state->strategy == TOPK_SWEEP || !is_dear(state, &all))
+	if (state->strategy == TOPK_SWEEP || !is_dear(state, ended, &all))
 		return false;
 	state->strategy = all;
 	return true;
@@ -515,8 +543,8 @@ start_search(TopkState *state, uint32 wanted)
 	double		rank = expected_rank(state, wanted);
 	double		proposals = Min(rank, wanted * TRUSTED_PASS);
 
-	state->goal.rows = wanted;
 	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
+	state->goal.rows = state->source->nodes && state->goal.filtered ? Max(LEAST_PAGE, wanted) : wanted;
 	state->goal.only = NULL;
 	state->goal.sweep = state->strategy == TOPK_SWEEP;
 	if (state->strategy == TOPK_IN_INDEX || state->strategy == TOPK_SWEEP)
@@ -540,15 +568,19 @@ start_search(TopkState *state, uint32 wanted)
 static bool
 is_enough(const TopkState *state, double bound)
 {
-	double		rank = needed_rank(state, wanted_in_all(state), -INFINITY);
+	double		farthest;
 
 	/* it has looked at all rows */
 	if (isinf(state->engine->depth))
 		return true;
 	if (state->nearest.count < state->nearest.wanted)
 		return false;
-	return (!state->goal.filtered && !state->goal.sweep) || rank <= state->engine->depth ||
-		(isfinite(bound) && state->nearest.rows[0].distance <= QvScanDistance(state->engine, bound));
+	/* then any rows will do */
+	if (state->value == NULL || (!state->goal.filtered && !state->goal.sweep))
+		return true;
+	farthest = state->nearest.rows[0].distance;
+	return is_deep(state, needed_rank(state, -INFINITY), farthest) ||
+		(isfinite(bound) && farthest <= QvScanDistance(state->engine, bound));
 }
 
 /* Go on after the end of a batch; false when nothing can come. */
@@ -595,13 +627,21 @@ is_beyond(const TopkState *state, double bound)
  * enough to know?  One whose first batch is for a few rows only may have missed some.
  */
 static bool
-is_deep(const TopkState *state, double bound)
+is_known(const TopkState *state, double bound)
+{
+	return !state->engine->follows || state->value == NULL ||
+		is_deep(state, needed_rank(state, bound), bound);
+}
+
+/* At the end of a batch: is all that it could still find too far? */
+static bool
+is_out_of_reach(const TopkState *state)
 {
 	const QvScan *engine = state->engine;
-	double		rank = needed_rank(state, wanted_in_all(state), bound);
 
-	return !engine->follows || rank <= engine->depth ||
-		(rank <= engine->reach && bound <= QvScanDistance(engine, engine->settled));
+	return (isfinite(state->counters.bound) && state->counters.bound > state->limit_distance) ||
+		(engine->follows && QvScanDistance(engine, engine->settled) > state->limit_distance &&
+		 is_deep(state, needed_rank(state, INFINITY), -INFINITY));
 }
 
 /*
@@ -637,23 +677,15 @@ search_by_engine(TopkState *state, uint32 wanted)
 		state->counters.bound = QvScanDistance(state->engine, candidate.bound);
 		if (step != QV_SCAN_END && is_beyond(state, state->counters.bound))
 		{
-			if (is_deep(state, state->counters.bound))
+			if (is_known(state, state->counters.bound))
 				return true;
+			/* it tells nothing more of how many pass */
+			if (candidate.same_node)
+				continue;
 			beyond = true;
 		}
-		if (step == QV_SCAN_END || beyond)
-		{
-			if (!beyond && (is_enough(state, candidate.distance) ||
-							(isfinite(state->counters.bound) &&
-							 state->counters.bound > state->limit_distance)))
-				return true;
-			expect_more(state);
-			if (switches(state))
-				return false;
-			if (!search_on(state))
-				return !gives_up(state);
-			continue;
-		}
+		if (step == QV_SCAN_END && (is_enough(state, candidate.distance) || is_out_of_reach(state)))
+			return true;
 		if (step == QV_SCAN_CANDIDATE)
 		{
 			for (int i = 0; i < candidate.ntids; i++)
@@ -662,9 +694,13 @@ search_by_engine(TopkState *state, uint32 wanted)
 			state->counters.proposed += candidate.ntids;
 		}
 		else
-			expect_more(state);
-		if (switches(state))
+			expect_more(state, -INFINITY);
+		if (beyond)
+			expect_more(state, state->counters.bound);
+		if (switches(state, step == QV_SCAN_END || beyond))
 			return false;
+		if ((step == QV_SCAN_END || beyond) && !search_on(state))
+			return beyond || !gives_up(state);
 	}
 }
 
@@ -692,9 +728,6 @@ wanted_rows(TopkState *state)
 			rows = DEFAULT_ROWS;
 		rows = Min(rows, PG_INT32_MAX / 2) + Min(eval_int8(state, state->offset, 0), PG_INT32_MAX / 2);
 	}
-	/* how deep a graph is searched under a condition goes by the rows found */
-	if (state->source->nodes && boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED)))
-		rows = Max(LEAST_PAGE, rows);
 	return Max(1, rows);
 }
 
