@@ -117,6 +117,12 @@ typedef struct IvfScan
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
 
+	/* filling the window, when the caller has us pause */
+	bool		filling;
+	uint32		next;			/* place of the list to read next */
+	QvScanCounters before;		/* when the lists were first read for it */
+	IvfReadAhead ahead;
+
 	/* the reader's window */
 	uint32		wanted;			/* rows it would take if enough were read */
 	uint32		position;		/* next to propose */
@@ -375,52 +381,74 @@ set_bounds(IvfScan *scan)
 	scan->reader.later = scan->nproposed > 0 && scan->reader.by_sketch;
 }
 
+/* Begin to collect the window from the first of the lists. */
+static void
+begin_filling(IvfScan *scan)
+{
+	IvfWindowClear(&scan->reader.window);
+	scan->reader.ngathered = 0;
+	scan->filled = 0;
+	scan->next = 0;
+	scan->before = scan->base.counters;
+	memset(&scan->ahead, 0, sizeof(scan->ahead));
+	scan->filling = true;
+}
+
+/* Does the caller want to be asked before more is read? */
+static bool
+is_paused(const IvfScan *scan)
+{
+	return scan->base.pause > 0 && scan->base.counters.codes >= scan->base.pause;
+}
+
+/* Go on collecting the window, until it is there or the caller wants to be asked. */
+static void
+go_on_filling(IvfScan *scan)
+{
+	IvfHandle  *handle = scan->handle;
+	int64		misses = pgBufferUsage.shared_blks_read;
+
+	while (!is_paused(scan))
+	{
+		bool		more = next_list(scan, &scan->before, &scan->next);
+
+		if (!more && scan->reader.ngathered == 0)
+		{
+			scan->filling = false;
+			break;
+		}
+		if (more && handle->stats->cold > 0)
+			IvfAskForLists(handle, &scan->ahead, scan->near, scan->nnear, scan->next);
+		if (!(more ? read_list(scan, &scan->before, scan->next) : IvfReadGathered(&scan->reader)))
+		{
+			restart_batch(scan);
+			fit_window(scan);
+			begin_filling(scan);
+			continue;
+		}
+		scan->next += more;
+		if (pgBufferUsage.shared_blks_read != misses)
+			handle->stats->cold = COLD_SCANS;
+	}
+	if (scan->filling)
+		return;
+	scan->complete = scan->reader.window.count < scan->reader.window.size;
+	IvfWindowSort(&scan->reader.window);
+	IvfWindowSetBounds(&scan->reader.window);
+}
+
 /* Collect the window anew. */
 static void
 fill_window(IvfScan *scan)
 {
-	IvfHandle  *handle = scan->handle;
-	QvScanCounters before = scan->base.counters;
-	int64		misses = pgBufferUsage.shared_blks_read;
-	uint32		i = 0;
-	IvfReadAhead ahead = {0};
-
 	fit_window(scan);
-	IvfWindowClear(&scan->reader.window);
 	scan->position = scan->prefetched = 0;
 	scan->bound_sent = false;
-	scan->reader.ngathered = 0;
 	set_bounds(scan);
-	scan->filled = 0;
 	if (scan->in_window)
-		memset(scan->in_window, 0, BitmapBytes(handle->lists->count));
-	for (;;)
-	{
-		bool		more = next_list(scan, &before, &i);
-
-		if (!more && scan->reader.ngathered == 0)
-			break;
-		if (more && handle->stats->cold > 0)
-			IvfAskForLists(handle, &ahead, scan->near, scan->nnear, i);
-		if (!(more ? read_list(scan, &before, i) : IvfReadGathered(&scan->reader)))
-		{
-			restart_batch(scan);
-			IvfWindowClear(&scan->reader.window);
-			scan->reader.ngathered = 0;
-			fit_window(scan);
-			memset(&ahead, 0, sizeof(ahead));
-			before = scan->base.counters;
-			scan->filled = 0;
-			i = 0;
-			continue;
-		}
-		i += more;
-		if (pgBufferUsage.shared_blks_read != misses)
-			handle->stats->cold = COLD_SCANS;
-	}
-	scan->complete = scan->reader.window.count < scan->reader.window.size;
-	IvfWindowSort(&scan->reader.window);
-	IvfWindowSetBounds(&scan->reader.window);
+		memset(scan->in_window, 0, BitmapBytes(scan->handle->lists->count));
+	begin_filling(scan);
+	go_on_filling(scan);
 }
 
 /* The largest window: half of the memory; the other is for rows proposed. */
@@ -706,6 +734,15 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 
 	for (;;)
 	{
+		if (scan->filling)
+		{
+			if (is_paused(scan))
+				return QV_SCAN_PAUSE;
+			old = MemoryContextSwitchTo(scan->context);
+			go_on_filling(scan);
+			MemoryContextSwitchTo(old);
+			continue;
+		}
 		if (scan->position < scan->reader.window.count)
 		{
 			const IvfWindowRow *row = &scan->reader.window.rows[scan->position++];
@@ -797,7 +834,7 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	uint32		end = scan->reader.window.count;
 
 	/* in runs, so that the reads overlap */
-	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
+	if (scan->handle->stats->cold == 0 || scan->filling || scan->prefetched > scan->position + max / 2)
 		return 0;
 
 	/*

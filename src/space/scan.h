@@ -20,8 +20,10 @@ typedef enum QvScanStep
 {
 	QV_SCAN_CANDIDATE,			/* rows, the ones that may be nearest first */
 	QV_SCAN_BOUND,				/* none to come is nearer than this */
-	QV_SCAN_END					/* the end of the batch: likewise, of rows
+	QV_SCAN_END,				/* the end of the batch: likewise, of rows
 								 * that QvScanOps.resume() may still find */
+	QV_SCAN_PAUSE				/* not known yet: as much has been read as
+								 * QvScan.pause says */
 } QvScanStep;
 
 /* Distances are search distances: see QvScanDistance(). */
@@ -46,8 +48,8 @@ typedef struct QvScanOps
 
 	/*
 	 * The next step.  Of a bound or the end only the candidate's distance and
-	 * bound are set (INFINITY: there are no more).  At the end it may be
-	 * asked again.
+	 * bound are set (INFINITY: there are no more), of a pause nothing.  At
+	 * the end it may be asked again.
 	 */
 	QvScanStep	(*next) (QvScan *scan, QvCandidate *candidate);
 
@@ -94,6 +96,10 @@ struct QvScan
 								 * it does not know */
 	float		limit;			/* set by the caller likewise: no row of this
 								 * search distance or more is wanted */
+	int64		pause;			/* set by the caller before it starts and at a
+								 * pause: counters.codes that posting lists
+								 * stop at, to be told to go on by the next
+								 * step; 0: none */
 	double		depth;			/* set at the end of a batch: the search has
 								 * been as deep as one for so many rows;
 								 * INFINITY: it has looked at all, and

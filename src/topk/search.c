@@ -527,10 +527,21 @@ switches(TopkState *state, bool ended)
 
 /* ---- strategies by the engine ---- */
 
+/* Before a search for members reads much more, ask what it has found. */
+static void
+set_pause(TopkState *state)
+{
+	TopkStrategy all;
+
+	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.codes +
+		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / CODE_COST) + 1;
+}
+
 static void
 start_engine(TopkState *state)
 {
 	state->before = state->engine->counters;
+	set_pause(state);
 	state->engine->expected = 0;
 	state->proposed = state->passed = 0;
 	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
@@ -674,6 +685,13 @@ search_by_engine(TopkState *state, uint32 wanted)
 		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
 
 		CHECK_FOR_INTERRUPTS();
+		if (step == QV_SCAN_PAUSE)
+		{
+			if (switches(state, false))
+				return false;
+			set_pause(state);
+			continue;
+		}
 		state->counters.bound = QvScanDistance(state->engine, candidate.bound);
 		if (step != QV_SCAN_END && is_beyond(state, state->counters.bound))
 		{

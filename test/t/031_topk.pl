@@ -131,6 +131,33 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		end_session($reference);
 	}
 
+	# Lists that would be read to the last for members that are far: these are read instead.
+	if ($am eq 'quiver_ivf')
+	{
+		my $session = new_session($node, 'postgres');
+		my $reference = new_session($node, 'postgres');
+		my ($codes, $found) = (0, 0);
+
+		session_sql($session, 'SET enable_seqscan = off; SET enable_sort = off');
+		session_sql($reference, 'SET enable_indexscan = off');
+		foreach my $q (1 .. 10)
+		{
+			my $far = session_sql($reference, "SELECT string_agg(place::text, ', ') FROM "
+				  . "(SELECT place FROM t GROUP BY place ORDER BY avg(v <-> (SELECT v FROM queries WHERE id = $q)) DESC LIMIT 3) p");
+			my @case = ("place IN ($far)", $q, 10, 0);
+			my $plan = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
+				  . "WHERE $case[0] ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 10");
+
+			$codes += $1 if $plan =~ /Codes Scored: (\d+)/;
+			$found++ if $plan =~ /in the index, exact/ && "@{[distances($session, @case)]}" eq "@{[distances($reference, @case)]}";
+		}
+		is($found, 10, "$am: members that are far are measured all");
+		cmp_ok($codes, '<', 10 * 0.6 * $rows, "$am: when so much of the index was read in vain ($codes)");
+		cmp_ok($codes, '>', 0, "$am: but some was");
+		end_session($session);
+		end_session($reference);
+	}
+
 	# the same rows in a fresh session, and in one that has asked for other things
 	foreach my $topk ('on', 'off')
 	{
