@@ -158,6 +158,7 @@ next_candidate(KnnScan *so)
 	{
 		CHECK_FOR_INTERRUPTS();
 		so->step = ops->next(so->engine, &so->candidate);
+		Assert(so->step != QV_SCAN_PAUSE);
 		if (so->step != QV_SCAN_END)
 		{
 			so->have_step = true;

@@ -117,7 +117,7 @@ typedef struct IvfScan
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
 
-	/* filling the window, when the caller has us pause */
+	/* filling the window, which may stop for a pause */
 	bool		filling;
 	uint32		next;			/* place of the list to read next */
 	QvScanCounters before;		/* when the lists were first read for it */
@@ -314,9 +314,10 @@ fit_window(IvfScan *scan)
  * at first, and then many at once: as many rows are nearer as were tested before.
  */
 static bool
-widen_for_members(IvfScan *scan, const QvScanCounters *before)
+widen_for_members(IvfScan *scan)
 {
 	const QvScanCounters *now = &scan->base.counters;
+	const QvScanCounters *before = &scan->before;
 	double		rank;
 
 	if (scan->reader.only == NULL || !scan->params.widen)
@@ -329,43 +330,43 @@ widen_for_members(IvfScan *scan, const QvScanCounters *before)
 }
 
 /*
- * The next list to read from place i on; false when the window has what it wants.  Lists
- * are chosen anew when there are more of them, and then others may be among the nearest.
+ * Find the next list to read; false when the window has what it wants.  Lists are chosen anew when there are more of them, and then others may be among the nearest.
  */
 static bool
-next_list(IvfScan *scan, const QvScanCounters *before, uint32 *i)
+next_list(IvfScan *scan)
 {
 	for (;;)
 	{
-		while (*i < scan->nnear && scan->in_window &&
-			   BitmapHas(scan->in_window, scan->near[*i].list))
-			(*i)++;
-		if (*i < scan->nnear)
+		while (scan->next < scan->nnear && scan->in_window &&
+			   BitmapHas(scan->in_window, scan->near[scan->next].list))
+			scan->next++;
+		if (scan->next < scan->nnear)
 			return true;
 		/* what is gathered will tell whether there have to be more */
-		if (scan->reader.ngathered > 0 || !widen_for_members(scan, before))
+		if (scan->reader.ngathered > 0 || !widen_for_members(scan))
 			return false;
-		*i = 0;
+		scan->next = 0;
 	}
 }
 
 /*
- * Read the list at place i, and what was gathered when it is time.  The window is filled
+ * Read the next list, and what was gathered when it is time.  The window is filled
  * from enough rows that the best of them are good.  Then records are read at the end of
  * each list; with reads to wait for, of all lists at once.
  */
 static bool
-read_list(IvfScan *scan, const QvScanCounters *before, uint32 i)
+read_list(IvfScan *scan)
 {
 	IvfReader  *reader = &scan->reader;
+	const IvfNear *near = &scan->near[scan->next];
 
-	if (!IvfReadList(reader, &scan->near[i], i))
+	if (!IvfReadList(reader, near, scan->next))
 		return false;
 	if (scan->in_window)
 	{
-		BitmapSet(scan->in_window, scan->near[i].list);
+		BitmapSet(scan->in_window, near->list);
 		if (reader->window.count < reader->window.size)
-			scan->filled = scan->base.counters.tested - before->tested;
+			scan->filled = scan->base.counters.tested - scan->before.tested;
 	}
 	if (reader->window.count < reader->window.size ? reader->ngathered < FILL_FROM : scan->from_disk)
 		return true;
@@ -394,11 +395,17 @@ begin_filling(IvfScan *scan)
 	scan->filling = true;
 }
 
-/* Does the caller want to be asked before more is read? */
+/*
+ * Does the caller want to be asked before another list is read?  Not while the counters
+ * lack what was gathered to fill the window from.
+ */
 static bool
 is_paused(const IvfScan *scan)
 {
-	return scan->base.pause > 0 && scan->base.counters.codes >= scan->base.pause;
+	const IvfReader *reader = &scan->reader;
+
+	return scan->base.pause > 0 && scan->base.counters.codes >= scan->base.pause &&
+		(reader->ngathered == 0 || reader->window.count >= reader->window.size);
 }
 
 /* Go on collecting the window, until it is there or the caller wants to be asked. */
@@ -408,18 +415,17 @@ go_on_filling(IvfScan *scan)
 	IvfHandle  *handle = scan->handle;
 	int64		misses = pgBufferUsage.shared_blks_read;
 
-	while (!is_paused(scan))
+	for (;;)
 	{
-		bool		more = next_list(scan, &scan->before, &scan->next);
+		bool		more = next_list(scan);
 
 		if (!more && scan->reader.ngathered == 0)
-		{
-			scan->filling = false;
 			break;
-		}
+		if (more && is_paused(scan))
+			return;
 		if (more && handle->stats->cold > 0)
 			IvfAskForLists(handle, &scan->ahead, scan->near, scan->nnear, scan->next);
-		if (!(more ? read_list(scan, &scan->before, scan->next) : IvfReadGathered(&scan->reader)))
+		if (!(more ? read_list(scan) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
 			fit_window(scan);
@@ -430,8 +436,7 @@ go_on_filling(IvfScan *scan)
 		if (pgBufferUsage.shared_blks_read != misses)
 			handle->stats->cold = COLD_SCANS;
 	}
-	if (scan->filling)
-		return;
+	scan->filling = false;
 	scan->complete = scan->reader.window.count < scan->reader.window.size;
 	IvfWindowSort(&scan->reader.window);
 	IvfWindowSetBounds(&scan->reader.window);
@@ -833,8 +838,9 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	int			n = 0;
 	uint32		end = scan->reader.window.count;
 
+	Assert(!scan->filling);
 	/* in runs, so that the reads overlap */
-	if (scan->handle->stats->cold == 0 || scan->filling || scan->prefetched > scan->position + max / 2)
+	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
 		return 0;
 
 	/*

@@ -97,9 +97,9 @@ struct QvScan
 	float		limit;			/* set by the caller likewise: no row of this
 								 * search distance or more is wanted */
 	int64		pause;			/* set by the caller before it starts and at a
-								 * pause: counters.codes that posting lists
-								 * stop at, to be told to go on by the next
-								 * step; 0: none */
+								 * pause: with so many counters.codes posting
+								 * lists stop before the next list, to be told
+								 * to go on by the next step; 0: they never do */
 	double		depth;			/* set at the end of a batch: the search has
 								 * been as deep as one for so many rows;
 								 * INFINITY: it has looked at all, and

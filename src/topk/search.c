@@ -24,8 +24,8 @@
 #define DEFAULT_ROWS 100
 
 /*
- * So many rows decide at least how deep a graph is searched: then the first pages by LIMIT
- * and OFFSET fit together.
+ * So many rows decide at least how deep a graph is searched, and whether members are found
+ * soon enough: then the first pages by LIMIT and OFFSET fit together.
  */
 #define LEAST_PAGE 10
 
@@ -389,6 +389,17 @@ search_cost(const TopkState *state)
 		state->proposed;
 }
 
+/* Will a search of lists, which reads none twice but for another window, likely cost more? */
+static bool
+are_lists_dear(const TopkState *state, double cost, double shares, double others)
+{
+	double		all = state->table_rows * (CODE_COST + TEST_COST);
+	double		rest = all - (state->engine->counters.codes - state->before.codes) * (CODE_COST + TEST_COST);
+
+	return cost >= others + all ||
+		Min(rest, cost >= others ? rest : cost * (shares - 1)) > others;
+}
+
 /*
  * Will the search for members likely cost more than looking at them all, and in which way?
  * When it has cost as much already (renting against buying), or when so few have been found
@@ -400,18 +411,18 @@ is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 	double		cost = search_cost(state);
 	double		others = all_cost(state, wanted_in_all(state), all);
 	int64		members = state->engine->counters.members - state->before.members;
-	double		shares = (double) wanted_in_all(state) / (members + 1);
+	double		shares = (double) Max(LEAST_PAGE, wanted_in_all(state)) / (members + 1);
 
-	if (cost >= others || cost < others * TRIAL_SHARE)
-		return cost >= others;
+	if (cost < others * TRIAL_SHARE)
+		return false;
 	if (state->source->nodes == NULL)
-		return cost * shares > others;
+		return are_lists_dear(state, cost, shares, others);
 
 	/*
 	 * a graph's batches are short, and it takes more than their share for
 	 * each rank
 	 */
-	return ended && deep_cost(state, rows_seen(state) * shares) > others;
+	return cost >= others || (ended && deep_cost(state, rows_seen(state) * shares) > others);
 }
 
 /*
@@ -495,7 +506,7 @@ wants_table(const TopkState *state)
 
 /*
  * Choose another strategy if it takes less than going on, which is to be done when a batch
- * has ended; false when this one stays.
+ * has ended, or pauses; false when this one stays.
  */
 static bool
 switches(TopkState *state, bool ended)
@@ -518,8 +529,14 @@ switches(TopkState *state, bool ended)
 		state->strategy = choose_with_bitmap(state, wanted_in_all(state));
 		return true;
 	}
-	/* a sweep has cost what it costs before the first row comes */
-	if (state->strategy == TOPK_SWEEP || !is_dear(state, ended, &all))
+
+	/*
+	 * a sweep has cost what it costs before the first row comes, and the
+	 * window of a search of lists
+	 */
+	if (state->strategy == TOPK_SWEEP || (state->source->nodes == NULL && !ended))
+		return false;
+	if (!is_dear(state, ended, &all))
 		return false;
 	state->strategy = all;
 	return true;
@@ -527,14 +544,17 @@ switches(TopkState *state, bool ended)
 
 /* ---- strategies by the engine ---- */
 
-/* Before a search for members reads much more, ask what it has found. */
+/*
+ * Before a search for members costs much more, ask what it has found.  While it has
+ * found too few, every row is looked up whose code is read.
+ */
 static void
 set_pause(TopkState *state)
 {
 	TopkStrategy all;
 
 	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.codes +
-		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / CODE_COST) + 1;
+		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / (CODE_COST + TEST_COST)) + 1;
 }
 
 static void
@@ -687,7 +707,7 @@ search_by_engine(TopkState *state, uint32 wanted)
 		CHECK_FOR_INTERRUPTS();
 		if (step == QV_SCAN_PAUSE)
 		{
-			if (switches(state, false))
+			if (switches(state, true))
 				return false;
 			set_pause(state);
 			continue;
