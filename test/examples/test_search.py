@@ -30,7 +30,7 @@ LINE = re.compile(r"^  (-?\d+\.\d{3})  (\S+): (.+)$")
 
 def run(*command: str) -> str:
     result = subprocess.run(
-        command, cwd=HOME, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=HOME, capture_output=True, text=True, check=False, timeout=900
     )
     if result.returncode != 0:
         raise AssertionError(f"{command[1:]} fails:\n{result.stdout}{result.stderr}")

@@ -92,13 +92,17 @@ $node->start;
 recall_ok(0.9, 'after a crash', %common);
 unlike(build(1, 'REINDEX INDEX t_idx'), qr/NOTICE:  lists are made/, 'no notice with memory enough');
 
-# A function that is slow, and fails in workers: an error in one ends the build.
+# A function that is slow, so slow in workers that they are there for long after what is done
+# to them, or fails in them: an error in one ends the build.
 $node->safe_psql('postgres', q{
 CREATE FUNCTION slow(v vector, fails boolean) RETURNS vector LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-	PERFORM pg_sleep(0.001);
-	IF fails AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'parallel worker') THEN
+	IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'parallel worker') THEN
+		PERFORM pg_sleep(0.001);
+	ELSIF fails THEN
 		RAISE EXCEPTION 'no vectors here' USING ERRCODE = '22000';
+	ELSE
+		PERFORM pg_sleep(0.5);
 	END IF;
 	RETURN v;
 END $$;
