@@ -88,6 +88,14 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 		GraphSearchGrowResults(search);
 	buf = QvReadAnyPage(s->handle->index, s->handle->hints, block, strategy, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
+	/* the heads of its nodes are far from each other: their misses overlap */
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		const char *node = (const char *) GraphPageNode(layout, page, slot);
+
+		__builtin_prefetch(node);
+		__builtin_prefetch(node + sizeof(GraphNodeData) - 1);
+	}
 	/* what else a coded graph has; a new page was never used */
 	if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FLOATS) || QvPageIs(page, QV_PAGE_ENTRIES))
 	{

@@ -41,6 +41,9 @@
 #define BYTE_COST 1e-4
 #define OUT_OF_LINE_COST 5.0
 
+/* A fetch of a row, in the planner's costs of a tuple: measured with both in memory. */
+#define FETCH_TUPLES 10
+
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
 
@@ -145,6 +148,12 @@ make_bitmap(PlannerInfo *root, RelOptInfo *rel)
 	copy->indexlist = indexes;
 	copy->pathlist = copy->partial_pathlist = copy->joininfo = NIL;
 	copy->has_eclass_joins = copy->consider_parallel = false;
+
+	/*
+	 * we fetch row by row: one more index that leaves fewer is worth more
+	 * than to a scan of the bitmap
+	 */
+	copy->baserestrictcost.per_tuple += FETCH_TUPLES * cpu_tuple_cost;
 	create_index_paths(root, copy);
 	foreach(lc, copy->pathlist)
 		if (IsA(lfirst(lc), BitmapHeapPath))

@@ -298,15 +298,17 @@ wanted_in_all(const TopkState *state)
 
 /*
  * What it costs to look at all rows of the bitmap, when there is one, in the better way:
- * by reading them, or by their codes in the index and reading those that may be nearest.
+ * by reading them, and measuring those that pass, or by their codes in the index and
+ * reading those that may be nearest.
  */
 static double
 all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 {
-	double		row = 1 + state->measure_cost;
-	double		exact = state->expected_members * row;
+	double		members = state->expected_members;
+	double		passing = Max(1, Min(members, state->table_rows / state->rank_per_row));
+	double		exact = members + passing * state->measure_cost;
 	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
-		state->expected_members * SWEEP_MEMBER_COST + wanted * row;
+		members * SWEEP_MEMBER_COST + wanted * (members / passing + state->measure_cost);
 	bool		sweeps = state->sweep.pages > 0 && wanted <= state->sweep.kept &&
 		state->value && sweep < exact;
 
