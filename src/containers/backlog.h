@@ -35,6 +35,9 @@ typedef struct Backlog
 /* So few are sorted by insertion. */
 #define BACKLOG_SMALL 16
 
+/* Of many, so many tell where the nearest end. */
+#define BACKLOG_SAMPLE 32
+
 static inline BacklogItem
 BacklogMake(float distance, uint32_t id)
 {
@@ -97,6 +100,58 @@ BacklogMedian(BacklogItem a, BacklogItem b, BacklogItem c)
 	return c <= a ? a : c < b ? c : b;
 }
 
+/* Sort few items by insertion. */
+static inline void
+BacklogSortFew(BacklogItem *items, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+	{
+		BacklogItem item = items[i];
+		uint32_t	at = i;
+
+		for (; at > 0 && items[at - 1] > item; at--)
+			items[at] = items[at - 1];
+		items[at] = item;
+	}
+}
+
+/*
+ * An item that little more than the want least of n are less than, as a sample tells; when
+ * these are many, one in the middle.
+ */
+static inline BacklogItem
+BacklogPivot(const BacklogItem *items, uint32_t n, uint32_t want)
+{
+	BacklogItem sample[BACKLOG_SAMPLE];
+
+	if (n < BACKLOG_SAMPLE * BACKLOG_SAMPLE / 4 || want > n / 4)
+		return BacklogMedian(items[0], items[n / 2], items[n - 1]);
+	for (uint32_t i = 0; i < BACKLOG_SAMPLE; i++)
+		sample[i] = items[(uint64_t) i * n / BACKLOG_SAMPLE];
+	BacklogSortFew(sample, BACKLOG_SAMPLE);
+	return sample[(uint64_t) want * BACKLOG_SAMPLE / n + 2];
+}
+
+/*
+ * Have those of n items that are less than the pivot in front, or (equals) not greater:
+ * returns how many.  Without a branch on what is compared, which nobody could predict.
+ */
+static inline uint32_t
+BacklogPartition(BacklogItem *items, uint32_t n, BacklogItem pivot, bool equals)
+{
+	uint32_t	less = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		BacklogItem item = items[i];
+
+		items[i] = items[less];
+		items[less] = item;
+		less += equals ? item <= pivot : item < pivot;
+	}
+	return less;
+}
+
 /*
  * Put the want least of n items in front, in order, by quicksort of the parts that they lie
  * in.  Unlucky choices of pivots make it slow, not wrong.
@@ -118,24 +173,15 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 	{
 		while (to - from > BACKLOG_SMALL && from < want)
 		{
-			BacklogItem pivot = BacklogMedian(items[from], items[from + (to - from) / 2], items[to - 1]);
-			uint32_t	i = from,
-						j = to - 1;
+			BacklogItem pivot = BacklogPivot(items + from, to - from, want - from);
+			uint32_t	i = from + BacklogPartition(items + from, to - from, pivot, false);
 
-			/* Hoare's: both sides stop at the pivot's equals */
-			for (;;)
-			{
-				while (items[i] < pivot)
-					i++;
-				while (items[j] > pivot)
-					j--;
-				if (i >= j)
-					break;
-				BacklogSwap(&items[i++], &items[j--]);
-			}
-			/* [from, i) is not above the pivot, [i, to) not below it */
+			/* the least of all: its equals are in order */
 			if (i == from)
-				i++;
+			{
+				from += BacklogPartition(items + from, to - from, pivot, true);
+				continue;
+			}
 			if (i >= want)
 				to = i;
 			else if (i - from < to - i)
@@ -152,15 +198,7 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 			}
 		}
 		if (from < want)
-			for (uint32_t i = from + 1; i < to; i++)
-			{
-				BacklogItem item = items[i];
-				uint32_t	at = i;
-
-				for (; at > from && items[at - 1] > item; at--)
-					items[at] = items[at - 1];
-				items[at] = item;
-			}
+			BacklogSortFew(items + from, to - from);
 		if (depth == 0)
 			return;
 		depth--;

@@ -43,7 +43,7 @@
 #define RERANK_SLACK 4
 
 /* A batch that follows the rank grows by so much, at least and at most. */
-#define LEAST_GROWTH 1.1
+#define LEAST_GROWTH 1.3
 #define MOST_GROWTH 1.5
 
 /*

@@ -16,10 +16,11 @@
 
 /*
  * Discarded candidates that are sorted to find the nearest that is no stale one, and for
- * each place of the pool.
+ * each place of the pool; at least so many, for each run takes a look at all.
  */
 #define FRONTIER_RUN 64
 #define RUN_SHARE 2
+#define LEAST_RUN 128
 
 /* An expansion discards at most all neighbors and as many that they replace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
@@ -184,7 +185,7 @@ take_discarded(GraphSearch *s)
 	Backlog    *log = &s->discarded;
 
 	while (pool->count < pool->capacity &&
-		   BacklogSort(log, RUN_SHARE * (pool->capacity - pool->count)))
+		   BacklogSort(log, Max(LEAST_RUN, RUN_SHARE * (pool->capacity - pool->count))))
 	{
 		CHECK_FOR_INTERRUPTS();
 		while (pool->count < pool->capacity && BacklogHasRun(log))

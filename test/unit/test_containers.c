@@ -42,13 +42,13 @@ test_items(void)
 static void
 test_sort_front(void)
 {
-	BacklogItem items[400],
-				expected[400];
+	static BacklogItem items[2000],
+				expected[2000];
 
 	UnitSeed(3);
-	for (int round = 0; round < 4000; round++)
+	for (int round = 0; round < 2000; round++)
 	{
-		uint32_t	n = UnitRandom() % 401;
+		uint32_t	n = UnitRandom() % 2001;
 		uint32_t	want = UnitRandom() % (n + 1);
 
 		for (uint32_t i = 0; i < n; i++)
