@@ -91,15 +91,6 @@ BacklogSwap(BacklogItem *a, BacklogItem *b)
 	*b = t;
 }
 
-/* The middle one of three. */
-static inline BacklogItem
-BacklogMedian(BacklogItem a, BacklogItem b, BacklogItem c)
-{
-	if (a > b)
-		BacklogSwap(&a, &b);
-	return c <= a ? a : c < b ? c : b;
-}
-
 /* Sort few items by insertion. */
 static inline void
 BacklogSortFew(BacklogItem *items, uint32_t n)
@@ -116,20 +107,26 @@ BacklogSortFew(BacklogItem *items, uint32_t n)
 }
 
 /*
- * An item that little more than the want least of n are less than, as a sample tells; when
- * these are many, one in the middle.
+ * An item to part n by, of places by chance: no order that the items may have makes all of
+ * them bad.  When the want least are few of many, what little more than these are less than
+ * (up to a tenth of n more), else one in the middle.
  */
 static inline BacklogItem
-BacklogPivot(const BacklogItem *items, uint32_t n, uint32_t want)
+BacklogPivot(const BacklogItem *items, uint32_t n, uint32_t want, uint32_t *random)
 {
 	BacklogItem sample[BACKLOG_SAMPLE];
+	uint32_t	size = n < BACKLOG_SAMPLE * BACKLOG_SAMPLE / 4 ? 3 : BACKLOG_SAMPLE;
+	uint32_t	at = size / 2;
 
-	if (n < BACKLOG_SAMPLE * BACKLOG_SAMPLE / 4 || want > n / 4)
-		return BacklogMedian(items[0], items[n / 2], items[n - 1]);
-	for (uint32_t i = 0; i < BACKLOG_SAMPLE; i++)
-		sample[i] = items[(uint64_t) i * n / BACKLOG_SAMPLE];
-	BacklogSortFew(sample, BACKLOG_SAMPLE);
-	return sample[(uint64_t) want * BACKLOG_SAMPLE / n + 2];
+	for (uint32_t i = 0; i < size; i++)
+	{
+		*random = *random * UINT32_C(1664525) + UINT32_C(1013904223);
+		sample[i] = items[(uint64_t) *random * n >> 32];
+	}
+	BacklogSortFew(sample, size);
+	if (size == BACKLOG_SAMPLE && (uint64_t) want * size / n + 2 < at)
+		at = (uint64_t) want * size / n + 2;
+	return sample[at];
 }
 
 /*
@@ -166,6 +163,7 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 					to;
 	}			stack[64];
 	int			depth = 0;
+	uint32_t	random = n;
 	uint32_t	from = 0,
 				to = n;
 
@@ -173,7 +171,7 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 	{
 		while (to - from > BACKLOG_SMALL && from < want)
 		{
-			BacklogItem pivot = BacklogPivot(items + from, to - from, want - from);
+			BacklogItem pivot = BacklogPivot(items + from, to - from, want - from, &random);
 			uint32_t	i = from + BacklogPartition(items + from, to - from, pivot, false);
 
 			/* the least of all: its equals are in order */

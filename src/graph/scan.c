@@ -549,6 +549,14 @@ scan_memory(const GraphScan *scan)
 		scan->max_waiting * (sizeof(GraphResult) + sizeof(MinHeapItem));
 }
 
+/* Is there memory for a batch of that ef?  For what was expected, always. */
+static bool
+may_grow(const GraphScan *scan, double ef)
+{
+	return ef <= GraphEfForRank(&scan->params, scan->params.expected_rank) ||
+		scan_memory(scan) * (ef / scan->ef) <= scan->params.max_memory;
+}
+
 /*
  * Go on for a batch as deep as the last row's rank among all tells; false when there can be
  * none: the limit of candidates or of memory is near, or no candidate is left.
@@ -556,16 +564,16 @@ scan_memory(const GraphScan *scan)
 static bool
 follow_rank(GraphScan *scan)
 {
-	double		least = scan->ef * LEAST_GROWTH;
-	double		ef = GraphEfForRank(&scan->params, scan->base.rank);
+	double		needed = GraphEfForRank(&scan->params, scan->base.rank);
+	double		ef = Max(needed, scan->ef * LEAST_GROWTH);
 	uint32		pool;
 
 	/* some more in any case, even than one */
-	ef = Max(floor(Min(Max(ef, least), scan->ef * MOST_GROWTH)), scan->ef + 1.0);
+	ef = Max(floor(Min(ef, scan->ef * MOST_GROWTH)), scan->ef + 1.0);
+	if (!may_grow(scan, ef))
+		ef = Min(ef, Max(needed, scan->ef + 1.0));
 	ef = Min(ef, GRAPH_MAX_EF);
-	if (ef <= scan->ef ||
-		(ef > GraphEfForRank(&scan->params, scan->params.expected_rank) &&
-		 scan_memory(scan) * (ef / scan->ef) > scan->params.max_memory))
+	if (ef <= scan->ef || !may_grow(scan, ef))
 		return false;
 	scan->ef = ef;
 	pool = GraphFormOf(scan->handle)->pool_size(scan->handle, scan->ef);

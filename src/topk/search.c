@@ -305,7 +305,8 @@ static double
 all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 {
 	double		members = state->expected_members;
-	double		passing = Max(1, Min(members, state->table_rows / state->rank_per_row));
+	double		passing = Max(Max(1, members / TRUSTED_PASS),
+							  Min(members, state->table_rows / state->rank_per_row));
 	double		exact = members + passing * state->measure_cost;
 	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
 		members * SWEEP_MEMBER_COST + wanted * (members / passing + state->measure_cost);

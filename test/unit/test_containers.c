@@ -75,6 +75,31 @@ test_sort_front(void)
 	}
 }
 
+/* Orders that a careless choice of pivots takes minutes for. */
+static void
+test_sort_orders(void)
+{
+	enum
+	{
+		N = 1000000
+	};
+	BacklogItem *items = malloc(N * sizeof(BacklogItem));
+
+	for (int order = 0; order < 4; order++)
+	{
+		bool		sorted = true;
+
+		for (uint32_t i = 0; i < N; i++)
+			items[i] = order == 0 ? i : order == 1 ? N - 1 - i :
+				order == 2 ? (i < N / 2 ? 2 * i : 2 * (N - 1 - i) + 1) : (i < N / 2 ? N - 1 - 2 * i : 2 * i - N);
+		BacklogSortFront(items, N, N);
+		for (uint32_t i = 0; i < N; i++)
+			sorted &= items[i] == i;
+		CHECK(sorted, "order %d", order);
+	}
+	free(items);
+}
+
 /* Put aside and taken by turns: always the nearest of all that there are. */
 static void
 test_backlog(void)
@@ -119,5 +144,6 @@ SuiteContainers(void)
 {
 	UnitRun("backlog items", NULL, test_items);
 	UnitRun("backlog sort", NULL, test_sort_front);
+	UnitRun("backlog sort of a million", NULL, test_sort_orders);
 	UnitRun("backlog", NULL, test_backlog);
 }
