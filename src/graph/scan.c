@@ -229,9 +229,8 @@ enter_all(GraphScan *scan)
 uint32
 GraphEfForRank(const GraphScanParams *params, double rank)
 {
-	double		ef = params->ef;
-
 	double		margin = params->follow ? RANK_MARGIN : 1;
+	double		ef = params->ef;
 
 	if (params->ef_rows > 0 && rank * margin > params->ef_rows)
 		ef *= sqrt(rank * margin / params->ef_rows);
@@ -239,14 +238,7 @@ GraphEfForRank(const GraphScanParams *params, double rank)
 	return params->follow ? ceil(ef) : ef;
 }
 
-/* By the number of rows that ef was chosen for, those of the search are enough for that rank; */
-static double
-reach(const GraphScan *scan)
-{
-	return scan->params.ef_rows * pow((double) scan->ef / scan->params.ef, 2);
-}
-
-/* How deep the search has been. */
+/* How deep the search has been: the rank that its ef is for, GraphEfForRank() backwards. */
 static void
 set_depth(GraphScan *scan)
 {
@@ -254,7 +246,7 @@ set_depth(GraphScan *scan)
 	double		margin = params->follow ? RANK_MARGIN : 1;
 	double		rank = params->follow ? scan->ef / RANK_CANDIDATES : scan->ef;
 
-	scan->base.reach = params->ef_rows > 0 ? reach(scan) / margin : 0;
+	scan->base.reach = params->ef_rows * pow((double) scan->ef / params->ef, 2) / margin;
 	scan->base.depth = params->ef_rows > 0 ? Min(rank, scan->base.reach) : rank;
 }
 

@@ -143,14 +143,9 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 			ids[n++] = node->edges[i].id;
 			prefetch(mem, GraphMemGet(mem, node->edges[i].id));
 		}
-	/* and the edges of what will be next, if nothing nearer is found now */
+	/* and what will be next, if nothing nearer is found now */
 	if (PoolHasNext(&search->pool))
-	{
-		const char *next = (const char *) GraphMemGet(mem, search->pool.items[search->pool.cursor].id);
-
-		for (Size i = 0; i < mem->payload_offset; i += 64)
-			__builtin_prefetch(next + i);
-	}
+		mem->base.prefetch(&mem->base, search->pool.items[search->pool.cursor].id);
 	for (int i = 0; i < n; i++)
 		GraphSearchOffer(search,
 						 distance(mem, mem->query, GraphMemGet(mem, ids[i])),

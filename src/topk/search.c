@@ -65,6 +65,9 @@
 #define TEST_COST 0.1
 #define CODE_COST 0.02
 
+/* A row of a list that is looked up, too. */
+#define LOOK_COST (CODE_COST + TEST_COST)
+
 /* A row of the table, when all are read in order. */
 #define TABLE_ROW_COST 0.5
 
@@ -396,8 +399,8 @@ search_cost(const TopkState *state)
 static bool
 are_lists_dear(const TopkState *state, double cost, double shares, double others)
 {
-	double		all = state->table_rows * (CODE_COST + TEST_COST);
-	double		rest = all - (state->engine->counters.codes - state->before.codes) * (CODE_COST + TEST_COST);
+	double		all = state->table_rows * LOOK_COST;
+	double		rest = all - (state->engine->counters.codes - state->before.codes) * LOOK_COST;
 
 	return cost >= others + all ||
 		Min(rest, cost >= others ? rest : cost * (shares - 1)) > others;
@@ -557,7 +560,7 @@ set_pause(TopkState *state)
 	TopkStrategy all;
 
 	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.codes +
-		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / (CODE_COST + TEST_COST)) + 1;
+		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / LOOK_COST) + 1;
 }
 
 static void

@@ -3,7 +3,6 @@
 
 use strict;
 use warnings FATAL => 'all';
-use List::Util qw(min);
 use PostgreSQL::Test::Utils;
 use QuiverTest;
 use Test::More;

@@ -24,6 +24,18 @@ sub distances
 		  . "ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT $limit OFFSET $offset");
 }
 
+# What EXPLAIN says of the 10 nearest rows of query $q, and how many of them are those of an
+# exact scan.
+sub plan_and_hits
+{
+	my ($session, $reference, $where, $q) = @_;
+	my %exact = map { $_ => 1 } distances($reference, $where, $q, 10, 0);
+	my $plan = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
+		  . "WHERE $where ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 10");
+
+	return ($plan, scalar grep { $exact{$_} } distances($session, $where, $q, 10, 0));
+}
+
 # Conditions of every kind: random, by cluster, few rows, none, two indexes, no index, NULL.
 sub random_condition
 {
@@ -114,14 +126,11 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 
 			foreach my $name (keys %where)
 			{
-				my @case = ($where{$name}, $q, 10, 0);
-				my %exact;
-				my ($read) = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
-					  . "WHERE $case[0] ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 10") =~ /Nodes Read: (\d+)/;
+				my ($plan, $hits) = plan_and_hits($session, $reference, $where{$name}, $q);
+				my ($read) = $plan =~ /Nodes Read: (\d+)/;
 
 				$nodes{$name} += $read;
-				$exact{$_}++ foreach distances($reference, @case);
-				$found{$name} += grep { $exact{$_} } distances($session, @case);
+				$found{$name} += $hits;
 			}
 		}
 		cmp_ok($nodes{near}, '<', 1.5 * $nodes{none}, "$am: no more nodes where all near rows pass ($nodes{near}, $nodes{none})");
@@ -151,14 +160,11 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 
 			foreach my $name (keys %where)
 			{
-				my @case = ($where{$name}, $q, 10, 0);
-				my $plan = session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t '
-					  . "WHERE $case[0] ORDER BY v <-> (SELECT v FROM queries WHERE id = $q) LIMIT 10");
-				my %exact = map { $_ => 1 } distances($reference, @case);
+				my ($plan, $hits) = plan_and_hits($session, $reference, $where{$name}, $q);
 
 				$plan =~ /Strategies: (.*)/ and $strategies{$name}{$1}++;
 				$plan =~ /Codes Scored: (\d+)/ and $codes{$name} += $1;
-				$found{$name} += grep { $exact{$_} } distances($session, @case);
+				$found{$name} += $hits;
 			}
 		}
 		is(join(' or ', keys %{ $strategies{far} }), 'in the index, exact', "$am: members that are far are measured all");
