@@ -62,22 +62,15 @@ find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
 	int			nentries = done > 0 ? bs->ops->enter(bs, id, done, entries) : 0;
 	int			n;
 
-	mem->query = node;
-	GraphSearchReset(&bs->search, bs->handle.meta.ef_construction);
-	for (int j = 0; j < nentries; j++)
-		GraphSearchOffer(&bs->search, mem->pair(mem, id, entries[j]), entries[j]);
-	GraphSearchRun(&bs->search, &mem->base);
-
+	GraphMemSearch(mem, &bs->search, id, bs->handle.meta.ef_construction, entries, nentries);
 	n = bs->search.pool.count;
 	for (int j = 0; j < n; j++)
 	{
 		bs->chosen[j] = bs->search.pool.items[j];
 		bs->chosen[j].id &= ~POOL_EXPANDED;
 	}
-	n = GraphSelectNeighbors(bs->chosen, n, degree, mem->pair, mem, bs->scratch);
-	node->degree = n;
-	memcpy(node->edges, bs->chosen, n * sizeof(Candidate));
-	for (int j = 0; j < n; j++)
+	GraphMemChoose(mem, node, bs->chosen, n, bs->scratch);
+	for (int j = 0; j < node->degree; j++)
 	{
 		uint32		link = i * degree + j;
 

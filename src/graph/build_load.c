@@ -298,7 +298,8 @@ move_nodes(Arranger *a)
 	uint32		n = a->count;
 	uint8	   *needed = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(n),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	GraphMemNode *aside = palloc(mem->node_size);
+	char	   *memory = palloc(mem->node_size);
+	GraphMemNode *aside = GraphMemNodeAt(mem, memory);
 
 	/* chains that begin at a slot from which nothing has to be moved first */
 	for (uint32 i = 0; i < n; i++)
@@ -341,7 +342,7 @@ move_nodes(Arranger *a)
 		GraphMemMove(mem, GraphMemGet(mem, to), aside);
 		a->from[to] = GRAPH_NONE;
 	}
-	pfree(aside);
+	pfree(memory);
 	pfree(needed);
 }
 

@@ -149,6 +149,7 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		if (s->keep_discarded &&
 			s->discarded.capacity - s->discarded.count < EXPANSION_DISCARDS)
 			make_room(s);
+		/* (in a build's memory nobody's: nothing is in the set) */
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
 		store->expand(store, s, next.id, next.distance);

@@ -41,7 +41,8 @@ struct GraphStore
 	/*
 	 * Score node id (offered: the distance it was last offered under, which
 	 * is final in exact stores), record it by GraphSearchResult() if it is to
-	 * be kept, and offer its neighbors by GraphSearchOffer().
+	 * be kept, and offer its neighbors by GraphSearchOffer().  (In a build's
+	 * memory the pool is all there is: GraphMemSearch().)
 	 */
 	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
 						   float offered);

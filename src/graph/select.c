@@ -10,29 +10,9 @@ int
 GraphSelectNeighbors(Candidate *candidates, int n, int max,
 					 GraphPairDistance pair, void *arg, Candidate *scratch)
 {
-	int			kept = 0,
-				rejected = 0;
+	int			chosen;
 
-	for (int i = 0; i < n && kept < max; i++)
-	{
-		Candidate	c = candidates[i];
-		bool		keep = true;
-
-		for (int j = 0; j < kept; j++)
-			if (pair(arg, c.id, candidates[j].id) < c.distance)
-			{
-				keep = false;
-				break;
-			}
-		/* kept <= i: never overwrites what is still to be read */
-		if (keep)
-			candidates[kept++] = c;
-		else
-			scratch[rejected++] = c;
-	}
-	for (int i = 0; i < rejected && kept < max; i++)
-		candidates[kept++] = scratch[i];
-	return kept;
+	return GraphSelect(candidates, n, max, pair, arg, scratch, &chosen);
 }
 
 /* Candidates in ascending order, and what the rule says of each so far. */

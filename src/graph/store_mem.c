@@ -14,7 +14,8 @@
 
 /*
  * Beside each node: its place in the order of insertion, the head of its list of
- * links (build_connect.c), its share of their memory, and what the leader sorts by.
+ * links (build_connect.c), its share of their memory, and what the leader sorts by; then,
+ * in the memory of that, a byte of each participant (GraphMem.seen).
  */
 #define BESIDE_NODE (8 * sizeof(uint32))
 
@@ -25,21 +26,21 @@ mem_prefetch(GraphStore *base, uint32 id)
 	GraphMem   *mem = (GraphMem *) base;
 	const char *node = (const char *) GraphMemGet(mem, id);
 
-	for (Size i = 0; i < mem->payload_offset; i += 64)
-		__builtin_prefetch(node + i);
+	for (const char *at = (const char *) TYPEALIGN_DOWN(64, node); at < node + mem->edges_end; at += 64)
+		__builtin_prefetch(at);
 }
 
 static Size
-payload_offset(const GraphLayout *layout)
+edges_end(const GraphLayout *layout)
 {
-	return TYPEALIGN(64, offsetof(GraphMemNode, edges) +
-					 (layout->degree + GRAPH_MEM_SLACK) * sizeof(Candidate));
+	return offsetof(GraphMemNode, edges) +
+		(layout->degree + GRAPH_MEM_SLACK) * sizeof(Candidate);
 }
 
 static Size
 node_size(const GraphLayout *layout, Size payload)
 {
-	return TYPEALIGN(64, payload_offset(layout) + payload);
+	return TYPEALIGN(64, MAXALIGN(payload) + edges_end(layout));
 }
 
 static Size
@@ -57,8 +58,9 @@ GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload, GraphMemBud
 	mem->base.prefetch = mem_prefetch;
 	mem->layout = layout;
 	mem->max_edges = layout->degree + GRAPH_MEM_SLACK;
-	mem->payload_offset = payload_offset(layout);
+	mem->payload_room = MAXALIGN(payload);
 	mem->payload_size = payload;
+	mem->edges_end = edges_end(layout);
 	mem->node_size = node_size(layout, payload);
 	mem->chunk_nodes = 1;
 	mem->chunk_bytes = chunk_size(rows * mem->node_size, budget->max_bytes);
@@ -102,11 +104,12 @@ GraphMemNew(GraphMem *mem, ItemPointer tid)
 		 chunks->table->chunks[chunks->current].used == mem->chunk_nodes) &&
 		!GraphChunksAdd(chunks, mem->chunk_nodes * mem->node_size))
 		return NULL;
-	node = (GraphMemNode *) (chunks->at[chunks->current] +
-							 chunks->table->chunks[chunks->current].used++ * mem->node_size);
+	node = GraphMemNodeAt(mem, chunks->at[chunks->current] +
+						  chunks->table->chunks[chunks->current].used++ * mem->node_size);
 	node->list = 0;
 	node->duplicates = GRAPH_NONE;
 	node->degree = 0;
+	node->chosen = 0;
 	node->tid = *tid;
 	node->overflow = GRAPH_NONE;
 	GraphMemLoadedOf(node)->nlists = 0;
@@ -125,6 +128,26 @@ GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from)
 {
 	memcpy(to, from, offsetof(GraphMemNode, edges) + sizeof(GraphMemLoaded));
 	memcpy(GraphMemPayload(mem, to), GraphMemPayload(mem, from), mem->payload_size);
+}
+
+void
+GraphMemSearch(GraphMem *mem, GraphSearch *search, uint32 id, uint32 ef, const uint32 *entries,
+			   int nentries)
+{
+	if (mem->seen == NULL)
+		mem->seen = MemoryContextAllocExtended(CurrentMemoryContext, mem->count,
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	if (++mem->number == 0)
+	{
+		memset(mem->seen, 0, mem->count);
+		mem->number = 1;
+	}
+	mem->query = GraphMemGet(mem, id);
+	GraphSearchReset(search, ef);
+	for (int i = 0; i < nentries; i++)
+		if (GraphMemSee(mem, entries[i]))
+			(void) PoolInsert(&search->pool, mem->pair(mem, id, entries[i]), entries[i], NULL);
+	GraphSearchRun(search, &mem->base);
 }
 
 /* Ascending insertion sort: lists are short and nearly sorted. */
@@ -147,10 +170,21 @@ GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch)
 {
 	if (node->degree <= mem->layout->degree)
 		return;
+	for (int i = 0; i < node->chosen; i++)
+		node->edges[i].id |= GRAPH_AGREED;
 	sort_edges(node->edges, node->degree);
-	node->degree = GraphSelectNeighbors(node->edges, node->degree,
-										mem->layout->degree, mem->pair, mem,
-										scratch);
+	GraphMemChoose(mem, node, node->edges, node->degree, scratch);
+}
+
+void
+GraphMemChoose(GraphMem *mem, GraphMemNode *node, Candidate *candidates, int n, Candidate *scratch)
+{
+	int			chosen;
+
+	node->degree = mem->select(candidates, n, mem->layout->degree, mem, scratch, &chosen);
+	node->chosen = chosen;
+	if (candidates != node->edges)
+		memcpy(node->edges, candidates, node->degree * sizeof(Candidate));
 }
 
 void

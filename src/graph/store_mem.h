@@ -29,25 +29,35 @@ typedef struct GraphMemLoaded
 	uint32		lists[GRAPH_LOADED_LISTS];	/* the nearest, by estimate */
 } GraphMemLoaded;
 
+/*
+ * The payload lies before it, so that what a distance takes is together: two lines of
+ * the cache up to 112 coordinates.
+ */
 typedef struct GraphMemNode
 {
-	float		norm2;			/* these five: see GraphCode; coded only */
+	float		norm2;			/* these four: see GraphCode; coded only */
 	float		scale;
-	float		residual;
 	float		aux;
 	int32		sum;
+	float		residual;		/* coded only */
 	uint32		list;			/* nearest centroid */
 	uint32		duplicates;		/* index into GraphMem.duplicates, or NONE */
-	uint16		degree;
+	uint8		degree;
+	uint8		chosen;			/* edges, the first, that the rule has chosen
+								 * together */
 	ItemPointerData tid;
 	uint32		overflow;		/* slot of heap TIDs, of nodes with many */
-	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];	/* then the payload */
+	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];
 } GraphMemNode;
+
+/* What a distance takes of it. */
+#define GRAPH_MEM_FACTORS offsetof(GraphMemNode, residual)
 
 #define GraphMemLoadedOf(node) ((GraphMemLoaded *) (node)->edges)
 
 StaticAssertDecl(offsetof(GraphMemNode, edges) % sizeof(uint64) == 0,
 				 "GraphMemLoaded must be aligned");
+StaticAssertDecl(GRAPH_MAX_DEGREE + GRAPH_MEM_SLACK <= UINT8_MAX, "a degree must fit");
 
 typedef struct GraphMemDuplicate
 {
@@ -60,14 +70,18 @@ struct GraphMem
 {
 	GraphStore	base;
 	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
+	/* GraphSelect() by that distance */
+	int			(*select) (Candidate *candidates, int n, int max, GraphMem *mem,
+						   Candidate *scratch, int *chosen);
 	bool		(*same) (const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b);
 	const GraphLayout *layout;
 	QvSpaceKind space;			/* this and the next: coded */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* degree + slack */
-	Size		payload_offset; /* in a node: the code, or the value */
+	Size		payload_room;	/* before a node: the code, or the value */
 	Size		payload_size;
+	Size		edges_end;		/* after it, from where it begins */
 	Size		node_size;
 	Size		chunk_bytes;	/* about what is allocated at a time */
 	uint32		chunk_nodes;	/* nodes in a chunk: a power of two */
@@ -77,12 +91,16 @@ struct GraphMem
 	bool		separate_values;
 	uint32		count;			/* nodes; set when all have their place */
 	GraphMemDuplicate *duplicates;
-	const GraphMemNode *query;	/* what a search measures from */
+
+	/* this participant's searches, one after another: see GraphMemSearch() */
+	const GraphMemNode *query;	/* what they measure from */
+	uint8	   *seen;			/* by which search a node was seen last, */
+	uint8		number;			/* and this one's; never 0 */
 };
 
 /*
- * Start an empty graph for a form to complete: payload is how many bytes follow
- * a node's edges, rows how many there will be, roughly.
+ * Start an empty graph for a form to complete: payload is how many bytes a
+ * node compares by, rows how many there will be, roughly.
  */
 extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 						 GraphMemBudget *budget, bool shared, double rows);
@@ -97,14 +115,17 @@ extern double GraphMemEstimate(const GraphLayout *layout, Size payload, Size val
 /* Of the memory that a build may use, bytes for nodes and values. */
 extern Size GraphMemNodesShare(const GraphLayout *layout, Size payload, Size max_memory);
 
+/* The node in the memory of one. */
+#define GraphMemNodeAt(mem, memory) ((GraphMemNode *) ((char *) (memory) + (mem)->payload_room))
+
 static inline GraphMemNode *
 GraphMemGet(const GraphMem *mem, uint32 id)
 {
-	return (GraphMemNode *) (mem->nodes.at[id >> mem->chunk_shift] +
-							 (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
+	return GraphMemNodeAt(mem, mem->nodes.at[id >> mem->chunk_shift] +
+						  (Size) (id & (mem->chunk_nodes - 1)) * mem->node_size);
 }
 
-#define GraphMemPayload(mem, node) ((char *) (node) + (mem)->payload_offset)
+#define GraphMemPayload(mem, node) ((char *) (node) - (mem)->payload_room)
 
 /*
  * A node without edges; the caller fills in its payload and "loaded".  NULL: there
@@ -123,6 +144,23 @@ extern void GraphMemAddEdge(GraphMem *mem, GraphMemNode *node, Candidate edge,
 							Candidate *scratch);
 
 /*
+ * Search for the ef nodes that are nearest to node id, from entries on.  Which nodes it
+ * has seen, an array of a byte a node knows, not the search's set.
+ */
+extern void GraphMemSearch(GraphMem *mem, GraphSearch *search, uint32 id, uint32 ef,
+						   const uint32 *entries, int nentries);
+
+/* See a node; false: the search has seen it before. */
+static inline bool
+GraphMemSee(GraphMem *mem, uint32 id)
+{
+	bool		new = mem->seen[id] != mem->number;
+
+	mem->seen[id] = mem->number;
+	return new;
+}
+
+/*
  * The body of a store's expand(): offer the neighbors of node id that were
  * not seen.  distance and prefetch are constants, to be inlined.
  */
@@ -138,7 +176,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 
 	/* all prefetches first: their misses overlap */
 	for (int i = 0; i < node->degree; i++)
-		if (!IdSetHas(&search->seen, node->edges[i].id))
+		if (GraphMemSee(mem, node->edges[i].id))
 		{
 			ids[n++] = node->edges[i].id;
 			prefetch(mem, GraphMemGet(mem, node->edges[i].id));
@@ -147,10 +185,13 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 	if (PoolHasNext(&search->pool))
 		mem->base.prefetch(&mem->base, search->pool.items[search->pool.cursor].id);
 	for (int i = 0; i < n; i++)
-		GraphSearchOffer(search,
-						 distance(mem, mem->query, GraphMemGet(mem, ids[i])),
-						 ids[i]);
+		(void) PoolInsert(&search->pool, distance(mem, mem->query, GraphMemGet(mem, ids[i])),
+						  ids[i], NULL);
 }
+
+/* Let a node have the neighbors that the rule selects of candidates[n] (ascending). */
+extern void GraphMemChoose(GraphMem *mem, GraphMemNode *node, Candidate *candidates, int n,
+						   Candidate *scratch);
 
 /* Reduce a node's list to at most the degree of a node. */
 extern void GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch);

@@ -16,11 +16,13 @@ static void
 prefetch_node(const GraphMem *mem, const GraphMemNode *node)
 {
 	const char *code = (const char *) GraphMemCode(mem, node);
+	uint32		bytes = mem->layout->pdim + GRAPH_MEM_FACTORS;
 
-	__builtin_prefetch(node);
 	/* the rest follows by the hardware prefetcher */
-	for (uint32 i = 0; i < Min(mem->layout->pdim, PREFETCH_CODE); i += 64)
+	for (uint32 i = 0; i < Min(bytes, PREFETCH_CODE); i += 64)
 		__builtin_prefetch(code + i);
+	if (bytes > PREFETCH_CODE)
+		__builtin_prefetch(node);
 }
 
 static inline float
@@ -35,12 +37,21 @@ distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 	return -(ip + a->aux + b->aux + mem->mean_norm2);
 }
 
-static float
+static inline float
 mem_coded_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const GraphMem *mem = arg;
 
 	return distance(mem, GraphMemGet(mem, a), GraphMemGet(mem, b));
+}
+
+static int
+mem_coded_select(Candidate *candidates, int n, int max, GraphMem *mem, Candidate *scratch,
+				 int *chosen)
+{
+	for (int i = 0; i < n; i++)
+		prefetch_node(mem, GraphMemGet(mem, candidates[i].id & ~GRAPH_AGREED));
+	return GraphSelect(candidates, n, max, mem_coded_pair, mem, scratch, chosen);
 }
 
 static void
@@ -63,6 +74,7 @@ GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budg
 	GraphMemInit(mem, &handle->layout, handle->layout.pdim, budget, shared, rows);
 	mem->base.expand = mem_coded_expand;
 	mem->pair = mem_coded_pair;
+	mem->select = mem_coded_select;
 	mem->same = mem_coded_same;
 	mem->space = handle->meta.space;
 	mem->mean_norm2 = handle->space.mean_norm2;

@@ -17,9 +17,9 @@
 static void
 prefetch_node(const GraphMem *mem, const GraphMemNode *node)
 {
-	const char *payload = (const char *) node + mem->payload_offset;
+	const char *payload = GraphMemPayload(mem, node);
 
-	for (Size i = 0; i < Min(mem->node_size - mem->payload_offset, PREFETCH_VALUE); i += 64)
+	for (Size i = 0; i < Min(mem->payload_size, PREFETCH_VALUE); i += 64)
 		__builtin_prefetch(payload + i);
 }
 
@@ -29,12 +29,19 @@ distance(const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b)
 	return GraphExactDistance(mem->opclass, GraphMemValue(mem, a), GraphMemValue(mem, b));
 }
 
-static float
+static inline float
 mem_plain_pair(void *arg, uint32_t a, uint32_t b)
 {
 	const GraphMem *mem = arg;
 
 	return distance(mem, GraphMemGet(mem, a), GraphMemGet(mem, b));
+}
+
+static int
+mem_plain_select(Candidate *candidates, int n, int max, GraphMem *mem, Candidate *scratch,
+				 int *chosen)
+{
+	return GraphSelect(candidates, n, max, mem_plain_pair, mem, scratch, chosen);
 }
 
 static void
@@ -71,6 +78,7 @@ GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budg
 				 shared, rows);
 	mem->base.expand = mem_plain_expand;
 	mem->pair = mem_plain_pair;
+	mem->select = mem_plain_select;
 	mem->same = mem_plain_same;
 	mem->opclass = opclass;
 	mem->separate_values = opclass->type->fixed_size(handle->meta.dims) == 0;

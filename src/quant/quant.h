@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/kernels.h"
+
 /* The widest padded dimension; codes are exact integers up to here. */
 #define QV_MAX_PDIM 32768
 
@@ -143,10 +145,18 @@ extern float QvCodeIp(const QvQuery *q, const uint8_t *code, int bits,
 
 /*
  * <decode(a), decode(b)> of two unpacked codes; suma and sumb are their byte
- * sums.
+ * sums.  Inline: a build asks for thousands a node.
  */
-extern float QvCodePairIp(const uint8_t *a, float scale_a, int32_t suma,
-						  const uint8_t *b, float scale_b, int32_t sumb,
-						  size_t pdim, int bits);
+static inline float
+QvCodePairIp(const uint8_t *a, float scale_a, int32_t suma,
+			 const uint8_t *b, float scale_b, int32_t sumb,
+			 size_t pdim, int bits)
+{
+	double		offset = (double) QvCodeOffset(bits);
+	double		exact = qv_kernels.ip_u8u8(a, b, pdim) -
+		offset * ((double) suma + sumb) + offset * offset * (double) pdim;
+
+	return (float) (exact * scale_a * scale_b);
+}
 
 #endif							/* QV_QUANT_H */

@@ -17,15 +17,3 @@ QvCodeIp(const QvQuery *q, const uint8_t *code, int bits, float scale)
 
 	return (float) (exact * q->scale16 * scale);
 }
-
-float
-QvCodePairIp(const uint8_t *a, float scale_a, int32_t suma,
-			 const uint8_t *b, float scale_b, int32_t sumb,
-			 size_t pdim, int bits)
-{
-	double		offset = (double) QvCodeOffset(bits);
-	double		exact = qv_kernels.ip_u8u8(a, b, pdim) -
-		offset * ((double) suma + sumb) + offset * offset * (double) pdim;
-
-	return (float) (exact * scale_a * scale_b);
-}
