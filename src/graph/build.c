@@ -120,6 +120,55 @@ show_phase(const GraphBuildState *bs, int phase)
 	}
 }
 
+/* The leader: what is known when all rows are there. */
+static void
+complete_meta(GraphBuildState *bs)
+{
+	GraphBuildShared *shared = bs->shared;
+	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
+	GraphMetaData meta;
+	GraphReached found;
+
+	pages->building = true;
+	if (shared->spilled > 0)
+		GraphReachAll(&(GraphReach) {pages, NULL, GraphAnswerInterrupts}, &found);
+	GraphReadMeta(bs->index, &meta);
+	if (shared->spilled > 0)
+		meta.live_nodes = found.live;
+	meta.tuples = shared->loaded + shared->spilled;
+	meta.reached_rows = Max(1, shared->heap_tuples);
+	QvMetaWrite(bs->index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
+}
+
+static uint32
+claim(void *bs, uint32 pieces)
+{
+	return GraphClaim(bs, pieces);
+}
+
+static void
+meet(void *bs)
+{
+	GraphMeet(bs);
+}
+
+/* Everyone: how large a scan's pool must be. */
+static void
+measure(GraphBuildState *bs)
+{
+	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
+	GraphCrew	crew = {
+		.participants = bs->shared->participants,
+		.memory = GraphTeamMeasured(bs),
+		.arg = bs,
+		.claim = claim,
+		.meet = meet
+	};
+
+	pages->building = true;
+	GraphCalibrate(pages, GraphAnswerInterrupts, &crew, bs->leader);
+}
+
 /* What every participant does, from the rows of the table to the index's pages. */
 static void
 take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
@@ -167,6 +216,11 @@ take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 	GraphMeet(bs);
 	show_phase(bs, PHASE_LOAD);
 	GraphInsertSpilled(bs);
+	GraphMeet(bs);
+	if (bs->leader)
+		complete_meta(bs);
+	GraphMeet(bs);
+	measure(bs);
 }
 
 IndexBuildResult *
@@ -177,13 +231,9 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
 	GraphBuildState *bs;
 	GraphHandle handle;
-	GraphMetaData meta;
 	GraphTeam  *team;
 	float	   *floats;
 	Size		n;
-	GraphReached found;
-	bool		spilled;
-	GraphHandle *pages;
 
 	check_options(options);
 	init_handle(&handle, index, opclass, options);
@@ -200,21 +250,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	result->heap_tuples = bs->shared->heap_tuples;
 	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
 	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
-	spilled = bs->shared->spilled > 0;
 	GraphTeamEnd(team);
-
-	pages = GraphOpen(index, opclass);
-	pages->building = true;
-	if (spilled)
-		GraphReachAll(&(GraphReach) {pages, NULL, GraphAnswerInterrupts}, &found);
-	GraphReadMeta(index, &meta);
-	if (spilled)
-		meta.live_nodes = found.live;
-	meta.tuples = result->index_tuples;
-	meta.reached_rows = Max(1, result->heap_tuples);
-	QvMetaWrite(index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
-	pages->meta = meta;
-	GraphCalibrate(pages, GraphAnswerInterrupts);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;
 }

@@ -10,6 +10,7 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "graph/build_team.h"
+#include "graph/calibrate.h"
 #include "pgstat.h"
 #include "space/parallel.h"
 #include "utils/memutils.h"
@@ -23,11 +24,16 @@ struct GraphTeam
 	TableScanDesc scan;
 };
 
+/* What participants share: GraphBuildShared, what they measure at the end, the scan. */
 #define SHARED_SIZE BUFFERALIGN(sizeof(GraphBuildShared))
-#define ParallelScan(shared) ((ParallelTableScanDesc) ((char *) (shared) + SHARED_SIZE))
+#define MEASURED_SIZE(participants) BUFFERALIGN(GraphCalibrateMemory(participants))
+#define ParallelScan(shared) \
+	((ParallelTableScanDesc) ((char *) (shared) + SHARED_SIZE + \
+							  MEASURED_SIZE((shared)->participants)))
 
 static void
-init_shared(GraphBuildShared *shared, const GraphBuildState *bs, const GraphBuildShared *prepared)
+init_shared(GraphBuildShared *shared, const GraphBuildState *bs, const GraphBuildShared *prepared,
+			int participants)
 {
 	memcpy(shared, prepared, sizeof(*shared));
 	SpinLockInit(&shared->mutex);
@@ -36,7 +42,7 @@ init_shared(GraphBuildShared *shared, const GraphBuildState *bs, const GraphBuil
 	pg_atomic_init_u32(&shared->claims[1], 0);
 	GraphMemBudgetInit(&shared->budget,
 					   GraphMemNodesShare(&bs->handle.layout, bs->ops->payload(&bs->handle), bs->max_memory));
-	shared->participants = 1;
+	shared->participants = participants;
 }
 
 /* Shared memory and a parallel context for so many workers; NULL: not to be had. */
@@ -54,7 +60,8 @@ begin_context(GraphTeam *team, GraphBuildState *bs, int workers, const float *fl
 	EnterParallelMode();
 	pcxt = CreateParallelContext("quiver", "GraphParallelBuildMain", workers);
 	team->snapshot = prepared->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	shared_size = add_size(SHARED_SIZE, table_parallelscan_estimate(bs->heap, team->snapshot));
+	shared_size = add_size(SHARED_SIZE + MEASURED_SIZE(workers + 1),
+						   table_parallelscan_estimate(bs->heap, team->snapshot));
 	shm_toc_estimate_chunk(&pcxt->estimator, shared_size);
 	shm_toc_estimate_chunk(&pcxt->estimator, n * sizeof(float));
 	shm_toc_estimate_keys(&pcxt->estimator, 2);
@@ -69,7 +76,8 @@ begin_context(GraphTeam *team, GraphBuildState *bs, int workers, const float *fl
 		return NULL;
 	}
 	bs->shared = shm_toc_allocate(pcxt->toc, shared_size);
-	init_shared(bs->shared, bs, prepared);
+	init_shared(bs->shared, bs, prepared, workers + 1);
+	memset(GraphTeamMeasured(bs), 0, MEASURED_SIZE(workers + 1));
 	table_parallelscan_initialize(bs->heap, ParallelScan(bs->shared), team->snapshot);
 	shm_toc_insert(pcxt->toc, QV_KEY_SHARED, bs->shared);
 	copy = shm_toc_allocate(pcxt->toc, n * sizeof(float));
@@ -93,9 +101,9 @@ GraphTeam *
 GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n)
 {
 	GraphTeam  *team = palloc0(sizeof(GraphTeam));
-	GraphBuildShared *alone = palloc0(sizeof(GraphBuildShared));
+	GraphBuildShared *alone = palloc0(SHARED_SIZE + MEASURED_SIZE(1));
 
-	init_shared(alone, bs, bs->shared);
+	init_shared(alone, bs, bs->shared, 1);
 	bs->leader = true;
 	team->pcxt = begin_context(team, bs, workers, floats, n);
 	if (team->pcxt)
@@ -107,7 +115,6 @@ GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n)
 		 * the leader joins for all, and leaves for those that are not
 		 * launched
 		 */
-		shared->participants = workers + 1;
 		BarrierInit(&shared->barrier, 0);
 		for (int i = 0; i <= workers; i++)
 			BarrierAttach(&shared->barrier);
@@ -182,6 +189,12 @@ GraphTeamAttach(GraphBuildState *bs)
 	if (bs->segment == NULL)
 		elog(ERROR, "could not attach shared memory of a parallel build");
 	return dsm_segment_address(bs->segment);
+}
+
+void *
+GraphTeamMeasured(GraphBuildState *bs)
+{
+	return (char *) bs->shared + SHARED_SIZE;
 }
 
 void

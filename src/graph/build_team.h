@@ -33,6 +33,9 @@ extern uint32 GraphClaim(GraphBuildState *bs, uint32 pieces);
 extern void *GraphTeamAlloc(GraphBuildState *bs, Size size);
 extern void *GraphTeamAttach(GraphBuildState *bs);
 
+/* Memory for all participants to measure in, GraphCalibrateMemory() bytes, zeroed. */
+extern void *GraphTeamMeasured(GraphBuildState *bs);
+
 /* A worker's part, from its entry function. */
 extern void GraphTeamWork(shm_toc *toc,
 						  void (*get_opclass) (Relation index, QvOpclassInfo *opclass),

@@ -54,6 +54,10 @@ static const int efs[] = {10, 100};
 
 #define ENTRIES 8
 
+/* Claimed at a time: pages that are read for the nearest, rows that are searched for. */
+#define CLAIM_PAGES 64
+#define CLAIM_QUERIES 4
+
 /* ---- distances ---- */
 
 /*
@@ -155,9 +159,35 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 
 /* ---- one query ---- */
 
+/* The K nearest of what a search has met, ascending; INFINITY where there are fewer. */
+typedef struct Nearest
+{
+	float		distances[K];
+} Nearest;
+
+/* What the crew shares. */
+typedef struct Measured
+{
+	/*
+	 * What a search for all rows has found.  There are two, for the next one
+	 * begins when all have done their part of this one, but not yet read the
+	 * others'.
+	 */
+	Nearest		found[2][MAX_QUERIES];
+	struct
+	{
+		bool		there;
+		Nearest		truth[MAX_QUERIES]; /* of the pages that it has read */
+	}			of[FLEXIBLE_ARRAY_MEMBER];	/* each participant */
+} Measured;
+
 typedef struct Calibrator
 {
 	GraphHandle *handle;
+	const GraphCrew *crew;
+	Measured   *measured;
+	int			searches;		/* done for all rows */
+	void		(*interrupt) (void);
 	MemoryContext context;		/* reset after every query */
 	uint32	   *ids;			/* rows that are searched for */
 	int			n;
@@ -190,12 +220,6 @@ load_query(Calibrator *c, uint32 id, GraphQuery *query)
 	GraphQueryInit(handle, query, rotated);
 	return true;
 }
-
-/* The K nearest of what a search has met, ascending; INFINITY where there are fewer. */
-typedef struct Nearest
-{
-	float		distances[K];
-} Nearest;
 
 static void
 add_nearest(Nearest *nearest, float distance)
@@ -263,93 +287,113 @@ count_hits(const Nearest *found, const Nearest *truth)
 
 /* ---- all queries ---- */
 
-/* Search for all rows with a pool of that size. */
+/* Search for a row with a pool of that size. */
 static void
-search_all(Calibrator *c, uint32 pool, bool exact, Nearest *found, void (*interrupt) (void))
+search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 {
-	for (int i = 0; i < c->n; i++)
-	{
-		MemoryContext old = MemoryContextSwitchTo(c->context);
-		GraphQuery	query;
+	MemoryContext old = MemoryContextSwitchTo(c->context);
+	GraphQuery	query;
 
-		interrupt();
-		for (int j = 0; j < K; j++)
-			found[i].distances[j] = INFINITY;
-		if (load_query(c, c->ids[i], &query))
-			search(c, &query, c->ids[i], pool, exact, &found[i]);
-		MemoryContextSwitchTo(old);
-		MemoryContextReset(c->context);
-	}
+	c->interrupt();
+	for (int j = 0; j < K; j++)
+		found->distances[j] = INFINITY;
+	if (load_query(c, c->ids[i], &query))
+		search(c, &query, c->ids[i], pool, exact, found);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->context);
 }
 
+/* The share of the nearest that searches for all rows with a pool of that size find. */
 static double
-recall_of(const Calibrator *c, const Nearest *found, const Nearest *truth)
+search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth)
 {
+	Nearest    *found = c->measured->found[c->searches++ % 2];
 	double		hits = 0;
 
+	for (uint32 at; (at = c->crew->claim(c->crew->arg, CLAIM_QUERIES)) < c->n;)
+		for (int i = at; i < Min(at + CLAIM_QUERIES, c->n); i++)
+			search_one(c, i, pool, exact, &found[i]);
+	c->crew->meet(c->crew->arg);
 	for (int i = 0; i < c->n; i++)
 		hits += count_hits(&found[i], &truth[i]);
 	return hits / (K * c->n);
 }
 
-/* Let every node be one that may be near, page after page. */
+/* Let every node of a page be one that may be near. */
 static void
-find_truth(Calibrator *c, Nearest *truth, void (*interrupt) (void))
+look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery *queries,
+			 const bool *there, uint8 *unpacked, Nearest *truth)
 {
-	const GraphHandle *handle = c->handle;
-	const GraphLayout *layout = &handle->layout;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(handle->index);
+	const GraphLayout *layout = &c->handle->layout;
+
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		uint32		id = GraphNodeNumber(layout, block, slot);
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		for (int i = 0; i < c->n; i++)
+			if (there[i] && id != c->ids[i])
+				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node,
+													 unpacked));
+	}
+}
+
+/* Read every page for the nearest of each row, everyone some, and see what all have found. */
+static void
+find_truth(Calibrator *c, Nearest *truth)
+{
+	const GraphCrew *crew = c->crew;
+	Relation	index = c->handle->index;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
 	GraphQuery *queries = palloc0(c->n * sizeof(GraphQuery));
 	bool	   *there = palloc(c->n * sizeof(bool));
 	PGAlignedBlock copy;
-	Page		page = (Page) copy.data;
-	uint8	   *unpacked = palloc(layout->pdim);
+	uint8	   *unpacked = palloc(c->handle->layout.pdim);
+	int			number = crew->claim(crew->arg, 1);
 
+	crew->meet(crew->arg);
 	for (int i = 0; i < c->n; i++)
 	{
 		there[i] = load_query(c, c->ids[i], &queries[i]);
 		for (int j = 0; j < K; j++)
 			truth[i].distances[j] = INFINITY;
 	}
-	for (BlockNumber block = 1; block < nblocks; block++)
-	{
-		Buffer		buf;
-
-		interrupt();
-		buf = QvReadAnyPage(handle->index, NULL, block, NULL, BUFFER_LOCK_SHARE);
-		memcpy(page, BufferGetPage(buf), BLCKSZ);
-		UnlockReleaseBuffer(buf);
-		if (!QvPageIs(page, QV_PAGE_NODES))
-			continue;
-		for (uint32 slot = 0; slot < layout->per_page; slot++)
+	for (BlockNumber first; (first = crew->claim(crew->arg, CLAIM_PAGES)) < nblocks;)
+		for (BlockNumber block = Max(1, first); block < Min(first + CLAIM_PAGES, nblocks); block++)
 		{
-			GraphNode	node = GraphPageNode(layout, page, slot);
-			uint32		id = GraphNodeNumber(layout, block, slot);
+			Buffer		buf;
 
-			if (node->state != GRAPH_SLOT_LIVE)
-				continue;
-			for (int i = 0; i < c->n; i++)
-				if (there[i] && id != c->ids[i])
-					add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node,
-														 unpacked));
+			c->interrupt();
+			buf = QvReadAnyPage(index, NULL, block, NULL, BUFFER_LOCK_SHARE);
+			memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
+			UnlockReleaseBuffer(buf);
+			if (QvPageIs((Page) copy.data, QV_PAGE_NODES))
+				look_at_page(c, (Page) copy.data, block, queries, there, unpacked, truth);
 		}
-	}
+	memcpy(c->measured->of[number].truth, truth, c->n * sizeof(Nearest));
+	c->measured->of[number].there = true;
+	crew->meet(crew->arg);
+	for (int other = 0; other < crew->participants; other++)
+		if (other != number && c->measured->of[other].there)
+			for (int i = 0; i < c->n; i++)
+				for (int j = 0; j < K; j++)
+					add_nearest(&truth[i], c->measured->of[other].truth[i].distances[j]);
 	pfree(there);
 	pfree(unpacked);
 }
 
 /* The share of the nearest that pools of estimates find, from small ones on. */
 static int
-measure_pools(Calibrator *c, const Nearest *truth, Nearest *found, GraphRecallPoint *points,
-			  void (*interrupt) (void))
+measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
 {
 	int			n = 0;
 
 	for (double pool = FIRST_POOL; n < MAX_POINTS && pool <= LAST_POOL; pool *= STEP)
 	{
-		search_all(c, pool, false, found, interrupt);
 		points[n].pool = floor(pool);
-		points[n].recall = recall_of(c, found, truth);
+		points[n].recall = search_all(c, pool, false, truth);
 		if (points[n++].recall >= ENOUGH)
 			break;
 	}
@@ -358,13 +402,10 @@ measure_pools(Calibrator *c, const Nearest *truth, Nearest *found, GraphRecallPo
 
 /* The pool of estimates that finds as many as one of ef exact distances. */
 static double
-pool_like(Calibrator *c, int ef, const Nearest *truth, Nearest *found,
-		  const GraphRecallPoint *points, int n, void (*interrupt) (void))
+pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *points, int n)
 {
-	double		recall;
+	double		recall = search_all(c, ef, true, truth);
 
-	search_all(c, ef, true, found, interrupt);
-	recall = recall_of(c, found, truth);
 	recall += BETTER * (1 - recall) - TOLERANCE;
 	return Max(GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA,
 			   Min(GraphPoolForRecall(points, n, recall), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
@@ -414,14 +455,21 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 	QvInjectionPoint("quiver-graph-pools-written");
 }
 
+Size
+GraphCalibrateMemory(int participants)
+{
+	return offsetof(Measured, of) + participants * sizeof(((Measured *) NULL)->of[0]);
+}
+
 void
-GraphCalibrate(GraphHandle *handle, void (*interrupt) (void))
+GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *crew, bool writes)
 {
 	MemoryContext context;
 	MemoryContext old;
-	Calibrator	c = {.handle = handle};
-	Nearest    *truth,
-			   *found;
+	Calibrator	c = {
+		.handle = handle, .crew = crew, .measured = crew->memory, .interrupt = interrupt
+	};
+	Nearest    *truth;
 	GraphRecallPoint points[MAX_POINTS];
 	double		pools[lengthof(efs)];
 	double		slope,
@@ -438,19 +486,57 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void))
 	if (c.n > 0)
 	{
 		truth = palloc(c.n * sizeof(Nearest));
-		found = palloc(c.n * sizeof(Nearest));
-		find_truth(&c, truth, interrupt);
-		n = measure_pools(&c, truth, found, points, interrupt);
+		find_truth(&c, truth);
+		n = measure_pools(&c, truth, points);
 		for (int i = 0; i < lengthof(efs); i++)
-			pools[i] = pool_like(&c, efs[i], truth, found, points, n, interrupt);
+			pools[i] = pool_like(&c, efs[i], truth, points, n);
 		slope = Max(GRAPH_POOL_SLOPE, (pools[1] - pools[0]) / (efs[1] - efs[0]));
 		extra = Max(GRAPH_POOL_EXTRA, pools[1] - slope * efs[1]);
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n && writes; i++)
 			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
-		elog(DEBUG1, "%d rows: pools of %.0f and %.0f candidates are as good as %d and %d exact distances: %.1f ef + %.0f",
-			 c.n, pools[0], pools[1], efs[0], efs[1], slope, extra);
-		write_pools(handle, slope, extra, points, n);
+		if (writes)
+		{
+			elog(DEBUG1, "%d rows: pools of %.0f and %.0f candidates are as good as %d and %d exact distances: %.1f ef + %.0f",
+				 c.n, pools[0], pools[1], efs[0], efs[1], slope, extra);
+			write_pools(handle, slope, extra, points, n);
+		}
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+}
+
+/* ---- alone ---- */
+
+static uint32
+claim_alone(void *arg, uint32 pieces)
+{
+	uint32	   *claims = arg;
+	uint32		first = *claims;
+
+	*claims += pieces;
+	return first;
+}
+
+static void
+meet_alone(void *arg)
+{
+	uint32	   *claims = arg;
+
+	*claims = 0;
+}
+
+void
+GraphCalibrateAlone(GraphHandle *handle, void (*interrupt) (void))
+{
+	uint32		claims = 0;
+	GraphCrew	alone = {
+		.participants = 1,
+		.memory = palloc0(GraphCalibrateMemory(1)),
+		.arg = &claims,
+		.claim = claim_alone,
+		.meet = meet_alone
+	};
+
+	GraphCalibrate(handle, interrupt, &alone, true);
+	pfree(alone.memory);
 }

@@ -809,7 +809,7 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 		 */
 		if (found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
 							 found.live >= meta->pool_nodes / 2))
-			GraphCalibrate(handle, delay);
+			GraphCalibrateAlone(handle, delay);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
