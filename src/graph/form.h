@@ -129,8 +129,19 @@ typedef struct GraphFormOps
 	void		(*set_edge) (const GraphNeighborhood *nb, int i, GraphNode node,
 							 int place);
 
-	/* Offer the point, which is node id, to node "to" as a neighbor. */
-	GraphAnswer (*link_back) (GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer);
+	/*
+	 * Which place of the full node "to", with those edges, the point gets
+	 * when that node chooses again; -1: none.  No lock is held.
+	 */
+	int			(*choose_place) (const GraphNeighborhood *nb, uint32 to, const uint32 *places,
+								 bool force);
+
+	/*
+	 * Log and put an edge to the point, which is node id, into a place of a
+	 * host.
+	 */
+	void		(*edge_back) (const GraphNeighborhood *nb, uint32 id, const GraphHost *host,
+							  int place, bool anchor);
 } GraphFormOps;
 
 #endif							/* QV_GRAPH_FORM_H */

@@ -1,24 +1,17 @@
 /*
  * link.h
- *		Edges back in a coded graph: offering a new node to a neighbor it chose.
+ *		Edges back: offering a node to a neighbor that it chose.
  */
 #ifndef QV_GRAPH_LINK_H
 #define QV_GRAPH_LINK_H
 
-#include "graph/node.h"
-#include "graph/query.h"
-#include "graph/rows.h"
+#include "graph/form.h"
 
-/* A node that offers itself: its vector's code and prepared query. */
-typedef struct GraphNewcomer
-{
-	uint32		id;
-	const GraphQuery *query;
-	const GraphCode *code;
-} GraphNewcomer;
-
-/* Offer a newcomer to node "to" as a neighbor. */
-extern GraphAnswer GraphLinkBack(GraphHandle *handle, const GraphNewcomer *newcomer,
-								 uint32 to, GraphOffer offer);
+/*
+ * Offer the neighborhood's point, which is node id, to node "to" as a neighbor.  A neighbor
+ * with a free place takes it.  A full one chooses again among its neighbors and the newcomer,
+ * as in a build, by what all of them are: read from their pages while its own is not locked.
+ */
+extern GraphAnswer GraphLinkBack(GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer);
 
 #endif							/* QV_GRAPH_LINK_H */

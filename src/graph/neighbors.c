@@ -6,6 +6,7 @@
 
 #include "common/hashfn.h"
 #include "graph/forms.h"
+#include "graph/link.h"
 #include "graph/neighbors.h"
 #include "graph/node.h"
 #include "graph/rows.h"
@@ -108,7 +109,6 @@ static bool
 anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
 			 bool (*may_anchor) (void *arg, uint32 number), void *arg)
 {
-	const GraphFormOps *ops = GraphFormOf(nb->handle);
 	uint32		below[GRAPH_MAX_DEGREE];
 
 	for (int depth = 0; depth < GRAPH_MAX_ANCHOR_DEPTH; depth++)
@@ -123,7 +123,7 @@ anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
 
 			if (below[i] == id || below[i] > POOL_MAX_ID || (may_anchor && !may_anchor(arg, below[i])))
 				continue;
-			answer = ops->link_back(nb, id, below[i], GRAPH_ANCHOR_FORCED);
+			answer = GraphLinkBack(nb, id, below[i], GRAPH_ANCHOR_FORCED);
 			if (answer == GRAPH_TAKEN)
 				return true;
 			if (answer == GRAPH_NO_MORE_ANCHORS)
@@ -144,7 +144,6 @@ bool
 GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 			bool (*may_anchor) (void *arg, uint32 number), void *arg)
 {
-	const GraphFormOps *ops = GraphFormOf(nb->handle);
 	uint32		full = GRAPH_NONE;
 
 	nb->asked = palloc0(Max(1, n) * sizeof(bool));
@@ -156,7 +155,7 @@ GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 
 			if (may_anchor && !may_anchor(arg, to))
 				continue;
-			answer = ops->link_back(nb, id, to, offer);
+			answer = GraphLinkBack(nb, id, to, offer);
 			nb->asked[i] = answer != GRAPH_NO_MORE_ANCHORS;
 			if (answer == GRAPH_TAKEN)
 				return true;
@@ -168,15 +167,21 @@ GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 
 /*
  * Of a new node's neighbors so many are offered an edge back, those first that the
- * rule chose.  By L2 codes a third finds as much as all, for two thirds of the WAL;
- * by inner product it does not (src/graph/README.md, "Insert").
+ * rule chose.  By L2 codes, as many as so much WAL pays for, from a third to half: more
+ * find little more.  By inner product they do (src/graph/README.md, "Insert").
  */
+#define OFFERS_WAL 1250
+#define WAL_BESIDE_CODE 60		/* of an edge */
+
 static int
 offers_back(const GraphHandle *handle)
 {
-	bool		few = handle->meta.form == QV_FORM_CODED && handle->meta.space == QV_SPACE_L2;
+	const GraphLayout *layout = &handle->layout;
+	int			paid = OFFERS_WAL / (layout->code_bits / 8 + WAL_BESIDE_CODE);
 
-	return handle->layout.degree / (few ? 3 : 1);
+	if (handle->meta.form == QV_FORM_CODED && handle->meta.space == QV_SPACE_L2)
+		return Max(layout->degree / 3, Min(layout->degree / 2, paid));
+	return layout->degree;
 }
 
 void
@@ -184,5 +189,5 @@ GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id)
 {
 	for (int i = 0; i < Min(n, offers_back(nb->handle)); i++)
 		if (!(nb->asked && nb->asked[i]))
-			(void) GraphFormOf(nb->handle)->link_back(nb, id, GraphNeighborId(nb, i), GRAPH_EDGE);
+			(void) GraphLinkBack(nb, id, GraphNeighborId(nb, i), GRAPH_EDGE);
 }

@@ -3,21 +3,16 @@
  *		Plain graphs: what GraphFormOps asks for (form.h).
  *
  * A full neighbor chooses again exactly, as pgvector does, which reads the
- * values of all its neighbors: without holding its lock, so it looks again
- * before it changes anything.
+ * values of all its neighbors.
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "graph/meta.h"
 #include "graph/node.h"
 #include "graph/node_value.h"
 #include "graph/plain.h"
 #include "graph/rows.h"
 #include "graph/store_plain.h"
-
-/* Times that a neighbor that changes under our hands is judged again. */
-#define LINK_ATTEMPTS 3
 
 typedef struct PlainPoint
 {
@@ -193,12 +188,8 @@ rival_pair(void *arg, uint32_t a, uint32_t b)
 	return GraphExactDistance(r->opclass, r->values[a], r->values[b]);
 }
 
-/*
- * Which place of the full node "to", with those edges, the newcomer gets;
- * -1: none.
- */
 static int
-choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
+plain_choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
 {
 	GraphHandle *handle = nb->handle;
 	Rivals		r = {.opclass = &handle->space.opclass};
@@ -237,71 +228,14 @@ choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool 
 	return place;
 }
 
-/* An offer to a node, and how far it has come. */
-typedef struct PlainOffer
+static void
+plain_edge_back(const GraphNeighborhood *nb, uint32 id, const GraphHost *host, int place, bool anchor)
 {
-	uint32		id;
-	uint32		to;
-	GraphOffer	offer;
-	int			chosen;			/* place to put it in when none is empty; -1:
-								 * none yet */
-	uint32		places[GRAPH_MAX_DEGREE];	/* what the full node's were then */
-} PlainOffer;
+	QvWrite		w;
+	GraphNode	node = GraphBeginChange(nb->handle, &w, host->buf, host->id);
 
-/*
- * Make the offer: to be taken in an empty place, or in the chosen one if that is still
- * as it was.  False: the node is full, and o->places are its edges.
- */
-static bool
-try_link(GraphHandle *handle, PlainOffer *o, GraphAnswer *answer)
-{
-	const GraphLayout *layout = &handle->layout;
-	GraphHost	host;
-	bool		settled = GraphAsk(handle, &host, o->to, o->id, o->offer, answer);
-
-	if (!settled)
-	{
-		uint32	   *now = GraphNodeIds(layout, host.node);
-		int			place = host.empty;
-		QvWrite		w;
-
-		if (place < 0 && o->chosen >= 0 && now[o->chosen] == o->places[o->chosen])
-			place = o->chosen;
-		settled = place >= 0;
-		if (settled)
-		{
-			now = GraphNodeIds(layout, GraphBeginChange(handle, &w, host.buf, o->to));
-			now[place] = o->offer == GRAPH_EDGE ? o->id : o->id | GRAPH_ANCHOR;
-			QvWriteCommit(&w);
-			*answer = GRAPH_TAKEN;
-		}
-		else
-			memcpy(o->places, now, layout->degree * sizeof(uint32));
-	}
-	UnlockReleaseBuffer(host.buf);
-	return settled;
-}
-
-static GraphAnswer
-plain_link_back(GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer)
-{
-	PlainOffer	o = {id, to, offer, -1};
-
-	for (int attempt = 0; attempt < LINK_ATTEMPTS; attempt++)
-	{
-		GraphAnswer answer;
-
-		if (try_link(nb->handle, &o, &answer))
-		{
-			if (answer == GRAPH_TAKEN)
-				QvInjectionPoint("quiver-graph-edge-back");
-			return answer;
-		}
-		o.chosen = choose_place(nb, to, o.places, offer == GRAPH_ANCHOR_FORCED);
-		if (o.chosen < 0)
-			break;
-	}
-	return GRAPH_REFUSED;
+	GraphNodeIds(&nb->handle->layout, node)[place] = anchor ? id | GRAPH_ANCHOR : id;
+	QvWriteCommit(&w);
 }
 
 const GraphFormOps graph_plain_ops = {
@@ -314,5 +248,6 @@ const GraphFormOps graph_plain_ops = {
 	.store_value = plain_store_value,
 	.fill_node = plain_fill_node,
 	.set_edge = plain_set_edge,
-	.link_back = plain_link_back
+	.choose_place = plain_choose_place,
+	.edge_back = plain_edge_back
 };
