@@ -284,6 +284,15 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 #define QvSnapshotsAge() false
 #endif
 
+/* A scan of an index can count its descents for EXPLAIN since 18. */
+#if PG_VERSION_NUM >= 180000
+#define QvIndexBeginScan(table, index, snapshot, nkeys) \
+	index_beginscan(table, index, snapshot, NULL, nkeys, 0)
+#else
+#define QvIndexBeginScan(table, index, snapshot, nkeys) \
+	index_beginscan(table, index, snapshot, nkeys, 0)
+#endif
+
 /* stringToQualifiedNameList() can report soft errors since 16. */
 #include "utils/regproc.h"
 #if PG_VERSION_NUM >= 160000

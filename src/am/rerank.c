@@ -115,6 +115,7 @@ RerankPop(Reranker *r, ItemPointer tid, double *distance)
 	top = MinHeapPop(&r->heap);
 	*tid = r->tids[top.value];
 	*distance = top.key;
+	RowReleaseValues(r->rows);
 	return true;
 }
 

@@ -19,6 +19,7 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 {
 	RowReader  *reader = palloc0(sizeof(RowReader));
 
+	reader->context = CurrentMemoryContext;
 	reader->opclass = opclass;
 	reader->index = index;
 	reader->fetch = table_index_fetch_begin(heap);
@@ -98,6 +99,28 @@ row_value(RowReader *reader, bool *isnull)
 	return values[0];
 }
 
+static void *
+detoast(RowReader *reader, Datum datum)
+{
+	void	   *value = NULL;
+
+	if (reader->attribute != InvalidAttrNumber &&
+		VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(datum)))
+	{
+		if (!reader->asked_toast)
+		{
+			MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+			reader->toast = ToastReaderBegin(reader->fetch->rel);
+			reader->asked_toast = true;
+			MemoryContextSwitchTo(old);
+		}
+		if (reader->toast)
+			value = ToastReaderValue(reader->toast, datum);
+	}
+	return value ? value : PG_DETOAST_DATUM(datum);
+}
+
 bool
 RowDistance(RowReader *reader, const void *query, double *distance)
 {
@@ -109,7 +132,7 @@ RowDistance(RowReader *reader, const void *query, double *distance)
 
 	if (!isnull)
 	{
-		void	   *value = PG_DETOAST_DATUM(datum);
+		void	   *value = detoast(reader, datum);
 
 		indexed = QvIsIndexed(reader->opclass, value) &&
 			(query == NULL || type->dims(value) == type->dims(query));
@@ -143,14 +166,30 @@ RowValue(RowReader *reader)
 	old = MemoryContextSwitchTo(reader->row_context);
 	datum = row_value(reader, &isnull);
 	if (!isnull)
-		value = PG_DETOAST_DATUM(datum);
+		value = detoast(reader, datum);
 	MemoryContextSwitchTo(old);
 	return value && QvIsIndexed(reader->opclass, value) ? value : NULL;
 }
 
 void
+RowReleaseValues(RowReader *reader)
+{
+	if (reader->toast)
+		ToastReaderRelease(reader->toast);
+}
+
+void
+RowReleasePages(RowReader *reader)
+{
+	table_index_fetch_reset(reader->fetch);
+	RowReleaseValues(reader);
+}
+
+void
 RowReaderEnd(RowReader *reader)
 {
+	if (reader->toast)
+		ToastReaderEnd(reader->toast);
 	ExecDropSingleTupleTableSlot(reader->slot);
 	table_index_fetch_end(reader->fetch);
 	if (reader->estate)

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/tableam.h"
+#include "am/toast_reader.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 #include "types/type_ops.h"
@@ -23,6 +24,10 @@ typedef struct RowReader
 	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
 	IndexInfo  *info;			/* for an expression */
 	EState	   *estate;
+	bool		asked_toast;	/* is known whether there is a reader of
+								 * out-of-line values: */
+	ToastReader *toast;
+	MemoryContext context;
 	MemoryContext row_context;	/* a detoasted value, an expression's result */
 	int64		fetched;		/* rows so far */
 	int64		measured;		/* distances */
@@ -51,6 +56,10 @@ extern bool RowDistance(RowReader *reader, const void *query, double *distance);
  * row is in no index.
  */
 extern const void *RowValue(RowReader *reader);
+
+/* Let go of the out-of-line values' pages, until the next one; and of the rows' too. */
+extern void RowReleaseValues(RowReader *reader);
+extern void RowReleasePages(RowReader *reader);
 
 extern void RowReaderEnd(RowReader *reader);
 

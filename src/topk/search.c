@@ -834,7 +834,7 @@ run_round(TopkState *state, uint32 wanted)
 			measure_table(state);
 	}
 	/* no page stays pinned */
-	table_index_fetch_reset(state->rows->fetch);
+	RowReleasePages(state->rows);
 	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
 	TopkNearestSort(&state->nearest);
 	state->counters.last = state->nearest.count > 0 ?
