@@ -4,7 +4,8 @@
  *
  * Some rows of the index are looked for, each without itself: a share t of
  * their nearest rows lies in the p lists nearest to them, for the targets t.
- * Searches then read p lists.
+ * Searches then read p lists.  For many rows, as under a condition, that is measured with
+ * fewer queries, in all lists.
  */
 #include "postgres.h"
 
@@ -25,13 +26,19 @@
 #define QUERIES 200
 #define NEIGHBORS 10
 
-/* At most this share of the lists is read for each (and at least so many). */
+#define DEEP_QUERIES 60
+
+/*
+ * This share of the lists is read for each where nothing is known (and at least so many); where
+ * it has to be more, for fewer queries.
+ */
 #define MOST_LISTS 0.25
+#define MOST_RANKS 0.99
 #define LEAST_LISTS 64
 
 /*
  * When there is little time: the lists read are so many times those that were
- * needed the last time, and with fewer queries it is not worth it.
+ * needed the last time, and with fewer queries than these it is not worth it.
  */
 #define SHORT_LISTS 2.0
 #define LEAST_QUERIES 20
@@ -91,9 +98,18 @@ random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
 	return false;
 }
 
-/* Write the probes for n ranks (0: as they were) down; "due": to be measured again. */
+/* Ranks of lists that the nearest rows of all queries were in. */
+typedef struct Ranks
+{
+	uint32		few[QUERIES * NEIGHBORS];
+	uint32		nfew;
+	uint32	   *deep[IVF_DEPTHS];
+	uint32		ndeep[IVF_DEPTHS];
+} Ranks;
+
+/* Write the probes for these ranks (none: as they were) down; "due": to be measured again. */
 static void
-write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool due)
+write_probes(IvfHandle *handle, const Ranks *ranks, bool due)
 {
 	Buffer		buf = IvfLockMeta(handle);
 	IvfMetaData *meta;
@@ -101,10 +117,13 @@ write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool due)
 
 	QvWriteBegin(&w, handle->index, handle->building);
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
-	if (n > 0)
-		IvfSetProbes(meta, ranks, n, handle->lists->count);
+	if (ranks->nfew > 0)
+		IvfSetProbes(meta, ranks->few, ranks->nfew, handle->lists->count);
 	else
 		meta->measured_lists = handle->lists->count;
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (ranks->ndeep[i] > 0)
+			IvfSetDeepProbes(meta, i, ranks->deep[i], ranks->ndeep[i], handle->lists->count);
 	meta->flags = due ? meta->flags | IVF_MEASURE : meta->flags & ~IVF_MEASURE;
 	handle->meta = *meta;
 	QvWriteCommit(&w);
@@ -112,25 +131,80 @@ write_probes(IvfHandle *handle, const uint32 *ranks, uint32 n, bool due)
 	QvInjectionPoint("quiver-ivf-probes-written");
 }
 
-/* Lists that each query reads, and queries, *queries of them, within so many rows. */
+/*
+ * Lists that each query reads, and queries, *queries of them, within so many rows.  The nearest 10
+ * are hardly in lists twice as far as all but a hundredth of the nearest 100.
+ */
 static uint32
-plan_measuring(const IvfHandle *handle, uint64 max_rows, uint32 *queries)
+plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uint32 *queries)
 {
 	const IvfLists *lists = handle->lists;
+	const float *known = handle->meta.probes;
 	double		share = MOST_LISTS,
 				rows = 0;
 	uint32		most;
 
 	*queries = QUERIES;
-	if (max_rows > 0 && handle->meta.probes[IVF_TARGETS - 1] > 0)
-		share = Min(share, SHORT_LISTS * handle->meta.probes[IVF_TARGETS - 1]);
+	if (ranks->ndeep[0] > 0)
+		share = SHORT_LISTS * (ranks->deep[0][(Size) (ranks->ndeep[0] * MOST_RANKS)] + 1) / lists->count;
+	else if (known[IVF_TARGETS - 1] > 0)
+		share = SHORT_LISTS * known[IVF_TARGETS - 1];
 	most = Min(Max(LEAST_LISTS, share * lists->count), lists->count);
 	if (max_rows == 0)
+	{
+		*queries = Min(QUERIES, Max(DEEP_QUERIES, QUERIES * MOST_LISTS * lists->count / most));
 		return most;
+	}
 	for (uint32 i = 0; i < lists->count; i++)
 		rows += lists->refs[i].rows;
 	*queries = Min(QUERIES, max_rows / Max(1, rows * most / lists->count));
 	return most;
+}
+
+/* Search for one row chosen at random, in so many lists; how many of k neighbors were found. */
+static uint32
+measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32 *ranks)
+{
+	IvfHandle  *handle = walk->handle;
+	IvfRow		row;
+	IvfQuery	query;
+	float	   *centroid;
+
+	QvVacuumDelayPoint();
+	if (!random_row(walk, random, &row))
+		return 0;
+	centroid = palloc(handle->layout.width * sizeof(float));
+	IvfDecodeCentroid(handle, walk->list, centroid);
+	handle->layout.codec->prepare_row(handle, centroid, &row, IvfLutBits(handle, true), &query);
+	return IvfSearchRanks(handle, &query, &row.tid, k, lists, ranks);
+}
+
+/* The lists of the nearest rows of few queries, of all lists: they are nearest first. */
+static void
+measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, Ranks *ranks)
+{
+	uint32		k = IvfDepths[IVF_DEPTHS - 1];
+	uint32	   *found = palloc(k * sizeof(uint32));
+
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		ranks->deep[i] = palloc(DEEP_QUERIES * IvfDepths[i] * sizeof(uint32));
+	for (uint32 i = 0; i < DEEP_QUERIES; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(query_context);
+		uint32		n = measure_row(walk, random, k, walk->handle->lists->count, found);
+
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(query_context);
+		for (int j = 0; j < IVF_DEPTHS; j++)
+		{
+			uint32		take = Min(n, IvfDepths[j]);
+
+			memcpy(ranks->deep[j] + ranks->ndeep[j], found, take * sizeof(uint32));
+			ranks->ndeep[j] += take;
+		}
+	}
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		qsort(ranks->deep[i], ranks->ndeep[i], sizeof(uint32), CompareUint32);
 }
 
 void
@@ -141,40 +215,31 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 	MemoryContext query_context = AllocSetContextCreate(context, "quiver measuring a query",
 														ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	uint32		queries;
-	uint32		most = plan_measuring(handle, max_rows, &queries);
-	uint32	   *ranks = palloc(QUERIES * NEIGHBORS * sizeof(uint32));
-	uint32		n = 0;
-	float	   *centroid = palloc(handle->layout.width * sizeof(float));
+	uint32		queries,
+				most;
+	Ranks	   *ranks = palloc0(sizeof(Ranks));
 	IvfWalk		walk;
 	pg_prng_state random;
 
-	if (queries < LEAST_QUERIES)
-		queries = 0;
 	pg_prng_seed(&random, handle->meta.seed);
 	IvfWalkInit(&walk, handle);
+	if (max_rows == 0)
+		measure_deep(&walk, &random, query_context, ranks);
+	most = plan_measuring(handle, max_rows, ranks, &queries);
+	if (queries < LEAST_QUERIES)
+		queries = 0;
+	MemoryContextSwitchTo(query_context);
 	for (uint32 i = 0; i < queries; i++)
 	{
-		IvfRow		row;
-		IvfQuery	query;
-
-		QvVacuumDelayPoint();
-		if (!random_row(&walk, &random, &row))
-			continue;
-		MemoryContextSwitchTo(query_context);
-		IvfDecodeCentroid(handle, walk.list, centroid);
-		handle->layout.codec->prepare_row(handle, centroid, &row, IvfLutBits(handle, true), &query);
-		n += IvfSearchRanks(handle, &query, &row.tid, NEIGHBORS, most, ranks + n);
-		MemoryContextSwitchTo(context);
+		ranks->nfew += measure_row(&walk, &random, NEIGHBORS, most, ranks->few + ranks->nfew);
 		MemoryContextReset(query_context);
 	}
-	if (n >= NEIGHBORS)
-	{
-		qsort(ranks, n, sizeof(uint32), CompareUint32);
-		write_probes(handle, ranks, n, queries < QUERIES);
-	}
-	else if (queries < QUERIES)
-		write_probes(handle, NULL, 0, true);
+	MemoryContextSwitchTo(context);
+	if (ranks->nfew < NEIGHBORS)
+		ranks->nfew = 0;
+	qsort(ranks->few, ranks->nfew, sizeof(uint32), CompareUint32);
+	if (ranks->nfew > 0 || max_rows > 0)
+		write_probes(handle, ranks, max_rows > 0);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -84,15 +84,13 @@ static void
 check_meta(IvfChecker *c)
 {
 	const IvfMetaData *meta = c->meta;
-	float		before = 0;
+	bool		shares = IvfProbesAreShares(meta->probes);
 
 	BitmapSet(c->used, QV_META_BLOCK);
-	for (int i = 0; i < IVF_TARGETS; i++)
-	{
-		if (!(meta->probes[i] >= before && meta->probes[i] <= 1))
-			QvReportCorruption(c->index, QV_META_BLOCK, "The probes measured are not shares of the lists.");
-		before = meta->probes[i];
-	}
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		shares = shares && IvfProbesAreShares(meta->deep_probes[i]);
+	if (!shares)
+		QvReportCorruption(c->index, QV_META_BLOCK, "The probes measured are not shares of the lists.");
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
 		QvReportCorruption(c->index, QV_META_BLOCK, "The number of rows is not finite or negative.");
 	if (meta->measured_lists > meta->lists)

@@ -29,6 +29,9 @@
 /* Recall targets that probes are measured for: see probes.h. */
 #define IVF_TARGETS 5
 
+/* Numbers of rows that they are measured for, beside a few. */
+#define IVF_DEPTHS 2
+
 /* Lists are split as rows arrive. */
 #define IVF_GROWS 1
 
@@ -74,9 +77,11 @@ typedef struct IvfMetaData
 	double		tuples;			/* heap rows as of the last build or vacuum */
 	uint32		measured_lists; /* lists there were when probes were measured */
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
+	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* likewise, for more
+														 * rows */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 120, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 160, "on-disk ivf metapage changed");
 
 /*
  * A list in the directory, followed by the code of its centroid (coded: packed,

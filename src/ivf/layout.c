@@ -9,6 +9,7 @@
 #include "ivf/coded.h"
 #include "ivf/layout.h"
 #include "ivf/plain.h"
+#include "ivf/probes.h"
 
 /* The codec of a form; NULL when there is none. */
 static const IvfCodec *
@@ -34,15 +35,11 @@ IvfChooseLayout(IvfMetaData *meta)
 bool
 IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 {
-	float		before = 0;
-
-	/* shares of the lists, which do not fall */
-	for (int i = 0; i < IVF_TARGETS; i++)
-	{
-		if (!(meta->probes[i] >= before && meta->probes[i] <= 1))
+	if (!IvfProbesAreShares(meta->probes))
+		return false;
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (!IvfProbesAreShares(meta->deep_probes[i]))
 			return false;
-		before = meta->probes[i];
-	}
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
 		return false;
 	memset(layout, 0, sizeof(*layout));

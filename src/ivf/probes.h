@@ -13,7 +13,38 @@
  */
 extern void IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists);
 
+/* The same of the nearest IvfDepths[depth] rows. */
+extern void IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n,
+							 uint32 lists);
+
+extern const uint32 IvfDepths[IVF_DEPTHS];
+
+/* Are they shares of the lists, that do not fall? */
+extern bool IvfProbesAreShares(const float *probes);
+
 /* The share of the lists for a recall, between and beyond what was measured. */
 extern double IvfProbesFor(const IvfMetaData *meta, double recall);
+
+/* The recall for which that is the share, at least .5. */
+extern double IvfRecallFor(const IvfMetaData *meta, double share);
+
+/* So few rows take the lists that were measured for a few: the least window of a search. */
+#define IVF_FEW_ROWS 18
+
+/* The share of the lists that the nearest so many rows take, for one recall. */
+typedef struct IvfDepthCurve
+{
+	double		rows[IVF_DEPTHS + 1];
+	double		shares[IVF_DEPTHS + 1];
+} IvfDepthCurve;
+
+/* False when it was not measured. */
+extern bool IvfDepthsMeasure(const IvfMetaData *meta, double recall, IvfDepthCurve *curve);
+
+/* Between the points and beyond, on a logarithmic scale of both. */
+extern double IvfDepthShare(const IvfDepthCurve *curve, double rows);
+
+/* Of how many rows a share of the lists is deep enough; at least IVF_FEW_ROWS. */
+extern double IvfDepthRows(const IvfDepthCurve *curve, double share);
 
 #endif							/* QV_IVF_PROBES_H */

@@ -53,19 +53,25 @@
  * The least first window when it is known: one for all small numbers, so that the pages of
  * LIMIT and OFFSET fit together.
  */
-#define LEAST_FIRST_WINDOW 18
+#define LEAST_FIRST_WINDOW IVF_FEW_ROWS
 #define WINDOW_GROWTH 4
 
 /*
- * With "widen", the lists read have so many rows for a window of K: 8 for each, and from
- * 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer
- * than a row of the window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes costs a
- * hundredth of what fetching a row does.
+ * With "widen", the lists read are as many as the nearest rows so many as the window's take, as
+ * was measured, and have at least 8 rows for each of its first 64, and 2 for each.  Where nobody
+ * has measured, or the user says how many lists are read, they have 8 rows for each of its rows,
+ * and from 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer than
+ * a row of the window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes
+ * costs a hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
+#define ROWS_PER_ROW_OF_MEASURED 2
 #define ROWS_PER_ROOT 1250
 #define ROWS_PER_ROW_OF_MANY 32
 #define MANY_ROWS 64
+
+/* The least recall of a search that goes deeper than the probes that the user gave. */
+#define DEEP_RECALL 0.95
 
 /* Lists read at a time, of those before: what is known of rows to come changes. */
 #define LEAST_WIDER 0.1
@@ -73,10 +79,11 @@
 
 /*
  * Rows equal to one that is looked for to measure probes are in its own list,
- * and say nothing of other queries: of so many times the rows wanted, those
+ * and say nothing of other queries: of so many times the rows wanted (or so many more), those
  * within this share of the farthest's squared distance do not count.
  */
 #define RANKED_ROWS 4
+#define MOST_EQUAL 500
 #define EQUAL_SHARE 1e-3f
 
 /* Candidates that the window is first filled from. */
@@ -113,6 +120,8 @@ typedef struct IvfScan
 	uint32		nnear;			/* read in this batch */
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
+	bool		measured;		/* is known how many lists many rows take */
+	IvfDepthCurve curve;		/* if so */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
@@ -234,17 +243,23 @@ restart_batch(IvfScan *scan)
 	scan->nnear = IvfNearest(handle, &scan->reader.query, wanted, scan->near);
 }
 
-/* Read more lists, times as many; false when there are no more. */
+/* Read so many lists, if there are; false when there are no more. */
 static bool
-widen(IvfScan *scan, double times)
+widen_to(IvfScan *scan, double lists)
 {
-	uint32		probes = Min(most_lists(scan), ceil(scan->nnear * times));
+	uint32		probes = Min(most_lists(scan), ceil(lists));
 
 	if (probes <= scan->nnear)
 		return false;
 	scan->nnear = IvfNearest(scan->handle, &scan->reader.query, probes, scan->near);
 	scan->probed = scan->nnear;
 	return true;
+}
+
+static bool
+widen(IvfScan *scan, double times)
+{
+	return widen_to(scan, scan->nnear * times);
 }
 
 /* Rows of the lists read. */
@@ -258,22 +273,66 @@ rows_read(const IvfScan *scan)
 	return rows;
 }
 
+/* ---- depth ---- */
+
+/*
+ * The recall that says how deep a search goes for many rows: that wanted, or that of the lists
+ * which the user wants to be read; 0: the number of lists does not follow what was measured.
+ */
+static double
+depth_recall(const IvfScan *scan)
+{
+	const IvfScanParams *params = &scan->params;
+	const IvfMetaData *meta = &scan->handle->meta;
+
+	if (!params->widen)
+		return 0;
+	if (params->probes == 0)
+		return params->recall;
+	return params->deep ?
+		Max(DEEP_RECALL, IvfRecallFor(meta, Min(1, params->probes / (double) meta->lists))) : 0;
+}
+
+static void
+measure_depth(IvfScan *scan)
+{
+	double		recall = depth_recall(scan);
+
+	scan->measured = recall > 0 && IvfDepthsMeasure(&scan->handle->meta, recall, &scan->curve);
+}
+
 /* Rows that lists should have for a window of so many. */
 static double
-rows_wanted(double window)
+rows_wanted(const IvfScan *scan, double window)
 {
 	if (window <= MANY_ROWS)
 		return window * ROWS_PER_ROW;
+	if (scan->measured)
+		return Max(MANY_ROWS * ROWS_PER_ROW, window * ROWS_PER_ROW_OF_MEASURED);
 	return Max(window * ROWS_PER_ROW_OF_MANY, ROWS_PER_ROOT * sqrt(window));
 }
 
-/* The window that the lists read have rows enough for. */
+/* How many times the lists a window of so many rows takes. */
+static double
+times_wanted(const IvfScan *scan, double window)
+{
+	double		times = rows_wanted(scan, window) / Max(1, rows_read(scan));
+
+	if (scan->measured)
+		times = Max(times, IvfDepthShare(&scan->curve, window) * scan->handle->lists->count / scan->nnear);
+	return times;
+}
+
+/* The window that the lists read are deep enough for. */
 static double
 depth(const IvfScan *scan)
 {
 	double		rows = rows_read(scan);
 
-	if (rows <= rows_wanted(MANY_ROWS))
+	if (scan->measured)
+		return Min(Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MEASURED),
+				   IvfDepthRows(&scan->curve, scan->nnear / (double) scan->handle->lists->count));
+	if (rows <= MANY_ROWS * ROWS_PER_ROW)
 		return rows / ROWS_PER_ROW;
 	if (rows < ROWS_PER_ROOT * sqrt(MANY_ROWS))
 		return MANY_ROWS;
@@ -281,28 +340,27 @@ depth(const IvfScan *scan)
 }
 
 /*
- * Read as many lists as the window wants; limit it to what they have rows for
+ * Read as many lists as the window wants; limit it to what they are deep enough for
  * when the user said how many are to be read.
  */
 static void
 fit_window(IvfScan *scan)
 {
-	double		rows,
-				want;
+	double		want,
+				times;
 
 	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
 	/* those proposed before are nearer */
-	want = rows_wanted((double) scan->wanted + scan->nproposed);
-	rows = rows_read(scan);
-	while (rows < want && (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0))
-	{
-		/* lists that lie farther are smaller, or larger: a few more */
-		if (!widen(scan, Min(MOST_WIDER, want / Max(1, rows) + LEAST_WIDER)))
-			return;
-		rows = rows_read(scan);
-	}
+	want = (double) scan->wanted + scan->nproposed;
+	if (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0)
+		while ((times = times_wanted(scan, want)) > 1)
+		{
+			/* lists that lie farther are smaller, or larger: a few more */
+			if (!widen(scan, Min(MOST_WIDER, times + LEAST_WIDER)))
+				return;
+		}
 	if (scan->nnear < most_lists(scan))
 		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, depth(scan) - scan->nproposed));
 }
@@ -326,7 +384,7 @@ widen_for_members(IvfScan *scan)
 		Max(1, now->members - before->members);
 	rank = Max(rank, scan->filled - FILL_FROM);
 	return depth(scan) < rank &&
-		widen(scan, Min(MOST_WIDER, rows_wanted(rank) / Max(1, rows_read(scan)) + LEAST_WIDER));
+		widen(scan, Min(MOST_WIDER, times_wanted(scan, rank) + LEAST_WIDER));
 }
 
 /*
@@ -618,6 +676,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
 	scan->in_window = scan->reader.only ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
+	measure_depth(scan);
 	scan->probes = probes;
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
 											Min(probes, most_lists(scan)), scan->near);
@@ -699,7 +758,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	scan->handle = scan->reader.handle = handle;
 	scan->reader.query = *query;
 	IvfBeginReading(&scan->reader);
-	start_search(scan, lists, RANKED_ROWS * k + 1);
+	start_search(scan, lists, k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1);
 	if (handle->layout.space == QV_SPACE_L2 && scan->reader.window.count > 0)
 		least = EQUAL_SHARE * scan->reader.window.rows[scan->reader.window.count - 1].distance;
 	for (uint32 i = 0; i < scan->reader.window.count && n < k; i++)

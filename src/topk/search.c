@@ -44,8 +44,12 @@
  */
 #define TRUSTED_PASS 20.0
 
-/* Standard deviations of the number of rows that pass which a search is prepared for. */
+/*
+ * Standard deviations of the number of rows that pass which a search is prepared for, and
+ * for which lists have records read: another window costs them less than rows that nobody takes.
+ */
 #define CHANCE_SIGMAS 2
+#define WINDOW_SIGMAS 0.5
 
 /* Rows proposed before anything else is thought of. */
 #define MIN_SWITCH 100
@@ -325,9 +329,9 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
  * more, since chance may put so few of them among the nearest.
  */
 static double
-expected_rank(const TopkState *state, uint32 wanted)
+expected_rank(const TopkState *state, uint32 wanted, double sigmas)
 {
-	double		spread = state->rank_per_row > 1 ? CHANCE_SIGMAS * sqrt(wanted) : 0;
+	double		spread = state->rank_per_row > 1 ? sigmas * sqrt(wanted) : 0;
 
 	return Min((wanted + spread) * state->rank_per_row, Max(state->table_rows, wanted));
 }
@@ -356,14 +360,14 @@ choose_with_bitmap(const TopkState *state, uint32 wanted)
 	 */
 	if (state->source->nodes && deep_cost(state, wanted) <= others * TRIAL_SHARE)
 		return TOPK_IN_INDEX;
-	return others <= deep_cost(state, expected_rank(state, wanted)) ? all : TOPK_IN_INDEX;
+	return others <= deep_cost(state, expected_rank(state, wanted, CHANCE_SIGMAS)) ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
 static TopkStrategy
 choose_first(TopkState *state, uint32 wanted)
 {
-	double		rank = expected_rank(state, wanted);
+	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
 	double		bitmap = state->expected_members * MEMBER_COST;
 	TopkStrategy all;
 
@@ -477,7 +481,7 @@ expect_more(TopkState *state, double bound)
 										  INFINITY);
 	state->engine->rank = needed_rank(state, bound);
 	if (state->goal.filtered)
-		state->engine->expected = Max(state->proposed, (missing + CHANCE_SIGMAS * sqrt(missing)) *
+		state->engine->expected = Max(state->proposed, (missing + WINDOW_SIGMAS * sqrt(missing)) *
 									  (state->proposed + 1) / (state->passed + 1));
 }
 
@@ -577,8 +581,8 @@ start_engine(TopkState *state)
 static void
 start_search(TopkState *state, uint32 wanted)
 {
-	double		rank = expected_rank(state, wanted);
-	double		proposals = Min(rank, wanted * TRUSTED_PASS);
+	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
+	double		proposals = Min(expected_rank(state, wanted, WINDOW_SIGMAS), wanted * TRUSTED_PASS);
 
 	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
 	state->goal.rows = state->source->nodes && state->goal.filtered ? Max(LEAST_PAGE, wanted) : wanted;

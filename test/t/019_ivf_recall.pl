@@ -73,6 +73,30 @@ recall_ok($_ - 0.03, "quiver.recall $_", node => $node, op => '<->', queries => 
 	table => 'base_vector', index => 'w_idx', set => "SET quiver.recall = $_;")
   foreach (0.8, 0.9, 0.95, 0.99, 1);
 
+# The recall asked for, whatever the data, for many rows and under a condition as for a few; where
+# there are clusters, few lists have the nearest rows.
+foreach my $data ([ 'noise', 1_000_000 ], [ 'clusters', 200 ])
+{
+	my ($name, $clusters) = @$data;
+	my %d = (node => $node, op => '<->', queries => "queries_$name", table => $name, index => "${name}_idx");
+
+	make_rows($node, table => $name, dims => 64, first => 1, last => 20000, clusters => $clusters);
+	make_queries($node, table => "queries_$name", dims => 64, clusters => $clusters);
+	$node->safe_psql('postgres', "CREATE INDEX ${name}_idx ON $name USING quiver_ivf (v); ANALYZE $name");
+	foreach my $recall (0.9, 0.95)
+	{
+		my $set = "SET quiver.recall = $recall;";
+
+		recall_ok($recall - 0.02, "$name, recall $recall, LIMIT $_", %d, k => $_, set => $set) foreach (10, 50, 100, 1000);
+		recall_ok($recall - 0.02, "$name, recall $recall, $_", %d, where => $_, set => $set)
+		  foreach ('category % 10 = 3', 'category % 100 = 3');
+	}
+	my $plan = $node->safe_psql('postgres',
+		"SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM $name ORDER BY v <-> (SELECT v FROM queries_$name WHERE id = 1) LIMIT 100");
+	my ($codes) = $plan =~ /Codes Scored: (\d+)/ or die $plan;
+	cmp_ok($codes, $name eq 'noise' ? '>' : '<', 5000, "$name, LIMIT 100: $codes codes");
+}
+
 # From an empty table, in steps as many commands would do, to a fresh build's recall.
 make_rows($node, table => 'grown', dims => $dims, first => 1, last => 0);
 make_rows($node, table => 'source', dims => $dims, first => 1, last => 20000, clusters => 200);
