@@ -24,6 +24,7 @@
 
 struct ToastReader
 {
+	MemoryContext context;		/* of what the scan allocates as it goes */
 	Relation	table;			/* of chunks */
 	Relation   *indexes;
 	int			nindexes;
@@ -48,6 +49,7 @@ ToastReaderBegin(Relation table)
 	if (!OidIsValid(table->rd_rel->reltoastrelid) || !is_heap(table) || QvSnapshotsAge())
 		return NULL;
 	reader = palloc0(sizeof(ToastReader));
+	reader->context = CurrentMemoryContext;
 	reader->table = table_open(table->rd_rel->reltoastrelid, AccessShareLock);
 	valid = toast_open_indexes(reader->table, AccessShareLock, &reader->indexes,
 							   &reader->nindexes);
@@ -81,15 +83,31 @@ copy_chunk(ToastReader *reader, int32 number, char *to, int32 size)
 	return true;
 }
 
+/* Copy all chunks of a value, if there they are. */
+static bool
+copy_chunks(ToastReader *reader, Oid id, char *to, int32 size)
+{
+	ScanKeyData key;
+	int32		number = 0;
+
+	ScanKeyInit(&key, VALUE_ATTRIBUTE, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(id));
+	index_rescan(reader->scan, &key, 1, NULL, 0);
+	reader->reading = true;
+	for (int32 at = 0; at < size; at += TOAST_MAX_CHUNK_SIZE)
+		if (!copy_chunk(reader, number++, to + at, Min(TOAST_MAX_CHUNK_SIZE, size - at)))
+			return false;
+	return true;
+}
+
 struct varlena *
 ToastReaderValue(ToastReader *reader, Datum datum)
 {
 	struct varlena *pointer = (struct varlena *) DatumGetPointer(datum);
 	struct varatt_external place;
 	struct varlena *value;
-	ScanKeyData key;
+	MemoryContext old;
 	int32		size;
-	int32		number = 0;
+	bool		whole;
 
 	if (reader->scan == NULL || !VARATT_IS_EXTERNAL_ONDISK(pointer))
 		return NULL;
@@ -100,18 +118,13 @@ ToastReaderValue(ToastReader *reader, Datum datum)
 	size = VARATT_EXTERNAL_GET_EXTSIZE(place);
 	value = palloc(size + VARHDRSZ);
 	SET_VARSIZE(value, size + VARHDRSZ);
-	ScanKeyInit(&key, VALUE_ATTRIBUTE, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(place.va_valueid));
-	index_rescan(reader->scan, &key, 1, NULL, 0);
-	reader->reading = true;
-	for (int32 at = 0; at < size; at += TOAST_MAX_CHUNK_SIZE)
-		if (!copy_chunk(reader, number++, VARDATA(value) + at,
-						Min(TOAST_MAX_CHUNK_SIZE, size - at)))
-		{
-			pfree(value);
-			return NULL;
-		}
-	return value;
+	old = MemoryContextSwitchTo(reader->context);
+	whole = copy_chunks(reader, place.va_valueid, VARDATA(value), size);
+	MemoryContextSwitchTo(old);
+	if (whole)
+		return value;
+	pfree(value);
+	return NULL;
 }
 
 void
@@ -120,7 +133,8 @@ ToastReaderRelease(ToastReader *reader)
 	if (!reader->reading)
 		return;
 	ExecClearTuple(reader->slot);
-	index_rescan(reader->scan, reader->scan->keyData, 1, NULL, 0);
+	/* with the key that it has */
+	index_rescan(reader->scan, NULL, 1, NULL, 0);
 	reader->reading = false;
 }
 
