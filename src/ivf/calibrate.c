@@ -54,6 +54,13 @@ IvfWantsMeasuring(const IvfMetaData *meta)
 		meta->lists >= MEASURE_AGAIN * meta->measured_lists;
 }
 
+bool
+IvfLacksMeasuring(const IvfMetaData *meta)
+{
+	return (meta->flags & IVF_MEASURE) || IvfWantsMeasuring(meta) ||
+		(meta->probes[0] > 0 && meta->deep_lists == 0);
+}
+
 /* A list, large ones more often. */
 static uint32
 random_list(IvfHandle *handle, pg_prng_state *random)
@@ -107,9 +114,12 @@ typedef struct Ranks
 	uint32		ndeep[IVF_DEPTHS];
 } Ranks;
 
-/* Write the probes for these ranks (none: as they were) down; "due": to be measured again. */
+/*
+ * Write the probes for these ranks (none: as they were) down; "whole": as much was read as it
+ * takes, else they are to be measured again.
+ */
 static void
-write_probes(IvfHandle *handle, const Ranks *ranks, bool due)
+write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 {
 	Buffer		buf = IvfLockMeta(handle);
 	IvfMetaData *meta;
@@ -124,7 +134,9 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool due)
 	for (int i = 0; i < IVF_DEPTHS; i++)
 		if (ranks->ndeep[i] > 0)
 			IvfSetDeepProbes(meta, i, ranks->deep[i], ranks->ndeep[i], handle->lists->count);
-	meta->flags = due ? meta->flags | IVF_MEASURE : meta->flags & ~IVF_MEASURE;
+	if (whole)
+		meta->deep_lists = handle->lists->count;
+	meta->flags = whole ? meta->flags & ~IVF_MEASURE : meta->flags | IVF_MEASURE;
 	handle->meta = *meta;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
@@ -236,10 +248,13 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 	}
 	MemoryContextSwitchTo(context);
 	if (ranks->nfew < NEIGHBORS)
+	{
+		/* hardly any row is unlike the others */
 		ranks->nfew = 0;
+		memset(ranks->ndeep, 0, sizeof(ranks->ndeep));
+	}
 	qsort(ranks->few, ranks->nfew, sizeof(uint32), CompareUint32);
-	if (ranks->nfew > 0 || max_rows > 0)
-		write_probes(handle, ranks, max_rows > 0);
+	write_probes(handle, ranks, max_rows == 0);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -84,12 +84,9 @@ static void
 check_meta(IvfChecker *c)
 {
 	const IvfMetaData *meta = c->meta;
-	bool		shares = IvfProbesAreShares(meta->probes);
 
 	BitmapSet(c->used, QV_META_BLOCK);
-	for (int i = 0; i < IVF_DEPTHS; i++)
-		shares = shares && IvfProbesAreShares(meta->deep_probes[i]);
-	if (!shares)
+	if (!IvfProbesAreShares(meta))
 		QvReportCorruption(c->index, QV_META_BLOCK, "The probes measured are not shares of the lists.");
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
 		QvReportCorruption(c->index, QV_META_BLOCK, "The number of rows is not finite or negative.");

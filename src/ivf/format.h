@@ -79,9 +79,11 @@ typedef struct IvfMetaData
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
 	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* likewise, for more
 														 * rows */
+	uint32		deep_lists;		/* lists there were then; 0: never tried */
+	uint32		unused;
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 160, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 168, "on-disk ivf metapage changed");
 
 /*
  * A list in the directory, followed by the code of its centroid (coded: packed,

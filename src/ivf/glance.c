@@ -47,5 +47,6 @@ IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most, IvfGla
 
 	glanced->dead = g.dead * pages;
 	glanced->lost_pages = g.lost * pages;
-	glanced->measured = handle->meta.probes[0] > 0 && !(handle->meta.flags & IVF_MEASURE);
+	glanced->measured = handle->meta.probes[0] > 0 && handle->meta.deep_lists > 0 &&
+		!(handle->meta.flags & IVF_MEASURE);
 }

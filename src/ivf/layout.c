@@ -35,11 +35,8 @@ IvfChooseLayout(IvfMetaData *meta)
 bool
 IvfLayoutFromMeta(IvfLayout *layout, const IvfMetaData *meta)
 {
-	if (!IvfProbesAreShares(meta->probes))
+	if (!IvfProbesAreShares(meta))
 		return false;
-	for (int i = 0; i < IVF_DEPTHS; i++)
-		if (!IvfProbesAreShares(meta->deep_probes[i]))
-			return false;
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
 		return false;
 	memset(layout, 0, sizeof(*layout));

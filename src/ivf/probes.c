@@ -15,6 +15,9 @@
 #define SLACK 0.3
 #define DEEP_SLACK 0.1
 
+/* So many times the lists they were measured with, shares say nothing any more. */
+#define DEEP_GROWTH 4
+
 /* The least exponent of rows that shares follow beyond what was measured. */
 #define LEAST_SLOPE 1
 
@@ -46,18 +49,29 @@ IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, ui
 		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * DEEP_SLACK, ranks, n, lists);
 }
 
-bool
-IvfProbesAreShares(const float *probes)
+/* All of them measured, or none. */
+static bool
+are_shares(const float *probes)
 {
 	float		before = 0;
 
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
-		if (!(probes[i] >= before && probes[i] <= 1))
+		if (!(probes[i] >= before && probes[i] <= 1) || (probes[0] == 0 && probes[i] > 0))
 			return false;
 		before = probes[i];
 	}
 	return true;
+}
+
+bool
+IvfProbesAreShares(const IvfMetaData *meta)
+{
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (!are_shares(meta->deep_probes[i]) ||
+			(meta->deep_probes[i][0] > 0) != (meta->deep_probes[0][0] > 0))
+			return false;
+	return are_shares(meta->probes);
 }
 
 /* Between and beyond the targets, on a logarithmic scale. */
@@ -110,11 +124,12 @@ IvfRecallFor(const IvfMetaData *meta, double share)
 }
 
 bool
-IvfDepthsMeasure(const IvfMetaData *meta, double recall, IvfDepthCurve *curve)
+IvfGetDepthCurve(const IvfMetaData *meta, double recall, IvfDepthCurve *curve)
 {
 	double		share;
 
-	if (meta->probes[0] <= 0 || meta->deep_probes[0][0] <= 0)
+	if (meta->probes[0] <= 0 || meta->deep_probes[0][0] <= 0 ||
+		meta->lists > (double) DEEP_GROWTH * meta->deep_lists)
 		return false;
 	share = share_for(meta->probes, recall);
 	curve->rows[0] = IVF_FEW_ROWS;
@@ -173,5 +188,5 @@ IvfDepthRows(const IvfDepthCurve *curve, double share)
 		else
 			high = middle;
 	}
-	return exp(low);
+	return Max(curve->rows[0], exp(low));
 }

@@ -19,8 +19,8 @@ extern void IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, 
 
 extern const uint32 IvfDepths[IVF_DEPTHS];
 
-/* Are they shares of the lists, that do not fall? */
-extern bool IvfProbesAreShares(const float *probes);
+/* Are all that were measured shares of the lists, that do not fall? */
+extern bool IvfProbesAreShares(const IvfMetaData *meta);
 
 /* The share of the lists for a recall, between and beyond what was measured. */
 extern double IvfProbesFor(const IvfMetaData *meta, double recall);
@@ -38,8 +38,8 @@ typedef struct IvfDepthCurve
 	double		shares[IVF_DEPTHS + 1];
 } IvfDepthCurve;
 
-/* False when it was not measured. */
-extern bool IvfDepthsMeasure(const IvfMetaData *meta, double recall, IvfDepthCurve *curve);
+/* False when it was not measured, or with far fewer lists than there are. */
+extern bool IvfGetDepthCurve(const IvfMetaData *meta, double recall, IvfDepthCurve *curve);
 
 /* Between the points and beyond, on a logarithmic scale of both. */
 extern double IvfDepthShare(const IvfDepthCurve *curve, double rows);

@@ -128,6 +128,8 @@ typedef struct IvfScan
 
 	/* filling the window, which may stop for a pause */
 	bool		filling;
+	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
+								 * sleep */
 	uint32		next;			/* place of the list to read next */
 	QvScanCounters before;		/* when the lists were first read for it */
 	IvfReadAhead ahead;
@@ -298,7 +300,7 @@ measure_depth(IvfScan *scan)
 {
 	double		recall = depth_recall(scan);
 
-	scan->measured = recall > 0 && IvfDepthsMeasure(&scan->handle->meta, recall, &scan->curve);
+	scan->measured = recall > 0 && IvfGetDepthCurve(&scan->handle->meta, recall, &scan->curve);
 }
 
 /* Rows that lists should have for a window of so many. */
@@ -330,7 +332,7 @@ depth(const IvfScan *scan)
 	double		rows = rows_read(scan);
 
 	if (scan->measured)
-		return Min(Max(Min(MANY_ROWS, rows / ROWS_PER_ROW), rows / ROWS_PER_ROW_OF_MEASURED),
+		return Min(rows / (rows <= MANY_ROWS * ROWS_PER_ROW ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MEASURED),
 				   IvfDepthRows(&scan->curve, scan->nnear / (double) scan->handle->lists->count));
 	if (rows <= MANY_ROWS * ROWS_PER_ROW)
 		return rows / ROWS_PER_ROW;
@@ -352,15 +354,16 @@ fit_window(IvfScan *scan)
 	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
-	/* those proposed before are nearer */
-	want = (double) scan->wanted + scan->nproposed;
 	if (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0)
-		while ((times = times_wanted(scan, want)) > 1)
-		{
-			/* lists that lie farther are smaller, or larger: a few more */
-			if (!widen(scan, Min(MOST_WIDER, times + LEAST_WIDER)))
-				return;
-		}
+	{
+		/* those proposed before are nearer */
+		want = (double) scan->wanted + scan->nproposed;
+		/* lists that lie farther are smaller, or larger: a few more */
+		while ((times = times_wanted(scan, want)) > 1 &&
+			   widen(scan, Min(MOST_WIDER, times + LEAST_WIDER)))
+			;
+		return;
+	}
 	if (scan->nnear < most_lists(scan))
 		scan->reader.window.size = Min(scan->wanted, Max(LEAST_WINDOW, depth(scan) - scan->nproposed));
 }
@@ -482,6 +485,8 @@ go_on_filling(IvfScan *scan)
 			break;
 		if (more && is_paused(scan))
 			return;
+		if (scan->measuring)
+			QvVacuumDelayPoint();
 		if (more && handle->stats->cold > 0)
 			IvfAskForLists(handle, &scan->ahead, scan->near, scan->nnear, scan->next);
 		if (!(more ? read_list(scan) : IvfReadGathered(&scan->reader)))
@@ -756,6 +761,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	float		least = -INFINITY;
 
 	scan->handle = scan->reader.handle = handle;
+	scan->measuring = true;
 	scan->reader.query = *query;
 	IvfBeginReading(&scan->reader);
 	start_search(scan, lists, k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1);

@@ -333,7 +333,7 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 	begin_vacuum(&v, info, stats, opclass);
 	if (v.handle->meta.flags & IVF_MOVING)
 		vacuum_lists(&v);
-	if ((v.handle->meta.flags & IVF_MEASURE) || IvfWantsMeasuring(&v.handle->meta))
+	if (IvfLacksMeasuring(&v.handle->meta))
 		IvfMeasureProbes(v.handle, 0);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	MemoryContextSwitchTo(old);
@@ -361,8 +361,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
 						RelationGetRelationName(info->index)),
 				 errhint("Please REINDEX it.")));
-	else if ((meta.flags & (IVF_MOVING | IVF_MEASURE)) ||
-			 IvfWantsMeasuring(&meta))
+	else if ((meta.flags & IVF_MOVING) || IvfLacksMeasuring(&meta))
 		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
