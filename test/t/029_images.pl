@@ -121,7 +121,7 @@ clean_log_ok($node);
 
 # Rows were added to all.  Code that made the old ones may read them again: their codes are as it knows them.
 $node->stop;
-my %versions;
+my (%versions, $measured);
 foreach my $name (grep { @{ $before{$_} } } @names)
 {
 	my $image = read_image($file{$name});
@@ -132,7 +132,12 @@ foreach my $name (grep { @{ $before{$_} } } @names)
 	is($version, $was, "$name: its version is $was, as it was");
 	cmp_ok($raw_then, '>', 0, "$name: raw codes were read") if $version >= 3;
 	cmp_ok($raw, $version >= 3 ? '>' : '==', 0, "$name: raw codes where version $version has them");
+	# probes for few rows, and how many lists there were when those for many rows were measured
+	next if number_at(\$image, 32 + 100) == 0;
+	cmp_ok(number_at(\$image, 32 + 160), '>', 0, "$name: VACUUM has measured for many rows");
+	$measured++;
 }
+cmp_ok($measured, '>', 0, "$measured images have lists that were measured");
 is(join(' ', sort keys %versions), '1 2 3', 'images of all versions of posting lists');
 
 done_testing();
