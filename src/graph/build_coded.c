@@ -238,11 +238,12 @@ find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 }
 
 static bool
-build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid)
+build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid, uint32 *list)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	GraphHandle *handle = &base->handle;
 	GraphMemNode *node;
+	GraphMemLoaded unused;
 	GraphQuery	query;
 	GraphCode	code;
 
@@ -250,11 +251,11 @@ build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid)
 	QvSpaceCenter(&handle->space, bs->rotated, bs->centered);
 	GraphEncode(&handle->layout, bs->centered, handle->space.mean, &code, bs->bytes);
 	node = GraphMemAdd(&base->mem, &code, tid);
-	if (node == NULL)
-		return false;
 	GraphQueryInit(handle, &query, bs->rotated);
-	node->list = find_lists(bs, &query, GraphMemLoadedOf(node));
-	return true;
+	*list = find_lists(bs, &query, node ? GraphMemLoadedOf(node) : &unused);
+	if (node)
+		node->list = *list;
+	return node != NULL;
 }
 
 static uint32

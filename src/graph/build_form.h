@@ -118,9 +118,10 @@ struct GraphBuildOps
 
 	/*
 	 * Add a node without edges for a value, of the column's dimensions, its
-	 * list and what GraphMemLoaded says.  False: there is no memory.
+	 * list and what GraphMemLoaded says.  False: there is no memory; its list
+	 * is told.
 	 */
-	bool		(*add) (GraphBuildState *bs, const void *value, ItemPointer tid);
+	bool		(*add) (GraphBuildState *bs, const void *value, ItemPointer tid, uint32 *list);
 
 	/* Lists that a node added may have: numbers below this. */
 	uint32		(*count_lists) (const GraphBuildState *bs);

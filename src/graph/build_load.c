@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "commands/defrem.h"
@@ -46,11 +47,24 @@ count_row(GraphBuildState *bs, int64 rows)
 typedef struct Spilled
 {
 	ItemPointerData tid;
+	uint32		list;
 	uint32		size;
 } Spilled;
 
+/* Where one is. */
+typedef struct SpilledPlace
+{
+	uint32		list;
+	int			fileno;
+	off_t		offset;
+} SpilledPlace;
+
+/* Of a participant's memory, what places of spilled rows may take; at least so many. */
+#define PLACES_SHARE 4
+#define LEAST_PLACES 1000
+
 static void
-spill_row(GraphBuildState *bs, const void *value, ItemPointer tid)
+spill_row(GraphBuildState *bs, const void *value, ItemPointer tid, uint32 list)
 {
 	Spilled		head;
 
@@ -63,6 +77,7 @@ spill_row(GraphBuildState *bs, const void *value, ItemPointer tid)
 	}
 	memset(&head, 0, sizeof(head));
 	head.tid = *tid;
+	head.list = list;
 	head.size = bs->handle.space.opclass.type->value_size(value);
 	BufFileWrite(bs->spill, &head, sizeof(head));
 	BufFileWrite(bs->spill, unconstify(void *, value), head.size);
@@ -91,8 +106,10 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	QvCheckDims(opclass, bs->handle.meta.dims, value);
 	if (QvIsIndexed(opclass, value))
 	{
-		if (!bs->ops->add(bs, value, tid))
-			spill_row(bs, value, tid);
+		uint32		list = 0;
+
+		if (!bs->ops->add(bs, value, tid, &list))
+			spill_row(bs, value, tid, list);
 		count_row(bs, ++loader->rows);
 	}
 	MemoryContextSwitchTo(old);
@@ -116,33 +133,101 @@ GraphLoadRows(GraphBuildState *bs, TableScanDesc scan)
 	SpinLockRelease(&shared->mutex);
 }
 
+static void
+seek_spilled(GraphBuildState *bs, int fileno, off_t offset)
+{
+	if (BufFileSeek(bs->spill, fileno, offset, SEEK_SET) != 0)
+		elog(ERROR, "could not rewind a temporary file");
+}
+
+static int
+compare_spilled(const void *a, const void *b)
+{
+	const SpilledPlace *x = a;
+	const SpilledPlace *y = b;
+
+	if (x->list != y->list)
+		return x->list > y->list ? 1 : -1;
+	if (x->fileno != y->fileno)
+		return x->fileno > y->fileno ? 1 : -1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/*
+ * The places of the next n rows, by their lists.  Each participant begins with another list, so
+ * that they do not change the same nodes.
+ */
+static void
+sort_places(GraphBuildState *bs, SpilledPlace *places, int64 n)
+{
+	uint32		nlists = Max(1, bs->shared->nlists);
+	uint32		first = (double) nlists * (ParallelWorkerNumber + 1) / bs->shared->participants;
+
+	for (int64 i = 0; i < n; i++)
+	{
+		Spilled		head;
+		SpilledPlace *place = &places[i];
+
+		BufFileTell(bs->spill, &place->fileno, &place->offset);
+		QvBufFileReadExact(bs->spill, &head, sizeof(head));
+		place->list = (head.list + nlists - first) % nlists;
+		if (BufFileSeek(bs->spill, 0, head.size, SEEK_CUR) != 0)
+			elog(ERROR, "could not read a temporary file");
+	}
+	qsort(places, n, sizeof(SpilledPlace), compare_spilled);
+}
+
+static void
+insert_spilled(GraphBuildState *bs, const SpilledPlace *place)
+{
+	GraphHandle *handle;
+	Spilled		head;
+	void	   *value;
+
+	seek_spilled(bs, place->fileno, place->offset);
+	QvBufFileReadExact(bs->spill, &head, sizeof(head));
+	value = palloc(head.size);
+	QvBufFileReadExact(bs->spill, value, head.size);
+	handle = GraphOpen(bs->index, &bs->handle.space.opclass);
+	handle->building = true;
+	GraphInsertValue(handle, value, &head.tid);
+}
+
+/*
+ * By their lists, as many as memory has places for at a time: near rows one after another find
+ * the pages that they read and change in the processor's caches.
+ */
 void
 GraphInsertSpilled(GraphBuildState *bs)
 {
 	MemoryContext old;
+	Size		memory = bs->max_memory / bs->shared->participants / PLACES_SHARE;
+	int64		most = Min(bs->nspilled, Max(LEAST_PLACES, memory / sizeof(SpilledPlace)));
+	SpilledPlace *places;
+	int			fileno = 0;
+	off_t		offset = 0;
+	int64		n;
 
 	if (bs->spill == NULL)
 		return;
+	places = MemoryContextAllocHuge(CurrentMemoryContext, most * sizeof(SpilledPlace));
 	old = MemoryContextSwitchTo(bs->row_context);
-	if (BufFileSeek(bs->spill, 0, 0, SEEK_SET) != 0)
-		elog(ERROR, "could not rewind a temporary file");
-	for (int64 i = 0; i < bs->nspilled; i++)
+	for (int64 done = 0; done < bs->nspilled; done += n)
 	{
-		GraphHandle *handle;
-		Spilled		head;
-		void	   *value;
-
-		CHECK_FOR_INTERRUPTS();
-		QvBufFileReadExact(bs->spill, &head, sizeof(head));
-		value = palloc(head.size);
-		QvBufFileReadExact(bs->spill, value, head.size);
-		handle = GraphOpen(bs->index, &bs->handle.space.opclass);
-		handle->building = true;
-		GraphInsertValue(handle, value, &head.tid);
-		MemoryContextReset(bs->row_context);
-		count_row(bs, i + 1);
+		n = Min(most, bs->nspilled - done);
+		seek_spilled(bs, fileno, offset);
+		sort_places(bs, places, n);
+		BufFileTell(bs->spill, &fileno, &offset);
+		for (int64 i = 0; i < n; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			insert_spilled(bs, &places[i]);
+			MemoryContextReset(bs->row_context);
+			count_row(bs, done + i + 1);
+		}
 	}
 	MemoryContextSwitchTo(old);
+	pfree(places);
 	BufFileClose(bs->spill);
 }
 

@@ -49,7 +49,7 @@ build_plain_begin(GraphBuildState *base, float *floats, bool in_shared_memory)
 /* ---- rows ---- */
 
 static bool
-build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid)
+build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid, uint32 *list)
 {
 	GraphMemNode *node = GraphMemAddValue(&base->mem, value, tid);
 

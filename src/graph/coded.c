@@ -3,13 +3,12 @@
  *		Coded graphs: what GraphFormOps asks for (form.h).
  *
  * A vector is searched for by its rotated, centered form and look-up table; a
- * node is its own code and, beside the edges, the codes of its neighbors.  A
- * full neighbor chooses again by whole codes, which its neighbors' pages have:
- * the one-bit codes that it holds itself tell too little.
+ * node is its own code and, beside the edges, the codes of its neighbors.
  */
 #include "postgres.h"
 
 #include "graph/coded.h"
+#include "graph/coded_choice.h"
 #include "graph/node.h"
 #include "graph/query.h"
 #include "graph/recall.h"
@@ -236,89 +235,14 @@ coded_set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 
 /* ---- edges back ---- */
 
-/* GraphChoosePlace()'s rivals. */
-typedef struct Rivals
-{
-	GraphRivals base;
-	const GraphHandle *handle;
-	GraphCode	codes[GRAPH_MAX_DEGREE + 1];
-} Rivals;
-
-static float
-between(const GraphHandle *handle, const GraphCode *a, const GraphCode *b)
-{
-	return GraphCodeDistance(&handle->layout, handle->meta.space, handle->space.mean_norm2, a, b);
-}
-
-static float
-rival_pair(void *arg, uint32_t a, uint32_t b)
-{
-	const Rivals *r = arg;
-
-	return between(r->handle, &r->codes[a], &r->codes[b]);
-}
-
-/* Copy the own code of node id, its bytes to pdim bytes of memory.  False: there is none. */
-static bool
-copy_own_code(GraphHandle *handle, uint32 id, GraphCode *code, uint8 *bytes)
-{
-	const GraphLayout *layout = &handle->layout;
-	GraphNode	node;
-	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
-
-	if (node != NULL)
-	{
-		GraphNodeCode(layout, node, code, bytes);
-		if (code->bytes != bytes)
-			memcpy(bytes, code->bytes, layout->pdim);
-		code->bytes = bytes;
-	}
-	UnlockReleaseBuffer(buf);
-	return node != NULL;
-}
-
+/* Builds have no time for whole codes: they would take three times as long. */
 static int
 coded_choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
 {
-	GraphHandle *handle = nb->handle;
-	uint32		degree = handle->layout.degree;
-	uint32		pdim = handle->layout.pdim;
-	Rivals	   *r = palloc(sizeof(Rivals));
-	float	   *from_self = r->base.from_self;
-	uint8	   *bytes = palloc((Size) (degree + 1) * pdim);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(handle->index);
-	GraphCode	self;
-	int			place = -1;
-	uint32		n = 0;
+	const CodedPoint *point = (const CodedPoint *) nb->point;
 
-	r->handle = handle;
-	if (copy_own_code(handle, to, &self, bytes + (Size) degree * pdim))
-	{
-		while (n < degree && place < 0)
-		{
-			uint32		id = GraphEdgeTo(places[n]);
-
-			if (GraphNodeBlock(&handle->layout, id) >= nblocks ||
-				!copy_own_code(handle, id, &r->codes[n], bytes + (Size) n * pdim))
-				place = n;		/* it leads nowhere */
-			else
-			{
-				r->base.anchored[n] = GraphEdgeIsAnchor(places[n]);
-				from_self[n] = between(handle, &self, &r->codes[n]);
-				n++;
-			}
-		}
-		if (place < 0)
-		{
-			r->base.n = n;
-			r->codes[n] = *point_code(nb);
-			from_self[n] = between(handle, &self, &r->codes[n]);
-			place = GraphChoosePlace(&r->base, rival_pair, r, force);
-		}
-	}
-	pfree(bytes);
-	pfree(r);
-	return place;
+	return nb->handle->building ? GraphChooseByEdges(nb->handle, to, &point->query, force) :
+		GraphChooseByCodes(nb->handle, to, point_code(nb), places, force);
 }
 
 static void

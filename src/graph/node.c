@@ -239,3 +239,25 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 	else
 		memcpy(GraphNodeCodes(layout, node, place), bits, layout->code_bits / 8);
 }
+
+/*
+ * b holds |r|^2 / <y, r> of the residual r; for a random direction <y, r> is
+ * its expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
+ */
+float
+GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
+{
+	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[place]) * node->b_scale);
+
+	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
+}
+
+void
+GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place, uint8 *bits)
+{
+	if (layout->batches)
+		QvUnpackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
+					 layout->code_bits, place % QV_BATCH, bits);
+	else
+		memcpy(bits, GraphNodeCodes(layout, node, place), layout->code_bits / 8);
+}

@@ -90,6 +90,16 @@ GraphNodeBatch(const GraphLayout *layout, GraphNode node, uint32 first,
 	return scratch->bytes;
 }
 
+/* Read the code of one neighbor: code_bits / 8 bytes. */
+extern void GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place,
+							  uint8 *bits);
+
+/*
+ * About |o - p| of a neighbor in an inner product graph, from its factor (in
+ * L2 graphs the estimate from p itself is exact).
+ */
+extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place);
+
 /* Empty one place of a node of any form. */
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place);
 
