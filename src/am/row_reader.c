@@ -99,6 +99,7 @@ row_value(RowReader *reader, bool *isnull)
 	return values[0];
 }
 
+/* A value out of line comes by the reader of these, if it can; else as the server does it. */
 static void *
 detoast(RowReader *reader, Datum datum)
 {
