@@ -18,9 +18,6 @@
 /* So many times the lists they were measured with, shares say nothing any more. */
 #define DEEP_GROWTH 4
 
-/* The least exponent of rows that shares follow beyond what was measured. */
-#define LEAST_SLOPE 1
-
 static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
 const uint32 IvfDepths[IVF_DEPTHS] = {100, 1000};
@@ -124,69 +121,14 @@ IvfRecallFor(const IvfMetaData *meta, double share)
 }
 
 bool
-IvfGetDepthCurve(const IvfMetaData *meta, double recall, IvfDepthCurve *curve)
+IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares)
 {
-	double		share;
-
 	if (meta->probes[0] <= 0 || meta->deep_probes[0][0] <= 0 ||
 		meta->lists > (double) DEEP_GROWTH * meta->deep_lists)
 		return false;
-	share = share_for(meta->probes, recall);
-	curve->rows[0] = IVF_FEW_ROWS;
-	curve->shares[0] = share;
+	shares[0] = share_for(meta->probes, recall);
+	/* as more rows are wanted, more lists */
 	for (int i = 0; i < IVF_DEPTHS; i++)
-	{
-		/* as more rows are wanted, more lists */
-		share = Max(share, share_for(meta->deep_probes[i], recall));
-		curve->rows[i + 1] = IvfDepths[i];
-		curve->shares[i + 1] = share;
-	}
+		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], recall));
 	return true;
-}
-
-/* The exponent of rows that shares follow from a point of the curve on. */
-static double
-slope(const IvfDepthCurve *curve, int from)
-{
-	return log(curve->shares[from + 1] / curve->shares[from]) /
-		log(curve->rows[from + 1] / curve->rows[from]);
-}
-
-/* Beyond what was measured, where there may be other clusters. */
-static double
-last_slope(const IvfDepthCurve *curve)
-{
-	return Max(LEAST_SLOPE, slope(curve, IVF_DEPTHS - 1));
-}
-
-double
-IvfDepthShare(const IvfDepthCurve *curve, double rows)
-{
-	int			from = 0;
-
-	if (rows <= curve->rows[0])
-		return curve->shares[0];
-	while (from < IVF_DEPTHS && rows > curve->rows[from + 1])
-		from++;
-	return Min(1, curve->shares[from] *
-			   pow(rows / curve->rows[from],
-				   from < IVF_DEPTHS ? slope(curve, from) : last_slope(curve)));
-}
-
-double
-IvfDepthRows(const IvfDepthCurve *curve, double share)
-{
-	double		low = log(curve->rows[0]),
-				high = log(PG_UINT32_MAX);
-
-	while (high - low > 1e-3)
-	{
-		double		middle = (low + high) / 2;
-
-		if (IvfDepthShare(curve, exp(middle)) <= share)
-			low = middle;
-		else
-			high = middle;
-	}
-	return Max(curve->rows[0], exp(low));
 }

@@ -28,23 +28,11 @@ extern double IvfProbesFor(const IvfMetaData *meta, double recall);
 /* The recall for which that is the share, at least .5. */
 extern double IvfRecallFor(const IvfMetaData *meta, double share);
 
-/* So few rows take the lists that were measured for a few: the least window of a search. */
-#define IVF_FEW_ROWS 18
-
-/* The share of the lists that the nearest so many rows take, for one recall. */
-typedef struct IvfDepthCurve
-{
-	double		rows[IVF_DEPTHS + 1];
-	double		shares[IVF_DEPTHS + 1];
-} IvfDepthCurve;
-
-/* False when it was not measured, or with far fewer lists than there are. */
-extern bool IvfGetDepthCurve(const IvfMetaData *meta, double recall, IvfDepthCurve *curve);
-
-/* Between the points and beyond, on a logarithmic scale of both. */
-extern double IvfDepthShare(const IvfDepthCurve *curve, double rows);
-
-/* Of how many rows a share of the lists is deep enough; at least IVF_FEW_ROWS. */
-extern double IvfDepthRows(const IvfDepthCurve *curve, double share);
+/*
+ * The shares of the lists that the nearest rows take, for one recall: of a few rows, then of
+ * IvfDepths.  They do not fall.  False when it was not measured, or with far fewer lists than
+ * there are.
+ */
+extern bool IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares);
 
 #endif							/* QV_IVF_PROBES_H */

@@ -37,6 +37,7 @@
 #include "executor/instrument.h"
 #include "containers/bitmap.h"
 #include "ivf/cache.h"
+#include "ivf/depth.h"
 #include "ivf/ivf.h"
 #include "ivf/nearest.h"
 #include "ivf/probes.h"
@@ -55,23 +56,6 @@
  */
 #define LEAST_FIRST_WINDOW IVF_FEW_ROWS
 #define WINDOW_GROWTH 4
-
-/*
- * With "widen", the lists read are as many as the nearest rows so many as the window's take, as
- * was measured, and have at least 8 rows for each of its first 64, and 2 for each.  Where nobody
- * has measured, or the user says how many lists are read, they have 8 rows for each of its rows,
- * and from 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer than
- * a row of the window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes
- * costs a hundredth of what fetching a row does.
- */
-#define ROWS_PER_ROW 8
-#define ROWS_PER_ROW_OF_MEASURED 2
-#define ROWS_PER_ROOT 1250
-#define ROWS_PER_ROW_OF_MANY 32
-#define MANY_ROWS 64
-
-/* The least recall of a search that goes deeper than the probes that the user gave. */
-#define DEEP_RECALL 0.95
 
 /* Lists read at a time, of those before: what is known of rows to come changes. */
 #define LEAST_WIDER 0.1
@@ -120,8 +104,7 @@ typedef struct IvfScan
 	uint32		nnear;			/* read in this batch */
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
-	bool		measured;		/* is known how many lists many rows take */
-	IvfDepthCurve curve;		/* if so */
+	IvfDepth	depth;			/* how deep the lists read are */
 	uint8	   *done;			/* bitmap: lists of earlier batches */
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
@@ -277,68 +260,19 @@ rows_read(const IvfScan *scan)
 
 /* ---- depth ---- */
 
-/*
- * The recall that says how deep a search goes for many rows: that wanted, or that of the lists
- * which the user wants to be read; 0: the number of lists does not follow what was measured.
- */
-static double
-depth_recall(const IvfScan *scan)
-{
-	const IvfScanParams *params = &scan->params;
-	const IvfMetaData *meta = &scan->handle->meta;
-
-	if (!params->widen)
-		return 0;
-	if (params->probes == 0)
-		return params->recall;
-	return params->deep ?
-		Max(DEEP_RECALL, IvfRecallFor(meta, Min(1, params->probes / (double) meta->lists))) : 0;
-}
-
-static void
-measure_depth(IvfScan *scan)
-{
-	double		recall = depth_recall(scan);
-
-	scan->measured = recall > 0 && IvfGetDepthCurve(&scan->handle->meta, recall, &scan->curve);
-}
-
-/* Rows that lists should have for a window of so many. */
-static double
-rows_wanted(const IvfScan *scan, double window)
-{
-	if (window <= MANY_ROWS)
-		return window * ROWS_PER_ROW;
-	if (scan->measured)
-		return Max(MANY_ROWS * ROWS_PER_ROW, window * ROWS_PER_ROW_OF_MEASURED);
-	return Max(window * ROWS_PER_ROW_OF_MANY, ROWS_PER_ROOT * sqrt(window));
-}
-
 /* How many times the lists a window of so many rows takes. */
 static double
 times_wanted(const IvfScan *scan, double window)
 {
-	double		times = rows_wanted(scan, window) / Max(1, rows_read(scan));
-
-	if (scan->measured)
-		times = Max(times, IvfDepthShare(&scan->curve, window) * scan->handle->lists->count / scan->nnear);
-	return times;
+	return IvfDepthTimes(&scan->depth, window, rows_read(scan), scan->nnear,
+						 scan->handle->lists->count);
 }
 
 /* The window that the lists read are deep enough for. */
 static double
 depth(const IvfScan *scan)
 {
-	double		rows = rows_read(scan);
-
-	if (scan->measured)
-		return Min(rows / (rows <= MANY_ROWS * ROWS_PER_ROW ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MEASURED),
-				   IvfDepthRows(&scan->curve, scan->nnear / (double) scan->handle->lists->count));
-	if (rows <= MANY_ROWS * ROWS_PER_ROW)
-		return rows / ROWS_PER_ROW;
-	if (rows < ROWS_PER_ROOT * sqrt(MANY_ROWS))
-		return MANY_ROWS;
-	return Min(rows / ROWS_PER_ROW_OF_MANY, pow(rows / ROWS_PER_ROOT, 2));
+	return IvfDepthWindow(&scan->depth, rows_read(scan), scan->nnear, scan->handle->lists->count);
 }
 
 /*
@@ -681,7 +615,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
 	scan->in_window = scan->reader.only ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
-	measure_depth(scan);
+	IvfDepthInit(&scan->depth, &handle->meta, &scan->params);
 	scan->probes = probes;
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
 											Min(probes, most_lists(scan)), scan->near);
