@@ -17,6 +17,7 @@
 #include "cluster/kmeans.h"
 #include "commands/progress.h"
 #include "graph/build_coded.h"
+#include "graph/meta.h"
 #include "graph/node.h"
 #include "graph/query.h"
 #include "graph/store_mem_coded.h"
@@ -126,6 +127,18 @@ compute_mean(CodedBuild *bs, float *mean)
 	}
 }
 
+/* How many neighbors the data need, before anything is laid out. */
+static void
+choose_degree(CodedBuild *bs)
+{
+	GraphHandle *handle = &bs->base.handle;
+
+	GraphMetaAdapt(&handle->meta, bs->sample, bs->sampled);
+	if (!GraphLayoutFromMeta(&handle->layout, &handle->meta))
+		elog(ERROR, "graph node layout does not fit together");
+	bs->base.shared->meta = handle->meta;
+}
+
 /* Lists for so many rows, at most. */
 static uint32
 wanted_lists(const CodedBuild *bs, double rows)
@@ -175,6 +188,7 @@ build_coded_prepare(GraphBuildState *base, Size *n)
 	wanted = wanted_lists(bs, base->shared->rows);
 	floats = MemoryContextAllocHuge(CurrentMemoryContext, (wanted + 1) * (Size) pdim * sizeof(float));
 	compute_mean(bs, floats);
+	choose_degree(bs);
 	base->shared->nlists = make_lists(bs, wanted, floats + pdim);
 	pfree(bs->sample);
 	bs->sample = NULL;

@@ -46,10 +46,11 @@ static const int efs[] = {10, 100};
 
 /*
  * Of what a pool of exact distances misses, estimates are to find so much: searches
- * for rows of the index are a little easier than others.  Recall below what can be
+ * for rows of the index are a little easier than others, and another build of the same
+ * rows finds a hundredth more or less.  Recall below what can be
  * told from 200 queries may be missing.
  */
-#define BETTER 0.1
+#define BETTER 0.2
 #define TOLERANCE 0.002
 
 #define ENTRIES 8
@@ -404,10 +405,11 @@ measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
 static double
 pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *points, int n)
 {
-	double		recall = search_all(c, ef, true, truth);
+	double		more = GraphMoreNodes(&c->handle->meta);
+	double		recall = search_all(c, ceil(ef * more), true, truth);
 
 	recall += BETTER * (1 - recall) - TOLERANCE;
-	return Max(GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA,
+	return Max(more * (GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA),
 			   Min(GraphPoolForRecall(points, n, recall), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
 }
 
@@ -490,8 +492,8 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 		n = measure_pools(&c, truth, points);
 		for (int i = 0; i < lengthof(efs); i++)
 			pools[i] = pool_like(&c, efs[i], truth, points, n);
-		slope = Max(GRAPH_POOL_SLOPE, (pools[1] - pools[0]) / (efs[1] - efs[0]));
-		extra = Max(GRAPH_POOL_EXTRA, pools[1] - slope * efs[1]);
+		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[1] - pools[0]) / (efs[1] - efs[0]));
+		extra = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA, pools[1] - slope * efs[1]);
 		for (int i = 0; i < n && writes; i++)
 			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
 		if (writes)

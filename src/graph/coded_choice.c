@@ -149,18 +149,22 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 {
 	QvEstimateParams p;
 	GraphBatchScratch scratch;
+	float		est[QV_BATCH];
 
 	p.base = base;
 	p.a_scale = node->a_scale * a_factor;
 	p.b_scale = node->b_scale;
 	p.lut_scale = q->lut_scale;
 	p.lut_bias = QvQueryLutBias(q, layout->code_bits);
-	for (uint32 first = 0; first < layout->degree; first += QV_BATCH)
+	for (int place = 0; place < layout->degree; place += QV_BATCH)
 	{
+		int			first = GraphBatchStart(layout, place);
+
 		p.a = GraphNodeA(layout, node) + first;
 		p.b = GraphNodeB(layout, node) + first;
-		qv_kernels.fastscan_estimate(GraphNodeBatch(layout, node, first, &scratch), q->lut, layout->code_bits / 4, &p, INFINITY,
-									 out + first);
+		qv_kernels.fastscan_estimate(GraphNodeBatch(layout, node, first, &scratch), q->lut,
+									 layout->code_bits / 4, &p, INFINITY, est);
+		memcpy(out + place, est + place - first, (first + QV_BATCH - place) * sizeof(float));
 	}
 }
 

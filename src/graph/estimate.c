@@ -20,9 +20,30 @@ pages(double items, double per_page)
 	return ceil(items / per_page);
 }
 
+/* Lay the nodes out as a build does that has these values for its sample. */
+static void
+adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, int nvalues)
+{
+	float	   *rows = palloc_extended(Max(1, nvalues) * (Size) meta->pdim * sizeof(float),
+									   MCXT_ALLOC_HUGE);
+	float	   *scratch = palloc(meta->pdim * sizeof(float));
+	QvSpace		space;
+	int			n = 0;
+
+	QvSpaceInit(&space, opclass, meta->dims, meta->pdim);
+	QvSpaceInitRotation(&space, meta->seed);
+	for (int i = 0; i < nvalues; i++)
+		if (QvIsIndexed(opclass, values[i]))
+			(void) QvSpaceRotateValue(&space, values[i], scratch, rows + n++ * (Size) meta->pdim);
+	GraphMetaAdapt(meta, rows, n);
+	pfree(scratch);
+	pfree(rows);
+}
+
 void
 GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *options,
-				   double rows, double value_size, GraphEstimate *estimate)
+				   double rows, double value_size, void *const *values, int nvalues,
+				   GraphEstimate *estimate)
 {
 	GraphMetaData meta;
 	GraphLayout layout;
@@ -31,6 +52,8 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *o
 	Size		apart;
 
 	GraphMetaInit(&meta, dims, options->m, options->ef_construction, opclass);
+	if (meta.form == QV_FORM_CODED && rows > 0)
+		adapt(&meta, opclass, values, nvalues);
 	if (!GraphLayoutFromMeta(&layout, &meta))
 		elog(ERROR, "graph node layout does not fit together");
 	entries = GRAPH_ENTRY_FACTOR * sqrt(rows);

@@ -9,6 +9,12 @@
 /* Everything of a coded node but the own code and the neighbors' codes. */
 #define CodedFixed(degree) (sizeof(GraphNodeData) + (Size) (degree) * (4 + 2 + 2))
 
+/* Of the places of a node for neighbors, those that easy data need. */
+#define EASY_SHARE (13.0 / 16)
+
+/* The largest type in a node, and so what its slots are aligned to. */
+#define NODE_ALIGN 4
+
 static uint32
 round_down(uint32 value, uint32 to)
 {
@@ -19,12 +25,12 @@ round_down(uint32 value, uint32 to)
 static int
 bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
 {
-	int			room = round_down(QV_PAGE_SPACE / per_page, MAXIMUM_ALIGNOF);
+	int			room = round_down(QV_PAGE_SPACE / per_page, NODE_ALIGN);
 
 	room -= CodedFixed(meta->degree) + QvCodeBytes(meta->pdim, own_bits);
 	if (room <= 0)
 		return 0;
-	return Min(round_down(room / (meta->degree / 8), QV_DIM_ALIGN), meta->pdim);
+	return Min(round_down(room * 8 / meta->degree, QV_DIM_ALIGN), meta->pdim);
 }
 
 /*
@@ -40,13 +46,21 @@ fewest_bits(const GraphMetaData *meta)
 	return Max(256, round_down(meta->pdim / 3, QV_DIM_ALIGN));
 }
 
+uint32
+GraphFullDegree(int m)
+{
+	/* whole FastScan batches: the places past 2m are used as well */
+	return (2 * m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
+}
+
 void
-GraphChooseCodedLayout(GraphMetaData *meta)
+GraphChooseCodedLayout(GraphMetaData *meta, bool easy)
 {
 	static const int own_choices[] = {8, 4, 2};
 
-	/* whole FastScan batches: the places past 2m are used as well */
-	meta->degree = (2 * meta->m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
+	meta->degree = GraphFullDegree(meta->m);
+	if (easy)
+		meta->degree *= EASY_SHARE;
 	meta->entry_bits = Min(meta->pdim, GRAPH_MAX_ENTRY_BITS);
 
 	for (int i = 0; i < lengthof(own_choices); i++)
@@ -68,9 +82,9 @@ GraphChooseCodedLayout(GraphMetaData *meta)
 				continue;
 			meta->own_bits = own_bits;
 			meta->code_bits = bits;
-			meta->node_size = MAXALIGN(CodedFixed(meta->degree) +
-									   QvCodeBytes(meta->pdim, own_bits) +
-									   (Size) bits * meta->degree / 8);
+			meta->node_size = TYPEALIGN(NODE_ALIGN, CodedFixed(meta->degree) +
+										QvCodeBytes(meta->pdim, own_bits) +
+										(Size) bits * meta->degree / 8);
 			meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
 			meta->value_size = 0;
 			return;
@@ -99,6 +113,22 @@ GraphChoosePlainLayout(GraphMetaData *meta)
 	meta->nodes_per_page = QV_PAGE_SPACE / meta->node_size;
 }
 
+/*
+ * Are the neighbors' factors and codes, 32 at a time, inside of their node, also
+ * those before the first place (GraphBatchStart)?
+ */
+static bool
+batches_fit(const GraphLayout *layout, const GraphMetaData *meta)
+{
+	uint32		before = meta->degree < QV_BATCH ? QV_BATCH - meta->degree : 0;
+
+	if (layout->batches)
+		return meta->degree % QV_BATCH == 0;
+	return before * sizeof(uint16) <= layout->a &&
+		before * meta->code_bits / 8 <= layout->codes &&
+		QvBatchBytes(meta->code_bits) <= QV_PAGE_SPACE;
+}
+
 bool
 GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 {
@@ -125,7 +155,7 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	end = layout->ids + (Size) meta->degree * 4;
 	if (meta->form == QV_FORM_CODED)
 	{
-		if (meta->degree % QV_BATCH != 0 || meta->pdim % QV_DIM_ALIGN != 0 ||
+		if (meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
 			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
 			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
@@ -139,6 +169,8 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 		layout->own_bytes = QvCodeBytes(meta->pdim, meta->own_bits);
 		layout->codes = layout->own + layout->own_bytes;
 		layout->batches = meta->version == GRAPH_META_BATCHES;
+		if (!batches_fit(layout, meta))
+			return false;
 		end = layout->codes + (Size) meta->code_bits * meta->degree / 8;
 	}
 	else if (meta->form == QV_FORM_PLAIN)

@@ -96,6 +96,13 @@ typedef struct GraphMetaData
 #define GRAPH_POOL_SLOPE 1.8
 #define GRAPH_POOL_EXTRA 16
 
+/*
+ * By how much pools are larger where nodes have fewer neighbors than others' indexes:
+ * at the same ef, recall is to be the same.
+ */
+#define GraphMoreNodes(meta) \
+	((meta)->form == QV_FORM_CODED ? Max(1, (double) GraphFullDegree((meta)->m) / (meta)->degree) : 1)
+
 /* The largest that an index may ask for. */
 #define GRAPH_MAX_SLOPE 8
 #define GRAPH_MAX_EXTRA 1000
@@ -217,7 +224,7 @@ typedef struct GraphLayout
 	uint32		own;			/* packed own code, value or GraphValueRef */
 	uint32		own_bytes;
 	uint32		codes;			/* of the neighbors, code_bits each */
-	bool		batches;		/* in degree / 32 FastScan batches */
+	bool		batches;		/* these are in degree / 32 FastScan batches */
 } GraphLayout;
 
 /* Are values on pages of their own, with a GraphValueRef in the node? */
@@ -244,11 +251,15 @@ typedef struct GraphEntryBatch
 #define GraphPageEntryBatch(page, entry_bits, i) \
 	((GraphEntryBatch *) (QvPageGetData(page) + (Size) (i) * GraphEntryBatchSize(entry_bits)))
 
+/* The neighbors of a node of a coded graph, at most, where all are needed. */
+extern uint32 GraphFullDegree(int m);
+
 /*
  * Choose the sizes of a coded graph's nodes for pdim and m, filling in
- * own_bits, degree, code_bits, entry_bits, node_size and nodes_per_page.
+ * own_bits, degree, code_bits, entry_bits, node_size and nodes_per_page.  Of easy
+ * data fewer neighbors do (src/graph/README.md, "Neighbors").
  */
-extern void GraphChooseCodedLayout(GraphMetaData *meta);
+extern void GraphChooseCodedLayout(GraphMetaData *meta, bool easy);
 
 /* The same for nodes that hold a value of value_size bytes (0: chained). */
 extern void GraphChoosePlainLayout(GraphMetaData *meta);
@@ -298,6 +309,17 @@ GraphEdgeIsAnchor(uint32 place)
 /* The neighbors' codes from place "first" on: a multiple of 32 where they are in batches. */
 #define GraphNodeCodes(layout, node, first) \
 	((uint8 *) ((char *) (node) + (layout)->codes) + \
-	 (Size) (first) * (layout)->code_bits / 8)
+	 (int64) (first) * (int64) ((layout)->code_bits / 8))
+
+/*
+ * Neighbors are scored 32 at a time.  Where those from "place" on are fewer, the batch
+ * begins before: at places that have been scored, or, of fewer than 32, with what is
+ * in the node before their factors and codes, which says nothing.
+ */
+static inline int
+GraphBatchStart(const GraphLayout *layout, int place)
+{
+	return Min(place, (int) layout->degree - QV_BATCH);
+}
 
 #endif							/* QV_GRAPH_FORMAT_H */

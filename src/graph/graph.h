@@ -136,7 +136,10 @@ extern void GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo
  */
 extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
 
-/* estimate.c: what a build of so many rows makes, whose values have so many bytes */
+/*
+ * estimate.c: what a build of so many rows makes, whose values have so many bytes; some of
+ * these, of the column's dimensions
+ */
 typedef struct GraphEstimate
 {
 	bool		coded;
@@ -148,6 +151,6 @@ typedef struct GraphEstimate
 
 extern void GraphEstimateBuild(const QvOpclassInfo *opclass, int dims,
 							   const GraphOptions *options, double rows, double value_size,
-							   GraphEstimate *estimate);
+							   void *const *values, int nvalues, GraphEstimate *estimate);
 
 #endif							/* QV_GRAPH_H */

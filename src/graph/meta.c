@@ -4,11 +4,16 @@
  */
 #include "postgres.h"
 
+#include "cluster/dimension.h"
 #include "common/pg_prng.h"
 #include "graph/meta.h"
+#include "space/sample.h"
 
 /* Frozen in each index; the same for all, so that builds repeat exactly. */
 #define ROTATION_SEED UINT64CONST(0x5175697665720001)
+
+/* Data of no more dimensions of their own are easy (src/graph/README.md, "Neighbors"). */
+#define EASY_DIMENSION 25
 
 static const QvMetaFormat graph_meta_format = {
 	.what = "a graph index",
@@ -48,13 +53,26 @@ GraphMetaInit(GraphMetaData *meta, int dims, int m, int ef_construction,
 	{
 		meta->pdim = QvPaddedDim(dims);
 		meta->space = QvSpaceKindOf(opclass);
-		GraphChooseCodedLayout(meta);
+		GraphChooseCodedLayout(meta, false);
 	}
 	else
 	{
 		meta->value_size = opclass->type->fixed_size(dims);
 		GraphChoosePlainLayout(meta);
 	}
+}
+
+void
+GraphMetaAdapt(GraphMetaData *meta, const float *rows, int n)
+{
+	double		dimension;
+
+	if (meta->space != QV_SPACE_L2)
+		return;
+	dimension = QvIntrinsicDimension(rows, n, meta->pdim, QvClusterInterrupt, NULL);
+	elog(DEBUG1, "intrinsic dimension of %d rows: %.1f", n, dimension);
+	if (dimension <= EASY_DIMENSION)
+		GraphChooseCodedLayout(meta, true);
 }
 
 void

@@ -24,6 +24,12 @@ extern void GraphMetaInit(GraphMetaData *meta, int dims, int m,
 						  int ef_construction, const QvOpclassInfo *opclass);
 
 /*
+ * Fewer neighbors a node of a coded graph, where rows[n x pdim] of the table, as they
+ * are indexed, say that these will do.  Before there are any pages.
+ */
+extern void GraphMetaAdapt(GraphMetaData *meta, const float *rows, int n);
+
+/*
  * Read and check the metapage alone.  Raises ERRCODE_INDEX_CORRUPTED, or the
  * request to REINDEX when the index was built by pgvector.
  */

@@ -74,11 +74,11 @@ extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
 							 int place, const GraphEdge *edge, const uint8 *bits);
 
 /*
- * The FastScan batch of places first..first + 31, first being a multiple of 32:
- * on the page, or made in scratch.
+ * The FastScan batch of places first..first + 31, first being what GraphBatchStart()
+ * says: on the page, or made in scratch.
  */
 static inline const uint8 *
-GraphNodeBatch(const GraphLayout *layout, GraphNode node, uint32 first,
+GraphNodeBatch(const GraphLayout *layout, GraphNode node, int first,
 			   GraphBatchScratch *scratch)
 {
 	const uint8 *codes = GraphNodeCodes(layout, node, first);

@@ -34,6 +34,8 @@ const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 void
 GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 {
+	double		more;
+
 	*slope = GRAPH_POOL_SLOPE;
 	*extra = GRAPH_POOL_EXTRA;
 	if (meta->code_bits <= FEW_CODE_BITS)
@@ -41,6 +43,10 @@ GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 		*slope = 3.4;
 		*extra = meta->space == QV_SPACE_IP ? 40 : 24;
 	}
+	/* a node that knows fewer sends a search on through more of them */
+	more = GraphMoreNodes(meta);
+	*slope *= more;
+	*extra *= more;
 	/* a damaged metapage may say anything */
 	if (meta->pool_slope > *slope && meta->pool_slope <= GRAPH_MAX_SLOPE)
 		*slope = meta->pool_slope;

@@ -46,8 +46,9 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	if (query->base.kind == QV_SPACE_IP)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
 
-	for (uint32 first = 0; first < layout->degree; first += QV_BATCH)
+	for (int place = 0; place < layout->degree; place += QV_BATCH)
 	{
+		int			first = GraphBatchStart(layout, place);
 		uint32		mask;
 
 		params.a = GraphNodeA(layout, node) + first;
@@ -55,8 +56,9 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 		mask = qv_kernels.fastscan_estimate(GraphNodeBatch(layout, node, first, &scratch),
 											query->base.q.lut, layout->code_bits / 4,
 											&params, PoolThreshold(&search->pool), est);
+		mask &= UINT32_MAX << (place - first);
 		if (search->keep_discarded)
-			for (int j = 0; j < QV_BATCH; j++)
+			for (int j = place - first; j < QV_BATCH; j++)
 				if (!(mask & (UINT32_C(1) << j)) && ids[first + j] != GRAPH_NONE)
 					GraphSearchDiscard(search, est[j], GraphEdgeTo(ids[first + j]));
 		while (mask)

@@ -42,6 +42,9 @@
 /* Rows whose size tells that of all, for types whose values differ in it. */
 #define SIZED_ROWS 1000
 
+/* Of these so many bytes are kept, and one value more. */
+#define KEPT_BYTES (16 * 1024 * 1024)
+
 /* Rows that a table can have. */
 #define MOST_ROWS ((int64) MaxBlockNumber * MaxHeapTuplesPerPage)
 
@@ -254,10 +257,10 @@ open_table(Oid oid, LOCKMODE lockmode)
 
 /* ---- values ---- */
 
-/* A few values as they would be indexed, and the average size of more of them. */
+/* Values as they would be indexed, and the average size of these and more. */
 typedef struct Values
 {
-	void	   *some[TIMED_VALUES];
+	void	   *some[SIZED_ROWS];
 	int			n;
 	double		size;
 } Values;
@@ -294,7 +297,7 @@ read_values(const BuildPlan *plan, Values *sample)
 			bytes += plan->opclass.type->value_size(value);
 			n++;
 			MemoryContextSwitchTo(context);
-			if (sample->n < TIMED_VALUES && plan->opclass.type->dims(value) == plan->dims)
+			if (bytes < KEPT_BYTES && plan->opclass.type->dims(value) == plan->dims)
 				sample->some[sample->n++] = PG_DETOAST_DATUM_COPY(values[0]);
 		}
 		MemoryContextSwitchTo(context);
@@ -393,6 +396,7 @@ typedef struct TimedValues
 {
 	const QvOpclassInfo *opclass;
 	const Values *values;
+	int			n;				/* of them, that are timed */
 } TimedValues;
 
 static float
@@ -401,15 +405,15 @@ measure_value(const void *arg, uint32 i)
 	const TimedValues *timed = arg;
 	const Values *values = timed->values;
 
-	return timed->opclass->type->distance(timed->opclass->metric, values->some[i % values->n],
-										  values->some[i * 7 % values->n]);
+	return timed->opclass->type->distance(timed->opclass->metric, values->some[i % timed->n],
+										  values->some[i * 7 % timed->n]);
 }
 
 /* Seconds of a distance between two values; without any, as much as of codes. */
 static double
 time_value(const BuildPlan *plan, const Values *values)
 {
-	TimedValues timed = {&plan->opclass, values};
+	TimedValues timed = {&plan->opclass, values, Min(values->n, TIMED_VALUES)};
 
 	return values->n > 0 ? time_calls(measure_value, &timed) + MEMORY_SECONDS : time_code(plan->dims);
 }
@@ -450,7 +454,8 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 
 	plan->am->graph_options(plan->options, &options);
 	sample_values(plan, &sample);
-	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size, &estimate);
+	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size,
+					   sample.some, sample.n, &estimate);
 	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
 	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory, LEAST_MEMORY));

@@ -75,7 +75,7 @@ $node->safe_psql('postgres', 'SELECT quiver_version(); ALTER SYSTEM RESET quiver
 
 # ---- an index larger than shared buffers ----
 
-$node->safe_psql('postgres', 'CREATE INDEX t_graph ON t USING quiver_graph (v vector_l2_ops) WITH (m = 32)');
+$node->safe_psql('postgres', 'CREATE INDEX t_graph ON t USING quiver_graph (v vector_l2_ops) WITH (m = 48, ef_construction = 96)');
 my $buffers = sql_value($node, "SELECT setting FROM pg_settings WHERE name = 'shared_buffers'");
 cmp_ok(index_bytes($node, 't_graph') / 8192, '>', $buffers, 'a graph is larger than shared buffers');
 is(sql_value($node, "SELECT quiver_prewarm('t_graph')"), $buffers, 'as many pages as these hold are read');

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 
 #include "cluster/assign.h"
+#include "cluster/dimension.h"
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 
@@ -750,6 +751,83 @@ count_interrupt(void *arg)
 		longjmp(escape, 1);
 }
 
+/* n normal rows of d dimensions, turned into dim >= d coordinates. */
+static float *
+embedded_rows(size_t n, size_t d, size_t dim)
+{
+	float	   *rows = alloc(n * dim * 4);
+	float	   *map = alloc(d * dim * 4);
+
+	UnitFillNormal(map, d * dim);
+	memset(rows, 0, n * dim * 4);
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < d; j++)
+		{
+			float		x = UnitNormal();
+
+			for (size_t c = 0; c < dim; c++)
+				rows[i * dim + c] += x * map[j * dim + c];
+		}
+	free(map);
+	return rows;
+}
+
+static double
+dimension_of(const float *rows, size_t n, size_t dim)
+{
+	return QvIntrinsicDimension(rows, n, dim, NULL, NULL);
+}
+
+static void
+test_dimension(void)
+{
+	static const size_t own[] = {1, 2, 4, 8, 16};
+	const size_t n = 5000,
+				dim = 48;
+	double		before = 0;
+
+	for (size_t c = 0; c < 5; c++)
+	{
+		float	   *rows = embedded_rows(n, own[c], dim);
+		double		found = dimension_of(rows, n, dim);
+
+		/* the estimate is too small where 2,000 rows are few */
+		CHECK(found > 0.75 * own[c] && found < 1.25 * own[c], "%g of %zu dimensions", found, own[c]);
+		CHECK(found > before, "%g after %g", found, before);
+		before = found;
+
+		/* that some rows are many times there says nothing about the others */
+		for (size_t i = 0; i < n; i += 3)
+			memcpy(rows + i * dim, rows, dim * 4);
+		found = dimension_of(rows, n, dim);
+		CHECK(found > 0.75 * own[c] && found < 1.25 * own[c], "%g of %zu dimensions", found, own[c]);
+		free(rows);
+	}
+}
+
+/* Too few rows to tell, and nothing but one. */
+static void
+test_dimension_unknown(void)
+{
+	float	   *rows = embedded_rows(100, 3, 16);
+
+	for (size_t n = 0; n <= 40; n++)
+		CHECK(dimension_of(rows, n, 16) == INFINITY, "%zu rows", n);
+	CHECK(dimension_of(rows, 100, 16) < 10, "100 rows of 3 dimensions");
+	for (size_t i = 0; i < 100 * 16; i++)
+		rows[i] = 1;
+	CHECK(dimension_of(rows, 100, 16) == 0, "rows at one place");
+
+	/*
+	 * far from the origin and as near as float can tell: whatever, but a
+	 * number
+	 */
+	for (size_t i = 0; i < 100 * 16; i++)
+		rows[i] = 1e18f * (1 + UnitRandom() % 2);
+	CHECK(dimension_of(rows, 100, 16) >= 0, "distances that overflow");
+	free(rows);
+}
+
 static void
 test_interrupt(void)
 {
@@ -789,6 +867,11 @@ test_interrupt(void)
 		CHECK(interrupts >= 2 * 5000 / 120, "called %d times", interrupts);
 		free(parent);
 	}
+
+	interrupts = 0;
+	interrupt_limit = 0;
+	QvIntrinsicDimension(x.rows, 5000, 16, count_interrupt, &interrupts);
+	CHECK(interrupts >= 50, "called %d times", interrupts);
 	problem_free(&x);
 }
 
@@ -809,7 +892,9 @@ SuiteCluster(void)
 		UnitRun("k-means refills clusters", *l, test_refill);
 		UnitRun("k-means is deterministic", *l, test_deterministic);
 		UnitRun("rounds of k-means", *l, test_rounds);
-		UnitRun("interrupts of k-means", *l, test_interrupt);
+		UnitRun("interrupts of clustering", *l, test_interrupt);
+		UnitRun("intrinsic dimension", *l, test_dimension);
+		UnitRun("intrinsic dimension of what has none", *l, test_dimension_unknown);
 		UnitRun("two levels: every k", *l, test_hierarchy_counts);
 		UnitRun("two levels of duplicates", *l, test_hierarchy_duplicates);
 		UnitRun("two levels are deterministic", *l, test_hierarchy_deterministic);
