@@ -67,15 +67,25 @@ coded_begin_reading(IvfReader *reader)
 
 /* The page of a row's record or sketch; InvalidBuffer when the list has moved. */
 static Buffer
-read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g)
+read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g, const IvfItemAt *at)
 {
 	IvfItemPageData wanted = {
 		.list = g->list,
 		.generation = handle->lists->refs[g->list].generation,
-		.number = g->number
+		.number = at->number
 	};
 
-	return IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
+	return IvfReadItemPage(handle, which, at->block, &wanted, BUFFER_LOCK_SHARE);
+}
+
+/*
+ * Where the heap TIDs of rows are looked up: those of sketches, which are an eighth as
+ * large, are those of the records but for rows that died.
+ */
+static IvfItemKind
+items_with_tids(const IvfReader *reader)
+{
+	return reader->handle->layout.sketch_bytes > 0 ? IVF_SKETCHES : IVF_RECORDS;
 }
 
 /* Factors of one-bit codes are float16, relative to the page's scale: at most 1, rounded. */
@@ -114,7 +124,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 {
 	IvfHandle  *handle = reader->handle;
 	const IvfLayout *layout = &handle->layout;
-	Buffer		buf = read_items(handle, IVF_RECORDS, g);
+	Buffer		buf = read_items(handle, IVF_RECORDS, g, &g->item);
 	IvfRecord	record;
 	const uint8 *code;
 	IvfWindowRow row;
@@ -122,7 +132,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->slot);
+	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->item.slot);
 	row.tid = record->tid;
 	row.rank = g->rank;
 	if (!ItemPointerIsValid(&row.tid))
@@ -176,7 +186,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	const float *x = reader->query.base.q.x;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
-	Buffer		buf = read_items(handle, IVF_SKETCHES, g);
+	Buffer		buf = read_items(handle, IVF_SKETCHES, g, &g->item);
 	IvfSketchData sketch;
 	const uint8 *bits;
 	IvfWindowRow row;
@@ -185,7 +195,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->slot);
+	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->item.slot);
 	memcpy(&sketch, bits, sizeof(sketch));
 	bits += sizeof(sketch);
 	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
@@ -214,7 +224,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 static ItemPointerData
 tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, const IvfGathered *g)
 {
-	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, g->slot);
+	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, g->tid.slot);
 	IvfSketchData sketch;
 
 	if (which == IVF_RECORDS)
@@ -226,7 +236,7 @@ tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, const IvfGath
 bool
 coded_keep_members(IvfReader *reader)
 {
-	IvfItemKind which = reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS;
+	IvfItemKind which = items_with_tids(reader);
 	float		limit = IvfWindowThreshold(&reader->window);
 	Buffer		buf = InvalidBuffer;
 	uint32		kept = 0;
@@ -239,12 +249,12 @@ coded_keep_members(IvfReader *reader)
 
 		if (!(g->bound < limit))
 			continue;
-		if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) != g->block)
+		if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) != g->tid.block)
 		{
 			if (BufferIsValid(buf))
 				UnlockReleaseBuffer(buf);
 			CHECK_FOR_INTERRUPTS();
-			buf = read_items(reader->handle, which, g);
+			buf = read_items(reader->handle, which, g, &g->tid);
 			if (!BufferIsValid(buf))
 				return false;
 		}
@@ -310,13 +320,29 @@ ip_of_bound(const IvfListScan *ls, const uint16 *a16, const uint16 *b16, float b
 	return (bound - ls->estimate.base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
 }
 
+static IvfItemAt
+find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfListPage head,
+		  uint32 slot)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	const IvfItems *items = &layout->items[which];
+	IvfItemAt	at = {
+		.block = IvfItemBlock(layout, items, head, slot),
+		.number = IvfItemPageNumber(layout, items, head->number, slot),
+		.slot = IvfItemPlace(layout, items, head->number, slot)
+	};
+
+	if (!BlockNumberIsValid(at.block))
+		QvReportCorruption(reader->handle->index, block, "Row %u has no page of %s.", slot, items->what);
+	return at;
+}
+
 /* Gather the rows of a page that may matter. */
 void
 coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	IvfListPage head = IvfPageList(page);
-	const IvfItems *items = &layout->items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	float		limit = IvfWindowThreshold(&reader->window);
 	uint32		nbatches = (head->count + QV_BATCH - 1) / QV_BATCH;
 	uint8		packed[BLCKSZ];
@@ -362,11 +388,10 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 			g->list = ls->list;
 			g->rank = ls->rank;
 			g->asked = false;
-			g->block = IvfItemBlock(layout, items, head, slot);
-			g->number = IvfItemPageNumber(layout, items, head->number, slot);
-			g->slot = IvfItemPlace(layout, items, head->number, slot);
-			if (!BlockNumberIsValid(g->block))
-				QvReportCorruption(reader->handle->index, block, "Row %u has no page of %s.", slot, items->what);
+			g->item = find_item(reader, reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS,
+								block, head, slot);
+			if (reader->only)
+				g->tid = find_item(reader, items_with_tids(reader), block, head, slot);
 			reader->ngathered++;
 		}
 	}

@@ -31,7 +31,7 @@ ask_ahead(IvfReader *reader)
 
 		if (!g->asked && g->bound < IvfWindowThreshold(&reader->window))
 		{
-			(void) QvPrefetchBlock(reader->handle->index, reader->handle->hints, g->block);
+			(void) QvPrefetchBlock(reader->handle->index, reader->handle->hints, g->item.block);
 			g->asked = true;
 		}
 	}

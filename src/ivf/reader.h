@@ -14,6 +14,14 @@
 #include "space/scan.h"
 #include "space/tidset.h"
 
+/* Where a record or a sketch is. */
+typedef struct IvfItemAt
+{
+	BlockNumber block;
+	uint32		number;			/* of that page in the list */
+	uint16		slot;
+} IvfItemAt;
+
 /* A row whose record, or sketch, may be worth reading. */
 typedef struct IvfGathered
 {
@@ -22,11 +30,10 @@ typedef struct IvfGathered
 	float		ip;				/* by sketches: of its one-bit code and the
 								 * query */
 	uint32		list;
-	BlockNumber block;			/* of its record or sketch */
-	uint32		number;			/* of that page in the list */
-	uint16		slot;
 	uint16		rank;			/* of its list */
 	bool		asked;			/* to be read ahead */
+	IvfItemAt	item;			/* its record, or sketch */
+	IvfItemAt	tid;			/* with a set: where its heap TID is looked up */
 } IvfGathered;
 
 /* Its memory is that of the context it was begun in. */
