@@ -31,8 +31,11 @@
 /* In an index of fewer nodes any pool will do. */
 #define LEAST_NODES 1000
 
-/* Two values of ef_search that the line is drawn through. */
-static const int efs[] = {10, 100};
+/*
+ * Values of ef_search for which the pool is measured.  The line is drawn through the first
+ * and the last, and as high as the others want it.
+ */
+static const int efs[] = {10, 40, 100};
 
 /* Pools tried: from the first on, in such steps, until next to nothing is missed. */
 #define FIRST_POOL 12
@@ -473,6 +476,7 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 	};
 	Nearest    *truth;
 	GraphRecallPoint points[MAX_POINTS];
+	const int	last = lengthof(efs) - 1;
 	double		pools[lengthof(efs)];
 	double		slope,
 				extra;
@@ -492,14 +496,18 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 		n = measure_pools(&c, truth, points);
 		for (int i = 0; i < lengthof(efs); i++)
 			pools[i] = pool_like(&c, efs[i], truth, points, n);
-		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[1] - pools[0]) / (efs[1] - efs[0]));
-		extra = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA, pools[1] - slope * efs[1]);
+		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[last] - pools[0]) / (efs[last] - efs[0]));
+		extra = GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA;
+		for (int i = 0; i < lengthof(efs); i++)
+			extra = Max(extra, pools[i] - slope * efs[i]);
 		for (int i = 0; i < n && writes; i++)
 			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
 		if (writes)
 		{
-			elog(DEBUG1, "%d rows: pools of %.0f and %.0f candidates are as good as %d and %d exact distances: %.1f ef + %.0f",
-				 c.n, pools[0], pools[1], efs[0], efs[1], slope, extra);
+			for (int i = 0; i < lengthof(efs); i++)
+				elog(DEBUG1, "%d rows: a pool of %.0f candidates is as good as %d exact distances",
+					 c.n, pools[i], efs[i]);
+			elog(DEBUG1, "so pools are of %.1f ef + %.0f candidates", slope, extra);
 			write_pools(handle, slope, extra, points, n);
 		}
 	}
