@@ -141,6 +141,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	if (goal && goal->filtered)
 		rules->iterative = true;
 	params.rows = goal ? goal->proposals : 0;
+	params.first = goal && goal->filtered ? goal->rows : 0;
 	params.only = goal ? goal->only : NULL;
 	params.cached_blocks = cached_blocks(settings);
 	params.probes = settings->probes;

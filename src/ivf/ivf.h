@@ -58,6 +58,8 @@ extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 typedef struct IvfScanParams
 {
 	uint32		rows;			/* wanted at first; 0: not known */
+	uint32		first;			/* of these, enough if all will do; 0: not
+								 * known */
 	const QvTidSet *only;		/* propose rows of this set; NULL: any */
 	BlockNumber cached_blocks;	/* pages of a larger index have to be read
 								 * from disk: take sketches, where there are

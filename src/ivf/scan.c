@@ -119,6 +119,8 @@ typedef struct IvfScan
 
 	/* the reader's window */
 	uint32		wanted;			/* rows it would take if enough were read */
+	uint32		first;			/* of its first rows: the lists read are deep
+								 * enough for these; 0: for all */
 	uint32		position;		/* next to propose */
 	uint32		prefetched;		/* end of the rows whose prefetch was asked
 								 * for */
@@ -158,19 +160,19 @@ exclude_proposed(IvfScan *scan)
 	scan->nkept = scan->max_kept = 0;
 }
 
-/* The window is used up: remember what was proposed of it; false when memory does not do. */
+/* Remember the window's first n rows, which were proposed; false when memory does not do. */
 static bool
-note_proposed(IvfScan *scan)
+note_proposed(IvfScan *scan, uint32 n)
 {
 	const IvfWindow *window = &scan->reader.window;
-	Size		size = (Size) scan->nkept + window->count;
+	Size		size = (Size) scan->nkept + n;
 
-	if (window->count == 0)
+	if (n == 0)
 		return true;
 	if (window->seen == NULL && size * IVF_SEEN_BYTES > proposed_memory(scan))
 		exclude_proposed(scan);
 	if (window->seen)
-		return IvfSeenAdd(window->seen, &window->rows[0].tid, sizeof(IvfWindowRow), window->count);
+		return IvfSeenAdd(window->seen, &window->rows[0].tid, sizeof(IvfWindowRow), n);
 	if (size > scan->max_kept)
 	{
 		size = Max(64, Max(size, (Size) scan->max_kept * 2));
@@ -179,7 +181,7 @@ note_proposed(IvfScan *scan)
 			MemoryContextAllocHuge(scan->context, size * sizeof(ItemPointerData));
 		scan->max_kept = size;
 	}
-	for (uint32 i = 0; i < window->count; i++)
+	for (uint32 i = 0; i < n; i++)
 		scan->proposed[scan->nkept++] = window->rows[i].tid;
 	return true;
 }
@@ -275,6 +277,20 @@ depth(const IvfScan *scan)
 	return IvfDepthWindow(&scan->depth, rows_read(scan), scan->nnear, scan->handle->lists->count);
 }
 
+/* Read as many lists as a window of so many rows wants; false when they are read already. */
+static bool
+widen_for(IvfScan *scan, double window)
+{
+	bool		more = false;
+	double		times;
+
+	/* lists that lie farther are smaller, or larger: a few more */
+	while ((times = times_wanted(scan, window)) > 1 &&
+		   widen(scan, Min(MOST_WIDER, times + LEAST_WIDER)))
+		more = true;
+	return more;
+}
+
 /*
  * Read as many lists as the window wants; limit it to what they are deep enough for
  * when the user said how many are to be read.
@@ -282,20 +298,14 @@ depth(const IvfScan *scan)
 static void
 fit_window(IvfScan *scan)
 {
-	double		want,
-				times;
-
 	scan->reader.window.size = scan->wanted;
 	if (!scan->params.widen)
 		return;
 	if (scan->params.probes == 0 || scan->params.deep || scan->nproposed > 0)
 	{
 		/* those proposed before are nearer */
-		want = (double) scan->wanted + scan->nproposed;
-		/* lists that lie farther are smaller, or larger: a few more */
-		while ((times = times_wanted(scan, want)) > 1 &&
-			   widen(scan, Min(MOST_WIDER, times + LEAST_WIDER)))
-			;
+		(void) widen_for(scan, scan->first > 0 ? scan->first :
+						 (double) scan->wanted + scan->nproposed);
 		return;
 	}
 	if (scan->nnear < most_lists(scan))
@@ -435,7 +445,7 @@ go_on_filling(IvfScan *scan)
 			handle->stats->cold = COLD_SCANS;
 	}
 	scan->filling = false;
-	scan->complete = scan->reader.window.count < scan->reader.window.size;
+	scan->complete = scan->first == 0 && scan->reader.window.count < scan->reader.window.size;
 	IvfWindowSort(&scan->reader.window);
 	IvfWindowSetBounds(&scan->reader.window);
 }
@@ -451,6 +461,33 @@ fill_window(IvfScan *scan)
 	if (scan->in_window)
 		memset(scan->in_window, 0, BitmapBytes(scan->handle->lists->count));
 	begin_filling(scan);
+	go_on_filling(scan);
+}
+
+/*
+ * The first rows were proposed, and did not do: read the lists that the others take, too.
+ * What those lists have that were read is in the window.
+ */
+static void
+read_deeper(IvfScan *scan)
+{
+	IvfWindow  *window = &scan->reader.window;
+
+	scan->first = 0;
+	if (!widen_for(scan, scan->wanted))
+	{
+		scan->complete = window->count < window->size;
+		return;
+	}
+	/* when there is no memory for them, all that is left is sorted next */
+	if (!note_proposed(scan, scan->position))
+		return;
+	IvfWindowTakeOut(window, scan->position);
+	window->size = Max(LEAST_WINDOW, scan->wanted - scan->position);
+	scan->position = scan->prefetched = 0;
+	scan->next = 0;
+	memset(&scan->ahead, 0, sizeof(scan->ahead));
+	scan->filling = true;
 	go_on_filling(scan);
 }
 
@@ -614,7 +651,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
-	scan->in_window = scan->reader.only ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
+	scan->in_window = scan->reader.only || scan->first > 0 ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
 	IvfDepthInit(&scan->depth, &handle->meta, &scan->params);
 	scan->probes = probes;
 	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
@@ -627,13 +664,21 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	fill_window(scan);
 }
 
+/* A window in which the nearest so many rows will be. */
+static uint32
+first_window(uint32 rows)
+{
+	return Max(LEAST_FIRST_WINDOW, rows + rows / 8 + 6);
+}
+
 void
 IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 {
 	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old;
 	IvfHandle  *handle;
-	uint32		rows;
+	uint32		rows,
+				first;
 
 	scan->handle = NULL;
 	end_rest(scan);
@@ -675,12 +720,14 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
 
-	rows = params->rows == 0 ? FIRST_WINDOW :
-		Max(LEAST_FIRST_WINDOW, params->rows + params->rows / 8 + 6);
+	rows = params->rows == 0 ? FIRST_WINDOW : first_window(params->rows);
+	first = first_window(params->first);
 	/* in which those found together should be */
 	if (scan->reader.by_sketch)
 		rows = Max(rows, SKETCHED_PER_ROW * IvfScanRoundRows(&scan->base));
 	rows = Min(rows, most_rows(scan));
+	scan->first = params->first > 0 && params->only == NULL && params->deep && !scan->from_disk &&
+		!scan->reader.sure && first < rows ? first : 0;
 	start_search(scan, choose_probes(scan), rows);
 	MemoryContextSwitchTo(old);
 }
@@ -716,7 +763,7 @@ next_window(IvfScan *scan)
 {
 	if (scan->rest == NULL)
 	{
-		if (note_proposed(scan))
+		if (note_proposed(scan, scan->reader.window.count))
 		{
 			exclude_proposed(scan);
 			grow_window(scan);
@@ -745,6 +792,13 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 				return QV_SCAN_PAUSE;
 			old = MemoryContextSwitchTo(scan->context);
 			go_on_filling(scan);
+			MemoryContextSwitchTo(old);
+			continue;
+		}
+		if (scan->first > 0 && scan->position >= Min(scan->first, scan->reader.window.count))
+		{
+			old = MemoryContextSwitchTo(scan->context);
+			read_deeper(scan);
 			MemoryContextSwitchTo(old);
 			continue;
 		}
@@ -814,7 +868,7 @@ ivf_scan_resume(QvScan *base)
 	/* the rest had all lists */
 	if (scan->rest == NULL)
 	{
-		if (note_proposed(scan))
+		if (note_proposed(scan, scan->reader.window.count))
 		{
 			more = next_batch(scan);
 			if (more)
@@ -854,6 +908,8 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 		end = Min(end, Max(SURE_SHARE * SKETCHED_PER_ROW * IvfScanRoundRows(base),
 						   scan->position + FEW_AHEAD));
 	}
+	if (scan->first > 0)
+		end = Min(end, scan->first);
 	for (uint32 i = Max(scan->prefetched, scan->position); i < end && n < max; i++)
 		tids[n++] = scan->reader.window.rows[i].tid;
 	scan->prefetched = Max(scan->prefetched, scan->position) + n;

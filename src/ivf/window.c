@@ -143,3 +143,22 @@ IvfWindowSetBounds(IvfWindow *window)
 		window->rows[i].bound = bound;
 	}
 }
+
+void
+IvfWindowTakeOut(IvfWindow *window, uint32 n)
+{
+	IvfWindowRow *rows = window->rows;
+
+	window->count -= n;
+	memmove(rows, rows + n, window->count * sizeof(IvfWindowRow));
+	/* farthest first is a heap */
+	for (uint32 i = 0, j = window->count; i < j; i++)
+	{
+		IvfWindowRow row = rows[--j];
+
+		rows[j] = rows[i];
+		rows[i] = row;
+	}
+	for (uint32 i = 0; i < window->count; i++)
+		rows[i].error = (rows[i].distance - (double) rows[i].bound) / window->certainty;
+}

@@ -89,6 +89,12 @@ extern void IvfWindowSort(IvfWindow *window);
  */
 extern void IvfWindowSetBounds(IvfWindow *window);
 
+/*
+ * Take the n nearest out of a window whose bounds are set, and have it take others again:
+ * a row's bound is its distance's error from then on.
+ */
+extern void IvfWindowTakeOut(IvfWindow *window, uint32 n);
+
 /* Is the row one that it does not take? */
 extern bool IvfWindowExcludes(const IvfWindow *window, const ItemPointerData *tid);
 
