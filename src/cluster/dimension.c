@@ -13,6 +13,7 @@
 #define QUERIES 200
 #define NEAREST 20
 #define SAMPLE 2000
+#define LEAST_SAMPLE 1000
 
 /* Squared distances below so much of the farthest of the nearest count as that. */
 #define LEAST 1e-12f
@@ -67,7 +68,7 @@ QvIntrinsicDimension(const float *rows, size_t n, size_t dim,
 	double		found[QUERIES];
 	int			nfound = 0;
 
-	if (sample <= NEAREST * 2)
+	if (sample < LEAST_SAMPLE)
 		return INFINITY;
 	for (size_t q = 0; q < queries; q++)
 	{

@@ -12,7 +12,7 @@
  * them of the maximum likelihood estimate by their nearest neighbors in a sample
  * of the others (Levina and Bickel, "Maximum Likelihood Estimation of Intrinsic
  * Dimension", 2004, equation 8).  Rows without a neighbor at another place do not
- * count; 0 when there are no others, infinity when there are too few rows to tell.
+ * count; 0 when there are no others, infinity when there are fewer than 1,000 rows, of which the nearest are far.
  *
  * Reads 200 x 2,000 distances at most.  interrupt (may be NULL) is called now and
  * then and may leave by longjmp.

@@ -62,6 +62,7 @@ typedef struct SpilledPlace
 /* Of a participant's memory, what places of spilled rows may take; at least so many. */
 #define PLACES_SHARE 4
 #define LEAST_PLACES 1000
+#define MOST_PLACES 4000000		/* a second to sort, which cannot be canceled */
 
 static void
 spill_row(GraphBuildState *bs, const void *value, ItemPointer tid, uint32 list)
@@ -108,9 +109,12 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	{
 		uint32		list = 0;
 
-		if (!bs->ops->add(bs, value, tid, &list))
+		loader->rows++;
+		/* what is spilled is counted when it is inserted */
+		if (bs->ops->add(bs, value, tid, &list))
+			count_row(bs, loader->rows - bs->nspilled);
+		else
 			spill_row(bs, value, tid, list);
-		count_row(bs, ++loader->rows);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(bs->row_context);
@@ -168,6 +172,7 @@ sort_places(GraphBuildState *bs, SpilledPlace *places, int64 n)
 		Spilled		head;
 		SpilledPlace *place = &places[i];
 
+		CHECK_FOR_INTERRUPTS();
 		BufFileTell(bs->spill, &place->fileno, &place->offset);
 		QvBufFileReadExact(bs->spill, &head, sizeof(head));
 		place->list = (head.list + nlists - first) % nlists;
@@ -202,14 +207,17 @@ GraphInsertSpilled(GraphBuildState *bs)
 {
 	MemoryContext old;
 	Size		memory = bs->max_memory / bs->shared->participants / PLACES_SHARE;
-	int64		most = Min(bs->nspilled, Max(LEAST_PLACES, memory / sizeof(SpilledPlace)));
+	int64		most = Max(LEAST_PLACES, Min(MOST_PLACES, memory / sizeof(SpilledPlace)));
 	SpilledPlace *places;
 	int			fileno = 0;
 	off_t		offset = 0;
 	int64		n;
 
+	if (bs->leader && bs->shared->spilled > 0)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs->shared->loaded + bs->shared->spilled);
 	if (bs->spill == NULL)
 		return;
+	most = Min(most, bs->nspilled);
 	places = MemoryContextAllocHuge(CurrentMemoryContext, most * sizeof(SpilledPlace));
 	old = MemoryContextSwitchTo(bs->row_context);
 	for (int64 done = 0; done < bs->nspilled; done += n)

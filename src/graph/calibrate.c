@@ -497,9 +497,10 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 		for (int i = 0; i < lengthof(efs); i++)
 			pools[i] = pool_like(&c, efs[i], truth, points, n);
 		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[last] - pools[0]) / (efs[last] - efs[0]));
+		slope = Min(slope, GRAPH_MAX_SLOPE);
 		extra = GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA;
 		for (int i = 0; i < lengthof(efs); i++)
-			extra = Max(extra, pools[i] - slope * efs[i]);
+			extra = Max(extra, Min(GRAPH_MAX_EXTRA, pools[i] - slope * efs[i]));
 		for (int i = 0; i < n && writes; i++)
 			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
 		if (writes)

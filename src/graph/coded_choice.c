@@ -266,19 +266,24 @@ GraphChooseByEdges(GraphHandle *handle, uint32 to, const GraphQuery *query, bool
 	const GraphLayout *layout = &handle->layout;
 	Host		host;
 	uint8	   *scratch = palloc(layout->pdim);
+	char	   *copy = palloc(layout->node_size);
 	int			place = -1;
 	Buffer		buf = GraphLockNode(handle, to, BUFFER_LOCK_SHARE, &host.node);
 
-	host.decoded = palloc(layout->pdim * sizeof(float));
+	if (host.node != NULL)
+		memcpy(copy, host.node, layout->node_size);
+	UnlockReleaseBuffer(buf);
 	if (host.node != NULL)
 	{
+		host.node = (GraphNode) copy;
+		host.decoded = palloc(layout->pdim * sizeof(float));
 		GraphNodeCode(layout, host.node, &host.code, scratch);
 		qv_kernels.decode_u8(host.code.bytes, host.code.scale, QvCodeOffset(layout->own_bits),
 							 host.decoded, layout->pdim);
 		place = choose_of_host(handle, &host, query, force);
+		pfree(host.decoded);
 	}
-	UnlockReleaseBuffer(buf);
-	pfree(host.decoded);
+	pfree(copy);
 	pfree(scratch);
 	return place;
 }

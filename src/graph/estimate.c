@@ -52,8 +52,9 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *o
 	Size		apart;
 
 	GraphMetaInit(&meta, dims, options->m, options->ef_construction, opclass);
-	if (meta.form == QV_FORM_CODED && rows > 0)
-		adapt(&meta, opclass, values, nvalues);
+	/* a build has no larger sample than there are rows */
+	if (meta.form == QV_FORM_CODED)
+		adapt(&meta, opclass, values, Min(rows, nvalues));
 	if (!GraphLayoutFromMeta(&layout, &meta))
 		elog(ERROR, "graph node layout does not fit together");
 	entries = GRAPH_ENTRY_FACTOR * sqrt(rows);

@@ -53,14 +53,19 @@ GraphFullDegree(int m)
 	return (2 * m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
 }
 
+/* The same where easy data need fewer. */
+static uint32
+easy_degree(int m)
+{
+	return GraphFullDegree(m) * EASY_SHARE;
+}
+
 void
 GraphChooseCodedLayout(GraphMetaData *meta, bool easy)
 {
 	static const int own_choices[] = {8, 4, 2};
 
-	meta->degree = GraphFullDegree(meta->m);
-	if (easy)
-		meta->degree *= EASY_SHARE;
+	meta->degree = easy ? easy_degree(meta->m) : GraphFullDegree(meta->m);
 	meta->entry_bits = Min(meta->pdim, GRAPH_MAX_ENTRY_BITS);
 
 	for (int i = 0; i < lengthof(own_choices); i++)
@@ -114,16 +119,17 @@ GraphChoosePlainLayout(GraphMetaData *meta)
 }
 
 /*
- * Are the neighbors' factors and codes, 32 at a time, inside of their node, also
- * those before the first place (GraphBatchStart)?
+ * Is the degree one that nodes can have, and are the neighbors' factors and codes, 32 at
+ * a time, inside of their node, also those before the first place (GraphBatchStart)?
  */
 static bool
 batches_fit(const GraphLayout *layout, const GraphMetaData *meta)
 {
 	uint32		before = meta->degree < QV_BATCH ? QV_BATCH - meta->degree : 0;
 
-	if (layout->batches)
-		return meta->degree % QV_BATCH == 0;
+	if (meta->degree != GraphFullDegree(meta->m) &&
+		(layout->batches || meta->degree != easy_degree(meta->m)))
+		return false;
 	return before * sizeof(uint16) <= layout->a &&
 		before * meta->code_bits / 8 <= layout->codes &&
 		QvBatchBytes(meta->code_bits) <= QV_PAGE_SPACE;

@@ -466,7 +466,7 @@ fill_window(IvfScan *scan)
 
 /*
  * The first rows were proposed, and did not do: read the lists that the others take, too.
- * What those lists have that were read is in the window.
+ * The nearest rows of those that were read are in the window.
  */
 static void
 read_deeper(IvfScan *scan)
@@ -483,7 +483,12 @@ read_deeper(IvfScan *scan)
 	if (!note_proposed(scan, scan->position))
 		return;
 	IvfWindowTakeOut(window, scan->position);
-	window->size = Max(LEAST_WINDOW, scan->wanted - scan->position);
+
+	/*
+	 * no more: rows of the lists read that it had no room for are nearer than
+	 * any others
+	 */
+	window->size = scan->wanted - scan->position;
 	scan->position = scan->prefetched = 0;
 	scan->next = 0;
 	memset(&scan->ahead, 0, sizeof(scan->ahead));

@@ -159,6 +159,4 @@ IvfWindowTakeOut(IvfWindow *window, uint32 n)
 		rows[j] = rows[i];
 		rows[i] = row;
 	}
-	for (uint32 i = 0; i < window->count; i++)
-		rows[i].error = (rows[i].distance - (double) rows[i].bound) / window->certainty;
 }

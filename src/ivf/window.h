@@ -14,11 +14,8 @@
 typedef struct IvfWindowRow
 {
 	float		distance;
-	union
-	{
-		float		error;		/* how far that may be off; */
-		float		bound;		/* instead after IvfWindowSetBounds() */
-	};
+	float		error;			/* how far that may be off */
+	float		bound;			/* IvfWindowSetBounds() */
 	ItemPointerData tid;
 	uint16		rank;			/* of its list among those nearest to the
 								 * query */
@@ -89,10 +86,7 @@ extern void IvfWindowSort(IvfWindow *window);
  */
 extern void IvfWindowSetBounds(IvfWindow *window);
 
-/*
- * Take the n nearest out of a window whose bounds are set, and have it take others again:
- * a row's bound is its distance's error from then on.
- */
+/* Take the n nearest out of a window that is in order, and have it take others again. */
 extern void IvfWindowTakeOut(IvfWindow *window, uint32 n);
 
 /* Is the row one that it does not take? */

@@ -40,9 +40,9 @@
 #include "utils/syscache.h"
 
 /* Rows whose size tells that of all, for types whose values differ in it. */
-#define SIZED_ROWS 1000
+#define SIZED_ROWS 2000
 
-/* Of these so many bytes are kept, and one value more. */
+/* Those among so many bytes are kept: they tell how many neighbors a node of a graph has. */
 #define KEPT_BYTES (16 * 1024 * 1024)
 
 /* Rows that a table can have. */

@@ -248,12 +248,13 @@ RESET work_mem;
 RESET plan_cache_mode;
 -- one row in ten passes: those that do not are among the nearest, or they are not.  Lists are
 -- read for the nearest first, and for more when these do not pass
-CREATE TABLE deep AS SELECT i AS id, hashint4(i) % 10 = 0 AS chance, false AS near,
+CREATE TABLE deep AS SELECT i AS id, hashint4(i) % 10 = 0 AS chance, false AS near, true AS late,
 	(SELECT array_agg(sin(hashint4(i) / 7e8 * j) + hashint4(-i) / 2.1e9 * j / 9 ORDER BY j)::vector(16) FROM generate_series(1, 16) j) AS v
 	FROM generate_series(1, 20000) i;
 SELECT v AS query FROM deep WHERE id = 77 \gset
 CREATE TABLE asked AS SELECT :'query'::vector AS v;
 UPDATE deep SET near = true WHERE id IN (SELECT id FROM deep ORDER BY v <-> :'query' LIMIT 2000);
+UPDATE deep SET late = false WHERE id IN (SELECT id FROM deep ORDER BY v <-> :'query' LIMIT 25);
 UPDATE deep SET near = false WHERE id IN (SELECT id FROM deep ORDER BY v <-> :'query' LIMIT 3);
 CREATE INDEX deep_idx ON deep USING quiver_ivf (v vector_l2_ops) WITH (lists = 200);
 VACUUM ANALYZE deep;
@@ -268,7 +269,7 @@ BEGIN
 		FROM (SELECT v <-> %1$L AS d FROM deep WHERE %2$s ORDER BY v <-> %1$L LIMIT 10) x', (SELECT v FROM asked), condition) INTO answer;
 END $$;
 SELECT c.condition, l.answer, l.lists > a.lists AS more_lists
-	FROM (VALUES ('near'), ('chance'), ('NOT near')) c (condition), deep_lists(condition) l, deep_lists('true') a;
+	FROM (VALUES ('near'), ('chance'), ('NOT near'), ('late')) c (condition), deep_lists(condition) l, deep_lists('true') a;
 -- again with what the first rows were noted in, for page after page
 SET work_mem = '64kB';
 SELECT count(DISTINCT id), count(*) FROM (SELECT id FROM deep WHERE chance ORDER BY v <-> :'query' LIMIT 1000) x;
