@@ -700,6 +700,17 @@ gives_up(TopkState *state)
 }
 
 /*
+ * Has the search proposed as many rows as the user lets it?  Its batches grow: where one
+ * would go far beyond, it is left before its end.
+ */
+static bool
+is_limit_reached(const TopkState *state)
+{
+	return state->rules.limited && state->rules.iterative && state->goal.filtered &&
+		state->proposed >= Max(state->rules.max_tuples, state->goal.proposals);
+}
+
+/*
  * Let the engine propose rows, nearest first, until none to come can be among the k
  * nearest.  False when another strategy takes less.
  */
@@ -747,6 +758,8 @@ search_by_engine(TopkState *state, uint32 wanted)
 			expect_more(state, state->counters.bound);
 		if (switches(state, step == QV_SCAN_END || beyond))
 			return false;
+		if (is_limit_reached(state))
+			return !gives_up(state);
 		if ((step == QV_SCAN_END || beyond) && !search_on(state))
 			return beyond || !gives_up(state);
 	}
