@@ -59,10 +59,13 @@ typedef struct SpilledPlace
 	off_t		offset;
 } SpilledPlace;
 
-/* Of a participant's memory, what places of spilled rows may take; at least so many. */
+/*
+ * Of a participant's memory, what places of spilled rows may take; at least, and at most, so
+ * many, for their sort cannot be canceled.
+ */
 #define PLACES_SHARE 4
 #define LEAST_PLACES 1000
-#define MOST_PLACES 4000000		/* a second to sort, which cannot be canceled */
+#define MOST_PLACES 4000000
 
 static void
 spill_row(GraphBuildState *bs, const void *value, ItemPointer tid, uint32 list)
