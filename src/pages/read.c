@@ -106,16 +106,17 @@ QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 	return read_block(index, block, strategy);
 }
 
+/* passing: who reads it does not make it one that is used. */
 static Buffer
 read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
-			BufferAccessStrategy strategy)
+			BufferAccessStrategy strategy, bool passing)
 {
 	Buffer		buf;
 
 	if (hints == NULL)
 		return QvReadBuffer(index, block, strategy);
 	buf = QvHintedBuffer(hints, block);
-	if (buf != InvalidBuffer && !hints->scarce && ++hints->reads % FULL_LOOKUP_EVERY != 0)
+	if (buf != InvalidBuffer && (passing || (!hints->scarce && ++hints->reads % FULL_LOOKUP_EVERY != 0)))
 	{
 		if (ReadRecentBuffer(QvRelationLocator(index), MAIN_FORKNUM, block, buf))
 		{
@@ -136,7 +137,17 @@ Buffer
 QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block,
 			  BufferAccessStrategy strategy, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block, strategy);
+	Buffer		buf = read_buffer(index, hints, block, strategy, false);
+
+	LockBuffer(buf, lockmode);
+	return buf;
+}
+
+Buffer
+QvReadPassedPage(Relation index, QvBufferHints *hints, BlockNumber block,
+				 BufferAccessStrategy strategy, int lockmode)
+{
+	Buffer		buf = read_buffer(index, hints, block, strategy, true);
 
 	LockBuffer(buf, lockmode);
 	return buf;
@@ -173,7 +184,7 @@ Buffer
 QvReadPage(Relation index, QvBufferHints *hints, BlockNumber block,
 		   QvPageKind kind, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block, NULL);
+	Buffer		buf = read_buffer(index, hints, block, NULL, false);
 
 	LockBuffer(buf, lockmode);
 	QvPageCheck(index, block, BufferGetPage(buf), kind);

@@ -69,6 +69,11 @@ extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
 							BlockNumber block, BufferAccessStrategy strategy,
 							int lockmode);
 
+/* Likewise, by who passes through all pages: that does not keep one in shared buffers. */
+extern Buffer QvReadPassedPage(Relation index, QvBufferHints *hints,
+							   BlockNumber block, BufferAccessStrategy strategy,
+							   int lockmode);
+
 /*
  * Have a block read into shared buffers in the background, unless it is likely
  * to be there.  Returns whether that was asked for.
