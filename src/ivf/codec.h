@@ -187,12 +187,17 @@ struct IvfCodec
 							   uint32 slot);
 
 	/*
-	 * For searches: see reader.h.  Of what scan_page() gathered,
-	 * keep_members() drops the rows that the search is not for, page by page;
-	 * the rest may be read.  Both return false when the list has moved.
+	 * For searches: see reader.h.  What scan_page() gathered may be read; for
+	 * the members of a set, once keep_members() has dropped the other rows,
+	 * page by page.  While all rows of a list matter, find_members() looks
+	 * them up first, those of a page of which reader->head is a copy: false
+	 * in *any when there are none.  (NULL: scan_page() does it all.)  Each
+	 * returns false when the list has moved.
 	 */
 	void		(*begin_reading) (struct IvfReader *reader);
 	void		(*begin_list) (struct IvfReader *reader, struct IvfListScan *list);
+	bool		(*find_members) (struct IvfReader *reader, struct IvfListScan *list,
+								 BlockNumber block, bool *any);
 	void		(*scan_page) (struct IvfReader *reader, struct IvfListScan *list,
 							  BlockNumber block, Page page);
 	bool		(*keep_members) (struct IvfReader *reader);

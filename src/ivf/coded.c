@@ -760,6 +760,7 @@ const IvfCodec ivf_coded_codec = {
 	.check_slot = coded_check_slot,
 	.begin_reading = coded_begin_reading,
 	.begin_list = coded_begin_list,
+	.find_members = coded_find_members,
 	.scan_page = coded_scan_page,
 	.keep_members = coded_keep_members,
 	.read_gathered = coded_read_gathered

@@ -59,6 +59,8 @@ coded_begin_reading(IvfReader *reader)
 			sum += reader->query.base.q.x[i];
 		reader->sketch_bias = sum;
 	}
+	reader->head = palloc(IvfListHeadSize(layout));
+	reader->members = palloc(layout->batches * sizeof(uint32));
 	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
 	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
@@ -220,11 +222,11 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	return true;
 }
 
-/* The heap TID of a row gathered, on its page of records or sketches. */
+/* The heap TID of a row, on its page of records or sketches. */
 static ItemPointerData
-tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, const IvfGathered *g)
+tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, uint32 place)
 {
-	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, g->tid.slot);
+	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, place);
 	IvfSketchData sketch;
 
 	if (which == IVF_RECORDS)
@@ -249,6 +251,11 @@ coded_keep_members(IvfReader *reader)
 
 		if (!(g->bound < limit))
 			continue;
+		if (g->member)
+		{
+			reader->gathered[kept++] = *g;
+			continue;
+		}
 		if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) != g->tid.block)
 		{
 			if (BufferIsValid(buf))
@@ -258,7 +265,7 @@ coded_keep_members(IvfReader *reader)
 			if (!BufferIsValid(buf))
 				return false;
 		}
-		tid = tid_of_item(reader, which, BufferGetPage(buf), g);
+		tid = tid_of_item(reader, which, BufferGetPage(buf), g->tid.slot);
 		if (IvfWantsRow(reader, &tid))
 			reader->gathered[kept++] = *g;
 	}
@@ -337,6 +344,44 @@ find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfList
 	return at;
 }
 
+/*
+ * Rows that come to the page after this are of transactions that the search does not see.
+ */
+bool
+coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *any)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	IvfItemKind which = items_with_tids(reader);
+	uint32		count = reader->head->count;
+	uint32		end;
+
+	*any = false;
+	memset(reader->members, 0, layout->batches * sizeof(uint32));
+	for (uint32 slot = 0; slot < count; slot = end)
+	{
+		IvfGathered first = {.list = ls->list, .tid = find_item(reader, which, block, reader->head, slot)};
+		Buffer		buf = read_items(reader->handle, which, &first, &first.tid);
+		Page		page;
+
+		if (!BufferIsValid(buf))
+			return false;
+		page = BufferGetPage(buf);
+		end = Min(count, slot + layout->items[which].per_page - first.tid.slot);
+		for (uint32 i = slot; i < end; i++)
+		{
+			ItemPointerData tid = tid_of_item(reader, which, page, first.tid.slot + i - slot);
+
+			if (!IvfWantsRow(reader, &tid))
+				continue;
+			reader->members[i / QV_BATCH] |= UINT32_C(1) << (i % QV_BATCH);
+			*any = true;
+		}
+		UnlockReleaseBuffer(buf);
+	}
+	reader->nlooked += count;
+	return true;
+}
+
 /* Gather the rows of a page that may matter. */
 void
 coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page)
@@ -355,14 +400,18 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	 * more than 2 |q|
 	 */
 	ls->estimate.base = ls->base - F16_ROUNDING * (head->a_scale + 2 * head->b_scale * reader->query.base.norm);
-	reader->counters->codes += head->count;
 	for (uint32 i = 0; i < nbatches; i++)
 	{
+		uint32		rows = Min(QV_BATCH, head->count - i * QV_BATCH);
+		uint32		wanted = ls->members_known ? reader->members[i] : PG_UINT32_MAX;
 		uint16	   *batch = IvfPageBatch(layout, page, i);
 		const uint8 *codes = IvfBatchCodes(batch);
 		float		bounds[QV_BATCH];
 		uint32		mask;
 
+		if (wanted == 0)
+			continue;
+		reader->counters->codes += rows;
 		ls->estimate.a = IvfBatchA(batch);
 		ls->estimate.b = IvfBatchB(batch);
 		if (IvfIsRaw(head, i))
@@ -371,7 +420,7 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 			codes = packed;
 		}
 		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
-											layout->scan_bits / 4, &ls->estimate, limit, bounds);
+											layout->scan_bits / 4, &ls->estimate, limit, bounds) & wanted;
 		while (mask != 0)
 		{
 			int			j = pg_rightmost_one_pos32(mask);
@@ -388,11 +437,13 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 			g->list = ls->list;
 			g->rank = ls->rank;
 			g->asked = false;
+			g->member = ls->members_known;
 			g->item = find_item(reader, reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS,
 								block, head, slot);
-			if (reader->only)
+			if (reader->only && !g->member)
 				g->tid = find_item(reader, items_with_tids(reader), block, head, slot);
 			reader->ngathered++;
+			reader->nlooked += !g->member;
 		}
 	}
 }

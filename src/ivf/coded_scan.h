@@ -11,10 +11,12 @@
 /* See IvfCodec. */
 extern void coded_begin_reading(IvfReader *reader);
 extern void coded_begin_list(IvfReader *reader, IvfListScan *list);
+extern bool coded_find_members(IvfReader *reader, IvfListScan *list, BlockNumber block, bool *any);
 extern void coded_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page);
 
-/* Read a record, or a sketch, and offer its row; false when the list has moved. */
 extern bool coded_keep_members(IvfReader *reader);
+
+/* Read a record, or a sketch, and offer its row; false when the list has moved. */
 extern bool coded_read_gathered(IvfReader *reader, const IvfGathered *g);
 
 #endif							/* QV_IVF_CODED_SCAN_H */

@@ -254,6 +254,7 @@ const IvfCodec ivf_plain_codec = {
 	.begin_reading = plain_begin_reading,
 	.begin_list = plain_begin_list,
 	.scan_page = plain_scan_page,
+	.find_members = NULL,
 	.keep_members = NULL,		/* nothing is gathered */
 	.read_gathered = NULL
 };

@@ -11,7 +11,7 @@
 void
 IvfBeginReading(IvfReader *reader)
 {
-	reader->ngathered = 0;
+	IvfDropGathered(reader);
 	reader->later = false;
 	reader->handle->layout.codec->begin_reading(reader);
 }
@@ -37,6 +37,57 @@ ask_ahead(IvfReader *reader)
 	}
 }
 
+/* Ask the CPU for the record that is read next. */
+static void
+prefetch_next(const IvfReader *reader)
+{
+	const IvfItems *items = &reader->handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
+	const IvfItemAt *at;
+
+	if (reader->order.count == 0)
+		return;
+	at = &reader->gathered[reader->order.items[0].value].item;
+	QvPrefetchPage(reader->handle->hints, at->block,
+				   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) at->slot * items->size, items->size);
+}
+
+void
+IvfNoteFront(IvfReader *reader, float distance)
+{
+	float	   *heap = reader->front;
+	uint32		at;
+
+	if (reader->nfront < reader->first)
+	{
+		for (at = reader->nfront++; at > 0 && heap[(at - 1) / 2] < distance; at = (at - 1) / 2)
+			heap[at] = heap[(at - 1) / 2];
+		heap[at] = distance;
+		return;
+	}
+	if (distance >= heap[0])
+		return;
+	for (at = 0; 2 * at + 1 < reader->nfront;)
+	{
+		uint32		child = 2 * at + 1;
+
+		if (child + 1 < reader->nfront && heap[child + 1] > heap[child])
+			child++;
+		if (distance >= heap[child])
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = distance;
+}
+
+/* Is no row gathered nearer than the first ones of the window? */
+static bool
+is_front_settled(const IvfReader *reader)
+{
+	return reader->first > 0 && reader->nfront == reader->first &&
+		reader->order.items[0].key >= reader->front[0];
+}
+
 /* Read the records gathered that may still matter, likely ones first. */
 bool
 IvfReadGathered(IvfReader *reader)
@@ -45,13 +96,16 @@ IvfReadGathered(IvfReader *reader)
 
 	/* as always of plain lists */
 	if (reader->ngathered == 0)
+	{
+		reader->nlooked = 0;
 		return true;
+	}
 	if (reader->only && !reader->handle->layout.codec->keep_members(reader))
 		return false;
-	reader->order.count = 0;
-	for (uint32 i = 0; i < reader->ngathered; i++)
+	for (uint32 i = reader->nordered; i < reader->ngathered; i++)
 		if (reader->gathered[i].bound < IvfWindowThreshold(&reader->window))
 			MinHeapPush(&reader->order, reader->gathered[i].bound, i);
+	reader->nordered = reader->ngathered;
 	for (uint32 taken = 0; reader->order.count > 0; taken++)
 	{
 		MinHeapItem next;
@@ -59,16 +113,33 @@ IvfReadGathered(IvfReader *reader)
 		CHECK_FOR_INTERRUPTS();
 		if (ahead && taken % (IVF_READ_AHEAD / 2) == 0)
 			ask_ahead(reader);
-		next = MinHeapPop(&reader->order);
-		if (next.key >= IvfWindowThreshold(&reader->window))
+		if (reader->order.items[0].key >= IvfWindowThreshold(&reader->window))
 			break;
+		if (is_front_settled(reader))
+		{
+			reader->nlooked = 0;
+			return true;
+		}
+		next = MinHeapPop(&reader->order);
+		prefetch_next(reader);
 		if (!reader->handle->layout.codec->read_gathered(reader, &reader->gathered[next.value]))
 			return false;
 		if (reader->rest)
 			IvfRestKeep(reader->rest);
 	}
-	reader->ngathered = 0;
+	IvfDropGathered(reader);
 	return true;
+}
+
+/*
+ * Are the rows of a list to be looked up before their codes are read?  While the window
+ * keeps out none, all would be gathered.
+ */
+static bool
+looks_first(const IvfReader *reader)
+{
+	return reader->only && reader->handle->layout.codec->find_members &&
+		isinf(IvfWindowThreshold(&reader->window));
 }
 
 bool
@@ -91,9 +162,12 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 
 		CHECK_FOR_INTERRUPTS();
 		/* before the page is locked: this locks others */
-		if (reader->ngathered + handle->layout.slots > IVF_MAX_GATHERED &&
-			!IvfReadGathered(reader))
-			return false;
+		if (reader->ngathered + handle->layout.slots > IVF_MAX_GATHERED)
+		{
+			reader->first = 0;
+			if (!IvfReadGathered(reader))
+				return false;
+		}
 		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;
@@ -103,8 +177,26 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 							   IvfPageList(page)->number, near->list, number);
 		number++;
 		next = QvPageGetHeader(page)->next;
-		codec->scan_page(reader, &list, block, page);
-		UnlockReleaseBuffer(buf);
+		reader->counters->rows += IvfPageList(page)->count;
+		list.members_known = looks_first(reader);
+		if (list.members_known)
+		{
+			bool		any;
+
+			memcpy(reader->head, IvfPageList(page), IvfListHeadSize(&handle->layout));
+			UnlockReleaseBuffer(buf);
+			if (!codec->find_members(reader, &list, block, &any))
+				return false;
+			buf = any ? IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE) :
+				InvalidBuffer;
+			if (any && !BufferIsValid(buf))
+				return false;
+		}
+		if (BufferIsValid(buf))
+		{
+			codec->scan_page(reader, &list, block, BufferGetPage(buf));
+			UnlockReleaseBuffer(buf);
+		}
 		if (reader->rest)
 			IvfRestKeep(reader->rest);
 		block = next;

@@ -32,6 +32,7 @@ typedef struct IvfGathered
 	uint32		list;
 	uint16		rank;			/* of its list */
 	bool		asked;			/* to be read ahead */
+	bool		member;			/* of the set: its heap TID was looked up */
 	IvfItemAt	item;			/* its record, or sketch */
 	IvfItemAt	tid;			/* with a set: where its heap TID is looked up */
 } IvfGathered;
@@ -60,7 +61,19 @@ typedef struct IvfReader
 	float		sketch_bias;	/* of an inner product with a sketch's bits */
 	IvfGathered *gathered;
 	uint32		ngathered;
-	MinHeap		order;			/* of those gathered, nearest bound first */
+	uint32		nlooked;		/* rows that were gathered, or looked up and
+								 * found not to be members */
+	IvfListPage head;			/* of the page that find_members() was given */
+	uint32	   *members;		/* and which of its rows are: a word for each
+								 * batch */
+	uint32		nordered;		/* of those gathered: they are in, or were
+								 * taken from, */
+	MinHeap		order;			/* nearest bound first */
+	uint32		first;			/* so many rows of the window are enough for
+								 * now; 0: all that it has room for */
+	float	   *front;			/* a heap of the distances of the nearest so
+								 * many, farthest first */
+	uint32		nfront;
 	uint8	   *scratch;		/* an unpacked code */
 	float	   *centroid;		/* a decoded one */
 } IvfReader;
@@ -71,6 +84,7 @@ typedef struct IvfListScan
 	uint32		list;
 	uint16		rank;			/* among those nearest to the query */
 	float		base;			/* distance of its centroid */
+	bool		members_known;	/* of the page to be scanned: reader->members */
 
 	/* coded: */
 	float		shift;			/* what makes estimates bounds */
@@ -99,10 +113,15 @@ IvfWantsRow(IvfReader *reader, const ItemPointerData *tid)
 	return true;
 }
 
+/* Note the distance of a row that was read. */
+extern void IvfNoteFront(IvfReader *reader, float distance);
+
 /* Put a row of a list into the window, unless it was proposed; a page may be locked. */
 static inline void
 IvfOfferRow(IvfReader *reader, const IvfWindowRow *row)
 {
+	if (reader->first > 0)
+		IvfNoteFront(reader, row->distance);
 	if (reader->rest == NULL)
 		IvfWindowOffer(&reader->window, row);
 	else if (!IvfWindowExcludes(&reader->window, &row->tid))
@@ -115,7 +134,18 @@ IvfOfferRow(IvfReader *reader, const IvfWindowRow *row)
  */
 extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank);
 
-/* Put the rows gathered into the window that still may matter; false likewise. */
+/* Forget the rows gathered. */
+static inline void
+IvfDropGathered(IvfReader *reader)
+{
+	reader->ngathered = reader->nordered = reader->nlooked = 0;
+	reader->order.count = 0;
+}
+
+/*
+ * Put the rows gathered into the window that still may matter; false likewise.  While its
+ * first rows are enough, those that cannot be among them stay gathered.
+ */
 extern bool IvfReadGathered(IvfReader *reader);
 
 /*

@@ -101,6 +101,7 @@ typedef struct IvfScan
 
 	/* lists */
 	IvfNear    *near;			/* room for all */
+	uint32		nsorted;		/* the nearest so many are known */
 	uint32		nnear;			/* read in this batch */
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
@@ -194,6 +195,20 @@ most_lists(const IvfScan *scan)
 	return scan->params.max_probes > 0 ? Min(lists, (uint32) scan->params.max_probes) : lists;
 }
 
+/*
+ * Choose the nearest so many lists.  When a few were not enough, more are sorted than are
+ * wanted now.
+ */
+static void
+choose_lists(IvfScan *scan, uint32 n, uint32 sorted)
+{
+	n = Min(n, most_lists(scan));
+	if (n > scan->nsorted)
+		scan->nsorted = IvfNearest(scan->handle, &scan->reader.query,
+								   Min(Max(n, sorted), most_lists(scan)), scan->near);
+	scan->nnear = Min(n, scan->nsorted);
+}
+
 /* A page is not what it should be: have the directory as it is now, if it has changed. */
 static void
 report_damage_unless_moved(IvfScan *scan)
@@ -227,7 +242,8 @@ restart_batch(IvfScan *scan)
 	if (scan->in_window)
 		scan->in_window = palloc0(BitmapBytes(handle->lists->count));
 	MemoryContextSwitchTo(old);
-	scan->nnear = IvfNearest(handle, &scan->reader.query, wanted, scan->near);
+	scan->nsorted = 0;
+	choose_lists(scan, wanted, wanted);
 }
 
 /* Read so many lists, if there are; false when there are no more. */
@@ -238,7 +254,7 @@ widen_to(IvfScan *scan, double lists)
 
 	if (probes <= scan->nnear)
 		return false;
-	scan->nnear = IvfNearest(scan->handle, &scan->reader.query, probes, scan->near);
+	choose_lists(scan, probes, 2 * probes);
 	scan->probed = scan->nnear;
 	return true;
 }
@@ -275,6 +291,16 @@ static double
 depth(const IvfScan *scan)
 {
 	return IvfDepthWindow(&scan->depth, rows_read(scan), scan->nnear, scan->handle->lists->count);
+}
+
+/* So many lists the window will likely take. */
+static uint32
+lists_likely(const IvfScan *scan)
+{
+	uint32		lists = scan->handle->lists->count;
+
+	return scan->params.widen ?
+		Min(lists, (1 + LEAST_WIDER) * IvfDepthTimes(&scan->depth, scan->wanted, PG_INT64_MAX, 1, lists)) : 0;
 }
 
 /* Read as many lists as a window of so many rows wants; false when they are read already. */
@@ -349,7 +375,7 @@ next_list(IvfScan *scan)
 		if (scan->next < scan->nnear)
 			return true;
 		/* what is gathered will tell whether there have to be more */
-		if (scan->reader.ngathered > 0 || !widen_for_members(scan))
+		if (scan->reader.nlooked > 0 || !widen_for_members(scan))
 			return false;
 		scan->next = 0;
 	}
@@ -374,7 +400,7 @@ read_list(IvfScan *scan)
 		if (reader->window.count < reader->window.size)
 			scan->filled = scan->base.counters.tested - scan->before.tested;
 	}
-	if (reader->window.count < reader->window.size ? reader->ngathered < FILL_FROM : scan->from_disk)
+	if (reader->window.count < reader->window.size ? reader->nlooked < FILL_FROM : scan->from_disk)
 		return true;
 	return IvfReadGathered(reader);
 }
@@ -393,7 +419,9 @@ static void
 begin_filling(IvfScan *scan)
 {
 	IvfWindowClear(&scan->reader.window);
-	scan->reader.ngathered = 0;
+	IvfDropGathered(&scan->reader);
+	scan->reader.first = scan->first;
+	scan->reader.nfront = 0;
 	scan->filled = 0;
 	scan->next = 0;
 	scan->before = scan->base.counters;
@@ -410,7 +438,7 @@ is_paused(const IvfScan *scan)
 {
 	const IvfReader *reader = &scan->reader;
 
-	return scan->base.pause > 0 && scan->base.counters.codes >= scan->base.pause &&
+	return scan->base.pause > 0 && scan->base.counters.rows >= scan->base.pause &&
 		(reader->ngathered == 0 || reader->window.count >= reader->window.size);
 }
 
@@ -425,7 +453,7 @@ go_on_filling(IvfScan *scan)
 	{
 		bool		more = next_list(scan);
 
-		if (!more && scan->reader.ngathered == 0)
+		if (!more && scan->reader.nlooked == 0)
 			break;
 		if (more && is_paused(scan))
 			return;
@@ -464,6 +492,13 @@ fill_window(IvfScan *scan)
 	go_on_filling(scan);
 }
 
+/* The largest window: half of the memory; the other is for rows proposed. */
+static Size
+most_rows(const IvfScan *scan)
+{
+	return Max(LEAST_WINDOW, scan->params.max_memory / 2 / sizeof(IvfWindowRow));
+}
+
 /*
  * The first rows were proposed, and did not do: read the lists that the others take, too.
  * The nearest rows of those that were read are in the window.
@@ -473,16 +508,25 @@ read_deeper(IvfScan *scan)
 {
 	IvfWindow  *window = &scan->reader.window;
 
-	scan->first = 0;
-	if (!widen_for(scan, scan->wanted))
-	{
-		scan->complete = window->count < window->size;
-		return;
-	}
+	scan->first = scan->reader.first = 0;
+	scan->bound_sent = false;
+
+	/*
+	 * the caller has seen how many of them pass; a window too many costs more
+	 * than a larger one
+	 */
+	scan->wanted = Min(most_rows(scan), Max(scan->wanted, scan->position + scan->base.expected));
+	scan->base.expected = 0;
+	(void) widen_for(scan, scan->wanted);
 	/* when there is no memory for them, all that is left is sorted next */
 	if (!note_proposed(scan, scan->position))
+	{
+		window->count = scan->position;
 		return;
+	}
 	IvfWindowTakeOut(window, scan->position);
+	/* what was gathered, and not read */
+	scan->reader.nlooked = scan->reader.ngathered;
 
 	/*
 	 * no more: rows of the lists read that it had no room for are nearer than
@@ -494,13 +538,6 @@ read_deeper(IvfScan *scan)
 	memset(&scan->ahead, 0, sizeof(scan->ahead));
 	scan->filling = true;
 	go_on_filling(scan);
-}
-
-/* The largest window: half of the memory; the other is for rows proposed. */
-static Size
-most_rows(const IvfScan *scan)
-{
-	return Max(LEAST_WINDOW, scan->params.max_memory / 2 / sizeof(IvfWindowRow));
 }
 
 /* As many rows as memory allows, else as are expected, or four times as many as before. */
@@ -567,7 +604,7 @@ sort_rest(IvfScan *scan)
 			i++;
 			continue;
 		}
-		reader->ngathered = 0;
+		IvfDropGathered(reader);
 		doubles = true;
 		restart_batch(scan);
 		make_room_for_lists(&read, scan->handle->lists->count);
@@ -593,10 +630,12 @@ begin_rest(IvfScan *scan)
 	exclude_proposed(scan);
 	IvfWindowExcludeOwn(&reader->window);
 	if (scan->params.widen || scan->params.iterative)
-		scan->nnear = scan->probed =
-			IvfNearest(scan->handle, &reader->query, most_lists(scan), scan->near);
+	{
+		choose_lists(scan, most_lists(scan), most_lists(scan));
+		scan->probed = scan->nnear;
+	}
 	set_bounds(scan);
-	reader->ngathered = 0;
+	IvfDropGathered(reader);
 	scan->rest = reader->rest = IvfRestBegin(scan->handle->layout.slots, scan->params.max_memory / 4);
 	sort_rest(scan);
 }
@@ -655,13 +694,15 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	IvfHandle  *handle = scan->handle;
 
 	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
+	scan->reader.front = palloc(Max(1, scan->first) * sizeof(float));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
 	scan->in_window = scan->reader.only || scan->first > 0 ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
 	IvfDepthInit(&scan->depth, &handle->meta, &scan->params);
 	scan->probes = probes;
-	scan->nnear = scan->probed = IvfNearest(handle, &scan->reader.query,
-											Min(probes, most_lists(scan)), scan->near);
 	scan->wanted = window;
+	scan->nsorted = 0;
+	choose_lists(scan, probes, lists_likely(scan));
+	scan->probed = scan->nnear;
 	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims));
 	scan->proposed = NULL;
 	scan->reader.rest = NULL;
@@ -783,6 +824,17 @@ next_window(IvfScan *scan)
 	take_rest(scan);
 }
 
+/* None of the rows after the first ones is nearer. */
+static float
+bound_after_first(const IvfScan *scan)
+{
+	const IvfReader *reader = &scan->reader;
+	float		bound = scan->position < reader->window.count ?
+		reader->window.rows[scan->position].bound : reader->window.left;
+
+	return reader->order.count > 0 ? Min(bound, reader->order.items[0].key) : bound;
+}
+
 static QvScanStep
 ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
@@ -802,6 +854,12 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		}
 		if (scan->first > 0 && scan->position >= Min(scan->first, scan->reader.window.count))
 		{
+			if (!scan->bound_sent)
+			{
+				scan->bound_sent = true;
+				candidate->distance = candidate->bound = bound_after_first(scan);
+				return QV_SCAN_BOUND;
+			}
 			old = MemoryContextSwitchTo(scan->context);
 			read_deeper(scan);
 			MemoryContextSwitchTo(old);
@@ -855,7 +913,7 @@ next_batch(IvfScan *scan)
 	for (uint32 i = 0; i < scan->nnear; i++)
 		BitmapSet(scan->done, scan->near[i].list);
 	found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
-	scan->nnear = 0;
+	scan->nnear = scan->nsorted = 0;
 	for (uint32 i = 0; i < found; i++)
 		if (!BitmapHas(scan->done, scan->near[i].list))
 			scan->near[scan->nnear++] = scan->near[i];

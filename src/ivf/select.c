@@ -6,14 +6,15 @@
 
 #include "ivf/select.h"
 
-static int
-compare_near(const void *a, const void *b)
-{
-	return IvfNearer(a, b) ? -1 : IvfNearer(b, a) ? 1 : 0;
-}
+#define ST_SORT sort_near
+#define ST_ELEMENT_TYPE IvfNear
+#define ST_COMPARE(a, b) (IvfNearer(a, b) ? -1 : IvfNearer(b, a))
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
 
-void
-IvfSelectNearest(IvfNear *items, uint32 count, uint32 n)
+uint32
+IvfSelect(IvfNear *items, uint32 count, uint32 n)
 {
 	uint32		lo = 0,
 				hi = count;
@@ -48,7 +49,13 @@ IvfSelectNearest(IvfNear *items, uint32 count, uint32 n)
 		else
 			lo = i;
 	}
-	qsort(items, Min(hi, count), sizeof(IvfNear), compare_near);
+	return Min(hi, count);
+}
+
+void
+IvfSelectNearest(IvfNear *items, uint32 count, uint32 n)
+{
+	sort_near(items, IvfSelect(items, count, n));
 }
 
 /* Items that IvfSelectFew() keeps at least. */

@@ -14,7 +14,10 @@ IvfNearer(const IvfNear *a, const IvfNear *b)
 	return a->distance < b->distance || (a->distance == b->distance && a->list < b->list);
 }
 
-/* Bring the n nearest of count to the front, in order. */
+/* Bring the n nearest of count to the front, and a few more: returns how many. */
+extern uint32 IvfSelect(IvfNear *items, uint32 count, uint32 n);
+
+/* The same, in order. */
 extern void IvfSelectNearest(IvfNear *items, uint32 count, uint32 n);
 
 /*

@@ -115,10 +115,7 @@ IvfSweep(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
 	if (n == 1 && found >= IVF_SELECT_FEW)
 		found = IvfSelectFew(out, found);
 	else if (found > CANDIDATES(n))
-	{
-		IvfSelectNearest(out, found, CANDIDATES(n));
-		found = CANDIDATES(n);
-	}
+		found = IvfSelect(out, found, CANDIDATES(n));
 	return found;
 }
 

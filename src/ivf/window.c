@@ -23,11 +23,12 @@ IvfWindowInit(IvfWindow *window, uint32 size, double certainty)
 	window->by_tid = false;
 }
 
-static int
-compare_rows(const void *a, const void *b)
-{
-	return IvfWindowRowBefore(a, b) ? -1 : IvfWindowRowBefore(b, a) ? 1 : 0;
-}
+#define ST_SORT sort_rows
+#define ST_ELEMENT_TYPE IvfWindowRow
+#define ST_COMPARE(a, b) (IvfWindowRowBefore(a, b) ? -1 : IvfWindowRowBefore(b, a))
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
 
 static int
 compare_tids(const void *a, const void *b)
@@ -127,7 +128,7 @@ IvfWindowOffer(IvfWindow *window, const IvfWindowRow *row)
 void
 IvfWindowSort(IvfWindow *window)
 {
-	qsort(window->rows, window->count, sizeof(IvfWindowRow), compare_rows);
+	sort_rows(window->rows, window->count);
 }
 
 void

@@ -76,6 +76,7 @@ typedef struct QvScanCounters
 	int64		nodes;			/* of a graph */
 	int64		neighbors;		/* scored, from their nodes */
 	int64		lists;			/* of posting lists */
+	int64		rows;			/* of these lists, scored or not */
 	int64		codes;			/* one-bit codes, or whole values, scored */
 	int64		records;		/* or sketches */
 	int64		tested;			/* heap TIDs looked up in the set that a
@@ -97,7 +98,7 @@ struct QvScan
 	float		limit;			/* set by the caller likewise: no row of this
 								 * search distance or more is wanted */
 	int64		pause;			/* set by the caller before it starts and at a
-								 * pause: with so many counters.codes posting
+								 * pause: with so many counters.rows posting
 								 * lists stop before the next list, to be told
 								 * to go on by the next step; 0: they never do */
 	double		depth;			/* set at the end of a batch: the search has

@@ -39,7 +39,7 @@
 /* Costs of a row's distance, in fetches of a row (src/topk/README.md, "Choice"). */
 #define INLINE_COST 0.1
 #define BYTE_COST 1e-4
-#define OUT_OF_LINE_COST 5.0
+#define OUT_OF_LINE_COST 4.0
 
 /* A fetch of a row, about 0.6 us, in costs of a tuple, which a sequential scan takes 0.05 us for. */
 #define FETCH_TUPLES 10

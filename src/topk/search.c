@@ -51,6 +51,13 @@
 #define CHANCE_SIGMAS 2
 #define WINDOW_SIGMAS 0.5
 
+/*
+ * How many pass is estimated from those met, and from what the planner expects as if it had
+ * met so many that pass, but no more rows than so many.
+ */
+#define PRIOR_PASSED 4.0
+#define PRIOR_ROWS 100.0
+
 /* Rows proposed before anything else is thought of. */
 #define MIN_SWITCH 100
 
@@ -63,10 +70,10 @@
  * each row nearer than the last one wanted; and what an engine counts.
  */
 #define MEMBER_COST 0.2
-#define RANK_COST 2.0
+#define RANK_COST 1.0
 #define NODE_COST 2.0
 #define RECORD_COST 0.4
-#define TEST_COST 0.1
+#define TEST_COST 0.02
 #define CODE_COST 0.02
 
 /* A row of a list that is looked up, too. */
@@ -75,9 +82,10 @@
 /* A row of the table, when all are read in order. */
 #define TABLE_ROW_COST 0.5
 
-/* Of a sweep: a page of the index and a member measured, beside the rows looked up. */
-#define SWEEP_PAGE_COST 0.25
-#define SWEEP_MEMBER_COST 0.3
+/* Of a sweep: a page of the index, a row looked up, and a member measured. */
+#define SWEEP_PAGE_COST 0.12
+#define SWEEP_ROW_COST 0.035
+#define SWEEP_MEMBER_COST 0.2
 
 /* ---- rows ---- */
 
@@ -315,7 +323,7 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 	double		passing = Max(Max(1, members / TRUSTED_PASS),
 							  Min(members, state->table_rows / state->rank_per_row));
 	double		exact = members + passing * state->measure_cost;
-	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * TEST_COST +
+	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
 		members * SWEEP_MEMBER_COST + wanted * (members / passing + state->measure_cost);
 	bool		sweeps = state->sweep.pages > 0 && wanted <= state->sweep.kept &&
 		state->value && sweep < exact;
@@ -404,7 +412,7 @@ static bool
 are_lists_dear(const TopkState *state, double cost, double shares, double others)
 {
 	double		all = state->table_rows * LOOK_COST;
-	double		rest = all - (state->engine->counters.codes - state->before.codes) * LOOK_COST;
+	double		rest = all - (state->engine->counters.rows - state->before.rows) * LOOK_COST;
 
 	return cost >= others + all ||
 		Min(rest, cost >= others ? rest : cost * (shares - 1)) > others;
@@ -481,8 +489,13 @@ expect_more(TopkState *state, double bound)
 										  INFINITY);
 	state->engine->rank = needed_rank(state, bound);
 	if (state->goal.filtered)
+	{
+		double		prior = Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row);
+
 		state->engine->expected = Max(state->proposed, (missing + WINDOW_SIGMAS * sqrt(missing)) *
-									  (state->proposed + 1) / (state->passed + 1));
+									  (state->proposed + prior * state->rank_per_row) /
+									  (state->passed + prior));
+	}
 }
 
 /* Has the search by row cost more than the bitmap would, or will it soon? */
@@ -527,7 +540,12 @@ switches(TopkState *state, bool ended)
 		return false;
 	if (state->child == NULL)
 	{
-		if (!state->goal.filtered || state->rules.limited || !wants_table(state))
+		/*
+		 * lists have paid for the rows of a window, wanted or not, before the
+		 * first comes
+		 */
+		if (!state->goal.filtered || state->rules.limited ||
+			(state->source->nodes == NULL && !ended) || !wants_table(state))
 			return false;
 		state->strategy = TOPK_EXACT;
 		return true;
@@ -563,7 +581,7 @@ set_pause(TopkState *state)
 {
 	TopkStrategy all;
 
-	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.codes +
+	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.rows +
 		(int64) (all_cost(state, wanted_in_all(state), &all) * TRIAL_SHARE / LOOK_COST) + 1;
 }
 
@@ -756,7 +774,7 @@ search_by_engine(TopkState *state, uint32 wanted)
 			expect_more(state, -INFINITY);
 		if (beyond)
 			expect_more(state, state->counters.bound);
-		if (switches(state, step == QV_SCAN_END || beyond))
+		if (switches(state, step != QV_SCAN_CANDIDATE || beyond))
 			return false;
 		if (is_limit_reached(state))
 			return !gives_up(state);
