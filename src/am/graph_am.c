@@ -12,6 +12,7 @@
 #include "am/knn_scan.h"
 #include "am/opclass.h"
 #include "compat.h"
+#include "optimizer/optimizer.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -187,7 +188,10 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 void
 GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
-	sweep->pages = GraphSweepPages(index);
+	sweep->pages = GraphSweepPages(index, &sweep->mapped, &sweep->spent);
+	/* no query is to read from disk for those after it */
+	if (sweep->pages > (BlockNumber) Max(effective_cache_size, NBuffers) / 2)
+		sweep->spent = 0;
 	/* those left when there were just too many */
 	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
 }

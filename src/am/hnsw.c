@@ -31,7 +31,8 @@ const KnnScanSource hnsw_scans = {
 	.begin = GraphScanBegin,
 	.start = hnsw_start_scan,
 	.nodes = hnsw_nodes,
-	.sweep = hnsw_sweep
+	.sweep = hnsw_sweep,
+	.note_exact = GraphNoteExact
 };
 
 static IndexScanDesc

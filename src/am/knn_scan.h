@@ -67,6 +67,10 @@ typedef struct KnnSweep
 								 * cannot be swept */
 	uint32		kept;			/* the nearest members that it has memory for,
 								 * at least */
+	bool		mapped;			/* this backend knows where they are: it reads
+								 * their nodes only.  If not: */
+	double		spent;			/* what note_exact() was told of, where a
+								 * sweep would have found out for later ones */
 } KnnSweep;
 
 /* How an access method begins and starts scans of its engine. */
@@ -94,6 +98,12 @@ typedef struct KnnScanSource
 
 	/* What a search with goal->sweep takes.  NULL: there is no such search. */
 	void		(*sweep) (Relation index, KnnSweep *sweep);
+
+	/*
+	 * All members were measured by their rows, which cost so much.  NULL
+	 * likewise.
+	 */
+	void		(*note_exact) (Relation index, double cost);
 } KnnScanSource;
 
 /* ambeginscan */

@@ -31,7 +31,8 @@ const KnnScanSource quiver_graph_scans = {
 	.begin = GraphScanBegin,
 	.start = quiver_graph_start_scan,
 	.nodes = quiver_graph_nodes,
-	.sweep = quiver_graph_sweep
+	.sweep = quiver_graph_sweep,
+	.note_exact = GraphNoteExact
 };
 
 static IndexScanDesc

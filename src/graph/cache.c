@@ -19,6 +19,8 @@ typedef struct GraphRelCache
 {
 	QvRelCacheEntry base;
 	GraphEntryPoints *entry_points;
+	GraphTidMap *tid_map;		/* or NULL */
+	double		spent;			/* since there was none */
 } GraphRelCache;
 
 /* The entry points of an index, to live in its cache entry. */
@@ -96,4 +98,49 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
 	return handle;
+}
+
+/* ---- the map of heap TIDs ---- */
+
+GraphTidMap *
+GraphKeptTidMap(const GraphHandle *handle)
+{
+	return handle->entry->tid_map;
+}
+
+void
+GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map)
+{
+	GraphTidMap *old = handle->entry->tid_map;
+
+	if (map)
+		QvRelCacheKeepPart(&map->part, &handle->entry->base);
+	handle->entry->tid_map = map;
+	handle->entry->spent = 0;
+	if (old)
+		QvRelCacheRetirePart(&old->part);
+}
+
+Size
+GraphTidMapMemory(void)
+{
+	return (Size) qv_cache_mem * 1024 / 4;
+}
+
+bool
+GraphHasTidMap(Relation index, const GraphMetaData *meta, double *spent)
+{
+	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
+
+	*spent = entry ? entry->spent : 0;
+	return entry && entry->tid_map;
+}
+
+void
+GraphNoteSpent(Relation index, const GraphMetaData *meta, double cost)
+{
+	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
+
+	if (entry)
+		entry->spent += cost;
 }

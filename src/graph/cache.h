@@ -7,6 +7,7 @@
 #define QV_GRAPH_CACHE_H
 
 #include "graph/handle.h"
+#include "graph/tid_map.h"
 
 /*
  * Open an index: reads the metapage (always) and the rest when it is not
@@ -15,5 +16,19 @@
  * built by pgvector.
  */
 extern GraphHandle *GraphOpen(Relation index, const QvOpclassInfo *opclass);
+
+/* What is kept of an open index: NULL, none yet.  A new one, or NULL, takes its place. */
+extern GraphTidMap *GraphKeptTidMap(const GraphHandle *handle);
+extern void GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map);
+
+/* So many bytes such a map may take: a quarter of quiver.cache_mem. */
+extern Size GraphTidMapMemory(void);
+
+/*
+ * Is there a map of that index?  If not, what was said to have been spent for want of it,
+ * in whatever unit; and say that more was.
+ */
+extern bool GraphHasTidMap(Relation index, const GraphMetaData *meta, double *spent);
+extern void GraphNoteSpent(Relation index, const GraphMetaData *meta, double cost);
 
 #endif							/* QV_GRAPH_CACHE_H */

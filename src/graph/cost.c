@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "graph/cache.h"
 #include "graph/entry_points.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
@@ -50,10 +51,20 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 }
 
 BlockNumber
-GraphSweepPages(Relation index)
+GraphSweepPages(Relation index, bool *mapped, double *spent)
 {
 	GraphMetaData meta;
 
 	GraphReadMeta(index, &meta);
+	*mapped = GraphHasTidMap(index, &meta, spent);
 	return meta.form == QV_FORM_CODED ? RelationGetNumberOfBlocks(index) : 0;
+}
+
+void
+GraphNoteExact(Relation index, double cost)
+{
+	GraphMetaData meta;
+
+	GraphReadMeta(index, &meta);
+	GraphNoteSpent(index, &meta, cost);
 }

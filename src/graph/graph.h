@@ -102,8 +102,15 @@ typedef struct GraphCost
 
 extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
 
-/* Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept. */
-extern BlockNumber GraphSweepPages(Relation index);
+/*
+ * Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept.  *mapped:
+ * this backend knows from one where rows are, so that the next reads the nodes of its set
+ * only.  If not, *spent is what GraphNoteExact() was told since then.
+ */
+extern BlockNumber GraphSweepPages(Relation index, bool *mapped, double *spent);
+
+/* All rows of a set were read from the table, which cost so much, in the caller's units. */
+extern void GraphNoteExact(Relation index, double cost);
 
 /* check.c */
 typedef struct GraphInfo

@@ -1,7 +1,7 @@
 /*
  * sweep.h
- *		Measuring every node that has rows of a set, page after page: for sets whose
- *		rows no edge leads to soon (src/graph/README.md, "Sweep").
+ *		Measuring every node that has rows of a set: for sets whose rows no edge leads
+ *		to soon (src/graph/README.md, "Sweep").
  */
 #ifndef QV_GRAPH_SWEEP_H
 #define QV_GRAPH_SWEEP_H
@@ -22,7 +22,7 @@ typedef struct GraphSweepParams
 
 /*
  * Add the nodes that have such rows, or more than are in their slots, to the results of
- * search, with these rows only.  Returns whether these are all; if not, *beyond is the bound
+ * search, with these rows only; and rows of which no node is known as if they were nearest.  Returns whether these are all; if not, *beyond is the bound
  * from which on some were left out, else INFINITY.  Answers Ctrl-C.
  */
 extern bool GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,

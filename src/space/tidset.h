@@ -59,6 +59,50 @@ QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
 	return (set->lines[at * set->words + offset / 64] & (UINT64_C(1) << (offset % 64))) != 0;
 }
 
+/* Going through the members of a set that knows lines, in their order in the table. */
+typedef struct QvTidSetIterator
+{
+	const QvTidSet *set;
+	Size		group;			/* of 64 blocks, the one after that of
+								 * "blocks" */
+	uint64		blocks;			/* of the group, still to come */
+	BlockNumber block;
+	Size		at;				/* place of its lines */
+	uint32		word;			/* the one after that of "lines" */
+	uint64		lines;			/* of the block, still to come */
+} QvTidSetIterator;
+
+/* Begin with all zero but for "set"; false after the last one. */
+static inline bool
+QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
+{
+	const QvTidSet *set = it->set;
+
+	while (it->lines == 0)
+	{
+		if (it->word > 0 && it->word < set->words)
+		{
+			it->lines = set->lines[it->at * set->words + it->word++];
+			continue;
+		}
+		while (it->blocks == 0)
+		{
+			if (it->group > set->nblocks / 64)
+				return false;
+			it->blocks = set->blocks[it->group];
+			it->at = (Size) set->before[it->group++] - 1;
+		}
+		it->block = (BlockNumber) (it->group - 1) * 64 + pg_rightmost_one_pos64(it->blocks);
+		it->blocks &= it->blocks - 1;
+		it->at++;
+		it->lines = set->lines[it->at * set->words];
+		it->word = 1;
+	}
+	ItemPointerSet(tid, it->block, (it->word - 1) * 64 + pg_rightmost_one_pos64(it->lines));
+	it->lines &= it->lines - 1;
+	return true;
+}
+
 /* Leave the members of n rows in their places' order; returns how many. */
 static inline int
 QvTidSetKeep(const QvTidSet *set, ItemPointerData *tids, int n)

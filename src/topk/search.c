@@ -87,6 +87,9 @@
 #define SWEEP_ROW_COST 0.035
 #define SWEEP_MEMBER_COST 0.2
 
+/* A member whose node is known from an earlier sweep. */
+#define MAPPED_MEMBER_COST 0.5
+
 /* ---- rows ---- */
 
 /* Was the row returned, or should it have been, before the rows of this round? */
@@ -311,6 +314,13 @@ wanted_in_all(const TopkState *state)
 	return Min(state->nearest.wanted + state->returned_before, PG_INT32_MAX);
 }
 
+/* Can all members be looked at by their codes, for so many rows? */
+static bool
+can_sweep(const TopkState *state, uint32 wanted)
+{
+	return state->sweep.pages > 0 && wanted <= state->sweep.kept && state->value;
+}
+
 /*
  * What it costs to look at all rows of the bitmap, when there is one, in the better way:
  * by reading them, and measuring those that pass, or by their codes in the index and
@@ -323,13 +333,22 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 	double		passing = Max(Max(1, members / TRUSTED_PASS),
 							  Min(members, state->table_rows / state->rank_per_row));
 	double		exact = members + passing * state->measure_cost;
+	double		fetched = wanted * (members / passing + state->measure_cost);
 	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
-		members * SWEEP_MEMBER_COST + wanted * (members / passing + state->measure_cost);
-	bool		sweeps = state->sweep.pages > 0 && wanted <= state->sweep.kept &&
-		state->value && sweep < exact;
+		members * SWEEP_MEMBER_COST + fetched;
+	bool		possible = can_sweep(state, wanted);
+	bool		sweeps = possible && sweep < exact;
 
+	/*
+	 * these find the same rows, so what a backend has met may choose between
+	 * them; but not between them and a search, so it does not count in what
+	 * they cost
+	 */
+	if (possible && !sweeps)
+		sweeps = state->sweep.mapped ? members * MAPPED_MEMBER_COST + fetched < exact :
+			state->sweep.spent >= sweep;
 	*strategy = sweeps ? TOPK_SWEEP : TOPK_EXACT;
-	return sweeps ? sweep : exact;
+	return possible ? Min(sweep, exact) : exact;
 }
 
 /*
@@ -864,7 +883,13 @@ run_round(TopkState *state, uint32 wanted)
 	{
 		state->counters.bound = INFINITY;
 		if (state->child)
+		{
+			TopkStrategy all;
+
 			measure_members(state);
+			if (can_sweep(state, wanted) && !state->sweep.mapped)
+				state->source->note_exact(state->index, all_cost(state, wanted, &all));
+		}
 		else
 			measure_table(state);
 	}

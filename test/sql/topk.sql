@@ -172,6 +172,11 @@ BEGIN
 END $$;
 SET max_parallel_workers_per_gather = 0;
 SELECT * FROM work('SELECT id FROM t ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+-- a sweep reads all nodes; when a session knows from one where rows are, those of its members
+SET quiver.cache_mem = 0;
+SELECT * FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
+RESET quiver.cache_mem;
+SELECT count(*) FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
 SELECT * FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
 SELECT * FROM work('SELECT id FROM t WHERE a = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
 -- radius: the search ends there, with and without LIMIT
