@@ -168,6 +168,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 	}
 	params.only = goal ? goal->only : NULL;
 	params.sweep = goal && goal->sweep;
+	params.known_only = goal && goal->known_only;
 	params.strict = rules->strict;
 	params.max_memory = QvScanMemory(&settings->shared);
 	GraphScanStart(scan, query, &params);
@@ -188,12 +189,21 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 void
 GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
-	sweep->pages = GraphSweepPages(index, &sweep->mapped, &sweep->spent);
+	sweep->pages = GraphSweepPages(index, &sweep->known, &sweep->spent);
 	/* no query is to read from disk for those after it */
 	if (sweep->pages > (BlockNumber) Max(effective_cache_size, NBuffers) / 2)
 		sweep->spent = 0;
 	/* those left when there were just too many */
 	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
+}
+
+void
+GraphAmNoteExact(Relation index, double cost)
+{
+	QvOpclassInfo opclass;
+
+	QvGetOpclass(index, &opclass);
+	GraphNoteExact(index, &opclass, cost);
 }
 
 /* ---- */

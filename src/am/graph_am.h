@@ -33,6 +33,9 @@ extern double GraphAmNodes(Relation index, const GraphScanSettings *settings, do
 /* KnnScanSource.sweep, likewise. */
 extern void GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep);
 
+/* KnnScanSource.note_exact. */
+extern void GraphAmNoteExact(Relation index, double cost);
+
 extern void GraphAmCostEstimate(PlannerInfo *root, IndexPath *path,
 								double loop_count, GraphSettingsOf settings_of,
 								Cost *startup, Cost *total,

@@ -32,7 +32,7 @@ const KnnScanSource hnsw_scans = {
 	.start = hnsw_start_scan,
 	.nodes = hnsw_nodes,
 	.sweep = hnsw_sweep,
-	.note_exact = GraphNoteExact
+	.note_exact = GraphAmNoteExact
 };
 
 static IndexScanDesc

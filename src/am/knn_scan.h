@@ -57,7 +57,9 @@ typedef struct KnnGoal
 								 * say */
 	const QvTidSet *only;		/* no others need be proposed; NULL: any.
 								 * Lives as long as the search */
-	bool		sweep;			/* then: by looking at all of them */
+	bool		sweep;			/* then: by looking at all of them, */
+	bool		known_only;		/* where they are known to be: if that does
+								 * not do, the search finds none */
 } KnnGoal;
 
 /* What a sweep takes, with the settings as they are. */
@@ -67,8 +69,8 @@ typedef struct KnnSweep
 								 * cannot be swept */
 	uint32		kept;			/* the nearest members that it has memory for,
 								 * at least */
-	bool		mapped;			/* this backend knows where they are: it reads
-								 * their nodes only.  If not: */
+	double		known;			/* of this share the backend knows where they
+								 * are: it reads their nodes only.  0: */
 	double		spent;			/* what note_exact() was told of, where a
 								 * sweep would have found out for later ones */
 } KnnSweep;

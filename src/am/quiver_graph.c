@@ -32,7 +32,7 @@ const KnnScanSource quiver_graph_scans = {
 	.start = quiver_graph_start_scan,
 	.nodes = quiver_graph_nodes,
 	.sweep = quiver_graph_sweep,
-	.note_exact = GraphNoteExact
+	.note_exact = GraphAmNoteExact
 };
 
 static IndexScanDesc

@@ -20,6 +20,7 @@ typedef struct GraphRelCache
 	QvRelCacheEntry base;
 	GraphEntryPoints *entry_points;
 	GraphTidMap *tid_map;		/* or NULL */
+	bool		too_large;		/* it would be */
 	double		spent;			/* since there was none */
 } GraphRelCache;
 
@@ -128,19 +129,28 @@ GraphTidMapMemory(void)
 }
 
 bool
-GraphHasTidMap(Relation index, const GraphMetaData *meta, double *spent)
+GraphTidMapIsTooLarge(const GraphHandle *handle)
 {
-	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
-
-	*spent = entry ? entry->spent : 0;
-	return entry && entry->tid_map;
+	return handle->entry->too_large;
 }
 
 void
-GraphNoteSpent(Relation index, const GraphMetaData *meta, double cost)
+GraphNoteTooLarge(GraphHandle *handle)
+{
+	handle->entry->too_large = true;
+}
+
+const GraphTidMap *
+GraphFindTidMap(Relation index, const GraphMetaData *meta, double *spent)
 {
 	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
 
-	if (entry)
-		entry->spent += cost;
+	*spent = entry && !entry->too_large ? entry->spent : 0;
+	return entry ? entry->tid_map : NULL;
+}
+
+void
+GraphNoteSpent(GraphHandle *handle, double cost)
+{
+	handle->entry->spent += cost;
 }

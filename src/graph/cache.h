@@ -21,14 +21,18 @@ extern GraphHandle *GraphOpen(Relation index, const QvOpclassInfo *opclass);
 extern GraphTidMap *GraphKeptTidMap(const GraphHandle *handle);
 extern void GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map);
 
+/* A map would be too large: do not try again. */
+extern bool GraphTidMapIsTooLarge(const GraphHandle *handle);
+extern void GraphNoteTooLarge(GraphHandle *handle);
+
 /* So many bytes such a map may take: a quarter of quiver.cache_mem. */
 extern Size GraphTidMapMemory(void);
 
 /*
- * Is there a map of that index?  If not, what was said to have been spent for want of it,
- * in whatever unit; and say that more was.
+ * The map of an index, if there is one.  If not, what was said to have been spent for want of
+ * it, in whatever unit (0 where there can be none); and say that more was.
  */
-extern bool GraphHasTidMap(Relation index, const GraphMetaData *meta, double *spent);
-extern void GraphNoteSpent(Relation index, const GraphMetaData *meta, double cost);
+extern const GraphTidMap *GraphFindTidMap(Relation index, const GraphMetaData *meta, double *spent);
+extern void GraphNoteSpent(GraphHandle *handle, double cost);
 
 #endif							/* QV_GRAPH_CACHE_H */

@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "graph/meta.h"
 #include "storage/bufmgr.h"
+#include "utils/memutils.h"
 
 /* A search of a plain graph computes exact distances: an estimate costs a tenth. */
 #define ESTIMATES_PER_DISTANCE 10
@@ -51,20 +52,25 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 }
 
 BlockNumber
-GraphSweepPages(Relation index, bool *mapped, double *spent)
+GraphSweepPages(Relation index, double *known, double *spent)
 {
 	GraphMetaData meta;
+	const GraphTidMap *map;
 
 	GraphReadMeta(index, &meta);
-	*mapped = GraphHasTidMap(index, &meta, spent);
+	map = GraphFindTidMap(index, &meta, spent);
+	*known = map ? 1 - map->absent : 0;
 	return meta.form == QV_FORM_CODED ? RelationGetNumberOfBlocks(index) : 0;
 }
 
 void
-GraphNoteExact(Relation index, double cost)
+GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost)
 {
-	GraphMetaData meta;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 
-	GraphReadMeta(index, &meta);
-	GraphNoteSpent(index, &meta, cost);
+	GraphNoteSpent(GraphOpen(index, opclass), cost);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }

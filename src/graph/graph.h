@@ -59,7 +59,8 @@ typedef struct GraphScanParams
 	bool		strict;			/* and what comes too late is lost */
 	Size		max_memory;		/* bytes it may use to go on */
 	const QvTidSet *only;		/* propose rows of this set; NULL: any */
-	bool		sweep;			/* by looking at every node, whatever ef says */
+	bool		sweep;			/* by looking at every node, whatever ef says: */
+	bool		known_only;		/* by those known to have them, or not at all */
 } GraphScanParams;
 
 extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
@@ -103,14 +104,14 @@ typedef struct GraphCost
 extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
 
 /*
- * Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept.  *mapped:
- * this backend knows from one where rows are, so that the next reads the nodes of its set
- * only.  If not, *spent is what GraphNoteExact() was told since then.
+ * Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept.  *known: the
+ * share of the rows of which this backend knows from a sweep where they are; 0: there was
+ * none, and *spent is what GraphNoteExact() was told.
  */
-extern BlockNumber GraphSweepPages(Relation index, bool *mapped, double *spent);
+extern BlockNumber GraphSweepPages(Relation index, double *known, double *spent);
 
 /* All rows of a set were read from the table, which cost so much, in the caller's units. */
-extern void GraphNoteExact(Relation index, double cost);
+extern void GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost);
 
 /* check.c */
 typedef struct GraphInfo

@@ -282,6 +282,7 @@ sweep(GraphScan *scan)
 		.store = scan->store,
 		.only = scan->params.only,
 		.most = GraphSweepKept(scan->params.max_memory),
+		.known_only = scan->params.known_only,
 		.certainty = scan->certainty,
 		.counters = &scan->base.counters
 	};

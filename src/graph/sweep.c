@@ -16,6 +16,13 @@
 /* Pages whose nodes the CPU is asked for before they are read. */
 #define PAGES_AHEAD 4
 
+/* A row, and the node that has it. */
+typedef struct MappedRow
+{
+	uint32		node;
+	ItemPointerData tid;
+} MappedRow;
+
 typedef struct Sweep
 {
 	const GraphSweepParams *params;
@@ -24,6 +31,7 @@ typedef struct Sweep
 	bool		dropped;		/* some results were left out: */
 	float		beyond;			/* of this bound, or more */
 	GraphTidMap *map;			/* to be filled, or NULL */
+	MappedRow  *rows;			/* of a page, for it */
 	BlockNumber nblocks;		/* of the index */
 } Sweep;
 
@@ -99,18 +107,25 @@ prefetch_heads(const Sweep *s, BlockNumber block)
 	}
 }
 
-/* Put a slot's rows into the map; false when that would be too large. */
-static bool
-map_slot(Sweep *s, uint32 number, GraphNode node)
+/* Note the rows of a node's slot for the map; returns how many there are on the page now. */
+static int
+note_rows(MappedRow *rows, int n, uint32 number, GraphNode node)
 {
-	const GraphTidsData *more = (const GraphTidsData *) node;
+	for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS); i++)
+	{
+		rows[n].node = number;
+		rows[n++].tid = node->tids[i];
+	}
+	return n;
+}
 
-	if (node->state == GRAPH_SLOT_LIVE)
-		return GraphTidMapPut(s->map, number, node->tids, Min(node->ntids, GRAPH_INLINE_TIDS));
-	if (node->state == GRAPH_SLOT_TIDS)
-		return GraphTidMapPut(s->map, more->owner, more->tids,
-							  Min(more->ntids, s->handle->layout.tids_per_slot));
-	return true;
+/* Put the rows of a page into the map; there is none any more when it would be too large. */
+static void
+map_rows(Sweep *s, const MappedRow *rows, int n)
+{
+	for (int i = 0; i < n && s->map; i++)
+		if (!GraphTidMapPut(s->map, rows[i].node, &rows[i].tid))
+			s->map = NULL;
 }
 
 static void
@@ -120,6 +135,7 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 	GraphSearch *search = s->search;
 	Buffer		buf;
 	Page		page;
+	int			nrows = 0;
 
 	/* room first: nothing may fail while the page is locked */
 	while (search->max_results - search->nresults < layout->per_page)
@@ -138,10 +154,10 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 		GraphNode	node = GraphPageNode(layout, page, slot);
 		GraphResult *result = &search->results[search->nresults];
 
-		if (s->map && !map_slot(s, GraphNodeNumber(layout, block, slot), node))
-			s->map = NULL;
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
+		if (s->map)
+			nrows = note_rows(s->rows, nrows, GraphNodeNumber(layout, block, slot), node);
 		s->params->counters->nodes++;
 		if (!take_members(s, result, GraphNodeNumber(layout, block, slot), node))
 			continue;
@@ -149,6 +165,7 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 		search->nresults += !s->dropped || bound_of(s, result) < s->beyond;
 	}
 	UnlockReleaseBuffer(buf);
+	map_rows(s, s->rows, nrows);
 }
 
 /* Read all pages. */
@@ -174,15 +191,8 @@ sweep_all(Sweep *s)
 
 /* ---- by a map of heap TIDs ---- */
 
-/* A member and the node that had it. */
-typedef struct Member
-{
-	uint32		node;
-	ItemPointerData tid;
-} Member;
-
 #define ST_SORT sort_members
-#define ST_ELEMENT_TYPE Member
+#define ST_ELEMENT_TYPE MappedRow
 #define ST_COMPARE(a, b) ((a)->node < (b)->node ? -1 : (a)->node > (b)->node)
 #define ST_SCOPE static
 #define ST_DEFINE
@@ -221,7 +231,7 @@ add_lost(GraphSearch *search, const ItemPointerData *tid)
  * not in its own slot, are lost; returns how many.
  */
 static uint32
-take_node(Sweep *s, const Member *members, uint32 n)
+take_node(Sweep *s, const MappedRow *members, uint32 n)
 {
 	QvScanCounters *counters = s->params->counters;
 	GraphSearch *search = s->search;
@@ -277,7 +287,7 @@ take_node(Sweep *s, const Member *members, uint32 n)
 
 /* Ask the CPU for the nodes of members that come soon. */
 static void
-prefetch_members(const Sweep *s, const Member *members, uint32 n)
+prefetch_members(const Sweep *s, const MappedRow *members, uint32 n)
 {
 	const GraphLayout *layout = &s->handle->layout;
 
@@ -304,7 +314,7 @@ prefetch_members(const Sweep *s, const Member *members, uint32 n)
  * many were lost.
  */
 static uint32
-take_members_together(Sweep *s, Member *members, uint32 n)
+take_members_together(Sweep *s, MappedRow *members, uint32 n)
 {
 	uint32		lost = 0;
 	uint32		next;
@@ -325,43 +335,50 @@ take_members_together(Sweep *s, Member *members, uint32 n)
 	return lost;
 }
 
+/* Were so many of those seen lost that the map does not do any more? */
+static bool
+is_worn(const Sweep *s, const GraphTidMap *map, uint64 lost, uint64 seen)
+{
+	return lost > s->params->most / 4 ||
+		lost > FEW_LOST + (LOST_SHARE + 2 * map->absent) * seen;
+}
+
 /* Read the nodes that the map knows; false when it does not do any more. */
 static bool
 sweep_members(Sweep *s, const GraphTidMap *map)
 {
 	QvTidSetIterator it = {.set = s->params->only};
-	Member	   *members = palloc(MEMBERS_TOGETHER * sizeof(Member));
-	double		share = LOST_SHARE + 2 * map->absent;
+	MappedRow  *members = palloc(MEMBERS_TOGETHER * sizeof(MappedRow));
 	uint64		seen = 0,
 				lost = 0;
 	bool		more = true;
 
-	while (more && lost <= s->params->most / 4 && lost <= FEW_LOST + share * seen)
+	while (more && !is_worn(s, map, lost, seen))
 	{
-		uint32		n = 0,
-					unknown = 0;
+		uint32		n = 0;
 
-		while (n + unknown < MEMBERS_TOGETHER &&
-			   (more = QvTidSetNext(&it, &members[n].tid)))
+		while (n < MEMBERS_TOGETHER && (more = QvTidSetNext(&it, &members[n].tid)))
 		{
+			seen++;
 			members[n].node = GraphTidMapFind(map, &members[n].tid);
 			if (members[n].node != GRAPH_NONE)
 			{
 				n++;
 				continue;
 			}
+			/* no more than there is room for */
+			if (++lost > s->params->most / 4)
+				break;
 			add_lost(s->search, &members[n].tid);
-			unknown++;
 		}
-		s->params->counters->tested += n + unknown;
-		seen += n + unknown;
-		lost += unknown + take_members_together(s, members, n);
+		lost += take_members_together(s, members, n);
 	}
+	s->params->counters->tested += seen;
 	pfree(members);
-	return !more && lost <= s->params->most / 4 && lost <= FEW_LOST + share * seen;
+	return !more && !is_worn(s, map, lost, seen);
 }
 
-/* Of the members, the share that are in no node. */
+/* Of the members, the share that the map does not know. */
 static double
 share_absent(const QvTidSet *only, const GraphTidMap *map)
 {
@@ -375,28 +392,48 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 	return absent / (double) Max(1, members);
 }
 
+/* Read all nodes, and make a map of them if there can be one. */
+static void
+sweep_and_map(Sweep *s)
+{
+	const QvTidSet *only = s->params->only;
+	GraphTidMap *map = NULL;
+
+	if (only->words > 0 && !GraphTidMapIsTooLarge(s->handle))
+	{
+		map = GraphTidMapNew(only->nblocks, GraphTidMapMemory());
+		s->rows = palloc(s->handle->layout.per_page * GRAPH_INLINE_TIDS * sizeof(MappedRow));
+	}
+	s->map = map;
+	sweep_all(s);
+	if (s->map)
+		map->absent = share_absent(only, map);
+	else
+	{
+		if (map)
+			MemoryContextDelete(map->part.context);
+		GraphNoteTooLarge(s->handle);
+	}
+	GraphKeepTidMap(s->handle, s->map);
+}
+
 bool
 GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
 		   float *beyond)
 {
-	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY, .nblocks = RelationGetNumberOfBlocks(handle->index)};
+	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
 	const GraphTidMap *known = params->only->words > 0 ? GraphKeptTidMap(handle) : NULL;
 
+	s.nblocks = RelationGetNumberOfBlocks(handle->index);
 	if (known == NULL || !sweep_members(&s, known))
 	{
-		GraphTidMap *map;
-
 		search->nresults = 0;
-		s.dropped = false;
-		s.beyond = INFINITY;
-		s.map = map = params->only->words > 0 ?
-			GraphTidMapNew(params->only->nblocks, GraphTidMapMemory()) : NULL;
-		sweep_all(&s);
-		if (s.map)
-			map->absent = share_absent(params->only, map);
-		else if (map)
-			MemoryContextDelete(map->part.context);
-		GraphKeepTidMap(handle, s.map);
+		s.dropped = params->known_only;
+		s.beyond = params->known_only ? -INFINITY : INFINITY;
+		if (params->known_only)
+			GraphKeepTidMap(handle, NULL);
+		else
+			sweep_and_map(&s);
 	}
 	*beyond = s.beyond;
 	return !s.dropped;

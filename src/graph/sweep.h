@@ -16,6 +16,7 @@ typedef struct GraphSweepParams
 	GraphStore *store;			/* one that can measure */
 	const QvTidSet *only;		/* the rows */
 	uint32		most;			/* nodes kept: the nearest */
+	bool		known_only;		/* read no nodes but those known to have them */
 	double		certainty;		/* share of a result's error that counts */
 	QvScanCounters *counters;
 } GraphSweepParams;
@@ -23,7 +24,8 @@ typedef struct GraphSweepParams
 /*
  * Add the nodes that have such rows, or more than are in their slots, to the results of
  * search, with these rows only; and rows of which no node is known as if they were nearest.  Returns whether these are all; if not, *beyond is the bound
- * from which on some were left out, else INFINITY.  Answers Ctrl-C.
+ * from which on some were left out, else INFINITY.  With known_only it may find none, when it
+ * is not known any more where they are: false.  Answers Ctrl-C.
  */
 extern bool GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
 					   float *beyond);

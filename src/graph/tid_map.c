@@ -17,14 +17,17 @@ map_bytes(BlockNumber blocks, uint32 lines)
 	return (Size) blocks * lines * sizeof(uint32);
 }
 
-/* Memory for so many lines of each block, all not known; NULL: too much, or there is none. */
+/*
+ * Memory for so many lines of each block, all not known; NULL: too much, with what there is
+ * already, or there is none.
+ */
 static uint32 *
 alloc_nodes(const GraphTidMap *map, uint32 lines)
 {
 	Size		bytes = map_bytes(map->blocks, lines);
 	uint32	   *nodes;
 
-	if (bytes > map->max_bytes)
+	if (bytes + (map->nodes ? map_bytes(map->blocks, map->lines) : 0) > map->max_bytes)
 		return NULL;
 	nodes = MemoryContextAllocExtended(map->part.context, Max(1, bytes),
 									   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
@@ -71,19 +74,16 @@ add_lines(GraphTidMap *map, uint32 line)
 }
 
 bool
-GraphTidMapPut(GraphTidMap *map, uint32 node, const ItemPointerData *tids, int n)
+GraphTidMapPut(GraphTidMap *map, uint32 node, const ItemPointerData *tid)
 {
-	for (int i = 0; i < n; i++)
-	{
-		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
-		uint32		line = ItemPointerGetOffsetNumberNoCheck(&tids[i]) - 1;
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	uint32		line = ItemPointerGetOffsetNumberNoCheck(tid) - 1;
 
-		/* of a block that is new, or of a damaged page */
-		if (block >= map->blocks || line >= MaxHeapTuplesPerPage)
-			continue;
-		if (line >= map->lines && !add_lines(map, line))
-			return false;
-		map->nodes[(Size) block * map->lines + line] = node;
-	}
+	/* of a block that is new, or of a damaged page */
+	if (block >= map->blocks || line >= MaxHeapTuplesPerPage)
+		return true;
+	if (line >= map->lines && !add_lines(map, line))
+		return false;
+	map->nodes[(Size) block * map->lines + line] = node;
 	return true;
 }

@@ -4,7 +4,7 @@
  *
  * What a backend keeps of a graph that it has swept (cache.h).  Nobody tells it of rows that
  * come or go: a node says itself whether it has a row, and a row that the map does not
- * know may be in any node.
+ * know may be in any node.  It knows those in the slots of the nodes themselves.
  */
 #ifndef QV_GRAPH_TID_MAP_H
 #define QV_GRAPH_TID_MAP_H
@@ -20,8 +20,8 @@ typedef struct GraphTidMap
 	uint32		lines;			/* of a block */
 	uint32	   *nodes;			/* [blocks * lines], GRAPH_NONE: not known */
 	Size		max_bytes;
-	double		absent;			/* share of the members of the last sweep that
-								 * are in no node */
+	double		absent;			/* share of the members of that sweep which it
+								 * does not know */
 } GraphTidMap;
 
 /*
@@ -30,8 +30,8 @@ typedef struct GraphTidMap
  */
 extern GraphTidMap *GraphTidMapNew(BlockNumber blocks, Size max_bytes);
 
-/* Put rows of a node into it; false when it would become too large.  A page may be locked. */
-extern bool GraphTidMapPut(GraphTidMap *map, uint32 node, const ItemPointerData *tids, int n);
+/* Put a row into it; false when it would become too large. */
+extern bool GraphTidMapPut(GraphTidMap *map, uint32 node, const ItemPointerData *tid);
 
 static inline uint32
 GraphTidMapFind(const GraphTidMap *map, const ItemPointerData *tid)

@@ -499,6 +499,17 @@ most_rows(const IvfScan *scan)
 	return Max(LEAST_WINDOW, scan->params.max_memory / 2 / sizeof(IvfWindowRow));
 }
 
+/* None of the rows after the first ones is nearer. */
+static float
+bound_after_first(const IvfScan *scan)
+{
+	const IvfReader *reader = &scan->reader;
+	float		bound = scan->position < reader->window.count ?
+		reader->window.rows[scan->position].bound : reader->window.left;
+
+	return reader->order.count > 0 ? Min(bound, reader->order.items[0].key) : bound;
+}
+
 /*
  * The first rows were proposed, and did not do: read the lists that the others take, too.
  * The nearest rows of those that were read are in the window.
@@ -508,20 +519,24 @@ read_deeper(IvfScan *scan)
 {
 	IvfWindow  *window = &scan->reader.window;
 
+	float		bound = bound_after_first(scan);
+
 	scan->first = scan->reader.first = 0;
 	scan->bound_sent = false;
 
 	/*
-	 * the caller has seen how many of them pass; a window too many costs more
-	 * than a larger one
+	 * The caller has seen how many of them pass, and a window too many costs
+	 * more than a larger one; but it must not have kept out any row yet.
 	 */
-	scan->wanted = Min(most_rows(scan), Max(scan->wanted, scan->position + scan->base.expected));
+	if (window->count < window->size)
+		scan->wanted = Min(most_rows(scan), Max(scan->wanted, scan->position + scan->base.expected));
 	scan->base.expected = 0;
 	(void) widen_for(scan, scan->wanted);
 	/* when there is no memory for them, all that is left is sorted next */
 	if (!note_proposed(scan, scan->position))
 	{
 		window->count = scan->position;
+		window->left = Min(window->left, bound);
 		return;
 	}
 	IvfWindowTakeOut(window, scan->position);
@@ -822,17 +837,6 @@ next_window(IvfScan *scan)
 		begin_rest(scan);
 	}
 	take_rest(scan);
-}
-
-/* None of the rows after the first ones is nearer. */
-static float
-bound_after_first(const IvfScan *scan)
-{
-	const IvfReader *reader = &scan->reader;
-	float		bound = scan->position < reader->window.count ?
-		reader->window.rows[scan->position].bound : reader->window.left;
-
-	return reader->order.count > 0 ? Min(bound, reader->order.items[0].key) : bound;
 }
 
 static QvScanStep

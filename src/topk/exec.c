@@ -123,6 +123,7 @@ forget_bitmap(TopkState *state)
 		tbm_free(state->bitmap);
 	state->bitmap = NULL;
 	state->set = NULL;
+	state->sweepable = false;
 	state->sweep = (KnnSweep) {0};
 	state->rank_per_row = floatVal(TopkPlanField(scan, TOPK_PRIVATE_RANK));
 	state->expected_members = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));

@@ -88,7 +88,7 @@
 #define SWEEP_MEMBER_COST 0.2
 
 /* A member whose node is known from an earlier sweep. */
-#define MAPPED_MEMBER_COST 0.5
+#define KNOWN_MEMBER_COST 0.5
 
 /* ---- rows ---- */
 
@@ -194,6 +194,15 @@ measure_bitmap(TIDBitmap *bitmap, BitmapSize *size)
 	QvBitmapEnd(iterator);
 }
 
+/* What does a sweep take now?  What the backend knows changes from search to search. */
+static void
+ask_of_sweep(TopkState *state)
+{
+	state->sweep = (KnnSweep) {0};
+	if (state->sweepable)
+		state->source->sweep(state->index, &state->sweep);
+}
+
 /* Have the bitmap, and with it the number of its rows. */
 static void
 get_bitmap(TopkState *state)
@@ -234,9 +243,8 @@ get_bitmap(TopkState *state)
 		QvBitmapEnd(iterator);
 	}
 	/* of rows that the set only seems to have too many would be proposed */
-	state->sweep = (KnnSweep) {0};
-	if (state->set && state->set->words > 0 && size.lossy == 0 && state->source->sweep)
-		state->source->sweep(state->index, &state->sweep);
+	state->sweepable = state->set && state->set->words > 0 && size.lossy == 0 && state->source->sweep;
+	ask_of_sweep(state);
 }
 
 /* Measure every row of the bitmap. */
@@ -314,41 +322,72 @@ wanted_in_all(const TopkState *state)
 	return Min(state->nearest.wanted + state->returned_before, PG_INT32_MAX);
 }
 
-/* Can all members be looked at by their codes, for so many rows? */
-static bool
-can_sweep(const TopkState *state, uint32 wanted)
+/* What the ways to look at all rows of the bitmap cost. */
+typedef struct AllCosts
 {
-	return state->sweep.pages > 0 && wanted <= state->sweep.kept && state->value;
+	double		exact;			/* by reading them, and measuring those that
+								 * pass */
+	bool		can_sweep;
+	double		sweep;			/* by the codes of all nodes, and reading
+								 * those that may be nearest */
+	double		known;			/* likewise, of those known to have them */
+} AllCosts;
+
+static void
+cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
+{
+	const KnnSweep *sweep = &state->sweep;
+	double		members = state->expected_members;
+	double		passing = Max(Max(1, members / TRUSTED_PASS),
+							  Min(members, state->table_rows / state->rank_per_row));
+	double		fetched = wanted * (members / passing + state->measure_cost);
+
+	costs->exact = members + passing * state->measure_cost;
+	costs->can_sweep = sweep->pages > 0 && wanted <= sweep->kept && state->value;
+	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
+		members * SWEEP_MEMBER_COST + fetched;
+	costs->known = fetched + members *
+		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
 }
 
 /*
- * What it costs to look at all rows of the bitmap, when there is one, in the better way:
- * by reading them, and measuring those that pass, or by their codes in the index and
- * reading those that may be nearest.
+ * What it costs to look at all rows of the bitmap, when there is one, and the way to do it.
+ *
+ * The ways find the same rows, so what a backend has met may choose between them.  But not
+ * between them and a search, which may find others: so it does not count in the cost.
  */
 static double
 all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 {
-	double		members = state->expected_members;
-	double		passing = Max(Max(1, members / TRUSTED_PASS),
-							  Min(members, state->table_rows / state->rank_per_row));
-	double		exact = members + passing * state->measure_cost;
-	double		fetched = wanted * (members / passing + state->measure_cost);
-	double		sweep = state->sweep.pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
-		members * SWEEP_MEMBER_COST + fetched;
-	bool		possible = can_sweep(state, wanted);
-	bool		sweeps = possible && sweep < exact;
+	AllCosts	costs;
+	bool		sweeps;
 
-	/*
-	 * these find the same rows, so what a backend has met may choose between
-	 * them; but not between them and a search, so it does not count in what
-	 * they cost
-	 */
-	if (possible && !sweeps)
-		sweeps = state->sweep.mapped ? members * MAPPED_MEMBER_COST + fetched < exact :
-			state->sweep.spent >= sweep;
-	*strategy = sweeps ? TOPK_SWEEP : TOPK_EXACT;
-	return possible ? Min(sweep, exact) : exact;
+	cost_all(state, wanted, &costs);
+	sweeps = costs.sweep < costs.exact ||
+		(state->sweep.known > 0 ? costs.known < costs.exact : state->sweep.spent >= costs.sweep);
+	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
+	return costs.can_sweep ? Min(costs.sweep, costs.exact) : costs.exact;
+}
+
+/* Is a sweep worth it only because it is known where the rows are? */
+static bool
+sweeps_known_only(const TopkState *state, uint32 wanted)
+{
+	AllCosts	costs;
+
+	cost_all(state, wanted, &costs);
+	return state->sweep.known > 0 && costs.exact <= costs.sweep;
+}
+
+/* Let the engine know what that has cost, where a sweep would have taught it something. */
+static void
+note_exact(const TopkState *state, uint32 wanted)
+{
+	AllCosts	costs;
+
+	cost_all(state, wanted, &costs);
+	if (costs.can_sweep)
+		state->source->note_exact(state->index, costs.exact);
 }
 
 /*
@@ -625,6 +664,7 @@ start_search(TopkState *state, uint32 wanted)
 	state->goal.rows = state->source->nodes && state->goal.filtered ? Max(LEAST_PAGE, wanted) : wanted;
 	state->goal.only = NULL;
 	state->goal.sweep = state->strategy == TOPK_SWEEP;
+	state->goal.known_only = state->goal.sweep && sweeps_known_only(state, wanted);
 	if (state->strategy == TOPK_IN_INDEX || state->strategy == TOPK_SWEEP)
 	{
 		/* conditions that the bitmap does not know of */
@@ -884,11 +924,8 @@ run_round(TopkState *state, uint32 wanted)
 		state->counters.bound = INFINITY;
 		if (state->child)
 		{
-			TopkStrategy all;
-
 			measure_members(state);
-			if (can_sweep(state, wanted) && !state->sweep.mapped)
-				state->source->note_exact(state->index, all_cost(state, wanted, &all));
+			note_exact(state, wanted);
 		}
 		else
 			measure_table(state);
@@ -952,6 +989,7 @@ TopkStart(TopkState *state)
 	TopkTidsReset(&state->ties, estate->es_query_cxt);
 	state->limit_distance = eval_radius(state);
 	wanted = wanted_rows(state);
+	ask_of_sweep(state);
 	state->strategy = state->limit_distance == -INFINITY ? TOPK_BY_ROW :
 		choose_first(state, wanted);
 	if (state->strategy == TOPK_EXACT && state->value)

@@ -74,7 +74,9 @@ typedef struct TopkState
 								 * same */
 	MemoryContext set_context;
 	QvTidSet   *set;			/* its rows, for the engine */
-	KnnSweep	sweep;			/* what a sweep for them takes */
+	bool		sweepable;		/* the set has these rows and no others, and
+								 * the engine can look at all of them: */
+	KnnSweep	sweep;			/* what that takes */
 	TopkNearest nearest;
 	TopkStrategy strategy;
 	bool		started;
