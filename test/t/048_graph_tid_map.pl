@@ -7,7 +7,7 @@ use QuiverTest;
 use Test::More;
 
 my $node = new_node('tid_map');
-my ($dims, $rows, $clusters, $queries) = (16, 6000, 20, 12);
+my ($dims, $rows, $clusters, $queries) = (16, 6000, 24, 12);
 
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows, clusters => $clusters);
 make_queries($node, table => 'queries', dims => $dims, n => $queries, clusters => $clusters);
@@ -95,6 +95,35 @@ $node->safe_psql('postgres', 'VACUUM t');
 compare($session, 'no values');
 @nodes = compare($session, 'no values, again');
 cmp_ok((sort { $a <=> $b } @nodes)[$queries / 2], '<', 0.5 * count_of('WHERE v IS NOT NULL'), "no values: members' nodes only are read (@nodes)");
+end_session($session);
+
+# Rows that are cheaper to read from the table than all nodes: after a while they have cost as
+# much, and then it is known where they are.
+$node->safe_psql('postgres', "CREATE TABLE s AS SELECT id, v, place FROM t WHERE id < 6000 AND v IS NOT NULL");
+$node->safe_psql('postgres', "INSERT INTO s SELECT 10000 + id, v, place FROM s; CREATE INDEX ON s (place); CREATE INDEX s_v ON s USING quiver_graph (v vector_l2_ops); ANALYZE s");
+$session = new_session($node, 'postgres');
+session_sql($session, $settings);
+my $where = session_sql($reference, "SELECT 'place = ' || place FROM s GROUP BY place HAVING count(*) BETWEEN 201 AND 260 "
+	  . "ORDER BY avg(v <-> (SELECT v FROM queries WHERE id = 1)) DESC LIMIT 1");
+my $query = "FROM s WHERE $where ORDER BY v <-> (SELECT v FROM queries WHERE id = 1) LIMIT 10";
+my $expected = session_sql($reference, "SELECT string_agg(d::text, ' ') FROM (SELECT v <-> (SELECT v FROM queries WHERE id = 1) AS d $query) x");
+
+# The strategies of so many searches, each of which has to find the rows of an exact scan.
+sub strategies
+{
+	my $different = 0;
+	my @strategies = map {
+		$different += session_sql($session, "SELECT string_agg(d::text, ' ') FROM (SELECT v <-> (SELECT v FROM queries WHERE id = 1) AS d $query) x") ne $expected;
+		session_sql($session, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id $query") =~ /Strategies: (.*)/;
+	} 1 .. $_[0];
+	is($different, 0, "$_[1]: the rows of an exact scan");
+	return join(' / ', @strategies);
+}
+
+like(strategies(6, 'few members'), qr{^[a-z, ]*exact / .*sweep$}, 'few members: from the table, until their nodes are known');
+$node->safe_psql('postgres', 'UPDATE s SET place = place');
+like(strategies(1, 'all rows have moved'), qr{exact}, 'all rows have moved: from the table again');
+like(strategies(6, 'all rows have moved, again'), qr{sweep$}, 'all rows have moved: until their new nodes are known');
 end_session($session);
 
 # no memory for a map
