@@ -190,9 +190,7 @@ void
 GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
 	sweep->pages = GraphSweepPages(index, &sweep->known, &sweep->spent);
-	/* no query is to read from disk for those after it */
-	if (sweep->pages > (BlockNumber) Max(effective_cache_size, NBuffers) / 2)
-		sweep->spent = 0;
+	sweep->learns = sweep->pages <= (BlockNumber) Max(effective_cache_size, NBuffers) / 2;
 	/* those left when there were just too many */
 	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
 }

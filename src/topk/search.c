@@ -87,8 +87,12 @@
 #define SWEEP_ROW_COST 0.035
 #define SWEEP_MEMBER_COST 0.2
 
-/* A member whose node is known from an earlier sweep. */
+/*
+ * A member whose node is known from an earlier sweep; and how many times a search looking at
+ * all may cost the first time, where it would cost less from then on.
+ */
 #define KNOWN_MEMBER_COST 0.5
+#define LEARNING_COST 3.0
 
 /* ---- rows ---- */
 
@@ -331,6 +335,7 @@ typedef struct AllCosts
 	double		sweep;			/* by the codes of all nodes, and reading
 								 * those that may be nearest */
 	double		known;			/* likewise, of those known to have them */
+	double		learned;		/* and if all were known */
 } AllCosts;
 
 static void
@@ -346,6 +351,7 @@ cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
 	costs->can_sweep = sweep->pages > 0 && wanted <= sweep->kept && state->value;
 	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
 		members * SWEEP_MEMBER_COST + fetched;
+	costs->learned = fetched + members * KNOWN_MEMBER_COST;
 	costs->known = fetched + members *
 		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
 }
@@ -364,9 +370,29 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 
 	cost_all(state, wanted, &costs);
 	sweeps = costs.sweep < costs.exact ||
-		(state->sweep.known > 0 ? costs.known < costs.exact : state->sweep.spent >= costs.sweep);
+		(state->sweep.known > 0 ? costs.known < costs.exact :
+		 state->sweep.learns && state->sweep.spent >= costs.sweep);
 	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
 	return costs.can_sweep ? Min(costs.sweep, costs.exact) : costs.exact;
+}
+
+/*
+ * Is looking at all rows of the bitmap better than a search that is expected to cost so much?
+ * Also where it would be if it were known where they are: it will be, and whether it is does
+ * not count, as above.
+ */
+static bool
+is_all_better(const TopkState *state, uint32 wanted, double search)
+{
+	TopkStrategy all;
+	double		others = all_cost(state, wanted, &all);
+	AllCosts	costs;
+
+	if (others <= search)
+		return true;
+	cost_all(state, wanted, &costs);
+	return costs.can_sweep && state->sweep.learns && others <= search * LEARNING_COST &&
+		costs.learned <= search;
 }
 
 /* Is a sweep worth it only because it is known where the rows are? */
@@ -426,7 +452,8 @@ choose_with_bitmap(const TopkState *state, uint32 wanted)
 	 */
 	if (state->source->nodes && deep_cost(state, wanted) <= others * TRIAL_SHARE)
 		return TOPK_IN_INDEX;
-	return others <= deep_cost(state, expected_rank(state, wanted, CHANCE_SIGMAS)) ? all : TOPK_IN_INDEX;
+	return is_all_better(state, wanted, deep_cost(state, expected_rank(state, wanted, CHANCE_SIGMAS))) ?
+		all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -498,7 +525,8 @@ is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 	 * a graph's batches are short, and it takes more than their share for
 	 * each rank
 	 */
-	return cost >= others || (ended && deep_cost(state, rows_seen(state) * shares) > others);
+	return cost >= others ||
+		(ended && is_all_better(state, wanted_in_all(state), deep_cost(state, rows_seen(state) * shares)));
 }
 
 /*
