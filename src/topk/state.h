@@ -100,6 +100,38 @@ TopkIsNull(const Node *expr)
 	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
 }
 
+/* rows.c: a row that the index calls tid is tested, measured, and kept if it is near enough. */
+extern void TopkTakeRow(TopkState *state, ItemPointer tid);
+
+/* Have the bitmap, and with it the number of its rows; what a sweep for these takes now. */
+extern void TopkGetBitmap(TopkState *state);
+extern void TopkAskOfSweep(TopkState *state);
+
+/* Take every row of the bitmap; of the table. */
+extern void TopkMeasureMembers(TopkState *state);
+extern void TopkMeasureTable(TopkState *state);
+
+/*
+ * choice.c: how to begin; and, when a batch has ended, or pauses, whether another strategy
+ * takes less than going on: then it is set.
+ */
+extern TopkStrategy TopkChooseFirst(TopkState *state, uint32 wanted);
+extern bool TopkSwitches(TopkState *state, bool ended);
+
+/* What the engine is told: before its search, at a pause, and at the end of a window or batch. */
+extern void TopkSetGoal(TopkState *state, uint32 wanted);
+extern void TopkSetPause(TopkState *state);
+extern void TopkExpectMore(TopkState *state, double bound);
+
+/* All rows were measured: the engine is told what that has cost. */
+extern void TopkNoteExact(const TopkState *state, uint32 wanted);
+
+/* Rows wanted in this round and before; looked at by the engine; and how deep it has to go. */
+extern uint32 TopkWantedInAll(const TopkState *state);
+extern int64 TopkRowsSeen(const TopkState *state);
+extern double TopkNeededRank(const TopkState *state, double bound);
+extern bool TopkIsDeep(const TopkState *state, double rank, double distance);
+
 /* search.c: begin a search; find the rows of its first round, then of the next. */
 extern void TopkStart(TopkState *state);
 extern void TopkNextRound(TopkState *state);

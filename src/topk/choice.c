@@ -1,0 +1,459 @@
+/*
+ * choice.c
+ *		Choosing how a top-k scan finds its rows; see src/topk/README.md, "Choice".
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "topk/state.h"
+
+/*
+ * So many rows decide at least how deep a graph is searched, and whether members are found
+ * soon enough: then the first pages by LIMIT and OFFSET fit together.
+ */
+#define LEAST_PAGE 10
+
+/* So few rows are measured all, whatever the index would propose. */
+#define EXACT_ROWS 200
+
+/*
+ * An estimate that fewer rows pass than one in so many is often none: a search that needs
+ * more goes on.
+ */
+#define TRUSTED_PASS 20.0
+
+/*
+ * Standard deviations of the number of rows that pass which a search is prepared for, and
+ * for which lists have records read: another window costs them less than rows that nobody takes.
+ */
+#define CHANCE_SIGMAS 2
+#define WINDOW_SIGMAS 0.5
+
+/*
+ * How many pass is estimated from those met, and from what the planner expects as if it had
+ * met so many that pass, but no more rows than so many.
+ */
+#define PRIOR_PASSED 4.0
+#define PRIOR_ROWS 100.0
+
+/* Rows proposed before anything else is thought of. */
+#define MIN_SWITCH 100
+
+/* Of the cost of measuring all members, what a search may take to show how it goes. */
+#define TRIAL_SHARE 0.1
+
+/*
+ * What things cost, in fetches of a row with the test of its conditions
+ * (src/topk/README.md, "Choice"): a member of the bitmap and the set; a search of lists, for
+ * each row nearer than the last one wanted; and what an engine counts.
+ */
+#define MEMBER_COST 0.2
+#define RANK_COST 1.0
+#define NODE_COST 2.0
+#define RECORD_COST 0.4
+#define TEST_COST 0.02
+#define CODE_COST 0.02
+
+/* A row of a list that is looked up, too. */
+#define LOOK_COST (CODE_COST + TEST_COST)
+
+/* A row of the table, when all are read in order. */
+#define TABLE_ROW_COST 0.5
+
+/* Of a sweep: a page of the index, a row looked up, and a member measured. */
+#define SWEEP_PAGE_COST 0.12
+#define SWEEP_ROW_COST 0.035
+#define SWEEP_MEMBER_COST 0.2
+
+/*
+ * A member whose node is known from an earlier sweep; and how many times a search looking at
+ * all may cost the first time, where it would cost less from then on.
+ */
+#define KNOWN_MEMBER_COST 0.5
+#define LEARNING_COST 3.0
+
+/* Rows wanted in this round and returned before it: those are found again. */
+uint32
+TopkWantedInAll(const TopkState *state)
+{
+	return Min(state->nearest.wanted + state->returned_before, PG_INT32_MAX);
+}
+
+/* What the ways to look at all rows of the bitmap cost. */
+typedef struct AllCosts
+{
+	double		exact;			/* by reading them, and measuring those that
+								 * pass */
+	bool		can_sweep;
+	double		sweep;			/* by the codes of all nodes, and reading
+								 * those that may be nearest */
+	double		known;			/* likewise, of those known to have them */
+	double		learned;		/* and if all were known */
+} AllCosts;
+
+static void
+cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
+{
+	const KnnSweep *sweep = &state->sweep;
+	double		members = state->expected_members;
+	double		passing = Max(Max(1, members / TRUSTED_PASS),
+							  Min(members, state->table_rows / state->rank_per_row));
+	double		fetched = wanted * (members / passing + state->measure_cost);
+
+	costs->exact = members + passing * state->measure_cost;
+	costs->can_sweep = sweep->pages > 0 && wanted <= sweep->kept && state->value;
+	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
+		members * SWEEP_MEMBER_COST + fetched;
+	costs->learned = fetched + members * KNOWN_MEMBER_COST;
+	costs->known = fetched + members *
+		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
+}
+
+/*
+ * What it costs to look at all rows of the bitmap, when there is one, and the way to do it.
+ *
+ * The ways find the same rows, so what a backend has met may choose between them.  But not
+ * between them and a search, which may find others: so it does not count in the cost.
+ */
+static double
+all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
+{
+	AllCosts	costs;
+	bool		sweeps;
+
+	cost_all(state, wanted, &costs);
+	sweeps = costs.sweep < costs.exact ||
+		(state->sweep.known > 0 ? costs.known < costs.exact :
+		 state->sweep.learns && state->sweep.spent >= costs.sweep);
+	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
+	return costs.can_sweep ? Min(costs.sweep, costs.exact) : costs.exact;
+}
+
+/*
+ * Is looking at all rows of the bitmap better than a search that is expected to cost so much?
+ * Also where it would be if it were known where they are: it will be, and whether it is does
+ * not count, as above.
+ */
+static bool
+is_all_better(const TopkState *state, uint32 wanted, double search)
+{
+	TopkStrategy all;
+	double		others = all_cost(state, wanted, &all);
+	AllCosts	costs;
+
+	if (others <= search)
+		return true;
+	cost_all(state, wanted, &costs);
+	return costs.can_sweep && state->sweep.learns && others <= search * LEARNING_COST &&
+		costs.learned <= search;
+}
+
+/* Is a sweep worth it only because it is known where the rows are? */
+static bool
+sweeps_known_only(const TopkState *state, uint32 wanted)
+{
+	AllCosts	costs;
+
+	cost_all(state, wanted, &costs);
+	return state->sweep.known > 0 && costs.exact <= costs.sweep;
+}
+
+/* Let the engine know what that has cost, where a sweep would have taught it something. */
+void
+TopkNoteExact(const TopkState *state, uint32 wanted)
+{
+	AllCosts	costs;
+
+	cost_all(state, wanted, &costs);
+	if (costs.can_sweep)
+		state->source->note_exact(state->index, costs.exact);
+}
+
+/*
+ * The rank of the last of so many rows that pass, if these lie like all rows: seldom
+ * more, since chance may put so few of them among the nearest.
+ */
+static double
+expected_rank(const TopkState *state, uint32 wanted, double sigmas)
+{
+	double		spread = state->rank_per_row > 1 ? sigmas * sqrt(wanted) : 0;
+
+	return Min((wanted + spread) * state->rank_per_row, Max(state->table_rows, wanted));
+}
+
+/* What a search costs, but for rows fetched, whose last row wanted has that rank among all. */
+static double
+deep_cost(const TopkState *state, double rank)
+{
+	return state->source->nodes == NULL ? rank * RANK_COST :
+		state->source->nodes(state->index, rank) * NODE_COST + rank * TEST_COST;
+}
+
+/* The best of the ways with the bitmap that there is. */
+static TopkStrategy
+choose_with_bitmap(const TopkState *state, uint32 wanted)
+{
+	TopkStrategy all;
+	double		others = all_cost(state, wanted, &all);
+
+	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
+		return TOPK_EXACT;
+
+	/*
+	 * members may be near: a look costs little where the first batch is for a
+	 * few rows
+	 */
+	if (state->source->nodes && deep_cost(state, wanted) <= others * TRIAL_SHARE)
+		return TOPK_IN_INDEX;
+	return is_all_better(state, wanted, deep_cost(state, expected_rank(state, wanted, CHANCE_SIGMAS))) ?
+		all : TOPK_IN_INDEX;
+}
+
+/* Have the bitmap if it is likely worth it, and choose how to begin. */
+TopkStrategy
+TopkChooseFirst(TopkState *state, uint32 wanted)
+{
+	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
+	double		bitmap = state->expected_members * MEMBER_COST;
+	TopkStrategy all;
+
+	if (state->child == NULL)
+		return TOPK_BY_ROW;
+	if (state->bitmap == NULL && state->expected_members > EXACT_ROWS && rank <= bitmap &&
+		deep_cost(state, rank) + rank <= all_cost(state, wanted, &all) + bitmap)
+		return TOPK_BY_ROW;
+	TopkGetBitmap(state);
+	return choose_with_bitmap(state, wanted);
+}
+
+/* Rows that the engine has looked at, whether or not they were members. */
+int64
+TopkRowsSeen(const TopkState *state)
+{
+	return Max(state->proposed, state->engine->counters.tested - state->before.tested);
+}
+
+/* What the engine's search has cost so far. */
+static double
+search_cost(const TopkState *state)
+{
+	const QvScanCounters *now = &state->engine->counters;
+	const QvScanCounters *then = &state->before;
+
+	return (now->nodes - then->nodes) * NODE_COST + (now->records - then->records) * RECORD_COST +
+		(now->tested - then->tested) * TEST_COST + (now->codes - then->codes) * CODE_COST +
+		state->proposed;
+}
+
+/* Will a search of lists, which reads none twice but for another window, likely cost more? */
+static bool
+are_lists_dear(const TopkState *state, double cost, double shares, double others)
+{
+	double		all = state->table_rows * LOOK_COST;
+	double		rest = all - (state->engine->counters.rows - state->before.rows) * LOOK_COST;
+
+	return cost >= others + all ||
+		Min(rest, cost >= others ? rest : cost * (shares - 1)) > others;
+}
+
+/*
+ * Will the search for members likely cost more than looking at them all, and in which way?
+ * When it has cost as much already (renting against buying), or when so few have been found
+ * for a share of that that the rest would.
+ */
+static bool
+is_dear(const TopkState *state, bool ended, TopkStrategy *all)
+{
+	double		cost = search_cost(state);
+	double		others = all_cost(state, TopkWantedInAll(state), all);
+	int64		members = state->engine->counters.members - state->before.members;
+	double		shares = (double) Max(LEAST_PAGE, TopkWantedInAll(state)) / (members + 1);
+
+	if (cost < others * TRIAL_SHARE)
+		return false;
+	if (state->source->nodes == NULL)
+		return are_lists_dear(state, cost, shares, others);
+
+	/*
+	 * a graph's batches are short, and it takes more than their share for
+	 * each rank
+	 */
+	return cost >= others ||
+		(ended && is_all_better(state, TopkWantedInAll(state), deep_cost(state, TopkRowsSeen(state) * shares)));
+}
+
+/*
+ * The rank among all rows that the last one wanted has, if it is found: as many passed of
+ * those before.  Of rows within a distance, when bound is beyond it, it is their number.
+ * Of a graph nodes count, since one may have many rows.
+ */
+double
+TopkNeededRank(const TopkState *state, double bound)
+{
+	const QvScan *engine = state->engine;
+	double		seen = engine->taken > 0 ? engine->taken : TopkRowsSeen(state);
+	double		wanted = TopkWantedInAll(state);
+
+	if (engine->follows)
+		wanted = Max(LEAST_PAGE, wanted);
+	return bound > state->limit_distance ? seen : seen / Max(1, state->passed) * wanted;
+}
+
+/*
+ * Has the search been deep enough for rows up to that rank and distance?  Deep as for so
+ * many, or for less, but all that is nearer is settled.
+ */
+bool
+TopkIsDeep(const TopkState *state, double rank, double distance)
+{
+	const QvScan *engine = state->engine;
+
+	return rank <= engine->depth ||
+		(engine->follows && rank <= engine->reach &&
+		 distance <= QvScanDistance(engine, engine->settled));
+}
+
+/*
+ * So many more rows will have to be proposed, if as many pass as of those met, and of what the
+ * planner expects of so many that pass.
+ */
+static double
+proposals_to_come(const TopkState *state, double prior)
+{
+	double		missing = state->nearest.wanted - Min(state->nearest.count, state->nearest.wanted - 1);
+
+	return (missing + WINDOW_SIGMAS * sqrt(missing)) *
+		(state->proposed + prior * state->rank_per_row) / (state->passed + prior);
+}
+
+/*
+ * Tell the engine, which has proposed all that it had been told to expect, how many more
+ * rows it will take, and how deep it has to go for them.
+ */
+void
+TopkExpectMore(TopkState *state, double bound)
+{
+	if (state->nearest.count == state->nearest.wanted && state->value)
+		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
+															   state->nearest.rows[0].distance),
+										  INFINITY);
+	state->engine->rank = TopkNeededRank(state, bound);
+	if (state->goal.filtered)
+		state->engine->expected =
+			Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
+}
+
+/*
+ * Has the search by row cost more than the bitmap would, or will it soon?  Where none of those
+ * met has passed, what the planner expects is most likely wrong.
+ */
+static bool
+wants_bitmap(TopkState *state)
+{
+	bool		known = state->bitmap != NULL;
+	double		cost = search_cost(state) +
+		(state->engine->expected > 0 ? Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row)) : 0);
+
+	if (cost < state->expected_members * MEMBER_COST)
+		return false;
+	TopkGetBitmap(state);
+	/* it may be much larger than it was expected to be */
+	return known || cost >= state->expected_members * MEMBER_COST;
+}
+
+/*
+ * Without another index: has the search by row cost more than reading the whole table
+ * would, or will it likely?
+ */
+static bool
+wants_table(const TopkState *state)
+{
+	double		cost = search_cost(state);
+	double		exact = state->table_rows *
+		(TABLE_ROW_COST + state->measure_cost * (state->passed + 1) / (state->proposed + 1));
+
+	return cost >= exact ||
+		(cost >= exact * TRIAL_SHARE && cost * TopkWantedInAll(state) / (state->passed + 1) > exact);
+}
+
+/*
+ * Choose another strategy if it takes less than going on, which is to be done when a batch
+ * has ended, or pauses; false when this one stays.
+ */
+bool
+TopkSwitches(TopkState *state, bool ended)
+{
+	TopkStrategy all;
+
+	if (TopkRowsSeen(state) < MIN_SWITCH)
+		return false;
+	if (state->child == NULL)
+	{
+		/*
+		 * lists have paid for the rows of a window, wanted or not, before the
+		 * first comes
+		 */
+		if (!state->goal.filtered || state->rules.limited ||
+			(state->source->nodes == NULL && !ended) || !wants_table(state))
+			return false;
+		state->strategy = TOPK_EXACT;
+		return true;
+	}
+	if (state->strategy == TOPK_BY_ROW)
+	{
+		if (!wants_bitmap(state))
+			return false;
+		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state));
+		return true;
+	}
+
+	/*
+	 * a sweep has cost what it costs before the first row comes, and the
+	 * window of a search of lists
+	 */
+	if (state->strategy == TOPK_SWEEP || (state->source->nodes == NULL && !ended))
+		return false;
+	if (!is_dear(state, ended, &all))
+		return false;
+	state->strategy = all;
+	return true;
+}
+
+/* ---- what the engine is told ---- */
+
+/*
+ * Before a search for members costs much more, ask what it has found.  While it has
+ * found too few, every row is looked up whose code is read.
+ */
+void
+TopkSetPause(TopkState *state)
+{
+	TopkStrategy all;
+
+	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.rows +
+		(int64) (all_cost(state, TopkWantedInAll(state), &all) * TRIAL_SHARE / LOOK_COST) + 1;
+}
+
+void
+TopkSetGoal(TopkState *state, uint32 wanted)
+{
+	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
+	double		proposals = Min(expected_rank(state, wanted, WINDOW_SIGMAS), wanted * TRUSTED_PASS);
+
+	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
+	state->goal.rows = state->source->nodes && state->goal.filtered ? Max(LEAST_PAGE, wanted) : wanted;
+	state->goal.only = NULL;
+	state->goal.sweep = state->strategy == TOPK_SWEEP;
+	state->goal.known_only = state->goal.sweep && sweeps_known_only(state, wanted);
+	if (state->strategy == TOPK_IN_INDEX || state->strategy == TOPK_SWEEP)
+	{
+		/* conditions that the bitmap does not know of */
+		double		more = rank * state->expected_members / Max(1, state->table_rows);
+
+		state->goal.only = state->set;
+		proposals = Max(wanted, Min(more, proposals));
+	}
+	state->goal.proposals = Min(proposals, PG_INT32_MAX);
+	state->goal.rank = Min(Max(proposals, Min(rank, wanted * TRUSTED_PASS)), PG_INT32_MAX);
+}

@@ -1,0 +1,242 @@
+/*
+ * rows.c
+ *		Reading rows of the table for a top-k scan; see src/topk/README.md, "Executor".
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "topk/state.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Tuples up to this size are kept until they are returned; others are fetched again. */
+#define MAX_COPY 2048
+
+/* ---- rows that are proposed ---- */
+
+/* Was the row returned, or should it have been, before the rows of this round? */
+static bool
+is_late(const TopkState *state, const TopkRow *row)
+{
+	if (state->returned_before == 0 || row->distance > state->last_distance)
+		return false;
+	if (row->distance < state->last_distance)
+		return true;
+	return TopkTidsHas(state->ties, (ItemPointer) &row->tid);
+}
+
+/* Keep a copy of the row fetched while there is room. */
+static HeapTuple
+copy_row(TopkState *state)
+{
+	MemoryContext old;
+	HeapTuple	tuple;
+	bool		copied;
+
+	if (MemoryContextMemAllocated(state->nearest.context, false) >= (Size) work_mem * 1024)
+		return NULL;
+	tuple = ExecFetchSlotHeapTuple(state->rows->slot, false, &copied);
+	Assert(!copied);
+	if (tuple->t_len > MAX_COPY)
+		return NULL;
+	old = MemoryContextSwitchTo(state->nearest.context);
+	tuple = heap_copytuple(tuple);
+	MemoryContextSwitchTo(old);
+	return tuple;
+}
+
+/* Test a row that the index calls tid, measure it, and keep it if it is near enough. */
+void
+TopkTakeRow(TopkState *state, ItemPointer tid)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = state->rows->slot;
+	TopkRow		row = {.tid = *tid};
+
+	CHECK_FOR_INTERRUPTS();
+	if (!RowFetch(state->rows, tid, state->css.ss.ps.state->es_snapshot))
+		return;
+	state->counters.fetched++;
+	pgstat_count_heap_fetch(state->index);
+	if (state->qual)
+	{
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = slot;
+		if (!ExecQual(state->qual, econtext))
+		{
+			InstrCountFiltered1(&state->css.ss, 1);
+			ExecClearTuple(slot);
+			return;
+		}
+	}
+	state->passed++;
+	state->counters.measured++;
+	/* in no index, or returned in an earlier round */
+	if (RowDistance(state->rows, state->value, &row.distance) && !is_late(state, &row))
+	{
+		HeapTuple  *place = TopkNearestOffer(&state->nearest, row.distance, tid);
+
+		if (place)
+			*place = copy_row(state);
+	}
+	ExecClearTuple(slot);
+}
+
+/* ---- the bitmap ---- */
+
+typedef struct BitmapSize
+{
+	int64		members;
+	BlockNumber blocks;
+	BlockNumber lossy;			/* of these, those whose rows are not known */
+	OffsetNumber max_offset;
+} BitmapSize;
+
+static void
+measure_bitmap(TIDBitmap *bitmap, BitmapSize *size)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	memset(size, 0, sizeof(*size));
+	while (QvBitmapNext(iterator, &block))
+	{
+		bool		lossy = QvBitmapIsLossy(&block);
+		int			n = lossy ? MaxHeapTuplesPerPage :
+			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+
+		size->members += n;
+		size->blocks++;
+		size->lossy += lossy;
+		/* offsets are in order */
+		if (n > 0)
+			size->max_offset = Max(size->max_offset, lossy ? n : offsets[n - 1]);
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* What does a sweep take now?  What the backend knows changes from search to search. */
+void
+TopkAskOfSweep(TopkState *state)
+{
+	state->sweep = (KnnSweep) {0};
+	if (state->sweepable)
+		state->source->sweep(state->index, &state->sweep);
+}
+
+/* Have the bitmap, and with it the number of its rows. */
+void
+TopkGetBitmap(TopkState *state)
+{
+	Node	   *result;
+	BitmapSize	size;
+	MemoryContext old;
+
+	if (state->bitmap)
+		return;
+	result = MultiExecProcNode(state->child);
+	if (!IsA(result, TIDBitmap))
+		elog(ERROR, "unrecognized result from subplan");
+	state->bitmap = (TIDBitmap *) result;
+	measure_bitmap(state->bitmap, &size);
+	/* the estimate was off by so much */
+	state->rank_per_row *= state->expected_members / Max(1, size.members);
+	state->expected_members = size.members;
+	MemoryContextReset(state->set_context);
+	old = MemoryContextSwitchTo(state->set_context);
+	state->set = QvTidSetCreate(RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation),
+								size.blocks, size.max_offset, (Size) work_mem * 1024);
+	MemoryContextSwitchTo(old);
+	if (state->set)
+	{
+		QvBitmapIterator *iterator = QvBitmapBegin(state->bitmap);
+		QvBitmapBlock block;
+		OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+		while (QvBitmapNext(iterator, &block))
+		{
+			if (QvBitmapIsLossy(&block))
+				QvTidSetAdd(state->set, block.blockno, NULL, 0);
+			else
+				QvTidSetAdd(state->set, block.blockno, offsets,
+							QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+		}
+		QvBitmapEnd(iterator);
+	}
+	/* of rows that the set only seems to have too many would be proposed */
+	state->sweepable = state->set && state->set->words > 0 && size.lossy == 0 && state->source->sweep;
+	TopkAskOfSweep(state);
+}
+
+/* Measure every row of the bitmap. */
+void
+TopkMeasureMembers(TopkState *state)
+{
+	QvBitmapIterator *iterator;
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	state->counters.ran[TOPK_EXACT] = true;
+	TopkGetBitmap(state);
+	iterator = QvBitmapBegin(state->bitmap);
+	while (QvBitmapNext(iterator, &block))
+	{
+		bool		lossy = QvBitmapIsLossy(&block);
+		int			n = lossy ? MaxHeapTuplesPerPage :
+			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+
+		state->counters.lossy_pages += lossy;
+		for (int i = 0; i < n; i++)
+		{
+			ItemPointerData tid;
+
+			/* of a lossy page: what is no start of a chain gives no row */
+			ItemPointerSet(&tid, block.blockno, lossy ? FirstOffsetNumber + i : offsets[i]);
+			TopkTakeRow(state, &tid);
+		}
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* Lines of a page of the table. */
+static OffsetNumber
+page_lines(Relation table, BlockNumber block)
+{
+	Buffer		buf = ReadBuffer(table, block);
+	OffsetNumber lines;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	lines = PageGetMaxOffsetNumber(BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+	return lines;
+}
+
+/* Measure every row of the table that passes: no other index knows which do. */
+void
+TopkMeasureTable(TopkState *state)
+{
+	Relation	table = state->css.ss.ss_currentRelation;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
+
+	state->counters.ran[TOPK_EXACT] = true;
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		OffsetNumber lines = page_lines(table, block);
+
+		for (OffsetNumber line = FirstOffsetNumber; line <= lines; line++)
+		{
+			ItemPointerData tid;
+
+			/* what is no start of a chain gives no row */
+			ItemPointerSet(&tid, block, line);
+			TopkTakeRow(state, &tid);
+		}
+	}
+}
