@@ -190,7 +190,8 @@ void
 GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
 	sweep->pages = GraphSweepPages(index, &sweep->known, &sweep->spent);
-	sweep->learns = sweep->pages <= (BlockNumber) Max(effective_cache_size, NBuffers) / 2;
+	if (sweep->pages <= (BlockNumber) Max(effective_cache_size, NBuffers) / 2)
+		sweep->learns = GraphMappedLines();
 	/* those left when there were just too many */
 	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
 }

@@ -69,8 +69,9 @@ typedef struct KnnSweep
 								 * cannot be swept */
 	uint32		kept;			/* the nearest members that it has memory for,
 								 * at least */
-	bool		learns;			/* it makes known where they are, and does not
-								 * read from disk for that */
+	double		learns;			/* it makes known where they are, in a table
+								 * of so many lines at most, and does not read
+								 * from disk for that; 0: not */
 	double		known;			/* of this share the backend knows where they
 								 * are: it reads their nodes only.  0: */
 	double		spent;			/* what note_exact() was told of, where a

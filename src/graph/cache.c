@@ -20,7 +20,7 @@ typedef struct GraphRelCache
 	QvRelCacheEntry base;
 	GraphEntryPoints *entry_points;
 	GraphTidMap *tid_map;		/* or NULL */
-	bool		too_large;		/* it would be */
+	Size		too_large;		/* for so many bytes; 0: not tried */
 	double		spent;			/* since there was none */
 } GraphRelCache;
 
@@ -128,16 +128,22 @@ GraphTidMapMemory(void)
 	return (Size) qv_cache_mem * 1024 / 4;
 }
 
+static bool
+is_too_large(const GraphRelCache *entry)
+{
+	return entry->too_large > 0 && GraphTidMapMemory() <= entry->too_large;
+}
+
 bool
 GraphTidMapIsTooLarge(const GraphHandle *handle)
 {
-	return handle->entry->too_large;
+	return is_too_large(handle->entry);
 }
 
 void
 GraphNoteTooLarge(GraphHandle *handle)
 {
-	handle->entry->too_large = true;
+	handle->entry->too_large = Max(1, GraphTidMapMemory());
 }
 
 const GraphTidMap *
@@ -145,7 +151,7 @@ GraphFindTidMap(Relation index, const GraphMetaData *meta, double *spent)
 {
 	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
 
-	*spent = entry && !entry->too_large ? entry->spent : 0;
+	*spent = entry && !is_too_large(entry) ? entry->spent : 0;
 	return entry ? entry->tid_map : NULL;
 }
 
@@ -153,4 +159,10 @@ void
 GraphNoteSpent(GraphHandle *handle, double cost)
 {
 	handle->entry->spent += cost;
+}
+
+void
+GraphForgetSpent(GraphHandle *handle)
+{
+	handle->entry->spent = 0;
 }

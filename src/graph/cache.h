@@ -21,7 +21,7 @@ extern GraphHandle *GraphOpen(Relation index, const QvOpclassInfo *opclass);
 extern GraphTidMap *GraphKeptTidMap(const GraphHandle *handle);
 extern void GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map);
 
-/* A map would be too large: do not try again. */
+/* A map would be too large: do not try again, but with more memory. */
 extern bool GraphTidMapIsTooLarge(const GraphHandle *handle);
 extern void GraphNoteTooLarge(GraphHandle *handle);
 
@@ -34,5 +34,6 @@ extern Size GraphTidMapMemory(void);
  */
 extern const GraphTidMap *GraphFindTidMap(Relation index, const GraphMetaData *meta, double *spent);
 extern void GraphNoteSpent(GraphHandle *handle, double cost);
+extern void GraphForgetSpent(GraphHandle *handle);
 
 #endif							/* QV_GRAPH_CACHE_H */

@@ -74,3 +74,9 @@ GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }
+
+double
+GraphMappedLines(void)
+{
+	return (double) GraphTidMapMemory() / sizeof(uint32);
+}

@@ -110,6 +110,9 @@ extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
  */
 extern BlockNumber GraphSweepPages(Relation index, double *known, double *spent);
 
+/* So many lines of a table a backend may know the nodes of. */
+extern double GraphMappedLines(void);
+
 /* All rows of a set were read from the table, which cost so much, in the caller's units. */
 extern void GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost);
 

@@ -206,10 +206,17 @@ sweep_all(Sweep *s)
 #define CODES_AHEAD 3
 
 /*
- * A map does not do any more when more members than so many, and this share, and what
- * more than usual are in no node, were not where it says.
+ * A map is worn when more members than so many, and this share of all, are not where it
+ * says, or as many more than usual are not in it.
  */
 #define FEW_LOST 64
+
+/*
+ * What is usual is the most of the last sets; where that is more than so much, a sweep of all
+ * nodes makes another map.
+ */
+#define ABSENT_DECAY 0.9
+#define MOST_ABSENT 0.75
 #define LOST_SHARE 0.125
 
 /* A row of which no node is known: whoever asked will measure it, so it comes first. */
@@ -335,47 +342,62 @@ take_members_together(Sweep *s, MappedRow *members, uint32 n)
 	return lost;
 }
 
-/* Were so many of those seen lost that the map does not do any more? */
-static bool
-is_worn(const Sweep *s, const GraphTidMap *map, uint64 lost, uint64 seen)
+/* What became of the members that were looked for by a map. */
+typedef struct MapUse
 {
-	return lost > s->params->most / 4 ||
-		lost > FEW_LOST + (LOST_SHARE + 2 * map->absent) * seen;
+	uint64		seen;
+	uint64		unknown;		/* not in it */
+	uint64		stale;			/* not where it says */
+} MapUse;
+
+/* Have too many rows come, or gone elsewhere, since the map was made? */
+static bool
+is_worn(const GraphTidMap *map, const MapUse *use)
+{
+	double		usual = FEW_LOST + LOST_SHARE * use->seen;
+
+	return use->stale > usual ||
+		(use->unknown > usual + map->absent * use->seen && map->absent < 1 - LOST_SHARE);
 }
 
-/* Read the nodes that the map knows; false when it does not do any more. */
+/* Is there room for those that are lost? */
 static bool
-sweep_members(Sweep *s, const GraphTidMap *map)
+has_room(const Sweep *s, const MapUse *use)
+{
+	return use->unknown + use->stale <= s->params->most / 4;
+}
+
+/* Read the nodes that the map knows; false when it is worn, or does not do for this set. */
+static bool
+sweep_members(Sweep *s, const GraphTidMap *map, MapUse *use)
 {
 	QvTidSetIterator it = {.set = s->params->only};
 	MappedRow  *members = palloc(MEMBERS_TOGETHER * sizeof(MappedRow));
-	uint64		seen = 0,
-				lost = 0;
 	bool		more = true;
 
-	while (more && !is_worn(s, map, lost, seen))
+	while (more && has_room(s, use) && !is_worn(map, use))
 	{
 		uint32		n = 0;
 
 		while (n < MEMBERS_TOGETHER && (more = QvTidSetNext(&it, &members[n].tid)))
 		{
-			seen++;
+			use->seen++;
 			members[n].node = GraphTidMapFind(map, &members[n].tid);
 			if (members[n].node != GRAPH_NONE)
 			{
 				n++;
 				continue;
 			}
-			/* no more than there is room for */
-			if (++lost > s->params->most / 4)
+			use->unknown++;
+			if (!has_room(s, use))
 				break;
 			add_lost(s->search, &members[n].tid);
 		}
-		lost += take_members_together(s, members, n);
+		use->stale += take_members_together(s, members, n);
 	}
-	s->params->counters->tested += seen;
+	s->params->counters->tested += use->seen;
 	pfree(members);
-	return !more && !is_worn(s, map, lost, seen);
+	return !more && has_room(s, use) && !is_worn(map, use);
 }
 
 /* Of the members, the share that the map does not know. */
@@ -422,18 +444,31 @@ GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *par
 		   float *beyond)
 {
 	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
-	const GraphTidMap *known = params->only->words > 0 ? GraphKeptTidMap(handle) : NULL;
+	GraphTidMap *known = params->only->words > 0 ? GraphKeptTidMap(handle) : NULL;
+	MapUse		use = {0};
 
 	s.nblocks = RelationGetNumberOfBlocks(handle->index);
-	if (known == NULL || !sweep_members(&s, known))
+	if (known && (params->known_only || known->absent < MOST_ABSENT) && sweep_members(&s, known, &use))
 	{
+		known->absent = Max(known->absent * ABSENT_DECAY, use.unknown / (double) Max(1, use.seen));
+		GraphForgetSpent(handle);
+	}
+	else
+	{
+		bool		worn = known && (is_worn(known, &use) || known->absent >= MOST_ABSENT);
+
 		search->nresults = 0;
 		s.dropped = params->known_only;
 		s.beyond = params->known_only ? -INFINITY : INFINITY;
 		if (params->known_only)
-			GraphKeepTidMap(handle, NULL);
-		else
+		{
+			if (worn)
+				GraphKeepTidMap(handle, NULL);
+		}
+		else if (known == NULL || worn)
 			sweep_and_map(&s);
+		else
+			sweep_all(&s);
 	}
 	*beyond = s.beyond;
 	return !s.dropped;

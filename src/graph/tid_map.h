@@ -20,8 +20,8 @@ typedef struct GraphTidMap
 	uint32		lines;			/* of a block */
 	uint32	   *nodes;			/* [blocks * lines], GRAPH_NONE: not known */
 	Size		max_bytes;
-	double		absent;			/* share of the members of that sweep which it
-								 * does not know */
+	double		absent;			/* share of the members of the last sweeps
+								 * that it does not know, at most */
 } GraphTidMap;
 
 /*

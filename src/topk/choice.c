@@ -73,6 +73,10 @@
 #define KNOWN_MEMBER_COST 0.5
 #define LEARNING_COST 3.0
 
+/* What is known takes a line for each row, and more: for each row, and for each block, at least. */
+#define LINES_PER_ROW 1.5
+#define LINES_PER_BLOCK 4.0
+
 /* Rows wanted in this round and returned before it: those are found again. */
 uint32
 TopkWantedInAll(const TopkState *state)
@@ -86,8 +90,10 @@ typedef struct AllCosts
 	double		exact;			/* by reading them, and measuring those that
 								 * pass */
 	bool		can_sweep;
+	bool		learns;			/* it makes known where they are */
 	double		sweep;			/* by the codes of all nodes, and reading
 								 * those that may be nearest */
+	bool		is_known;		/* where most of them are: */
 	double		known;			/* likewise, of those known to have them */
 	double		learned;		/* and if all were known */
 } AllCosts;
@@ -105,7 +111,11 @@ cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
 	costs->can_sweep = sweep->pages > 0 && wanted <= sweep->kept && state->value;
 	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
 		members * SWEEP_MEMBER_COST + fetched;
+	costs->learns = costs->can_sweep &&
+		Max(LINES_PER_BLOCK * state->set->nblocks, LINES_PER_ROW * state->table_rows) <= sweep->learns;
 	costs->learned = fetched + members * KNOWN_MEMBER_COST;
+	/* the others are fetched all, and there has to be room for them */
+	costs->is_known = costs->can_sweep && sweep->known > 0 && (1 - sweep->known) * members <= sweep->kept / 2;
 	costs->known = fetched + members *
 		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
 }
@@ -123,9 +133,8 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 	bool		sweeps;
 
 	cost_all(state, wanted, &costs);
-	sweeps = costs.sweep < costs.exact ||
-		(state->sweep.known > 0 ? costs.known < costs.exact :
-		 state->sweep.learns && state->sweep.spent >= costs.sweep);
+	sweeps = costs.sweep < costs.exact || (costs.is_known && costs.known < costs.exact) ||
+		(costs.learns && state->sweep.spent >= costs.sweep);
 	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
 	return costs.can_sweep ? Min(costs.sweep, costs.exact) : costs.exact;
 }
@@ -145,8 +154,7 @@ is_all_better(const TopkState *state, uint32 wanted, double search)
 	if (others <= search)
 		return true;
 	cost_all(state, wanted, &costs);
-	return costs.can_sweep && state->sweep.learns && others <= search * LEARNING_COST &&
-		costs.learned <= search;
+	return costs.learns && others <= search * LEARNING_COST && costs.learned <= search;
 }
 
 /* Is a sweep worth it only because it is known where the rows are? */
@@ -156,7 +164,7 @@ sweeps_known_only(const TopkState *state, uint32 wanted)
 	AllCosts	costs;
 
 	cost_all(state, wanted, &costs);
-	return state->sweep.known > 0 && costs.exact <= costs.sweep;
+	return costs.is_known && costs.known < costs.exact && costs.exact <= costs.sweep;
 }
 
 /* Let the engine know what that has cost, where a sweep would have taught it something. */
@@ -166,7 +174,7 @@ TopkNoteExact(const TopkState *state, uint32 wanted)
 	AllCosts	costs;
 
 	cost_all(state, wanted, &costs);
-	if (costs.can_sweep)
+	if (costs.learns)
 		state->source->note_exact(state->index, costs.exact);
 }
 

@@ -90,9 +90,14 @@ search_on(TopkState *state)
 static bool
 is_beyond(const TopkState *state, double bound)
 {
+	/*
+	 * nothing that was read is to come, which says nothing of what was not;
+	 * damaged factors give no number: the row itself will tell
+	 */
+	if (!isfinite(bound))
+		return false;
 	if (bound > state->limit_distance)
 		return true;
-	/* damaged factors give no number: the row itself will tell */
 	return state->nearest.count == state->nearest.wanted &&
 		(state->value == NULL || bound >= state->nearest.rows[0].distance);
 }
