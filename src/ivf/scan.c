@@ -70,6 +70,9 @@
 #define MOST_EQUAL 500
 #define EQUAL_SHARE 1e-3f
 
+/* Most rows of some lists. */
+#define MOST_NEARER 0.5
+
 /* Candidates that the window is first filled from. */
 #define FILL_FROM 512
 
@@ -109,6 +112,9 @@ typedef struct IvfScan
 	uint8	   *done;			/* bitmap: lists of earlier batches */
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
+	QvScanCounters full;		/* after the first list read when it was full,
+								 * or when lists were added since; zero: not
+								 * yet */
 
 	/* filling the window, which may stop for a pause */
 	bool		filling;
@@ -339,6 +345,23 @@ fit_window(IvfScan *scan)
 }
 
 /*
+ * Of the lists read last, have most rows been nearer than the farthest row of the window?
+ * Then so have those of the lists before: it has at least the rank of all these.  The members
+ * found do not tell that, where they become more with the distance.
+ */
+static double
+rank_by_last_lists(const IvfScan *scan)
+{
+	const QvScanCounters *now = &scan->base.counters;
+	double		rows = now->rows - scan->full.rows;
+	double		nearer = now->tested - scan->full.tested;
+
+	if (scan->full.rows == 0 || rows == 0 || nearer < MOST_NEARER * rows)
+		return 0;
+	return nearer / rows * rows_read(scan);
+}
+
+/*
  * Have the members found said that lists not read may have nearer ones?  Then read more.
  * So many of the rows tested were members: that tells how far away the last one wanted
  * is, in rows of any kind, if these lie like all rows.  When they are far, there are none
@@ -356,6 +379,8 @@ widen_for_members(IvfScan *scan)
 	rank = ((double) scan->reader.window.size + scan->nproposed) * (now->tested - before->tested) /
 		Max(1, now->members - before->members);
 	rank = Max(rank, scan->filled - FILL_FROM);
+	rank = Max(rank, rank_by_last_lists(scan));
+	scan->full = *now;
 	return depth(scan) < rank &&
 		widen(scan, Min(MOST_WIDER, times_wanted(scan, rank) + LEAST_WIDER));
 }
@@ -399,6 +424,8 @@ read_list(IvfScan *scan)
 		BitmapSet(scan->in_window, near->list);
 		if (reader->window.count < reader->window.size)
 			scan->filled = scan->base.counters.tested - scan->before.tested;
+		else if (scan->full.rows == 0)
+			scan->full = scan->base.counters;
 	}
 	if (reader->window.count < reader->window.size ? reader->nlooked < FILL_FROM : scan->from_disk)
 		return true;
@@ -425,6 +452,7 @@ begin_filling(IvfScan *scan)
 	scan->filled = 0;
 	scan->next = 0;
 	scan->before = scan->base.counters;
+	memset(&scan->full, 0, sizeof(scan->full));
 	memset(&scan->ahead, 0, sizeof(scan->ahead));
 	scan->filling = true;
 }

@@ -187,6 +187,34 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		$node->safe_psql('postgres', 'DROP INDEX many_idx');
 	}
 
+	# Clusters without an order: members that are far are few among the nearer rows and many
+	# among the farther ones, so that those met first say little of where the nearest are.
+	if ($am eq 'quiver_ivf')
+	{
+		my $session = new_session($node, 'postgres');
+		my $reference = new_session($node, 'postgres');
+		my $normal = 'sqrt(-2 * ln(1 - random())) * cos(6.283185307 * random())';
+		my $found = 0;
+
+		$node->safe_psql('postgres', "SELECT setseed(0.5); CREATE TABLE centers AS SELECT k, array_agg($normal)::vector(64) AS c "
+			  . "FROM generate_series(1, 150) k, generate_series(1, 64) GROUP BY k; CREATE TABLE spread AS SELECT id, k, (c + v)::vector(64) AS v FROM centers "
+			  . "JOIN (SELECT id, id % 150 + 1 AS k, array_agg(0.35 * $normal)::vector(64) AS v FROM generate_series(1, 20000) id, generate_series(1, 64) GROUP BY id) r USING (k); "
+			  . 'CREATE INDEX ON spread (k); CREATE INDEX ON spread USING quiver_ivf (v vector_l2_ops); ANALYZE spread');
+		session_sql($session, 'SET enable_seqscan = off; SET enable_sort = off');
+		session_sql($reference, 'SET enable_indexscan = off');
+		foreach my $id (map { 1700 * $_ } 1 .. 10)
+		{
+			my $far = session_sql($reference, "SELECT string_agg(k::text, ', ') FROM (SELECT k FROM centers ORDER BY c <-> (SELECT v FROM spread WHERE id = $id) DESC LIMIT 15) x");
+			my $sql = "SELECT id FROM spread WHERE k IN ($far) ORDER BY v <-> (SELECT v FROM spread WHERE id = $id) LIMIT 10";
+			my %exact = map { $_ => 1 } split /\n/, session_sql($reference, $sql);
+			$found += grep { $exact{$_} } split /\n/, session_sql($session, $sql);
+		}
+		cmp_ok($found, '>=', 95, "$am: far members without an order: $found of 100 rows are those of an exact scan");
+		end_session($session);
+		end_session($reference);
+		$node->safe_psql('postgres', 'DROP TABLE centers, spread');
+	}
+
 	# the same rows in a fresh session, and in one that has asked for other things
 	foreach my $topk ('on', 'off')
 	{
