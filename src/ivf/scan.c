@@ -356,7 +356,9 @@ rank_by_last_lists(const IvfScan *scan)
 	double		rows = now->rows - scan->full.rows;
 	double		nearer = now->tested - scan->full.tested;
 
-	if (scan->full.rows == 0 || rows == 0 || nearer < MOST_NEARER * rows)
+	/* plain rows are looked up before they are measured, however far they are */
+	if (scan->handle->layout.codec->find_members == NULL || scan->full.rows == 0 || rows == 0 ||
+		nearer < MOST_NEARER * rows)
 		return 0;
 	return nearer / rows * rows_read(scan);
 }
