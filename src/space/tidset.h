@@ -23,18 +23,21 @@ typedef struct QvTidSet
 	uint32		words;			/* of 64 lines, for each block with members;
 								 * 0: blocks only */
 	uint64	   *lines;
-	BlockNumber used;			/* blocks with members so far */
+	BlockNumber used;			/* blocks with members so far; */
+	BlockNumber room;			/* so many have room in "lines"; */
+	BlockNumber lossy;			/* and of so many all lines may be members */
+	uint64		members;		/* with all lines of these */
+	Size		max_bytes;		/* of "lines" */
+	MemoryContext context;
 } QvTidSet;
 
 /*
- * An empty set for a table of nblocks blocks, of which up to nmembers have members, none
- * at a higher offset than max_offset; in CurrentMemoryContext, max_bytes at most.  NULL
+ * An empty set for a table of nblocks blocks, in CurrentMemoryContext; max_bytes at most.  NULL
  * when even a bit for each block takes more.
  */
-extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, BlockNumber nmembers,
-								OffsetNumber max_offset, Size max_bytes);
+extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
 
-/* Add rows of a block, in the order of blocks; offsets NULL: all that it may have. */
+/* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
 extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
 
 /* Is the row a member, as far as the set knows?  tid may be of a damaged page. */

@@ -90,38 +90,6 @@ TopkTakeRow(TopkState *state, ItemPointer tid)
 
 /* ---- the bitmap ---- */
 
-typedef struct BitmapSize
-{
-	int64		members;
-	BlockNumber blocks;
-	BlockNumber lossy;			/* of these, those whose rows are not known */
-	OffsetNumber max_offset;
-} BitmapSize;
-
-static void
-measure_bitmap(TIDBitmap *bitmap, BitmapSize *size)
-{
-	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
-	QvBitmapBlock block;
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-
-	memset(size, 0, sizeof(*size));
-	while (QvBitmapNext(iterator, &block))
-	{
-		bool		lossy = QvBitmapIsLossy(&block);
-		int			n = lossy ? MaxHeapTuplesPerPage :
-			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
-
-		size->members += n;
-		size->blocks++;
-		size->lossy += lossy;
-		/* offsets are in order */
-		if (n > 0)
-			size->max_offset = Max(size->max_offset, lossy ? n : offsets[n - 1]);
-	}
-	QvBitmapEnd(iterator);
-}
-
 /* What does a sweep take now?  What the backend knows changes from search to search. */
 void
 TopkAskOfSweep(TopkState *state)
@@ -131,13 +99,47 @@ TopkAskOfSweep(TopkState *state)
 		state->source->sweep(state->index, &state->sweep);
 }
 
-/* Have the bitmap, and with it the number of its rows. */
+/* Count the rows of the bitmap, where there is no memory for a set. */
+static uint64
+count_bitmap(TIDBitmap *bitmap)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	uint64		rows = 0;
+
+	while (QvBitmapNext(iterator, &block))
+		rows += QvBitmapIsLossy(&block) ? MaxHeapTuplesPerPage :
+			QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+	QvBitmapEnd(iterator);
+	return rows;
+}
+
+static void
+fill_set(QvTidSet *set, TIDBitmap *bitmap)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	while (QvBitmapNext(iterator, &block))
+	{
+		if (QvBitmapIsLossy(&block))
+			QvTidSetAdd(set, block.blockno, NULL, 0);
+		else
+			QvTidSetAdd(set, block.blockno, offsets,
+						QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* Have the bitmap, its set, and with it the number of its rows. */
 void
 TopkGetBitmap(TopkState *state)
 {
 	Node	   *result;
-	BitmapSize	size;
 	MemoryContext old;
+	double		members;
 
 	if (state->bitmap)
 		return;
@@ -145,33 +147,19 @@ TopkGetBitmap(TopkState *state)
 	if (!IsA(result, TIDBitmap))
 		elog(ERROR, "unrecognized result from subplan");
 	state->bitmap = (TIDBitmap *) result;
-	measure_bitmap(state->bitmap, &size);
-	/* the estimate was off by so much */
-	state->rank_per_row *= state->expected_members / Max(1, size.members);
-	state->expected_members = size.members;
 	MemoryContextReset(state->set_context);
 	old = MemoryContextSwitchTo(state->set_context);
 	state->set = QvTidSetCreate(RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation),
-								size.blocks, size.max_offset, (Size) work_mem * 1024);
+								(Size) work_mem * 1024);
 	MemoryContextSwitchTo(old);
 	if (state->set)
-	{
-		QvBitmapIterator *iterator = QvBitmapBegin(state->bitmap);
-		QvBitmapBlock block;
-		OffsetNumber offsets[MaxHeapTuplesPerPage];
-
-		while (QvBitmapNext(iterator, &block))
-		{
-			if (QvBitmapIsLossy(&block))
-				QvTidSetAdd(state->set, block.blockno, NULL, 0);
-			else
-				QvTidSetAdd(state->set, block.blockno, offsets,
-							QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
-		}
-		QvBitmapEnd(iterator);
-	}
+		fill_set(state->set, state->bitmap);
+	members = state->set ? state->set->members : count_bitmap(state->bitmap);
+	/* the estimate was off by so much */
+	state->rank_per_row *= state->expected_members / Max(1, members);
+	state->expected_members = members;
 	/* of rows that the set only seems to have too many would be proposed */
-	state->sweepable = state->set && state->set->words > 0 && size.lossy == 0 && state->source->sweep;
+	state->sweepable = state->set && state->set->words > 0 && state->set->lossy == 0 && state->source->sweep;
 	TopkAskOfSweep(state);
 }
 
