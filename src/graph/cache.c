@@ -122,16 +122,10 @@ GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map)
 		QvRelCacheRetirePart(&old->part);
 }
 
-Size
-GraphTidMapMemory(void)
-{
-	return (Size) qv_cache_mem * 1024 / 4;
-}
-
 static bool
 is_too_large(const GraphRelCache *entry)
 {
-	return entry->too_large > 0 && GraphTidMapMemory() <= entry->too_large;
+	return entry->too_large > 0 && QvTidMapMemory() <= entry->too_large;
 }
 
 bool
@@ -143,7 +137,7 @@ GraphTidMapIsTooLarge(const GraphHandle *handle)
 void
 GraphNoteTooLarge(GraphHandle *handle)
 {
-	handle->entry->too_large = Max(1, GraphTidMapMemory());
+	handle->entry->too_large = Max(1, QvTidMapMemory());
 }
 
 const GraphTidMap *

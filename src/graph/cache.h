@@ -7,7 +7,20 @@
 #define QV_GRAPH_CACHE_H
 
 #include "graph/handle.h"
-#include "graph/tid_map.h"
+#include "space/tidmap.h"
+
+/*
+ * What a backend keeps of a graph that it has swept: the nodes that have the rows of the
+ * table.  A node says itself whether it has a row, and a row that the map does not know may be
+ * in any node.  It knows those in the slots of the nodes themselves.
+ */
+typedef struct GraphTidMap
+{
+	QvRelCachePart part;
+	QvTidMap	nodes;			/* or QV_NOWHERE */
+	double		absent;			/* share of the members of the last sweeps
+								 * that it does not know, at most */
+} GraphTidMap;
 
 /*
  * Open an index: reads the metapage (always) and the rest when it is not
@@ -24,9 +37,6 @@ extern void GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map);
 /* A map would be too large: do not try again, but with more memory. */
 extern bool GraphTidMapIsTooLarge(const GraphHandle *handle);
 extern void GraphNoteTooLarge(GraphHandle *handle);
-
-/* So many bytes such a map may take: a quarter of quiver.cache_mem. */
-extern Size GraphTidMapMemory(void);
 
 /*
  * The map of an index, if there is one.  If not, what was said to have been spent for want of

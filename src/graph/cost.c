@@ -78,5 +78,5 @@ GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost)
 double
 GraphMappedLines(void)
 {
-	return (double) GraphTidMapMemory() / sizeof(uint32);
+	return (double) QvTidMapMemory() / sizeof(uint32);
 }

@@ -124,7 +124,7 @@ static void
 map_rows(Sweep *s, const MappedRow *rows, int n)
 {
 	for (int i = 0; i < n && s->map; i++)
-		if (!GraphTidMapPut(s->map, rows[i].node, &rows[i].tid))
+		if (!QvTidMapPut(&s->map->nodes, rows[i].node, &rows[i].tid))
 			s->map = NULL;
 }
 
@@ -382,8 +382,8 @@ sweep_members(Sweep *s, const GraphTidMap *map, MapUse *use)
 		while (n < MEMBERS_TOGETHER && (more = QvTidSetNext(&it, &members[n].tid)))
 		{
 			use->seen++;
-			members[n].node = GraphTidMapFind(map, &members[n].tid);
-			if (members[n].node != GRAPH_NONE)
+			members[n].node = QvTidMapFind(&map->nodes, &members[n].tid);
+			if (members[n].node != QV_NOWHERE)
 			{
 				n++;
 				continue;
@@ -410,8 +410,20 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 				absent = 0;
 
 	for (; QvTidSetNext(&it, &tid); members++)
-		absent += GraphTidMapFind(map, &tid) == GRAPH_NONE;
+		absent += QvTidMapFind(&map->nodes, &tid) == QV_NOWHERE;
 	return absent / (double) Max(1, members);
+}
+
+/* An empty map, below CurrentMemoryContext until it is kept; NULL when it would be too large. */
+static GraphTidMap *
+new_map(BlockNumber blocks, double rows)
+{
+	GraphTidMap *map = QvRelCacheNewPart(sizeof(GraphTidMap));
+
+	if (QvTidMapInit(&map->nodes, map->part.context, blocks, rows, QvTidMapMemory()))
+		return map;
+	MemoryContextDelete(map->part.context);
+	return NULL;
 }
 
 /* Read all nodes, and make a map of them if there can be one. */
@@ -423,7 +435,7 @@ sweep_and_map(Sweep *s)
 
 	if (only->words > 0 && !GraphTidMapIsTooLarge(s->handle))
 	{
-		map = GraphTidMapNew(only->nblocks, GraphTidMapMemory());
+		map = new_map(only->nblocks, s->handle->meta.live_nodes);
 		s->rows = palloc(s->handle->layout.per_page * GRAPH_INLINE_TIDS * sizeof(MappedRow));
 	}
 	s->map = map;

@@ -20,6 +20,7 @@ typedef struct IvfRelCache
 	QvRelCacheEntry base;
 	IvfScanStats stats;
 	IvfLists   *lists;
+	struct IvfTidMap *tid_map;	/* or NULL */
 } IvfRelCache;
 
 /* Copy one entry of the directory to place i. */
@@ -239,6 +240,8 @@ IvfOpen(Relation index, const QvOpclassInfo *opclass)
 	renew_lists(handle, entry);
 	handle->entry = entry;
 	handle->stats = &entry->stats;
+	handle->tid_map = &entry->tid_map;
+	handle->cached = &entry->base;
 	handle->lists = entry->lists;
 	QvRelCachePin(&entry->base);
 	QvRelCachePinPart(&handle->lists->part);

@@ -761,6 +761,7 @@ const IvfCodec ivf_coded_codec = {
 	.begin_reading = coded_begin_reading,
 	.begin_list = coded_begin_list,
 	.find_members = coded_find_members,
+	.count_members = coded_count_members,
 	.scan_page = coded_scan_page,
 	.keep_members = coded_keep_members,
 	.read_gathered = coded_read_gathered

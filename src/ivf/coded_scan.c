@@ -371,6 +371,8 @@ coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *
 		{
 			ItemPointerData tid = tid_of_item(reader, which, page, first.tid.slot + i - slot);
 
+			if (ls->learns)
+				IvfLearnRow(&reader->known.lesson, reader->head->number * layout->slots + i, &tid);
 			if (!IvfWantsRow(reader, &tid))
 				continue;
 			reader->members[i / QV_BATCH] |= UINT32_C(1) << (i % QV_BATCH);
@@ -380,6 +382,50 @@ coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *
 	}
 	reader->nlooked += count;
 	return true;
+}
+
+void
+coded_count_members(IvfReader *reader, Page page)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	IvfListPage head = IvfPageList(page);
+
+	reader->counters->tested += head->count;
+	reader->nlooked += head->count;
+	for (uint32 i = 0; i < layout->batches; i++)
+	{
+		const uint16 *a = IvfBatchA(IvfPageBatch(layout, page, i));
+		uint32		dead = 0;
+
+		if (IvfDeadSlots(head) > 0)
+			for (uint32 rest = reader->members[i]; rest != 0; rest &= rest - 1)
+				if (a[pg_rightmost_one_pos32(rest)] == QV_EMPTY_FACTOR)
+					dead |= rest & -rest;
+		reader->members[i] &= ~dead;
+		reader->counters->members += pg_popcount32(reader->members[i]);
+	}
+}
+
+/* Note how much farther than their centroid rows may be, by the bounds of a batch. */
+static void
+note_beyond_base(IvfReader *reader, const IvfListScan *ls, const float *bounds, uint32 rows)
+{
+	float		sum = 0;
+	float		sum2 = 0;
+
+	for (uint32 i = 0; i < rows; i++)
+	{
+		float		beyond = bounds[i] - ls->estimate.base;
+
+		sum += beyond;
+		sum2 += beyond * beyond;
+	}
+	/* not of damaged ones */
+	if (!isfinite(sum2))
+		return;
+	reader->beyond_base += sum;
+	reader->beyond_base2 += sum2;
+	reader->scored += rows;
 }
 
 /* Gather the rows of a page that may matter. */
@@ -421,6 +467,8 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 		}
 		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds) & wanted;
+		if (reader->only)
+			note_beyond_base(reader, ls, bounds, rows);
 		while (mask != 0)
 		{
 			int			j = pg_rightmost_one_pos32(mask);

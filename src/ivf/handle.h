@@ -79,6 +79,8 @@ typedef struct IvfHandle
 	BufferAccessStrategy strategy;	/* for pages of lists, or NULL */
 	BufferAccessStrategy record_strategy;	/* and for those of records */
 	IvfScanStats *stats;
+	struct IvfTidMap **tid_map; /* what is kept of the index: NULL, none yet */
+	QvRelCacheEntry *cached;	/* and with what */
 	struct IvfRelCache *entry;
 	MemoryContextCallback release;
 } IvfHandle;

@@ -13,6 +13,8 @@ IvfBeginReading(IvfReader *reader)
 {
 	IvfDropGathered(reader);
 	reader->later = false;
+	reader->rows_before = reader->counters->rows;
+	IvfBeginKnowing(&reader->known, reader->handle, reader->only);
 	reader->handle->layout.codec->begin_reading(reader);
 }
 
@@ -133,13 +135,36 @@ IvfReadGathered(IvfReader *reader)
 
 /*
  * Are the rows of a list to be looked up before their codes are read?  While the window
- * keeps out none, all would be gathered.
+ * keeps out none, all would be gathered.  And once many rows have been read, many lists may
+ * have none.
  */
 static bool
 looks_first(const IvfReader *reader)
 {
 	return reader->only && reader->handle->layout.codec->find_members &&
-		isinf(IvfWindowThreshold(&reader->window));
+		(isinf(IvfWindowThreshold(&reader->window)) || IvfHasReadMuch(reader));
+}
+
+/* Have room for the rows of a page; false when a list has moved.  No page may be locked. */
+static bool
+make_room_for_page(IvfReader *reader)
+{
+	if (reader->ngathered + reader->handle->layout.slots <= IVF_MAX_GATHERED)
+		return true;
+	reader->first = 0;
+	return IvfReadGathered(reader);
+}
+
+/* Pass over a list without members as if it had been read; false when that is not known. */
+static bool
+pass_over(IvfReader *reader, uint32 list)
+{
+	uint32		rows = IvfRowsToPassOver(&reader->known, list);
+
+	reader->counters->rows += rows;
+	reader->counters->tested += rows;
+	reader->nlooked += rows;
+	return rows > 0;
 }
 
 bool
@@ -151,9 +176,21 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 	BlockNumber block = ref->head;
 	uint32		number = 0;
 	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
+	bool		known;
 
+	if (!make_room_for_page(reader))
+		return false;
+
+	/*
+	 * once they are known for a search, its rows are looked up first to the
+	 * end
+	 */
+	known = looks_first(reader) && IvfKnowsMembers(&reader->known, near->list, IvfHasReadMuch(reader));
+	if (known && pass_over(reader, near->list))
+		return true;
 	reader->counters->lists++;
 	codec->begin_list(reader, &list);
+	IvfBeginLesson(&reader->known, near->list);
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;
@@ -161,13 +198,8 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		BlockNumber next;
 
 		CHECK_FOR_INTERRUPTS();
-		/* before the page is locked: this locks others */
-		if (reader->ngathered + handle->layout.slots > IVF_MAX_GATHERED)
-		{
-			reader->first = 0;
-			if (!IvfReadGathered(reader))
-				return false;
-		}
+		if (!make_room_for_page(reader))
+			return false;
 		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;
@@ -179,7 +211,12 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		next = QvPageGetHeader(page)->next;
 		reader->counters->rows += IvfPageList(page)->count;
 		list.members_known = looks_first(reader);
-		if (list.members_known)
+		list.learns = list.members_known && IvfLearnPage(&reader->known.lesson, block, IvfPageList(page));
+		if (!list.members_known)
+			IvfDropLesson(&reader->known.lesson);
+		else if (known && IvfFindKnownMembers(&reader->known, near->list, IvfPageList(page), reader->members))
+			codec->count_members(reader, page);
+		else
 		{
 			bool		any;
 
@@ -201,13 +238,15 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 			IvfRestKeep(reader->rest);
 		block = next;
 	}
+	IvfEndLesson(&reader->known.lesson);
 	return true;
 }
 
 void
-IvfAskForLists(IvfHandle *handle, IvfReadAhead *ahead, const IvfNear *near, uint32 n,
+IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint32 n,
 			   uint32 reading)
 {
+	IvfHandle  *handle = reader->handle;
 	const IvfLayout *layout = &handle->layout;
 
 	if (ahead->near < reading)
@@ -227,6 +266,12 @@ IvfAskForLists(IvfHandle *handle, IvfReadAhead *ahead, const IvfNear *near, uint
 				return;
 			ahead->near++;
 			ahead->page = 0;
+			continue;
+		}
+		/* its last page is read: most have one */
+		if (reader->only && pages > 1 && IvfKnowsNone(&reader->known, near[ahead->near].list))
+		{
+			ahead->near++;
 			continue;
 		}
 		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + ahead->page);

@@ -9,6 +9,7 @@
 #include "containers/minheap.h"
 #include "ivf/handle.h"
 #include "ivf/rest.h"
+#include "ivf/tid_map.h"
 #include "ivf/window.h"
 #include "quant/quant.h"
 #include "space/scan.h"
@@ -76,6 +77,14 @@ typedef struct IvfReader
 	uint32		nfront;
 	uint8	   *scratch;		/* an unpacked code */
 	float	   *centroid;		/* a decoded one */
+
+	/* coded, with a set: */
+	int64		rows_before;	/* of the lists read before this search */
+	double		beyond_base;	/* sum of how much farther than their
+								 * centroids rows may be, */
+	double		beyond_base2;	/* and of its squares */
+	int64		scored;			/* whose codes were read for this window */
+	IvfKnowledge known;
 } IvfReader;
 
 /* What does not change while a list is read. */
@@ -85,6 +94,8 @@ typedef struct IvfListScan
 	uint16		rank;			/* among those nearest to the query */
 	float		base;			/* distance of its centroid */
 	bool		members_known;	/* of the page to be scanned: reader->members */
+	bool		learns;			/* rows of the page to be looked up are to be
+								 * noted */
 
 	/* coded: */
 	float		shift;			/* what makes estimates bounds */
@@ -111,6 +122,14 @@ IvfWantsRow(IvfReader *reader, const ItemPointerData *tid)
 		return false;
 	reader->counters->members++;
 	return true;
+}
+
+/* Have the lists read so many rows that to find all members takes less? */
+static inline bool
+IvfHasReadMuch(const IvfReader *reader)
+{
+	return reader->only->words > 0 &&
+		reader->counters->rows - reader->rows_before >= (int64) reader->only->members / 4;
 }
 
 /* Note the distance of a row that was read. */
@@ -159,7 +178,7 @@ typedef struct IvfReadAhead
 } IvfReadAhead;
 
 /* Ask for blocks of the n nearest lists after the one of rank reading. */
-extern void IvfAskForLists(IvfHandle *handle, IvfReadAhead *ahead, const IvfNear *near,
+extern void IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near,
 						   uint32 n, uint32 reading);
 
 #endif							/* QV_IVF_READER_H */

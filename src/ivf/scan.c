@@ -70,8 +70,9 @@
 #define MOST_EQUAL 500
 #define EQUAL_SHARE 1e-3f
 
-/* Most rows of some lists. */
-#define MOST_NEARER 0.5
+/* Likewise, while rows of the next ones are near enough. */
+#define WIDER_WHILE_NEAR 1.25
+#define NEAR_SIGMAS 2
 
 /* Candidates that the window is first filled from. */
 #define FILL_FROM 512
@@ -112,9 +113,6 @@ typedef struct IvfScan
 	uint8	   *done;			/* bitmap: lists of earlier batches */
 	uint8	   *in_window;		/* with a set: lists read for this window, */
 	int64		filled;			/* and rows looked up until it was full */
-	QvScanCounters full;		/* after the first list read when it was full,
-								 * or when lists were added since; zero: not
-								 * yet */
 
 	/* filling the window, which may stop for a pause */
 	bool		filling;
@@ -260,7 +258,8 @@ widen_to(IvfScan *scan, double lists)
 
 	if (probes <= scan->nnear)
 		return false;
-	choose_lists(scan, probes, 2 * probes);
+	/* those that have been sorted already: it may have to read most */
+	choose_lists(scan, probes, scan->nsorted > scan->probes ? 4 * probes : 2 * probes);
 	scan->probed = scan->nnear;
 	return true;
 }
@@ -345,22 +344,24 @@ fit_window(IvfScan *scan)
 }
 
 /*
- * Of the lists read last, have most rows been nearer than the farthest row of the window?
- * Then so have those of the lists before: it has at least the rank of all these.  The members
- * found do not tell that, where they become more with the distance.
+ * Would most rows of the next lists be nearer than the farthest row of the window?  They are as
+ * far from their centroids as those whose codes were read.  The members found do not tell
+ * that, where they become more with the distance.
  */
-static double
-rank_by_last_lists(const IvfScan *scan)
+static bool
+are_next_lists_near(const IvfScan *scan)
 {
-	const QvScanCounters *now = &scan->base.counters;
-	double		rows = now->rows - scan->full.rows;
-	double		nearer = now->tested - scan->full.tested;
+	const IvfReader *reader = &scan->reader;
+	double		mean,
+				spread;
 
 	/* plain rows are looked up before they are measured, however far they are */
-	if (scan->handle->layout.codec->find_members == NULL || scan->full.rows == 0 || rows == 0 ||
-		nearer < MOST_NEARER * rows)
-		return 0;
-	return nearer / rows * rows_read(scan);
+	if (reader->scored == 0 || scan->nnear == 0)
+		return false;
+	mean = reader->beyond_base / reader->scored;
+	spread = sqrt(Max(0, reader->beyond_base2 / reader->scored - mean * mean));
+	return scan->near[scan->nnear - 1].distance + mean - NEAR_SIGMAS * spread <
+		IvfWindowThreshold(&reader->window);
 }
 
 /*
@@ -381,10 +382,9 @@ widen_for_members(IvfScan *scan)
 	rank = ((double) scan->reader.window.size + scan->nproposed) * (now->tested - before->tested) /
 		Max(1, now->members - before->members);
 	rank = Max(rank, scan->filled - FILL_FROM);
-	rank = Max(rank, rank_by_last_lists(scan));
-	scan->full = *now;
-	return depth(scan) < rank &&
-		widen(scan, Min(MOST_WIDER, times_wanted(scan, rank) + LEAST_WIDER));
+	if (depth(scan) < rank && widen(scan, Min(MOST_WIDER, times_wanted(scan, rank) + LEAST_WIDER)))
+		return true;
+	return are_next_lists_near(scan) && widen(scan, WIDER_WHILE_NEAR);
 }
 
 /*
@@ -426,8 +426,6 @@ read_list(IvfScan *scan)
 		BitmapSet(scan->in_window, near->list);
 		if (reader->window.count < reader->window.size)
 			scan->filled = scan->base.counters.tested - scan->before.tested;
-		else if (scan->full.rows == 0)
-			scan->full = scan->base.counters;
 	}
 	if (reader->window.count < reader->window.size ? reader->nlooked < FILL_FROM : scan->from_disk)
 		return true;
@@ -454,7 +452,10 @@ begin_filling(IvfScan *scan)
 	scan->filled = 0;
 	scan->next = 0;
 	scan->before = scan->base.counters;
-	memset(&scan->full, 0, sizeof(scan->full));
+	/* more may be known by now */
+	scan->reader.known.found.as_of = 0;
+	scan->reader.scored = 0;
+	scan->reader.beyond_base = scan->reader.beyond_base2 = 0;
 	memset(&scan->ahead, 0, sizeof(scan->ahead));
 	scan->filling = true;
 }
@@ -490,7 +491,7 @@ go_on_filling(IvfScan *scan)
 		if (scan->measuring)
 			QvVacuumDelayPoint();
 		if (more && handle->stats->cold > 0)
-			IvfAskForLists(handle, &scan->ahead, scan->near, scan->nnear, scan->next);
+			IvfAskForLists(&scan->reader, &scan->ahead, scan->near, scan->nnear, scan->next);
 		if (!(more ? read_list(scan) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
@@ -642,7 +643,7 @@ sort_rest(IvfScan *scan)
 			continue;
 		}
 		if (scan->handle->stats->cold > 0)
-			IvfAskForLists(scan->handle, &ahead, scan->near, scan->nnear, i);
+			IvfAskForLists(reader, &ahead, scan->near, scan->nnear, i);
 		if (IvfReadList(reader, near, i) && IvfReadGathered(reader))
 		{
 			read.generations[near->list] = generation;
