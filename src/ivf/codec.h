@@ -191,15 +191,15 @@ struct IvfCodec
 	 * the members of a set, once keep_members() has dropped the other rows,
 	 * page by page.  While all rows of a list matter, find_members() looks
 	 * them up first, those of a page of which reader->head is a copy: false
-	 * in *any when there are none.  (NULL: scan_page() does it all.)  Or,
-	 * where it is known which they were, count_members() leaves out those
-	 * that are dead.  The others return false when the list has moved.
+	 * in *any when there are none.  (NULL: scan_page() does it all.)  Before
+	 * that, find_dead() says in reader->dead which rows are none any more.
+	 * The others return false when the list has moved.
 	 */
 	void		(*begin_reading) (struct IvfReader *reader);
 	void		(*begin_list) (struct IvfReader *reader, struct IvfListScan *list);
 	bool		(*find_members) (struct IvfReader *reader, struct IvfListScan *list,
 								 BlockNumber block, bool *any);
-	void		(*count_members) (struct IvfReader *reader, Page page);
+	void		(*find_dead) (struct IvfReader *reader, Page page);
 	void		(*scan_page) (struct IvfReader *reader, struct IvfListScan *list,
 							  BlockNumber block, Page page);
 	bool		(*keep_members) (struct IvfReader *reader);

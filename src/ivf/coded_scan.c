@@ -61,6 +61,8 @@ coded_begin_reading(IvfReader *reader)
 	}
 	reader->head = palloc(IvfListHeadSize(layout));
 	reader->members = palloc(layout->batches * sizeof(uint32));
+	reader->dead = palloc(layout->batches * sizeof(uint32));
+	reader->tids = palloc(layout->slots * sizeof(ItemPointerData));
 	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
 	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
@@ -344,8 +346,23 @@ find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfList
 	return at;
 }
 
+void
+coded_find_dead(IvfReader *reader, Page page)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	IvfListPage head = IvfPageList(page);
+
+	memset(reader->dead, 0, layout->batches * sizeof(uint32));
+	if (IvfDeadSlots(head) == 0)
+		return;
+	for (uint32 slot = 0; slot < head->count; slot++)
+		if (IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] == QV_EMPTY_FACTOR)
+			reader->dead[slot / QV_BATCH] |= UINT32_C(1) << (slot % QV_BATCH);
+}
+
 /*
  * Rows that come to the page after this are of transactions that the search does not see.
+ * Sketches of dead rows have their heap TIDs still, which may be others' now.
  */
 bool
 coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *any)
@@ -356,6 +373,7 @@ coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *
 	uint32		end;
 
 	*any = false;
+	reader->counters->tested += count;
 	memset(reader->members, 0, layout->batches * sizeof(uint32));
 	for (uint32 slot = 0; slot < count; slot = end)
 	{
@@ -371,11 +389,13 @@ coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *
 		{
 			ItemPointerData tid = tid_of_item(reader, which, page, first.tid.slot + i - slot);
 
-			if (ls->learns)
-				IvfLearnRow(&reader->known.lesson, reader->head->number * layout->slots + i, &tid);
-			if (!IvfWantsRow(reader, &tid))
+			if (reader->dead[i / QV_BATCH] & (UINT32_C(1) << (i % QV_BATCH)))
+				ItemPointerSetInvalid(&tid);
+			reader->tids[i] = tid;
+			if (!ItemPointerIsValid(&tid) || !QvTidSetHas(reader->only, &tid))
 				continue;
 			reader->members[i / QV_BATCH] |= UINT32_C(1) << (i % QV_BATCH);
+			reader->counters->members++;
 			*any = true;
 		}
 		UnlockReleaseBuffer(buf);
@@ -384,48 +404,23 @@ coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *
 	return true;
 }
 
-void
-coded_count_members(IvfReader *reader, Page page)
-{
-	const IvfLayout *layout = &reader->handle->layout;
-	IvfListPage head = IvfPageList(page);
-
-	reader->counters->tested += head->count;
-	reader->nlooked += head->count;
-	for (uint32 i = 0; i < layout->batches; i++)
-	{
-		const uint16 *a = IvfBatchA(IvfPageBatch(layout, page, i));
-		uint32		dead = 0;
-
-		if (IvfDeadSlots(head) > 0)
-			for (uint32 rest = reader->members[i]; rest != 0; rest &= rest - 1)
-				if (a[pg_rightmost_one_pos32(rest)] == QV_EMPTY_FACTOR)
-					dead |= rest & -rest;
-		reader->members[i] &= ~dead;
-		reader->counters->members += pg_popcount32(reader->members[i]);
-	}
-}
-
-/* Note how much farther than their centroid rows may be, by the bounds of a batch. */
+/*
+ * Note how much farther than their centroid rows may be, by the bounds of a batch; not of
+ * those that are dead, or damaged, or whose code says nothing.
+ */
 static void
 note_beyond_base(IvfReader *reader, const IvfListScan *ls, const float *bounds, uint32 rows)
 {
-	float		sum = 0;
-	float		sum2 = 0;
-
 	for (uint32 i = 0; i < rows; i++)
 	{
-		float		beyond = bounds[i] - ls->estimate.base;
+		double		beyond = (double) bounds[i] - ls->estimate.base;
 
-		sum += beyond;
-		sum2 += beyond * beyond;
+		if (!isfinite(beyond) || ls->estimate.a[i] == IVF_UNKNOWN_FACTOR)
+			continue;
+		reader->beyond_base += beyond;
+		reader->beyond_base2 += beyond * beyond;
+		reader->scored++;
 	}
-	/* not of damaged ones */
-	if (!isfinite(sum2))
-		return;
-	reader->beyond_base += sum;
-	reader->beyond_base2 += sum2;
-	reader->scored += rows;
 }
 
 /* Gather the rows of a page that may matter. */

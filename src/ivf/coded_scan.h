@@ -12,7 +12,7 @@
 extern void coded_begin_reading(IvfReader *reader);
 extern void coded_begin_list(IvfReader *reader, IvfListScan *list);
 extern bool coded_find_members(IvfReader *reader, IvfListScan *list, BlockNumber block, bool *any);
-extern void coded_count_members(IvfReader *reader, Page page);
+extern void coded_find_dead(IvfReader *reader, Page page);
 extern void coded_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page);
 
 extern bool coded_keep_members(IvfReader *reader);

@@ -306,6 +306,10 @@ IvfPageBatch(const IvfLayout *layout, Page page, uint32 batch)
 }
 
 #define IvfBatchA(batch) (batch)
+
+/* -65504: the a factor of a row whose factors are too large: its estimate is below any distance. */
+#define IVF_UNKNOWN_FACTOR 0xFBFF
+
 #define IvfBatchB(batch) ((batch) + QV_BATCH)
 #define IvfBatchCodes(batch) ((uint8 *) ((batch) + 2 * QV_BATCH))
 

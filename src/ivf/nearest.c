@@ -43,19 +43,22 @@ nearest_of(const IvfNear *near, uint32 count)
 	return best;
 }
 
-uint32
-IvfNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+void
+IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNearLists *near)
 {
-	uint32		count;
+	uint32		lists = handle->lists->count;
 
-	n = Min(n, handle->lists->count);
-	count = measure_lists(handle, query, IVF_TO_SEARCH, n, out);
-	n = Min(n, count);
-	if (n > 1)
-		IvfSelectNearest(out, count, n);
-	else
-		out[0] = out[nearest_of(out, count)];
-	return n;
+	n = Min(n, lists);
+	if (n <= near->sorted)
+		return;
+	if (near->measured < lists)
+	{
+		near->measured = measure_lists(handle, query, IVF_TO_SEARCH, n, near->items);
+		near->sorted = 0;
+		n = Min(n, near->measured);
+	}
+	IvfSelectNearest(near->items + near->sorted, near->measured - near->sorted, n - near->sorted);
+	near->sorted = n;
 }
 
 uint32

@@ -13,12 +13,18 @@
  */
 extern uint32 IvfLutBits(const IvfHandle *handle, bool scans);
 
-/*
- * The n nearest lists in order, at most all.  Returns how many; out has room
- * for as many as there are lists.
- */
-extern uint32 IvfNearest(const IvfHandle *handle, const IvfQuery *query,
-						 uint32 n, IvfNear *out);
+/* Lists by their distance; there is room for all in "items". */
+typedef struct IvfNearLists
+{
+	IvfNear    *items;
+	uint32		sorted;			/* the nearest so many come first, in order */
+	uint32		measured;		/* lists in it, which the nearest are among if
+								 * no more are wanted, or these are all */
+} IvfNearLists;
+
+/* Have the n nearest lists in order, at most all. */
+extern void IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n,
+						   IvfNearLists *near);
 
 /*
  * Lists that a long one becomes: three, since each row is then written again less often

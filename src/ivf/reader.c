@@ -7,6 +7,10 @@
 #include "ivf/pages.h"
 #include "ivf/reader.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
+
+/* Of the first page of a list: the processor foresees the rest. */
+#define PREFETCHED_BYTES 256
 
 void
 IvfBeginReading(IvfReader *reader)
@@ -155,6 +159,19 @@ make_room_for_page(IvfReader *reader)
 	return IvfReadGathered(reader);
 }
 
+/* Members of a page that were known are looked up, so to speak. */
+static void
+count_known_members(IvfReader *reader, uint32 rows)
+{
+	reader->counters->tested += rows;
+	reader->nlooked += rows;
+	for (uint32 i = 0; i < reader->handle->layout.batches; i++)
+	{
+		reader->members[i] &= ~reader->dead[i];
+		reader->counters->members += pg_popcount32(reader->members[i]);
+	}
+}
+
 /* Pass over a list without members as if it had been read; false when that is not known. */
 static bool
 pass_over(IvfReader *reader, uint32 list)
@@ -211,23 +228,31 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		next = QvPageGetHeader(page)->next;
 		reader->counters->rows += IvfPageList(page)->count;
 		list.members_known = looks_first(reader);
-		list.learns = list.members_known && IvfLearnPage(&reader->known.lesson, block, IvfPageList(page));
 		if (!list.members_known)
 			IvfDropLesson(&reader->known.lesson);
-		else if (known && IvfFindKnownMembers(&reader->known, near->list, IvfPageList(page), reader->members))
-			codec->count_members(reader, page);
 		else
 		{
-			bool		any;
+			bool		learns = IvfLearnPage(&reader->known.lesson, block, IvfPageList(page));
 
-			memcpy(reader->head, IvfPageList(page), IvfListHeadSize(&handle->layout));
-			UnlockReleaseBuffer(buf);
-			if (!codec->find_members(reader, &list, block, &any))
-				return false;
-			buf = any ? IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE) :
-				InvalidBuffer;
-			if (any && !BufferIsValid(buf))
-				return false;
+			codec->find_dead(reader, page);
+			if (known && IvfFindKnownMembers(&reader->known, near->list, IvfPageList(page), reader->members))
+				count_known_members(reader, IvfPageList(page)->count);
+			else
+			{
+				bool		any;
+
+				memcpy(reader->head, IvfPageList(page), IvfListHeadSize(&handle->layout));
+				UnlockReleaseBuffer(buf);
+				if (!codec->find_members(reader, &list, block, &any))
+					return false;
+				if (learns)
+					IvfLearnRows(&reader->known.lesson, reader->head->number * handle->layout.slots,
+								 reader->tids, reader->head->count);
+				buf = any ? IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE) :
+					InvalidBuffer;
+				if (any && !BufferIsValid(buf))
+					return false;
+			}
 		}
 		if (BufferIsValid(buf))
 		{
@@ -240,6 +265,17 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 	}
 	IvfEndLesson(&reader->known.lesson);
 	return true;
+}
+
+void
+IvfPrefetchList(IvfReader *reader, const IvfNear *near)
+{
+	const IvfHandle *handle = reader->handle;
+	BlockNumber last;
+	bool		passed = reader->only && IvfKnowsNone(&reader->known, near->list, &last);
+
+	QvPrefetchPage(handle->hints, passed ? last : handle->lists->refs[near->list].head, QV_PAGE_START,
+				   passed ? sizeof(IvfListPageData) : PREFETCHED_BYTES);
 }
 
 void
@@ -258,6 +294,7 @@ IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint
 	{
 		const IvfListRef *ref = &handle->lists->refs[near[ahead->near].list];
 		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
+		BlockNumber last;
 
 		if (!BlockNumberIsValid(ref->head) || ahead->page >= pages ||
 			ahead->page >= IVF_READ_AHEAD || ahead->near > reading + IVF_READ_AHEAD)
@@ -268,10 +305,12 @@ IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint
 			ahead->page = 0;
 			continue;
 		}
-		/* its last page is read: most have one */
-		if (reader->only && pages > 1 && IvfKnowsNone(&reader->known, near[ahead->near].list))
+		if (reader->only && IvfKnowsNone(&reader->known, near[ahead->near].list, &last))
 		{
+			(void) QvPrefetchBlock(handle->index, handle->hints, last);
 			ahead->near++;
+			ahead->page = 0;
+			asked++;
 			continue;
 		}
 		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + ahead->page);

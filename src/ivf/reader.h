@@ -66,7 +66,10 @@ typedef struct IvfReader
 								 * found not to be members */
 	IvfListPage head;			/* of the page that find_members() was given */
 	uint32	   *members;		/* and which of its rows are: a word for each
-								 * batch */
+								 * batch; */
+	uint32	   *dead;			/* and which are dead */
+	ItemPointerData *tids;		/* of all that were looked up, invalid of
+								 * those */
 	uint32		nordered;		/* of those gathered: they are in, or were
 								 * taken from, */
 	MinHeap		order;			/* nearest bound first */
@@ -94,8 +97,6 @@ typedef struct IvfListScan
 	uint16		rank;			/* among those nearest to the query */
 	float		base;			/* distance of its centroid */
 	bool		members_known;	/* of the page to be scanned: reader->members */
-	bool		learns;			/* rows of the page to be looked up are to be
-								 * noted */
 
 	/* coded: */
 	float		shift;			/* what makes estimates bounds */
@@ -152,6 +153,9 @@ IvfOfferRow(IvfReader *reader, const IvfWindowRow *row)
  * (coded), or put in the window (plain).  False when the list has moved.
  */
 extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank);
+
+/* Ask the CPU for a list that will be read soon. */
+extern void IvfPrefetchList(IvfReader *reader, const IvfNear *near);
 
 /* Forget the rows gathered. */
 static inline void

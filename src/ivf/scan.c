@@ -104,8 +104,7 @@ typedef struct IvfScan
 	IvfReader	reader;
 
 	/* lists */
-	IvfNear    *near;			/* room for all */
-	uint32		nsorted;		/* the nearest so many are known */
+	IvfNearLists near;
 	uint32		nnear;			/* read in this batch */
 	uint32		probes;			/* that the first batch was to have */
 	uint32		probed;			/* in all batches */
@@ -207,10 +206,9 @@ static void
 choose_lists(IvfScan *scan, uint32 n, uint32 sorted)
 {
 	n = Min(n, most_lists(scan));
-	if (n > scan->nsorted)
-		scan->nsorted = IvfNearest(scan->handle, &scan->reader.query,
-								   Min(Max(n, sorted), most_lists(scan)), scan->near);
-	scan->nnear = Min(n, scan->nsorted);
+	if (n > scan->near.sorted)
+		IvfSortNearest(scan->handle, &scan->reader.query, Min(Max(n, sorted), most_lists(scan)), &scan->near);
+	scan->nnear = Min(n, scan->near.sorted);
 }
 
 /* A page is not what it should be: have the directory as it is now, if it has changed. */
@@ -241,12 +239,12 @@ restart_batch(IvfScan *scan)
 	wanted = all ? handle->lists->count : Max(scan->probed, (uint32) scan->params.probes);
 	scan->probed = wanted = Min(wanted, most_lists(scan));
 	old = MemoryContextSwitchTo(scan->context);
-	scan->near = repalloc(scan->near, handle->lists->count * sizeof(IvfNear));
+	scan->near.items = repalloc(scan->near.items, handle->lists->count * sizeof(IvfNear));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
 	if (scan->in_window)
 		scan->in_window = palloc0(BitmapBytes(handle->lists->count));
 	MemoryContextSwitchTo(old);
-	scan->nsorted = 0;
+	scan->near.sorted = scan->near.measured = 0;
 	choose_lists(scan, wanted, wanted);
 }
 
@@ -259,7 +257,7 @@ widen_to(IvfScan *scan, double lists)
 	if (probes <= scan->nnear)
 		return false;
 	/* those that have been sorted already: it may have to read most */
-	choose_lists(scan, probes, scan->nsorted > scan->probes ? 4 * probes : 2 * probes);
+	choose_lists(scan, probes, scan->near.sorted > scan->probes ? 4 * probes : 2 * probes);
 	scan->probed = scan->nnear;
 	return true;
 }
@@ -277,7 +275,7 @@ rows_read(const IvfScan *scan)
 	uint64		rows = 0;
 
 	for (uint32 i = 0; i < scan->nnear; i++)
-		rows += scan->handle->lists->refs[scan->near[i].list].rows;
+		rows += scan->handle->lists->refs[scan->near.items[i].list].rows;
 	return rows;
 }
 
@@ -360,7 +358,7 @@ are_next_lists_near(const IvfScan *scan)
 		return false;
 	mean = reader->beyond_base / reader->scored;
 	spread = sqrt(Max(0, reader->beyond_base2 / reader->scored - mean * mean));
-	return scan->near[scan->nnear - 1].distance + mean - NEAR_SIGMAS * spread <
+	return scan->near.items[scan->nnear - 1].distance + mean - NEAR_SIGMAS * spread <
 		IvfWindowThreshold(&reader->window);
 }
 
@@ -397,7 +395,7 @@ next_list(IvfScan *scan)
 	for (;;)
 	{
 		while (scan->next < scan->nnear && scan->in_window &&
-			   BitmapHas(scan->in_window, scan->near[scan->next].list))
+			   BitmapHas(scan->in_window, scan->near.items[scan->next].list))
 			scan->next++;
 		if (scan->next < scan->nnear)
 			return true;
@@ -417,8 +415,10 @@ static bool
 read_list(IvfScan *scan)
 {
 	IvfReader  *reader = &scan->reader;
-	const IvfNear *near = &scan->near[scan->next];
+	const IvfNear *near = &scan->near.items[scan->next];
 
+	if (scan->next + 1 < scan->nnear)
+		IvfPrefetchList(reader, near + 1);
 	if (!IvfReadList(reader, near, scan->next))
 		return false;
 	if (scan->in_window)
@@ -491,7 +491,7 @@ go_on_filling(IvfScan *scan)
 		if (scan->measuring)
 			QvVacuumDelayPoint();
 		if (more && handle->stats->cold > 0)
-			IvfAskForLists(&scan->reader, &scan->ahead, scan->near, scan->nnear, scan->next);
+			IvfAskForLists(&scan->reader, &scan->ahead, scan->near.items, scan->nnear, scan->next);
 		if (!(more ? read_list(scan) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
@@ -542,44 +542,80 @@ bound_after_first(const IvfScan *scan)
 }
 
 /*
- * The first rows were proposed, and did not do: read the lists that the others take, too.
- * The nearest rows of those that were read are in the window.
+ * The first rows were proposed, and did not do: they leave the window, and what was gathered
+ * and not read is to be.  False when there is no memory for them: all that is left is sorted next.
  */
-static void
-read_deeper(IvfScan *scan)
+static bool
+leave_first(IvfScan *scan)
 {
 	IvfWindow  *window = &scan->reader.window;
-
 	float		bound = bound_after_first(scan);
 
-	scan->first = scan->reader.first = 0;
 	scan->bound_sent = false;
-
-	/*
-	 * The caller has seen how many of them pass, and a window too many costs
-	 * more than a larger one; but it must not have kept out any row yet.
-	 */
-	if (window->count < window->size)
-		scan->wanted = Min(most_rows(scan), Max(scan->wanted, scan->position + scan->base.expected));
-	scan->base.expected = 0;
-	(void) widen_for(scan, scan->wanted);
-	/* when there is no memory for them, all that is left is sorted next */
 	if (!note_proposed(scan, scan->position))
 	{
+		scan->first = scan->reader.first = 0;
 		window->count = scan->position;
 		window->left = Min(window->left, bound);
-		return;
+		return false;
 	}
 	IvfWindowTakeOut(window, scan->position);
-	/* what was gathered, and not read */
 	scan->reader.nlooked = scan->reader.ngathered;
 
 	/*
 	 * no more: rows of the lists read that it had no room for are nearer than
 	 * any others
 	 */
-	window->size = scan->wanted - scan->position;
+	window->size = scan->wanted - scan->nproposed;
 	scan->position = scan->prefetched = 0;
+	return true;
+}
+
+/* Of the lists that were read, the next rows are first ones, too; false when there are none. */
+static bool
+read_more_first(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+	uint32		more = scan->base.sample;
+
+	scan->base.sample = 0;
+	if (more == 0 || scan->nproposed + more >= scan->wanted ||
+		(scan->position == reader->window.count && reader->ngathered == 0))
+		return false;
+	if (!leave_first(scan))
+		return true;
+	if (more > scan->first)
+		reader->front = repalloc(reader->front, more * sizeof(float));
+	scan->first = reader->first = more;
+	reader->nfront = 0;
+	for (uint32 i = 0; i < reader->window.count; i++)
+		IvfNoteFront(reader, reader->window.rows[i].distance);
+	scan->filling = true;
+	go_on_filling(scan);
+	return true;
+}
+
+/*
+ * Read the lists that the others take, too.  The nearest rows of those that were read are in
+ * the window.
+ */
+static void
+read_deeper(IvfScan *scan)
+{
+	IvfWindow  *window = &scan->reader.window;
+
+	scan->first = scan->reader.first = 0;
+
+	/*
+	 * The caller has seen how many of them pass, and a window too many costs
+	 * more than a larger one; but it must not have kept out any row yet.
+	 */
+	if (window->count < window->size)
+		scan->wanted = Min(most_rows(scan), Max(scan->wanted, scan->nproposed + scan->base.expected));
+	scan->base.expected = 0;
+	(void) widen_for(scan, scan->wanted);
+	if (!leave_first(scan))
+		return;
 	scan->next = 0;
 	memset(&scan->ahead, 0, sizeof(scan->ahead));
 	scan->filling = true;
@@ -634,7 +670,7 @@ sort_rest(IvfScan *scan)
 	make_room_for_lists(&read, scan->handle->lists->count);
 	for (uint32 i = 0; i < scan->nnear;)
 	{
-		const IvfNear *near = &scan->near[i];
+		const IvfNear *near = &scan->near.items[i];
 		uint64		generation = (uint64) scan->handle->lists->refs[near->list].generation + 1;
 
 		if (read.generations[near->list] == generation)
@@ -643,7 +679,7 @@ sort_rest(IvfScan *scan)
 			continue;
 		}
 		if (scan->handle->stats->cold > 0)
-			IvfAskForLists(reader, &ahead, scan->near, scan->nnear, i);
+			IvfAskForLists(reader, &ahead, scan->near.items, scan->nnear, i);
 		if (IvfReadList(reader, near, i) && IvfReadGathered(reader))
 		{
 			read.generations[near->list] = generation;
@@ -739,14 +775,13 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 {
 	IvfHandle  *handle = scan->handle;
 
-	scan->near = palloc(handle->lists->count * sizeof(IvfNear));
+	scan->near = (IvfNearLists) {.items = palloc(handle->lists->count * sizeof(IvfNear))};
 	scan->reader.front = palloc(Max(1, scan->first) * sizeof(float));
 	scan->done = palloc0(BitmapBytes(handle->lists->count));
 	scan->in_window = scan->reader.only || scan->first > 0 ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
 	IvfDepthInit(&scan->depth, &handle->meta, &scan->params);
 	scan->probes = probes;
 	scan->wanted = window;
-	scan->nsorted = 0;
 	choose_lists(scan, probes, lists_likely(scan));
 	scan->probed = scan->nnear;
 	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims));
@@ -794,6 +829,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->handle = scan->reader.handle = handle;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->base.expected = 0;
+	scan->base.sample = 0;
 	scan->base.limit = INFINITY;
 	scan->params = *params;
 	scan->reader.any_order = value == NULL;
@@ -896,7 +932,8 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 				return QV_SCAN_BOUND;
 			}
 			old = MemoryContextSwitchTo(scan->context);
-			read_deeper(scan);
+			if (!read_more_first(scan))
+				read_deeper(scan);
 			MemoryContextSwitchTo(old);
 			continue;
 		}
@@ -937,7 +974,6 @@ static bool
 next_batch(IvfScan *scan)
 {
 	uint32		wanted = Min(most_lists(scan), scan->probed + scan->probes);
-	uint32		found;
 
 	if (scan->params.widen)
 	{
@@ -946,12 +982,15 @@ next_batch(IvfScan *scan)
 		return widen(scan, 2);
 	}
 	for (uint32 i = 0; i < scan->nnear; i++)
-		BitmapSet(scan->done, scan->near[i].list);
-	found = IvfNearest(scan->handle, &scan->reader.query, wanted, scan->near);
-	scan->nnear = scan->nsorted = 0;
-	for (uint32 i = 0; i < found; i++)
-		if (!BitmapHas(scan->done, scan->near[i].list))
-			scan->near[scan->nnear++] = scan->near[i];
+		BitmapSet(scan->done, scan->near.items[i].list);
+	scan->near.sorted = scan->near.measured = 0;
+	IvfSortNearest(scan->handle, &scan->reader.query, wanted, &scan->near);
+	scan->nnear = 0;
+	for (uint32 i = 0; i < scan->near.sorted; i++)
+		if (!BitmapHas(scan->done, scan->near.items[i].list))
+			scan->near.items[scan->nnear++] = scan->near.items[i];
+	/* it lacks lists now */
+	scan->near.sorted = scan->near.measured = 0;
 	scan->probed = wanted;
 	return scan->nnear > 0;
 }

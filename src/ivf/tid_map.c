@@ -54,13 +54,18 @@ map_for(const IvfKnowledge *k)
 	uint32		lists = k->handle->lists->count;
 	IvfTidMap  *map;
 
-	if (k->only == NULL || k->only->words == 0)
+	/* by an older directory lists that were split since would be learned, too */
+	if (k->only == NULL || k->only->words == 0 || !k->handle->lists->part.current)
 		return NULL;
 	map = *k->handle->tid_map;
 	if (map == NULL || (map->map.places == NULL && map->map.max_bytes < QvTidMapMemory()))
 		map = make_map(k->handle, k->only->nblocks);
+	/* there may be room for another, but not for both */
 	if (map->map.places && !QvTidMapExtend(&map->map, k->only->nblocks))
+	{
 		drop_places(map);
+		map = make_map(k->handle, k->only->nblocks);
+	}
 	if (map->map.places == NULL)
 		return NULL;
 	if (lists > map->nlists)
@@ -117,6 +122,8 @@ sort_members(IvfKnowledge *k, const IvfTidMap *map)
 
 		if (place == QV_NOWHERE || IvfPlaceId(place) >= map->nids)
 			continue;
+		if (n % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
 		places[n++] = place;
 		found->ends[IvfPlaceId(place)]++;
 	}
@@ -155,27 +162,29 @@ first_member(const IvfMemberSlots *found, uint32 id)
 }
 
 bool
-IvfKnowsNone(IvfKnowledge *k, uint32 list)
+IvfKnowsNone(IvfKnowledge *k, uint32 list, BlockNumber *last)
 {
-	uint32		id;
+	const IvfKnownList *known;
 
 	if (!IvfKnowsMembers(k, list, false))
 		return false;
-	id = (*k->handle->tid_map)->lists[list].id;
-	return first_member(&k->found, id) == k->found.ends[id];
+	known = &(*k->handle->tid_map)->lists[list];
+	*last = known->last;
+	return first_member(&k->found, known->id) == k->found.ends[known->id];
 }
 
 uint32
 IvfRowsToPassOver(IvfKnowledge *k, uint32 list)
 {
 	const IvfKnownList *known;
+	BlockNumber last;
 	Buffer		buf;
 	bool		grown;
 
-	if (!IvfKnowsNone(k, list))
+	if (!IvfKnowsNone(k, list, &last))
 		return 0;
 	known = &(*k->handle->tid_map)->lists[list];
-	buf = IvfReadListPage(k->handle, known->last, list, known->generation, BUFFER_LOCK_SHARE);
+	buf = IvfReadListPage(k->handle, last, list, known->generation, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buf))
 		return 0;
 	grown = BlockNumberIsValid(QvPageGetHeader(BufferGetPage(buf))->next) ||
@@ -280,17 +289,20 @@ IvfLearnPage(IvfLesson *lesson, BlockNumber block, const IvfListPageData *head)
 }
 
 void
-IvfLearnRow(IvfLesson *lesson, uint32 slot, const ItemPointerData *tid)
+IvfLearnRows(IvfLesson *lesson, uint32 slot, const ItemPointerData *tids, uint32 n)
 {
-	if (lesson->map == NULL || !ItemPointerIsValid(tid))
-		return;
-	/* of a block that is new */
-	if (ItemPointerGetBlockNumberNoCheck(tid) >= lesson->map->map.blocks)
-		IvfDropLesson(lesson);
-	else if (!QvTidMapPut(&lesson->map->map, IvfPlace(lesson->now.id, slot), tid))
+	for (uint32 i = 0; i < n && lesson->map; i++)
 	{
-		drop_places(lesson->map);
-		IvfDropLesson(lesson);
+		if (!ItemPointerIsValid(&tids[i]))
+			continue;
+		/* of a block that is new */
+		if (ItemPointerGetBlockNumberNoCheck(&tids[i]) >= lesson->map->map.blocks)
+			IvfDropLesson(lesson);
+		else if (!QvTidMapPut(&lesson->map->map, IvfPlace(lesson->now.id, slot + i), &tids[i]))
+		{
+			drop_places(lesson->map);
+			IvfDropLesson(lesson);
+		}
 	}
 }
 

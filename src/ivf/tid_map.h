@@ -88,8 +88,8 @@ extern void IvfBeginKnowing(IvfKnowledge *k, IvfHandle *handle, const QvTidSet *
  */
 extern bool IvfKnowsMembers(IvfKnowledge *k, uint32 list, bool may_find);
 
-/* Is that known, and has it none? */
-extern bool IvfKnowsNone(IvfKnowledge *k, uint32 list);
+/* Is that known, and has it none?  Then its last page is where rows come to. */
+extern bool IvfKnowsNone(IvfKnowledge *k, uint32 list, BlockNumber *last);
 
 /* How many rows such a list has, none of them a member; 0 when rows have come since. */
 extern uint32 IvfRowsToPassOver(IvfKnowledge *k, uint32 list);
@@ -103,11 +103,11 @@ extern bool IvfFindKnownMembers(const IvfKnowledge *k, uint32 list, const IvfLis
 
 /*
  * Learn about a list: begin; note a page that is to be looked up, and say whether its rows
- * are to be noted; note these, by the slot; and when all were, keep it.
+ * are to be noted; note these, from a slot on (invalid ones are dead); and when all were, keep it.
  */
 extern void IvfBeginLesson(IvfKnowledge *k, uint32 list);
 extern bool IvfLearnPage(IvfLesson *lesson, BlockNumber block, const IvfListPageData *head);
-extern void IvfLearnRow(IvfLesson *lesson, uint32 slot, const ItemPointerData *tid);
+extern void IvfLearnRows(IvfLesson *lesson, uint32 slot, const ItemPointerData *tids, uint32 n);
 extern void IvfEndLesson(IvfLesson *lesson);
 
 /* Stop learning: not all rows of the list will have been noted. */

@@ -95,6 +95,9 @@ struct QvScan
 	double		expected;		/* set by the caller at a bound or the end: so
 								 * many more rows are likely to be taken; 0:
 								 * it does not know */
+	uint32		sample;			/* set by the caller at a bound: so many more
+								 * of the rows read are wanted before others
+								 * are read, to see whether they pass */
 	float		limit;			/* set by the caller likewise: no row of this
 								 * search distance or more is wanted */
 	int64		pause;			/* set by the caller before it starts and at a

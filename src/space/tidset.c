@@ -33,16 +33,17 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 }
 
 /*
- * Have room for so many words of so many blocks, with those that there are; else the set
- * has blocks only from now on.
+ * Have room for one more block, and so many words of each; when there is no memory for that, the
+ * set has blocks only from now on.
  */
 static bool
-make_room(QvTidSet *set, BlockNumber room, uint32 words)
+make_room(QvTidSet *set, uint32 words)
 {
-	Size		bytes = (Size) room * words * sizeof(uint64);
-	uint64	   *lines;
+	Size		most = set->max_bytes / sizeof(uint64) / words;
+	Size		wanted = Max(FIRST_ROOM, (Size) set->room * (set->used < set->room ? 1 : 2));
+	Size		room = Min(most, Min(set->nblocks, wanted));
 
-	if (bytes > set->max_bytes)
+	if (room <= set->used)
 	{
 		if (set->lines)
 			pfree(set->lines);
@@ -50,27 +51,17 @@ make_room(QvTidSet *set, BlockNumber room, uint32 words)
 		set->words = 0;
 		return false;
 	}
-	lines = MemoryContextAllocExtended(set->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (BlockNumber i = 0; i < set->used; i++)
-		memcpy(lines + (Size) i * words, set->lines + (Size) i * set->words, set->words * sizeof(uint64));
-	if (set->lines)
-		pfree(set->lines);
-	set->lines = lines;
+	set->lines = set->lines ? repalloc_huge(set->lines, room * words * sizeof(uint64)) :
+		MemoryContextAllocHuge(set->context, room * words * sizeof(uint64));
+	/* from the last block on, as they become longer where they are */
+	for (Size i = set->used; words > set->words && i-- > 0;)
+	{
+		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint64));
+		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint64));
+	}
 	set->room = room;
 	set->words = words;
 	return true;
-}
-
-/* Have room for one more block with lines up to that offset; false: blocks only. */
-static bool
-make_room_for(QvTidSet *set, OffsetNumber last)
-{
-	Size		most = set->max_bytes / sizeof(uint64) / set->words;
-
-	if (set->used >= set->room &&
-		!make_room(set, Max(set->used + 1, Min(set->nblocks, Min(most, Max(FIRST_ROOM, (Size) set->room * 2)))), set->words))
-		return false;
-	return last / 64 < set->words || make_room(set, set->room, last / 64 + 1);
 }
 
 void
@@ -88,15 +79,15 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 	if (set->blocks[block / 64] == 0)
 		set->before[block / 64] = set->used;
 	set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
-	if (set->words == 0 || !make_room_for(set, last))
+	if (set->words == 0 ||
+		((set->used >= set->room || last / 64 >= set->words) && !make_room(set, Max(set->words, last / 64 + 1))))
 	{
 		set->used++;
 		return;
 	}
 	lines = set->lines + (Size) set->used * set->words;
 	set->used++;
-	if (offsets == NULL)
-		memset(lines, 0xff, set->words * sizeof(uint64));
+	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint64));
 	for (int i = 0; offsets && i < n; i++)
 		lines[offsets[i] / 64] |= UINT64_C(1) << (offsets[i] % 64);
 }
