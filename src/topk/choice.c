@@ -37,8 +37,12 @@
 #define PRIOR_PASSED 4.0
 #define PRIOR_ROWS 100.0
 
-/* Rows proposed before anything else is thought of. */
+/*
+ * Rows proposed before anything else is thought of; before the bitmap is: so few of them pass by
+ * chance only where hardly any do.
+ */
 #define MIN_SWITCH 100
+#define MIN_SWITCH_TO_BITMAP 48
 
 /* Of the cost of measuring all members, what a search may take to show how it goes. */
 #define TRIAL_SHARE 0.1
@@ -198,12 +202,16 @@ deep_cost(const TopkState *state, double rank)
 		state->source->nodes(state->index, rank) * NODE_COST + rank * TEST_COST;
 }
 
-/* The best of the ways with the bitmap that there is. */
+/*
+ * The best of the ways with the bitmap that there is.  A search by row may have found that the
+ * last row wanted has a rank of so much, if there was one.
+ */
 static TopkStrategy
-choose_with_bitmap(const TopkState *state, uint32 wanted)
+choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 {
 	TopkStrategy all;
 	double		others = all_cost(state, wanted, &all);
+	double		rank = Max(found_rank, expected_rank(state, wanted, CHANCE_SIGMAS));
 
 	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
 		return TOPK_EXACT;
@@ -212,10 +220,9 @@ choose_with_bitmap(const TopkState *state, uint32 wanted)
 	 * members may be near: a look costs little where the first batch is for a
 	 * few rows
 	 */
-	if (state->source->nodes && deep_cost(state, wanted) <= others * TRIAL_SHARE)
+	if (state->source->nodes && deep_cost(state, Max(wanted, found_rank)) <= others * TRIAL_SHARE)
 		return TOPK_IN_INDEX;
-	return is_all_better(state, wanted, deep_cost(state, expected_rank(state, wanted, CHANCE_SIGMAS))) ?
-		all : TOPK_IN_INDEX;
+	return is_all_better(state, wanted, deep_cost(state, rank)) ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -232,7 +239,7 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 		deep_cost(state, rank) + rank <= all_cost(state, wanted, &all) + bitmap)
 		return TOPK_BY_ROW;
 	TopkGetBitmap(state);
-	return choose_with_bitmap(state, wanted);
+	return choose_with_bitmap(state, wanted, 0);
 }
 
 /* Rows that the engine has looked at, whether or not they were members. */
@@ -323,16 +330,22 @@ TopkIsDeep(const TopkState *state, double rank, double distance)
 }
 
 /*
- * So many more rows will have to be proposed, if as many pass as of those met, and of what the
- * planner expects of so many that pass.
+ * So many more rows will have to be proposed, if as many pass as of those proposed, and of what
+ * the planner expects of so many that pass.
  */
 static double
-proposals_to_come(const TopkState *state, double prior)
+proposals_after(const TopkState *state, double proposed, double prior)
 {
 	double		missing = state->nearest.wanted - Min(state->nearest.count, state->nearest.wanted - 1);
 
 	return (missing + WINDOW_SIGMAS * sqrt(missing)) *
-		(state->proposed + prior * state->rank_per_row) / (state->passed + prior);
+		(proposed + prior * state->rank_per_row) / (state->passed + prior);
+}
+
+static double
+proposals_to_come(const TopkState *state, double prior)
+{
+	return proposals_after(state, state->proposed, prior);
 }
 
 /*
@@ -347,9 +360,16 @@ TopkExpectMore(TopkState *state, double bound)
 															   state->nearest.rows[0].distance),
 										  INFINITY);
 	state->engine->rank = TopkNeededRank(state, bound);
-	if (state->goal.filtered)
-		state->engine->expected =
-			Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
+	if (!state->goal.filtered)
+		return;
+	state->engine->expected =
+		Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
+	/* would the bitmap be wanted if these did not pass either? */
+	state->engine->sample = 0;
+	if (state->strategy == TOPK_BY_ROW && state->child && state->passed == 0 &&
+		state->proposed < MIN_SWITCH_TO_BITMAP &&
+		proposals_after(state, MIN_SWITCH_TO_BITMAP, 1 / state->rank_per_row) >= state->expected_members * MEMBER_COST)
+		state->engine->sample = MIN_SWITCH_TO_BITMAP - state->proposed;
 }
 
 /*
@@ -394,7 +414,7 @@ TopkSwitches(TopkState *state, bool ended)
 {
 	TopkStrategy all;
 
-	if (TopkRowsSeen(state) < MIN_SWITCH)
+	if (TopkRowsSeen(state) < (state->child && state->strategy == TOPK_BY_ROW ? MIN_SWITCH_TO_BITMAP : MIN_SWITCH))
 		return false;
 	if (state->child == NULL)
 	{
@@ -412,7 +432,9 @@ TopkSwitches(TopkState *state, bool ended)
 	{
 		if (!wants_bitmap(state))
 			return false;
-		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state));
+		/* lists soon tell how many members are near, and reading them is not lost */
+		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state), state->source->nodes == NULL ? 0 :
+											 state->proposed + proposals_to_come(state, 1 / state->rank_per_row));
 		return true;
 	}
 
