@@ -38,10 +38,11 @@
 #define PRIOR_ROWS 100.0
 
 /*
- * Rows proposed before anything else is thought of; before the bitmap is: so few of them pass by
- * chance only where hardly any do.
+ * Rows proposed before anything else is thought of; before the bitmap is: of which so many were
+ * expected to pass, but at least so many, and no more than those.
  */
 #define MIN_SWITCH 100
+#define MIN_SWITCH_PASSING 5.0
 #define MIN_SWITCH_TO_BITMAP 48
 
 /* Of the cost of measuring all members, what a search may take to show how it goes. */
@@ -348,6 +349,28 @@ proposals_to_come(const TopkState *state, double prior)
 	return proposals_after(state, state->proposed, prior);
 }
 
+/* Rows that a search by row proposes before the bitmap is thought of. */
+static uint32
+rows_before_bitmap(const TopkState *state)
+{
+	return Min(MIN_SWITCH, Max(MIN_SWITCH_TO_BITMAP, MIN_SWITCH_PASSING * state->rank_per_row));
+}
+
+/*
+ * So many rows of a search by row have cost so much, and so many more will.  Is the bitmap likely
+ * better, with what is best then?  Or has it cost as much (renting against buying)?
+ */
+static bool
+is_bitmap_better(const TopkState *state, double proposed, double cost, double more)
+{
+	TopkStrategy all;
+	double		bitmap = state->bitmap ? 0 : state->expected_members * MEMBER_COST;
+	double		others = bitmap + Min(all_cost(state, TopkWantedInAll(state), &all),
+									  deep_cost(state, proposed + more));
+
+	return cost >= others || more * cost / proposed >= others;
+}
+
 /*
  * Tell the engine, which has proposed all that it had been told to expect, how many more
  * rows it will take, and how deep it has to go for them.
@@ -355,6 +378,8 @@ proposals_to_come(const TopkState *state, double prior)
 void
 TopkExpectMore(TopkState *state, double bound)
 {
+	uint32		enough = rows_before_bitmap(state);
+
 	if (state->nearest.count == state->nearest.wanted && state->value)
 		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
 															   state->nearest.rows[0].distance),
@@ -366,28 +391,27 @@ TopkExpectMore(TopkState *state, double bound)
 		Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
 	/* would the bitmap be wanted if these did not pass either? */
 	state->engine->sample = 0;
-	if (state->strategy == TOPK_BY_ROW && state->child && state->passed == 0 &&
-		state->proposed < MIN_SWITCH_TO_BITMAP &&
-		proposals_after(state, MIN_SWITCH_TO_BITMAP, 1 / state->rank_per_row) >= state->expected_members * MEMBER_COST)
-		state->engine->sample = MIN_SWITCH_TO_BITMAP - state->proposed;
+	if (state->strategy == TOPK_BY_ROW && state->child && state->passed == 0 && state->proposed < enough &&
+		is_bitmap_better(state, enough, Max(enough, search_cost(state)), proposals_after(state, enough, 1 / state->rank_per_row)))
+		state->engine->sample = enough - state->proposed;
 }
 
 /*
- * Has the search by row cost more than the bitmap would, or will it soon?  Where none of those
- * met has passed, what the planner expects is most likely wrong.
+ * Is the bitmap better than going on by row?  Where none of those met has passed, what the planner
+ * expects is most likely wrong.
  */
 static bool
 wants_bitmap(TopkState *state)
 {
 	bool		known = state->bitmap != NULL;
-	double		cost = search_cost(state) +
-		(state->engine->expected > 0 ? Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row)) : 0);
+	double		proposed = Max(1, state->proposed);
+	double		more = Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row));
 
-	if (cost < state->expected_members * MEMBER_COST)
+	if (!is_bitmap_better(state, proposed, search_cost(state), more))
 		return false;
 	TopkGetBitmap(state);
 	/* it may be much larger than it was expected to be */
-	return known || cost >= state->expected_members * MEMBER_COST;
+	return known || is_bitmap_better(state, proposed, search_cost(state), more);
 }
 
 /*
@@ -414,7 +438,7 @@ TopkSwitches(TopkState *state, bool ended)
 {
 	TopkStrategy all;
 
-	if (TopkRowsSeen(state) < (state->child && state->strategy == TOPK_BY_ROW ? MIN_SWITCH_TO_BITMAP : MIN_SWITCH))
+	if (TopkRowsSeen(state) < (state->child && state->strategy == TOPK_BY_ROW ? rows_before_bitmap(state) : MIN_SWITCH))
 		return false;
 	if (state->child == NULL)
 	{
