@@ -365,9 +365,13 @@ is_bitmap_better(const TopkState *state, double proposed, double cost, double mo
 {
 	TopkStrategy all;
 	double		bitmap = state->bitmap ? 0 : state->expected_members * MEMBER_COST;
-	double		others = bitmap + Min(all_cost(state, TopkWantedInAll(state), &all),
-									  deep_cost(state, proposed + more));
+	double		deep = deep_cost(state, proposed + more);
+	double		others;
 
+	/* of lists as many are read for as deep a search, at most all */
+	if (state->source->nodes == NULL)
+		deep = Min(Max(deep, (proposed + more) * (cost / proposed - 1)), state->table_rows * LOOK_COST);
+	others = bitmap + Min(all_cost(state, TopkWantedInAll(state), &all), deep);
 	return cost >= others || more * cost / proposed >= others;
 }
 
