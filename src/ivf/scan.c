@@ -495,6 +495,9 @@ go_on_filling(IvfScan *scan)
 		if (!(more ? read_list(scan) : IvfReadGathered(&scan->reader)))
 		{
 			restart_batch(scan);
+			/* rows proposed would take the places of the first ones */
+			if (scan->nproposed > 0)
+				scan->first = 0;
 			fit_window(scan);
 			begin_filling(scan);
 			continue;
@@ -590,6 +593,7 @@ read_more_first(IvfScan *scan)
 	reader->nfront = 0;
 	for (uint32 i = 0; i < reader->window.count; i++)
 		IvfNoteFront(reader, reader->window.rows[i].distance);
+	scan->base.expected = 0;
 	scan->filling = true;
 	go_on_filling(scan);
 	return true;

@@ -60,11 +60,15 @@ map_for(const IvfKnowledge *k)
 	map = *k->handle->tid_map;
 	if (map == NULL || (map->map.places == NULL && map->map.max_bytes < QvTidMapMemory()))
 		map = make_map(k->handle, k->only->nblocks);
-	/* there may be room for another, but not for both */
+
+	/*
+	 * there may be room for another, but not for both; with room to grow, or
+	 * for none
+	 */
 	if (map->map.places && !QvTidMapExtend(&map->map, k->only->nblocks))
 	{
 		drop_places(map);
-		map = make_map(k->handle, k->only->nblocks);
+		map = make_map(k->handle, QvTidMapRoom(k->only->nblocks));
 	}
 	if (map->map.places == NULL)
 		return NULL;

@@ -70,7 +70,7 @@ bool
 QvTidMapExtend(QvTidMap *map, BlockNumber blocks)
 {
 	return blocks <= map->blocks ||
-		make_room(map, Min((uint64) MaxBlockNumber, (uint64) blocks + blocks / 8), map->lines);
+		make_room(map, QvTidMapRoom(blocks), map->lines);
 }
 
 bool

@@ -34,6 +34,13 @@ extern Size QvTidMapMemory(void);
 extern bool QvTidMapInit(QvTidMap *map, MemoryContext context, BlockNumber blocks, double rows,
 						 Size max_bytes);
 
+/* Room for a table of so many blocks that grows. */
+static inline BlockNumber
+QvTidMapRoom(BlockNumber blocks)
+{
+	return Min((uint64) MaxBlockNumber, (uint64) blocks + blocks / 8);
+}
+
 /* Have room for so many blocks, and more; false when it would become too large. */
 extern bool QvTidMapExtend(QvTidMap *map, BlockNumber blocks);
 

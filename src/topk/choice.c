@@ -42,8 +42,11 @@
  * expected to pass, but at least so many, and no more than those.
  */
 #define MIN_SWITCH 100
-#define MIN_SWITCH_PASSING 5.0
+#define MIN_SWITCH_PASSING 6.0
 #define MIN_SWITCH_TO_BITMAP 48
+
+/* It is again with so many more of those proposed, or when a batch has ended. */
+#define RECONSIDERED 8
 
 /* Of the cost of measuring all members, what a search may take to show how it goes. */
 #define TRIAL_SHARE 0.1
@@ -117,7 +120,7 @@ cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
 	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
 		members * SWEEP_MEMBER_COST + fetched;
 	costs->learns = costs->can_sweep &&
-		Max(LINES_PER_BLOCK * state->set->nblocks, LINES_PER_ROW * state->table_rows) <= sweep->learns;
+		Max(LINES_PER_BLOCK * state->table_blocks, LINES_PER_ROW * state->table_rows) <= sweep->learns;
 	costs->learned = fetched + members * KNOWN_MEMBER_COST;
 	/* the others are fetched all, and there has to be room for them */
 	costs->is_known = costs->can_sweep && sweep->known > 0 && (1 - sweep->known) * members <= sweep->kept / 2;
@@ -145,21 +148,19 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 }
 
 /*
- * Is looking at all rows of the bitmap better than a search that is expected to cost so much?
- * Also where it would be if it were known where they are: it will be, and whether it is does
- * not count, as above.
+ * What looking at all rows of the bitmap may cost at most, to be done instead of a search that
+ * costs so much.  Less where it will once it is known where they are; whether that is known does not
+ * count, as above.
  */
-static bool
-is_all_better(const TopkState *state, uint32 wanted, double search)
+static double
+all_cost_in_time(const TopkState *state, uint32 wanted)
 {
 	TopkStrategy all;
-	double		others = all_cost(state, wanted, &all);
+	double		cost = all_cost(state, wanted, &all);
 	AllCosts	costs;
 
-	if (others <= search)
-		return true;
 	cost_all(state, wanted, &costs);
-	return costs.learns && others <= search * LEARNING_COST && costs.learned <= search;
+	return costs.learns ? Min(cost, Max(costs.learned, cost / LEARNING_COST)) : cost;
 }
 
 /* Is a sweep worth it only because it is known where the rows are? */
@@ -223,7 +224,7 @@ choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 	 */
 	if (state->source->nodes && deep_cost(state, Max(wanted, found_rank)) <= others * TRIAL_SHARE)
 		return TOPK_IN_INDEX;
-	return is_all_better(state, wanted, deep_cost(state, rank)) ? all : TOPK_IN_INDEX;
+	return all_cost_in_time(state, wanted) <= deep_cost(state, rank) ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -296,7 +297,7 @@ is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 	 * each rank
 	 */
 	return cost >= others ||
-		(ended && is_all_better(state, TopkWantedInAll(state), deep_cost(state, TopkRowsSeen(state) * shares)));
+		(ended && all_cost_in_time(state, TopkWantedInAll(state)) <= deep_cost(state, TopkRowsSeen(state) * shares));
 }
 
 /*
@@ -361,18 +362,23 @@ rows_before_bitmap(const TopkState *state)
  * better, with what is best then?  Or has it cost as much (renting against buying)?
  */
 static bool
-is_bitmap_better(const TopkState *state, double proposed, double cost, double more)
+is_bitmap_better(TopkState *state, double proposed, double cost, double more)
 {
-	TopkStrategy all;
 	double		bitmap = state->bitmap ? 0 : state->expected_members * MEMBER_COST;
-	double		deep = deep_cost(state, proposed + more);
+	double		going_on = more * cost / proposed;
+	double		deep;
 	double		others;
 
+	/* before that is asked for */
+	if (cost < bitmap && going_on < bitmap)
+		return false;
+	TopkExpectSweep(state);
+	deep = deep_cost(state, proposed + more);
 	/* of lists as many are read for as deep a search, at most all */
 	if (state->source->nodes == NULL)
 		deep = Min(Max(deep, (proposed + more) * (cost / proposed - 1)), state->table_rows * LOOK_COST);
-	others = bitmap + Min(all_cost(state, TopkWantedInAll(state), &all), deep);
-	return cost >= others || more * cost / proposed >= others;
+	others = bitmap + Min(all_cost_in_time(state, TopkWantedInAll(state)), deep);
+	return cost >= others || going_on >= others;
 }
 
 /*
@@ -389,28 +395,34 @@ TopkExpectMore(TopkState *state, double bound)
 															   state->nearest.rows[0].distance),
 										  INFINITY);
 	state->engine->rank = TopkNeededRank(state, bound);
+	state->asked_for_more = true;
 	if (!state->goal.filtered)
 		return;
 	state->engine->expected =
 		Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
 	/* would the bitmap be wanted if these did not pass either? */
 	state->engine->sample = 0;
-	if (state->strategy == TOPK_BY_ROW && state->child && state->passed == 0 && state->proposed < enough &&
+	if (state->source->nodes == NULL && state->strategy == TOPK_BY_ROW && state->child &&
+		state->passed == 0 && state->proposed < enough &&
 		is_bitmap_better(state, enough, Max(enough, search_cost(state)), proposals_after(state, enough, 1 / state->rank_per_row)))
 		state->engine->sample = enough - state->proposed;
 }
 
 /*
  * Is the bitmap better than going on by row?  Where none of those met has passed, what the planner
- * expects is most likely wrong.
+ * expects is most likely wrong.  The rows of lists' first window are paid for.
  */
 static bool
-wants_bitmap(TopkState *state)
+wants_bitmap(TopkState *state, bool ended)
 {
 	bool		known = state->bitmap != NULL;
 	double		proposed = Max(1, state->proposed);
-	double		more = Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row));
+	double		more = state->source->nodes == NULL && !state->asked_for_more ? 0 :
+		Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row));
 
+	if (!ended && state->proposed < state->reconsidered)
+		return false;
+	state->reconsidered = state->proposed + state->proposed / RECONSIDERED + 1;
 	if (!is_bitmap_better(state, proposed, search_cost(state), more))
 		return false;
 	TopkGetBitmap(state);
@@ -458,9 +470,13 @@ TopkSwitches(TopkState *state, bool ended)
 	}
 	if (state->strategy == TOPK_BY_ROW)
 	{
-		if (!wants_bitmap(state))
+		if (!wants_bitmap(state, ended))
 			return false;
-		/* lists soon tell how many members are near, and reading them is not lost */
+
+		/*
+		 * lists soon tell how many members are near, and reading them is not
+		 * lost
+		 */
 		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state), state->source->nodes == NULL ? 0 :
 											 state->proposed + proposals_to_come(state, 1 / state->rank_per_row));
 		return true;

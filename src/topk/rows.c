@@ -99,6 +99,16 @@ TopkAskOfSweep(TopkState *state)
 		state->source->sweep(state->index, &state->sweep);
 }
 
+/* And before there is a bitmap: as if it could be swept. */
+void
+TopkExpectSweep(TopkState *state)
+{
+	if (state->bitmap || state->sweep.pages > 0 || state->source->sweep == NULL)
+		return;
+	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
+	state->source->sweep(state->index, &state->sweep);
+}
+
 /* Count the rows of the bitmap, where there is no memory for a set. */
 static uint64
 count_bitmap(TIDBitmap *bitmap)
@@ -149,8 +159,8 @@ TopkGetBitmap(TopkState *state)
 	state->bitmap = (TIDBitmap *) result;
 	MemoryContextReset(state->set_context);
 	old = MemoryContextSwitchTo(state->set_context);
-	state->set = QvTidSetCreate(RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation),
-								(Size) work_mem * 1024);
+	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
+	state->set = QvTidSetCreate(state->table_blocks, (Size) work_mem * 1024);
 	MemoryContextSwitchTo(old);
 	if (state->set)
 		fill_set(state->set, state->bitmap);

@@ -31,7 +31,8 @@ start_engine(TopkState *state)
 	state->before = state->engine->counters;
 	TopkSetPause(state);
 	state->engine->expected = 0;
-	state->proposed = state->passed = 0;
+	state->proposed = state->passed = state->reconsidered = 0;
+	state->asked_for_more = false;
 	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
 }
 

@@ -59,6 +59,7 @@ typedef struct TopkState
 	PlanState  *child;			/* gives the bitmap; NULL: none */
 	double		rank_per_row;
 	double		table_rows;
+	BlockNumber table_blocks;	/* known with "sweep" */
 	double		measure_cost;
 	double		expected_members;	/* of the bitmap; known once there is one */
 
@@ -83,6 +84,9 @@ typedef struct TopkState
 	QvScanCounters before;		/* the engine's when its search began */
 	int64		proposed;		/* by the engine since */
 	int64		passed;			/* of these, those that passed the conditions */
+	bool		asked_for_more; /* than the engine's first window or batch has */
+	int64		reconsidered;	/* with so many proposed the bitmap is thought
+								 * of again */
 	uint32		returned;		/* of the rows of this round */
 	int64		returned_before;	/* in the rounds before it */
 	double		last_distance;	/* of the row returned last, in any round */
@@ -106,6 +110,7 @@ extern void TopkTakeRow(TopkState *state, ItemPointer tid);
 /* Have the bitmap, and with it the number of its rows; what a sweep for these takes now. */
 extern void TopkGetBitmap(TopkState *state);
 extern void TopkAskOfSweep(TopkState *state);
+extern void TopkExpectSweep(TopkState *state);
 
 /* Take every row of the bitmap; of the table. */
 extern void TopkMeasureMembers(TopkState *state);
