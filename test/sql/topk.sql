@@ -211,6 +211,38 @@ SELECT (SELECT array_agg(id) FROM (SELECT id FROM p ORDER BY v <-> '[1,2,3,4,5,6
 DROP TABLE p, t;
 DROP FUNCTION same;
 
+SET enable_sort = off;
+-- rows that are far: after 48 by row none passed, of the lists read already; and rows by chance
+CREATE TABLE far AS SELECT i AS id, i % 20 AS place, hashint4(i) & 31 AS part,
+	(SELECT array_agg(hashint4(i % 20 * 100 + j) % 1000 / 100.0 + hashint4(i * 32 + j) % 1000 / 500.0 ORDER BY j) FROM generate_series(1, 32) j)::vector(32) AS v
+	FROM generate_series(1, 12000) i;
+CREATE INDEX ON far (place);
+CREATE INDEX ON far (part);
+CREATE INDEX far_v ON far USING quiver_ivf (v vector_l2_ops);
+ANALYZE far;
+CREATE FUNCTION work_far(condition text) RETURNS TABLE (strategies text, twenties_proposed int, lists bool, records bool, nodes bool, nearest bool) LANGUAGE plpgsql AS $$
+DECLARE
+	query text := format('SELECT id FROM far WHERE %s ORDER BY v <-> (SELECT v FROM far WHERE id = 20) LIMIT 10', condition);
+	explained text := (SELECT string_agg(x, ';') FROM work(query) x);
+	found int[];
+	exact int[];
+BEGIN
+	EXECUTE format('SELECT array_agg(id) FROM (%s) x', query) INTO found;
+	PERFORM set_config('enable_indexscan', 'off', true);
+	EXECUTE format('SELECT array_agg(id) FROM (%s) x', query) INTO exact;
+	PERFORM set_config('enable_indexscan', 'on', true);
+	RETURN QUERY SELECT substring(explained from 'Strategies: ([^;]*)'), round(substring(explained from 'Rows Proposed: ([0-9]*)')::int / 20.0)::int,
+		substring(explained from 'Lists Read: ([0-9]*)')::int < 40, substring(explained from 'Records Read: ([0-9]*)')::int < 550,
+		substring(explained from 'Hundreds of Nodes Read: ([0-9]*)')::int < 140,
+		(SELECT count(*) >= 9 FROM unnest(found) f WHERE f = ANY (exact));
+END $$;
+SELECT c, (work_far(c)).* FROM unnest(ARRAY['place IN (11, 12, 13)', 'part < 4', 'part < 2']) c;
+DROP INDEX far_v;
+CREATE INDEX far_v ON far USING quiver_graph (v vector_l2_ops);
+SELECT c, (work_far(c)).* FROM unnest(ARRAY['place IN (11, 12, 13)', 'part < 4']) c;
+DROP FUNCTION work_far;
+DROP TABLE far;
+
 -- whole values: members of a bitmap, in an index that gathers nothing
 CREATE TABLE bits AS SELECT i AS id, i % 50 AS c, (hashint4(i)::bit(32) || hashint4(-i)::bit(32))::bit(64) AS b FROM generate_series(1, 8000) i;
 CREATE INDEX ON bits (c);
