@@ -42,7 +42,7 @@
  * expected to pass, but at least so many, and no more than those.
  */
 #define MIN_SWITCH 100
-#define MIN_SWITCH_PASSING 6.0
+#define MIN_SWITCH_PASSING 7.0
 #define MIN_SWITCH_TO_BITMAP 48
 
 /* It is again with so many more of those proposed, or when a batch has ended. */
