@@ -63,8 +63,9 @@ coded_begin_reading(IvfReader *reader)
 	reader->members = palloc(layout->batches * sizeof(uint32));
 	reader->dead = palloc(layout->batches * sizeof(uint32));
 	reader->tids = palloc(layout->slots * sizeof(ItemPointerData));
-	reader->gathered = palloc(IVF_MAX_GATHERED * sizeof(IvfGathered));
-	reader->order.items = palloc(IVF_MAX_GATHERED * sizeof(MinHeapItem));
+	reader->room = IVF_MAX_GATHERED;
+	reader->gathered = palloc(reader->room * sizeof(IvfGathered));
+	reader->order.items = palloc(reader->room * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }

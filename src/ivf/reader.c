@@ -153,8 +153,17 @@ looks_first(const IvfReader *reader)
 static bool
 make_room_for_page(IvfReader *reader)
 {
-	if (reader->ngathered + reader->handle->layout.slots <= IVF_MAX_GATHERED)
+	uint32		room = reader->room;
+
+	if (reader->ngathered + reader->handle->layout.slots <= (reader->first > 0 ? room : IVF_MAX_GATHERED))
 		return true;
+	if (reader->first > 0 && 2 * room <= reader->most_gathered)
+	{
+		reader->gathered = repalloc(reader->gathered, 2 * room * sizeof(IvfGathered));
+		reader->order.items = repalloc(reader->order.items, 2 * room * sizeof(MinHeapItem));
+		reader->room = 2 * room;
+		return true;
+	}
 	reader->first = 0;
 	return IvfReadGathered(reader);
 }

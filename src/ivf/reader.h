@@ -62,6 +62,9 @@ typedef struct IvfReader
 	float		sketch_bias;	/* of an inner product with a sketch's bits */
 	IvfGathered *gathered;
 	uint32		ngathered;
+	uint32		room;			/* for so many; */
+	uint32		most_gathered;	/* while only the first rows are wanted it may
+								 * become so large */
 	uint32		nlooked;		/* rows that were gathered, or looked up and
 								 * found not to be members */
 	IvfListPage head;			/* of the page that find_members() was given */
@@ -103,8 +106,13 @@ typedef struct IvfListScan
 	QvEstimateParams estimate;
 } IvfListScan;
 
-/* Candidates gathered before their records are read: more than fit a page. */
+/*
+ * Candidates gathered before their records are read: more than fit a page; and, where most of
+ * them are left until later, so many.
+ */
 #define IVF_MAX_GATHERED Max(4096, BLCKSZ / 4)
+#define IVF_MAX_LEFT (8 * IVF_MAX_GATHERED)
+#define IVF_GATHERED_BYTES (sizeof(IvfGathered) + sizeof(MinHeapItem))
 
 /* Blocks asked for ahead of those being read. */
 #define IVF_READ_AHEAD 32

@@ -840,6 +840,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
 	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
 	scan->reader.only = params->only;
+	scan->reader.most_gathered = Min(IVF_MAX_LEFT, params->max_memory / 4 / IVF_GATHERED_BYTES);
 
 	/*
 	 * No further list could make up for a row that its bound keeps out, or
