@@ -63,7 +63,6 @@ coded_begin_reading(IvfReader *reader)
 	reader->members = palloc(layout->batches * sizeof(uint32));
 	reader->dead = palloc(layout->batches * sizeof(uint32));
 	reader->tids = palloc(layout->slots * sizeof(ItemPointerData));
-	reader->room = IVF_MAX_GATHERED;
 	reader->gathered = palloc(reader->room * sizeof(IvfGathered));
 	reader->order.items = palloc(reader->room * sizeof(MinHeapItem));
 	reader->scratch = palloc(layout->pdim);

@@ -16,6 +16,7 @@ void
 IvfBeginReading(IvfReader *reader)
 {
 	IvfDropGathered(reader);
+	reader->room = IVF_MAX_GATHERED;
 	reader->later = false;
 	reader->rows_before = reader->counters->rows;
 	IvfBeginKnowing(&reader->known, reader->handle, reader->only);

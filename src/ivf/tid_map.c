@@ -59,7 +59,7 @@ map_for(const IvfKnowledge *k)
 		return NULL;
 	map = *k->handle->tid_map;
 	if (map == NULL || (map->map.places == NULL && map->map.max_bytes < QvTidMapMemory()))
-		map = make_map(k->handle, k->only->nblocks);
+		map = make_map(k->handle, QvTidMapRoom(k->only->nblocks));
 
 	/*
 	 * there may be room for another, but not for both; with room to grow, or

@@ -261,6 +261,11 @@ SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM bits WHERE b IS NULL ORDER
 SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE id % 2000 = 7 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 3') x WHERE x ~ 'Strategies';
 SELECT count(*), sum(d) = (SELECT sum(d) FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE id % 2000 = 7 ORDER BY 1 LIMIT 3) y) AS nearest
 	FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE id % 2000 = 7 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 3) x;
+-- likewise, when the first lists are for the first rows
+SET ivfflat.probes = 1;
+SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE id % 2000 = 7 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 3') x WHERE x ~ 'Strategies|Scan.*rows=3';
+SELECT count(*) FROM (SELECT id FROM bits WHERE id % 3 = 1 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 30) x;
+SET ivfflat.probes = 20;
 -- a radius around rows that are no more
 CREATE TABLE gone AS SELECT i AS id, ARRAY[i, i % 10, 1]::vector(3) AS v FROM generate_series(1, 3000) i;
 CREATE INDEX gone_idx ON gone USING hnsw (v vector_l2_ops);
