@@ -597,13 +597,6 @@ coded_put_item(const IvfLayout *layout, IvfItemKind which, Page page, uint32 pla
 	memcpy(IvfRecordCode(record), row->code, layout->code_bytes);
 }
 
-/* The a factor of a slot, which tells whether there is a live row. */
-static uint16 *
-slot_factor(const IvfLayout *layout, Page page, uint32 slot)
-{
-	return IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH)) + slot % QV_BATCH;
-}
-
 static IvfRecord
 slot_record(const IvfLayout *layout, Page page, uint32 slot, Page records)
 {
@@ -627,7 +620,7 @@ coded_slot_tid(const IvfLayout *layout, Page page, uint32 slot, Page records)
 {
 	static ItemPointerData none = {{0xFFFF, 0xFFFF}, InvalidOffsetNumber};
 
-	if (*slot_factor(layout, page, slot) == QV_EMPTY_FACTOR)
+	if (*IvfSlotFactor(layout, page, slot) == QV_EMPTY_FACTOR)
 		return &none;
 	return &slot_record(layout, page, slot, records)->tid;
 }
@@ -635,7 +628,7 @@ coded_slot_tid(const IvfLayout *layout, Page page, uint32 slot, Page records)
 static void
 coded_mark_dead(const IvfLayout *layout, Page page, uint32 slot, Page records)
 {
-	*slot_factor(layout, page, slot) = QV_EMPTY_FACTOR;
+	*IvfSlotFactor(layout, page, slot) = QV_EMPTY_FACTOR;
 	ItemPointerSetInvalid(&slot_record(layout, page, slot, records)->tid);
 }
 

@@ -356,7 +356,7 @@ coded_find_dead(IvfReader *reader, Page page)
 	if (IvfDeadSlots(head) == 0)
 		return;
 	for (uint32 slot = 0; slot < head->count; slot++)
-		if (IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH))[slot % QV_BATCH] == QV_EMPTY_FACTOR)
+		if (*IvfSlotFactor(layout, page, slot) == QV_EMPTY_FACTOR)
 			reader->dead[slot / QV_BATCH] |= UINT32_C(1) << (slot % QV_BATCH);
 }
 

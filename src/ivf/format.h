@@ -306,12 +306,18 @@ IvfPageBatch(const IvfLayout *layout, Page page, uint32 batch)
 }
 
 #define IvfBatchA(batch) (batch)
+#define IvfBatchB(batch) ((batch) + QV_BATCH)
+#define IvfBatchCodes(batch) ((uint8 *) ((batch) + 2 * QV_BATCH))
+
+/* The a factor of a slot, which tells whether there is a live row. */
+static inline uint16 *
+IvfSlotFactor(const IvfLayout *layout, Page page, uint32 slot)
+{
+	return IvfBatchA(IvfPageBatch(layout, page, slot / QV_BATCH)) + slot % QV_BATCH;
+}
 
 /* -65504: the a factor of a row whose factors are too large: its estimate is below any distance. */
 #define IVF_UNKNOWN_FACTOR 0xFBFF
-
-#define IvfBatchB(batch) ((batch) + QV_BATCH)
-#define IvfBatchCodes(batch) ((uint8 *) ((batch) + 2 * QV_BATCH))
 
 #define IvfPageItems(page) ((IvfItemPage) QvPageGetData(page))
 

@@ -128,6 +128,13 @@ cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
 		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
 }
 
+/* Of those that do not depend on what the backend knows. */
+static double
+least_cost(const AllCosts *costs)
+{
+	return costs->can_sweep ? Min(costs->sweep, costs->exact) : costs->exact;
+}
+
 /*
  * What it costs to look at all rows of the bitmap, when there is one, and the way to do it.
  *
@@ -144,7 +151,7 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 	sweeps = costs.sweep < costs.exact || (costs.is_known && costs.known < costs.exact) ||
 		(costs.learns && state->sweep.spent >= costs.sweep);
 	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
-	return costs.can_sweep ? Min(costs.sweep, costs.exact) : costs.exact;
+	return least_cost(&costs);
 }
 
 /*
@@ -155,11 +162,11 @@ all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 static double
 all_cost_in_time(const TopkState *state, uint32 wanted)
 {
-	TopkStrategy all;
-	double		cost = all_cost(state, wanted, &all);
 	AllCosts	costs;
+	double		cost;
 
 	cost_all(state, wanted, &costs);
+	cost = least_cost(&costs);
 	return costs.learns ? Min(cost, Max(costs.learned, cost / LEARNING_COST)) : cost;
 }
 
