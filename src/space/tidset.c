@@ -91,3 +91,69 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 	for (int i = 0; offsets && i < n; i++)
 		lines[offsets[i] / 64] |= UINT64_C(1) << (offsets[i] % 64);
 }
+
+/* Note the blocks of rows, and count those with members; returns their last line. */
+static OffsetNumber
+note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
+{
+	OffsetNumber last = 0;
+
+	for (Size i = 0; i < n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+
+		if (block >= set->nblocks)
+			continue;
+		set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
+		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	}
+	for (Size group = 0; group <= set->nblocks / 64; group++)
+	{
+		set->before[group] = set->used;
+		set->used += pg_popcount64(set->blocks[group]);
+	}
+	return last;
+}
+
+QvTidSet *
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+{
+	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
+	Size		bytes;
+
+	if (set == NULL)
+		return NULL;
+	set->words = note_blocks(set, rows, n) / 64 + 1;
+	bytes = (Size) set->used * set->words * sizeof(uint64);
+	if (bytes > set->max_bytes)
+	{
+		QvTidSetFree(set);
+		return NULL;
+	}
+	set->room = set->used;
+	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (Size i = 0; i < n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+		OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(&rows[i]);
+		uint64	   *lines;
+
+		if (block >= set->nblocks)
+			continue;
+		lines = &set->lines[QvTidSetPlace(set, block) * set->words + line / 64];
+		set->members += (*lines & (UINT64_C(1) << (line % 64))) == 0;
+		*lines |= UINT64_C(1) << (line % 64);
+	}
+	return set;
+}
+
+void
+QvTidSetFree(QvTidSet *set)
+{
+	if (set->lines)
+		pfree(set->lines);
+	pfree(set->before);
+	pfree(set->blocks);
+	pfree(set);
+}

@@ -37,8 +37,25 @@ typedef struct QvTidSet
  */
 extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
 
+/*
+ * A set that knows lines, of n rows in any order, some of them more than once; NULL when it
+ * takes more than max_bytes.
+ */
+extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
+								Size n);
+extern void QvTidSetFree(QvTidSet *set);
+
 /* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
 extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
+
+/* Where the lines of a block with members are. */
+static inline Size
+QvTidSetPlace(const QvTidSet *set, BlockNumber block)
+{
+	uint64		before = set->blocks[block / 64] & ((UINT64_C(1) << (block % 64)) - 1);
+
+	return set->before[block / 64] + pg_popcount64(before);
+}
 
 /* Is the row a member, as far as the set knows?  tid may be of a damaged page. */
 static inline bool
@@ -46,20 +63,17 @@ QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-	uint64		bits;
-	Size		at;
 
 	if (block >= set->nblocks)
 		return false;
-	bits = set->blocks[block / 64];
-	if ((bits & (UINT64_C(1) << (block % 64))) == 0)
+	if ((set->blocks[block / 64] & (UINT64_C(1) << (block % 64))) == 0)
 		return false;
 	if (set->words == 0)
 		return true;
 	if (offset / 64 >= set->words)
 		return false;
-	at = set->before[block / 64] + pg_popcount64(bits & ((UINT64_C(1) << (block % 64)) - 1));
-	return (set->lines[at * set->words + offset / 64] & (UINT64_C(1) << (offset % 64))) != 0;
+	return (set->lines[QvTidSetPlace(set, block) * set->words + offset / 64] &
+			(UINT64_C(1) << (offset % 64))) != 0;
 }
 
 /* Going through the members of a set that knows lines, in their order in the table. */

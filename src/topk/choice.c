@@ -244,7 +244,7 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 
 	if (state->child == NULL)
 		return TOPK_BY_ROW;
-	if (state->bitmap == NULL && state->expected_members > EXACT_ROWS && rank <= bitmap &&
+	if (!TopkHasBitmap(state) && state->expected_members > EXACT_ROWS && rank <= bitmap &&
 		deep_cost(state, rank) + rank <= all_cost(state, wanted, &all) + bitmap)
 		return TOPK_BY_ROW;
 	TopkGetBitmap(state);
@@ -371,7 +371,7 @@ rows_before_bitmap(const TopkState *state)
 static bool
 is_bitmap_better(TopkState *state, double proposed, double cost, double more)
 {
-	double		bitmap = state->bitmap ? 0 : state->expected_members * MEMBER_COST;
+	double		bitmap = TopkHasBitmap(state) ? 0 : state->expected_members * MEMBER_COST;
 	double		going_on = more * cost / proposed;
 	double		deep;
 	double		others;
@@ -422,7 +422,7 @@ TopkExpectMore(TopkState *state, double bound)
 static bool
 wants_bitmap(TopkState *state, bool ended)
 {
-	bool		known = state->bitmap != NULL;
+	bool		known = TopkHasBitmap(state);
 	double		proposed = Max(1, state->proposed);
 	double		more = state->source->nodes == NULL && !state->asked_for_more ? 0 :
 		Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row));

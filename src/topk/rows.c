@@ -103,7 +103,7 @@ TopkAskOfSweep(TopkState *state)
 void
 TopkExpectSweep(TopkState *state)
 {
-	if (state->bitmap || state->sweep.pages > 0 || state->source->sweep == NULL)
+	if (TopkHasBitmap(state) || state->sweep.pages > 0 || state->source->sweep == NULL)
 		return;
 	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
 	state->source->sweep(state->index, &state->sweep);
@@ -143,27 +143,35 @@ fill_set(QvTidSet *set, TIDBitmap *bitmap)
 	QvBitmapEnd(iterator);
 }
 
-/* Have the bitmap, its set, and with it the number of its rows. */
-void
-TopkGetBitmap(TopkState *state)
+/* Have the server's bitmap, and a set of its rows if there is memory for that. */
+static void
+run_bitmap(TopkState *state)
 {
-	Node	   *result;
+	Node	   *result = MultiExecProcNode(state->child);
 	MemoryContext old;
-	double		members;
 
-	if (state->bitmap)
-		return;
-	result = MultiExecProcNode(state->child);
 	if (!IsA(result, TIDBitmap))
 		elog(ERROR, "unrecognized result from subplan");
 	state->bitmap = (TIDBitmap *) result;
-	MemoryContextReset(state->set_context);
 	old = MemoryContextSwitchTo(state->set_context);
 	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
 	state->set = QvTidSetCreate(state->table_blocks, (Size) work_mem * 1024);
 	MemoryContextSwitchTo(old);
 	if (state->set)
 		fill_set(state->set, state->bitmap);
+}
+
+/* Have the bitmap's rows as a set, or the bitmap, and their number. */
+void
+TopkGetBitmap(TopkState *state)
+{
+	double		members;
+
+	if (TopkHasBitmap(state))
+		return;
+	MemoryContextReset(state->set_context);
+	if (!TopkCollectMembers(state))
+		run_bitmap(state);
 	members = state->set ? state->set->members : count_bitmap(state->bitmap);
 	/* the estimate was off by so much */
 	state->rank_per_row *= state->expected_members / Max(1, members);
@@ -173,17 +181,14 @@ TopkGetBitmap(TopkState *state)
 	TopkAskOfSweep(state);
 }
 
-/* Measure every row of the bitmap. */
-void
-TopkMeasureMembers(TopkState *state)
+/* Measure every row of the server's bitmap. */
+static void
+measure_bitmap(TopkState *state)
 {
-	QvBitmapIterator *iterator;
+	QvBitmapIterator *iterator = QvBitmapBegin(state->bitmap);
 	QvBitmapBlock block;
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 
-	state->counters.ran[TOPK_EXACT] = true;
-	TopkGetBitmap(state);
-	iterator = QvBitmapBegin(state->bitmap);
 	while (QvBitmapNext(iterator, &block))
 	{
 		bool		lossy = QvBitmapIsLossy(&block);
@@ -201,6 +206,25 @@ TopkMeasureMembers(TopkState *state)
 		}
 	}
 	QvBitmapEnd(iterator);
+}
+
+/* Measure every row of the bitmap. */
+void
+TopkMeasureMembers(TopkState *state)
+{
+	QvTidSetIterator it = {0};
+	ItemPointerData tid;
+
+	state->counters.ran[TOPK_EXACT] = true;
+	TopkGetBitmap(state);
+	if (state->bitmap)
+	{
+		measure_bitmap(state);
+		return;
+	}
+	it.set = state->set;
+	while (QvTidSetNext(&it, &tid))
+		TopkTakeRow(state, &tid);
 }
 
 /* Lines of a page of the table. */

@@ -72,7 +72,7 @@ typedef struct TopkState
 	const void *value;			/* searched for; NULL: any order */
 	double		limit_distance; /* rows farther than this do not count */
 	TIDBitmap  *bitmap;			/* kept from search to search while it is the
-								 * same */
+								 * same; NULL: none yet, or the set has all */
 	MemoryContext set_context;
 	QvTidSet   *set;			/* its rows, for the engine */
 	bool		sweepable;		/* the set has these rows and no others, and
@@ -103,6 +103,16 @@ TopkIsNull(const Node *expr)
 {
 	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
 }
+
+/* Are the rows of the bitmap there? */
+static inline bool
+TopkHasBitmap(const TopkState *state)
+{
+	return state->bitmap != NULL || state->set != NULL;
+}
+
+/* members.c: have the set without a bitmap; false when that cannot be. */
+extern bool TopkCollectMembers(TopkState *state);
 
 /* rows.c: a row that the index calls tid is tested, measured, and kept if it is near enough. */
 extern void TopkTakeRow(TopkState *state, ItemPointer tid);

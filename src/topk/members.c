@@ -1,0 +1,211 @@
+/*
+ * members.c
+ *		The rows that other indexes find, as a set.
+ *
+ * A scan of bitmaps gives the server's TIDBitmap, which takes several times as long as reading
+ * the index: each row is looked up in a hash table, which is sorted and read again.  Indexes
+ * that can tell their rows one after the other are asked for these instead.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "catalog/pg_am.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "topk/state.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Room for rows, to begin with. */
+#define FIRST_ROWS 1024
+
+/* Of work_mem, what rows may take, and a set: there are two at most. */
+#define MEMORY_SHARE 3
+
+/* The rows found so far, in the order of their index. */
+typedef struct Members
+{
+	ItemPointerData *rows;
+	Size		count;
+	Size		room;
+	Size		max_rows;		/* there is no memory for more */
+} Members;
+
+/* ---- which trees ---- */
+
+static bool
+can_tell_rows(const BitmapIndexScanState *scan)
+{
+	Oid			am = scan->biss_RelationDesc->rd_rel->relam;
+
+	return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
+}
+
+/* Do all of its scans tell their rows? */
+static bool
+can_collect(PlanState *node)
+{
+	PlanState **children;
+	int			n;
+
+	if (IsA(node, BitmapIndexScanState))
+		return can_tell_rows((BitmapIndexScanState *) node);
+	if (IsA(node, BitmapAndState))
+	{
+		children = ((BitmapAndState *) node)->bitmapplans;
+		n = ((BitmapAndState *) node)->nplans;
+	}
+	else if (IsA(node, BitmapOrState))
+	{
+		children = ((BitmapOrState *) node)->bitmapplans;
+		n = ((BitmapOrState *) node)->nplans;
+	}
+	else
+		return false;
+	for (int i = 0; i < n; i++)
+		if (!can_collect(children[i]))
+			return false;
+	return true;
+}
+
+/* ---- their rows ---- */
+
+static bool
+add_row(Members *members, const ItemPointerData *row)
+{
+	if (members->count == members->room)
+	{
+		if (members->room == members->max_rows)
+			return false;
+		members->room = Min(members->room * 2, members->max_rows);
+		members->rows = repalloc_huge(members->rows, members->room * sizeof(ItemPointerData));
+	}
+	members->rows[members->count++] = *row;
+	return true;
+}
+
+/* As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one. */
+static bool
+collect_scan(BitmapIndexScanState *node, const QvTidSet *only, Members *members)
+{
+	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
+	bool		fits = true;
+	double		found = 0;
+	ItemPointer row;
+
+	if (node->ss.ps.instrument)
+		InstrStartNode(node->ss.ps.instrument);
+	if (!has_keys)
+	{
+		ExecReScan(&node->ss.ps);
+		has_keys = node->biss_RuntimeKeysReady;
+	}
+	while (has_keys && fits && (row = index_getnext_tid(node->biss_ScanDesc, ForwardScanDirection)) != NULL)
+	{
+		found++;
+		if (only == NULL || QvTidSetHas(only, row))
+			fits = add_row(members, row);
+	}
+	if (node->ss.ps.instrument)
+		InstrStopNode(node->ss.ps.instrument, found);
+	return fits;
+}
+
+static QvTidSet *
+make_set(TopkState *state, const ItemPointerData *rows, Size n)
+{
+	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
+	return QvTidSetOfRows(state->table_blocks, (Size) work_mem * 1024 / MEMORY_SHARE, rows, n);
+}
+
+static bool collect(TopkState *state, PlanState *node, const QvTidSet *only, Members *members);
+
+/* Those that all children have: of each the rows that the one before has left. */
+static bool
+collect_and(TopkState *state, BitmapAndState *node, const QvTidSet *only, Members *members)
+{
+	Size		first = members->count;
+	QvTidSet   *left = NULL;
+
+	for (int i = 0; i < node->nplans; i++)
+	{
+		if (i > 0)
+		{
+			QvTidSet   *before = left;
+
+			left = make_set(state, members->rows + first, members->count - first);
+			if (before)
+				QvTidSetFree(before);
+			if (left == NULL)
+				return false;
+			members->count = first;
+		}
+		if (!collect(state, node->bitmapplans[i], left ? left : only, members))
+			return false;
+	}
+	if (left)
+		QvTidSetFree(left);
+	return true;
+}
+
+/* A row may come more than once. */
+static bool
+collect_or(TopkState *state, BitmapOrState *node, const QvTidSet *only, Members *members)
+{
+	for (int i = 0; i < node->nplans; i++)
+		if (!collect(state, node->bitmapplans[i], only, members))
+			return false;
+	return true;
+}
+
+/* False when there is no memory for all of them. */
+static bool
+collect(TopkState *state, PlanState *node, const QvTidSet *only, Members *members)
+{
+	bool		fits;
+
+	check_stack_depth();
+	if (node->chgParam)
+		ExecReScan(node);
+	if (IsA(node, BitmapIndexScanState))
+		return collect_scan((BitmapIndexScanState *) node, only, members);
+	if (node->instrument)
+		InstrStartNode(node->instrument);
+	fits = IsA(node, BitmapAndState) ?
+		collect_and(state, (BitmapAndState *) node, only, members) :
+		collect_or(state, (BitmapOrState *) node, only, members);
+	if (node->instrument)
+		InstrStopNode(node->instrument, 0);
+	return fits;
+}
+
+/*
+ * Have the set without a TIDBitmap.  False when an index cannot tell its rows, or there is no
+ * memory for them: then nothing has been done.
+ */
+bool
+TopkCollectMembers(TopkState *state)
+{
+	Members		members = {0};
+	MemoryContext old;
+
+	if (!can_collect(state->child))
+		return false;
+	members.max_rows = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
+	members.room = FIRST_ROWS;
+	old = MemoryContextSwitchTo(state->set_context);
+	members.rows = palloc(members.room * sizeof(ItemPointerData));
+	if (collect(state, state->child, NULL, &members))
+		state->set = make_set(state, members.rows, members.count);
+	pfree(members.rows);
+	MemoryContextSwitchTo(old);
+	if (state->set == NULL)
+	{
+		MemoryContextReset(state->set_context);
+		ExecReScan(state->child);
+	}
+	return state->set != NULL;
+}
