@@ -6,6 +6,7 @@
 #ifndef QV_GRAPH_CACHE_H
 #define QV_GRAPH_CACHE_H
 
+#include "graph/bit_codes.h"
 #include "graph/handle.h"
 #include "space/tidmap.h"
 
@@ -20,6 +21,10 @@ typedef struct GraphTidMap
 	QvTidMap	nodes;			/* or QV_NOWHERE */
 	double		absent;			/* share of the members of the last sweeps
 								 * that it does not know, at most */
+	GraphBitCodes codes;		/* of the nodes, or none; good while */
+	uint32		vacuums;		/* the metapage says this */
+	bool		had_codes;		/* until VACUUM came; */
+	uint32		without_codes;	/* searches since then */
 } GraphTidMap;
 
 /*

@@ -87,6 +87,8 @@ typedef struct GraphMetaData
 	float		pool_nodes;		/* when there were so many nodes */
 	float		recall_pools[GRAPH_RECALLS];	/* for graph_recalls; 0: not
 												 * measured */
+	uint32		vacuums;		/* that may have removed rows: changes before
+								 * their heap TIDs are used again */
 } GraphMetaData;
 
 /*
@@ -108,7 +110,7 @@ typedef struct GraphMetaData
 #define GRAPH_MAX_EXTRA 1000
 #define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
-StaticAssertDecl(sizeof(GraphMetaData) == 136, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 144, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */

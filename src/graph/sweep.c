@@ -9,44 +9,16 @@
 #include "containers/compare.h"
 #include "graph/cache.h"
 #include "graph/rows.h"
-#include "graph/sweep.h"
+#include "graph/sweep_state.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
 /* Pages whose nodes the CPU is asked for before they are read. */
 #define PAGES_AHEAD 4
 
-/* A row, and the node that has it. */
-typedef struct MappedRow
-{
-	uint32		node;
-	ItemPointerData tid;
-} MappedRow;
-
-typedef struct Sweep
-{
-	const GraphSweepParams *params;
-	GraphHandle *handle;
-	GraphSearch *search;
-	bool		dropped;		/* some results were left out: */
-	float		beyond;			/* of this bound, or more */
-	GraphTidMap *map;			/* to be filled, or NULL */
-	MappedRow  *rows;			/* of a page, for it */
-	BlockNumber nblocks;		/* of the index */
-} Sweep;
-
-/* How near the node may be.  Damaged factors give no number: its rows will tell. */
-static float
-bound_of(const Sweep *s, const GraphResult *result)
-{
-	float		bound = result->distance - result->error * s->params->certainty;
-
-	return isnan(bound) ? -INFINITY : bound;
-}
-
 /* There are too many results: keep the nearer half. */
 static void
-keep_nearest(Sweep *s)
+keep_nearest(GraphSweep *s)
 {
 	GraphSearch *search = s->search;
 	uint32		half = search->nresults / 2;
@@ -55,7 +27,7 @@ keep_nearest(Sweep *s)
 	uint32		kept = 0;
 
 	for (uint32 i = 0; i < search->nresults; i++)
-		bounds[i] = bound_of(s, &search->results[i]);
+		bounds[i] = GraphSweepBound(s, &search->results[i]);
 	qsort(bounds, search->nresults, sizeof(float), CompareFloats);
 	s->beyond = bounds[half];
 	s->dropped = true;
@@ -65,7 +37,7 @@ keep_nearest(Sweep *s)
 	pfree(bounds);
 	for (uint32 i = 0; i < search->nresults; i++)
 	{
-		float		bound = bound_of(s, &search->results[i]);
+		float		bound = GraphSweepBound(s, &search->results[i]);
 
 		if (bound < s->beyond || (bound == s->beyond && equal > 0))
 		{
@@ -76,15 +48,22 @@ keep_nearest(Sweep *s)
 	search->nresults = kept;
 }
 
+void
+GraphSweepMakeRoom(GraphSweep *s)
+{
+	if (s->search->nresults >= s->params.most)
+		keep_nearest(s);
+}
+
 /* Copy what the result says of the node's rows in the set; false when it has none. */
 static bool
-take_members(Sweep *s, GraphResult *result, uint32 id, GraphNode node)
+take_members(GraphSweep *s, GraphResult *result, uint32 id, GraphNode node)
 {
-	QvScanCounters *counters = s->params->counters;
+	QvScanCounters *counters = s->params.counters;
 
 	GraphResultSetNode(result, id, node);
 	counters->tested += result->ntids;
-	result->ntids = QvTidSetKeep(s->params->only, result->tids, result->ntids);
+	result->ntids = QvTidSetKeep(s->params.only, result->tids, result->ntids);
 	counters->members += result->ntids;
 	return result->ntids > 0 || result->overflow != GRAPH_NONE;
 }
@@ -94,7 +73,7 @@ take_members(Sweep *s, GraphResult *result, uint32 id, GraphNode node)
  * other, and waiting for them was half of a sweep's time.
  */
 static void
-prefetch_heads(const Sweep *s, BlockNumber block)
+prefetch_heads(const GraphSweep *s, BlockNumber block)
 {
 	const GraphLayout *layout = &s->handle->layout;
 
@@ -107,21 +86,23 @@ prefetch_heads(const Sweep *s, BlockNumber block)
 	}
 }
 
-/* Note the rows of a node's slot for the map; returns how many there are on the page now. */
+/* Note a node and the rows of its slot for the map; returns how many there are on the page now. */
 static int
-note_rows(MappedRow *rows, int n, uint32 number, GraphNode node)
+note_rows(GraphSweep *s, int n, uint32 number, GraphNode node)
 {
+	if (s->map->codes.codes)
+		GraphBitCodesPut(&s->map->codes, s->handle, number, node, s->scratch);
 	for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS); i++)
 	{
-		rows[n].node = number;
-		rows[n++].tid = node->tids[i];
+		s->rows[n].node = number;
+		s->rows[n++].tid = node->tids[i];
 	}
 	return n;
 }
 
 /* Put the rows of a page into the map; there is none any more when it would be too large. */
 static void
-map_rows(Sweep *s, const MappedRow *rows, int n)
+map_rows(GraphSweep *s, const GraphMappedRow *rows, int n)
 {
 	for (int i = 0; i < n && s->map; i++)
 		if (!QvTidMapPut(&s->map->nodes, rows[i].node, &rows[i].tid))
@@ -129,7 +110,7 @@ map_rows(Sweep *s, const MappedRow *rows, int n)
 }
 
 static void
-sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
+sweep_page(GraphSweep *s, BlockNumber block, BufferAccessStrategy strategy)
 {
 	const GraphLayout *layout = &s->handle->layout;
 	GraphSearch *search = s->search;
@@ -157,12 +138,12 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
 		if (s->map)
-			nrows = note_rows(s->rows, nrows, GraphNodeNumber(layout, block, slot), node);
-		s->params->counters->nodes++;
+			nrows = note_rows(s, nrows, GraphNodeNumber(layout, block, slot), node);
+		s->params.counters->nodes++;
 		if (!take_members(s, result, GraphNodeNumber(layout, block, slot), node))
 			continue;
-		s->params->store->measure(s->params->store, node, result);
-		search->nresults += !s->dropped || bound_of(s, result) < s->beyond;
+		s->params.store->base.measure(&s->params.store->base, node, result);
+		search->nresults += !s->dropped || GraphSweepBound(s, result) < s->beyond;
 	}
 	UnlockReleaseBuffer(buf);
 	map_rows(s, s->rows, nrows);
@@ -170,7 +151,7 @@ sweep_page(Sweep *s, BlockNumber block, BufferAccessStrategy strategy)
 
 /* Read all pages. */
 static void
-sweep_all(Sweep *s)
+sweep_all(GraphSweep *s)
 {
 	BufferAccessStrategy strategy = NULL;
 
@@ -182,222 +163,10 @@ sweep_all(Sweep *s)
 		CHECK_FOR_INTERRUPTS();
 		prefetch_heads(s, block + PAGES_AHEAD);
 		sweep_page(s, block, strategy);
-		if (s->search->nresults >= s->params->most)
-			keep_nearest(s);
+		GraphSweepMakeRoom(s);
 	}
 	if (strategy)
 		FreeAccessStrategy(strategy);
-}
-
-/* ---- by a map of heap TIDs ---- */
-
-#define ST_SORT sort_members
-#define ST_ELEMENT_TYPE MappedRow
-#define ST_COMPARE(a, b) ((a)->node < (b)->node ? -1 : (a)->node > (b)->node)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/* Members whose nodes are read together, page by page. */
-#define MEMBERS_TOGETHER 16384
-
-/* Members ahead of the one measured whose nodes the CPU is asked for. */
-#define HEADS_AHEAD 8
-#define CODES_AHEAD 3
-
-/*
- * A map is worn when more members than so many, and this share of all, are not where it
- * says, or as many more than usual are not in it.
- */
-#define FEW_LOST 64
-
-/*
- * What is usual is the most of the last sets; where that is more than so much, a sweep of all
- * nodes makes another map.
- */
-#define ABSENT_DECAY 0.9
-#define MOST_ABSENT 0.75
-#define LOST_SHARE 0.125
-
-/* A row of which no node is known: whoever asked will measure it, so it comes first. */
-static void
-add_lost(GraphSearch *search, const ItemPointerData *tid)
-{
-	GraphResult *result = GraphSearchResult(search);
-
-	memset(result, 0, sizeof(*result));
-	result->distance = -INFINITY;
-	result->id = result->overflow = GRAPH_NONE;
-	result->live = true;
-	result->ntids = 1;
-	result->tids[0] = *tid;
-}
-
-/*
- * Measure a node for the n members that the map says it has.  Those that it has not, or
- * not in its own slot, are lost; returns how many.
- */
-static uint32
-take_node(Sweep *s, const MappedRow *members, uint32 n)
-{
-	QvScanCounters *counters = s->params->counters;
-	GraphSearch *search = s->search;
-	GraphResult *result = GraphSearchResult(search);	/* nothing may fail
-														 * while the page is
-														 * locked */
-	GraphResult has = {0};
-	uint32		id = members[0].node;
-	BlockNumber block = GraphNodeBlock(&s->handle->layout, id);
-	Buffer		buf = QvReadPassedPage(s->handle->index, s->handle->hints, block, NULL, BUFFER_LOCK_SHARE);
-	GraphNode	node = GraphPageNode(&s->handle->layout, BufferGetPage(buf),
-									 GraphNodeSlot(&s->handle->layout, id));
-	uint32		lost = 0;
-	int			kept = 0;
-
-	counters->nodes++;
-	QvPageCheck(s->handle->index, block, BufferGetPage(buf), QV_PAGE_NODES);
-	if (node->state == GRAPH_SLOT_LIVE)
-	{
-		GraphResultSetNode(&has, id, node);
-		s->params->store->measure(s->params->store, node, result);
-		has.distance = result->distance;
-		has.error = result->error;
-	}
-	UnlockReleaseBuffer(buf);
-	search->nresults--;
-	for (int i = 0; i < has.ntids; i++)
-		for (uint32 j = 0; j < n; j++)
-			if (ItemPointerEquals(&has.tids[i], (ItemPointer) &members[j].tid))
-			{
-				has.tids[kept++] = has.tids[i];
-				break;
-			}
-	counters->members += kept;
-	for (uint32 j = 0; j < n; j++)
-	{
-		bool		found = false;
-
-		for (int i = 0; i < kept && !found; i++)
-			found = ItemPointerEquals(&has.tids[i], (ItemPointer) &members[j].tid);
-		if (found)
-			continue;
-		add_lost(search, &members[j].tid);
-		lost++;
-	}
-	has.ntids = kept;
-	/* those of further slots are members of their own */
-	has.overflow = GRAPH_NONE;
-	if (kept > 0 && (!s->dropped || bound_of(s, &has) < s->beyond))
-		*GraphSearchResult(search) = has;
-	return lost;
-}
-
-/* Ask the CPU for the nodes of members that come soon. */
-static void
-prefetch_members(const Sweep *s, const MappedRow *members, uint32 n)
-{
-	const GraphLayout *layout = &s->handle->layout;
-
-	if (n > HEADS_AHEAD)
-	{
-		uint32		id = members[HEADS_AHEAD].node;
-
-		QvPrefetchPage(s->handle->hints, GraphNodeBlock(layout, id),
-					   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size,
-					   sizeof(GraphNodeData));
-	}
-	if (n > CODES_AHEAD)
-	{
-		uint32		id = members[CODES_AHEAD].node;
-
-		QvPrefetchPage(s->handle->hints, GraphNodeBlock(layout, id),
-					   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size + layout->own,
-					   layout->own_bytes);
-	}
-}
-
-/*
- * Measure members together, those of a node that follow one another at once; returns how
- * many were lost.
- */
-static uint32
-take_members_together(Sweep *s, MappedRow *members, uint32 n)
-{
-	uint32		lost = 0;
-	uint32		next;
-
-	/* page by page, where these may have to be read */
-	if (s->nblocks > (BlockNumber) NBuffers / 2)
-		sort_members(members, n);
-	for (uint32 i = 0; i < n; i = next)
-	{
-		CHECK_FOR_INTERRUPTS();
-		for (next = i + 1; next < n && members[next].node == members[i].node; next++)
-			;
-		prefetch_members(s, members + i, n - i);
-		lost += take_node(s, members + i, next - i);
-		if (s->search->nresults >= s->params->most)
-			keep_nearest(s);
-	}
-	return lost;
-}
-
-/* What became of the members that were looked for by a map. */
-typedef struct MapUse
-{
-	uint64		seen;
-	uint64		unknown;		/* not in it */
-	uint64		stale;			/* not where it says */
-} MapUse;
-
-/* Have too many rows come, or gone elsewhere, since the map was made? */
-static bool
-is_worn(const GraphTidMap *map, const MapUse *use)
-{
-	double		usual = FEW_LOST + LOST_SHARE * use->seen;
-
-	return use->stale > usual ||
-		(use->unknown > usual + map->absent * use->seen && map->absent < 1 - LOST_SHARE);
-}
-
-/* Is there room for those that are lost? */
-static bool
-has_room(const Sweep *s, const MapUse *use)
-{
-	return use->unknown + use->stale <= s->params->most / 4;
-}
-
-/* Read the nodes that the map knows; false when it is worn, or does not do for this set. */
-static bool
-sweep_members(Sweep *s, const GraphTidMap *map, MapUse *use)
-{
-	QvTidSetIterator it = {.set = s->params->only};
-	MappedRow  *members = palloc(MEMBERS_TOGETHER * sizeof(MappedRow));
-	bool		more = true;
-
-	while (more && has_room(s, use) && !is_worn(map, use))
-	{
-		uint32		n = 0;
-
-		while (n < MEMBERS_TOGETHER && (more = QvTidSetNext(&it, &members[n].tid)))
-		{
-			use->seen++;
-			members[n].node = QvTidMapFind(&map->nodes, &members[n].tid);
-			if (members[n].node != QV_NOWHERE)
-			{
-				n++;
-				continue;
-			}
-			use->unknown++;
-			if (!has_room(s, use))
-				break;
-			add_lost(s->search, &members[n].tid);
-		}
-		use->stale += take_members_together(s, members, n);
-	}
-	s->params->counters->tested += use->seen;
-	pfree(members);
-	return !more && has_room(s, use) && !is_worn(map, use);
 }
 
 /* Of the members, the share that the map does not know. */
@@ -414,13 +183,39 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 	return absent / (double) Max(1, members);
 }
 
+/* ---- with a map ---- */
+
+/*
+ * What is usual is the most of the last sets; where that is more than so much, a sweep of all
+ * nodes makes another map.
+ */
+#define ABSENT_DECAY 0.9
+#define MOST_ABSENT 0.75
+
+/*
+ * Searches that go by a map without codes, where it could have them, before all nodes are read for
+ * new ones: VACUUM makes codes useless.
+ */
+#define SEARCHES_WITHOUT_CODES 16
+
 /* An empty map, below CurrentMemoryContext until it is kept; NULL when it would be too large. */
 static GraphTidMap *
-new_map(BlockNumber blocks, double rows)
+new_map(const GraphSweep *s)
 {
+	const GraphHandle *handle = s->handle;
 	GraphTidMap *map = QvRelCacheNewPart(sizeof(GraphTidMap));
+	uint32		nodes = GraphNodeNumber(&handle->layout, s->nblocks, 0);
+	Size		codes = GraphBitCodesSize(&handle->layout, nodes);
 
-	if (QvTidMapInit(&map->nodes, map->part.context, blocks, rows, QvTidMapMemory()))
+	map->vacuums = handle->meta.vacuums;
+	if (codes < QvTidMapMemory() &&
+		QvTidMapInit(&map->nodes, map->part.context, s->params.only->nblocks, handle->meta.live_nodes, QvTidMapMemory() - codes))
+	{
+		GraphBitCodesInit(&map->codes, &handle->layout, nodes, map->part.context);
+		map->had_codes = map->codes.codes != NULL;
+		return map;
+	}
+	if (QvTidMapInit(&map->nodes, map->part.context, s->params.only->nblocks, handle->meta.live_nodes, QvTidMapMemory()))
 		return map;
 	MemoryContextDelete(map->part.context);
 	return NULL;
@@ -428,15 +223,17 @@ new_map(BlockNumber blocks, double rows)
 
 /* Read all nodes, and make a map of them if there can be one. */
 static void
-sweep_and_map(Sweep *s)
+sweep_and_map(GraphSweep *s)
 {
-	const QvTidSet *only = s->params->only;
+	const QvTidSet *only = s->params.only;
+	const GraphLayout *layout = &s->handle->layout;
 	GraphTidMap *map = NULL;
 
 	if (only->words > 0 && !GraphTidMapIsTooLarge(s->handle))
 	{
-		map = new_map(only->nblocks, s->handle->meta.live_nodes);
-		s->rows = palloc(s->handle->layout.per_page * GRAPH_INLINE_TIDS * sizeof(MappedRow));
+		map = new_map(s);
+		s->rows = palloc(layout->per_page * GRAPH_INLINE_TIDS * sizeof(GraphMappedRow));
+		s->scratch = palloc(layout->pdim * (sizeof(float) + 1));
 	}
 	s->map = map;
 	sweep_all(s);
@@ -449,39 +246,72 @@ sweep_and_map(Sweep *s)
 		GraphNoteTooLarge(s->handle);
 	}
 	GraphKeepTidMap(s->handle, s->map);
+	s->map = NULL;
 }
 
-bool
-GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
-		   float *beyond)
+/*
+ * Codes are of rows that were there when the map was made.  When VACUUM has removed some since then, others
+ * may have come to their heap TIDs: these must be asked of their nodes.
+ */
+static void
+forget_old_codes(const GraphSweep *s, GraphTidMap *map)
 {
-	Sweep		s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
+	if (map->codes.codes && map->vacuums != s->handle->meta.vacuums)
+	{
+		pfree(map->codes.codes);
+		map->codes.codes = NULL;
+	}
+}
+
+/* Find the members by what is known of their nodes; false when that does not do. */
+static bool
+sweep_known(GraphSweep *s, GraphTidMap *known, GraphMapUse *use)
+{
+	forget_old_codes(s, known);
+	if (!s->params.known_only &&
+		(known->absent >= MOST_ABSENT ||
+		 (known->had_codes && known->codes.codes == NULL && ++known->without_codes > SEARCHES_WITHOUT_CODES)))
+		return false;
+	if (!GraphSweepKnown(s, known, use))
+		return false;
+	known->absent = Max(known->absent * ABSENT_DECAY, use->unknown / (double) Max(1, use->seen));
+	GraphForgetSpent(s->handle);
+	return true;
+}
+
+/* May another map be better? */
+static bool
+is_map_wanted(const GraphTidMap *known, const GraphMapUse *use)
+{
+	return known == NULL || GraphMapIsWorn(known, use) || known->absent >= MOST_ABSENT ||
+		known->without_codes > SEARCHES_WITHOUT_CODES;
+}
+
+GraphSweep *
+GraphSweepStart(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params)
+{
+	GraphSweep *s = palloc0(sizeof(GraphSweep));
 	GraphTidMap *known = params->only->words > 0 ? GraphKeptTidMap(handle) : NULL;
-	MapUse		use = {0};
+	GraphMapUse use = {0};
 
-	s.nblocks = RelationGetNumberOfBlocks(handle->index);
-	if (known && (params->known_only || known->absent < MOST_ABSENT) && sweep_members(&s, known, &use))
+	s->params = *params;
+	s->handle = handle;
+	s->search = search;
+	s->beyond = INFINITY;
+	s->nblocks = RelationGetNumberOfBlocks(handle->index);
+	if (known && sweep_known(s, known, &use))
+		return s;
+	search->nresults = 0;
+	s->dropped = params->known_only;
+	s->beyond = params->known_only ? -INFINITY : INFINITY;
+	if (params->known_only)
 	{
-		known->absent = Max(known->absent * ABSENT_DECAY, use.unknown / (double) Max(1, use.seen));
-		GraphForgetSpent(handle);
+		if (known && is_map_wanted(known, &use))
+			GraphKeepTidMap(handle, NULL);
 	}
+	else if (is_map_wanted(known, &use))
+		sweep_and_map(s);
 	else
-	{
-		bool		worn = known && (is_worn(known, &use) || known->absent >= MOST_ABSENT);
-
-		search->nresults = 0;
-		s.dropped = params->known_only;
-		s.beyond = params->known_only ? -INFINITY : INFINITY;
-		if (params->known_only)
-		{
-			if (worn)
-				GraphKeepTidMap(handle, NULL);
-		}
-		else if (known == NULL || worn)
-			sweep_and_map(&s);
-		else
-			sweep_all(&s);
-	}
-	*beyond = s.beyond;
-	return !s.dropped;
+		sweep_all(s);
+	return s;
 }

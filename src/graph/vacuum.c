@@ -698,7 +698,7 @@ remove_deleted(GraphVacuum *v)
 	free_deleted(v);
 }
 
-/* Leave the counts for the planner. */
+/* Leave the counts for the planner, and have backends see that rows have gone. */
 static void
 write_counts(GraphVacuum *v)
 {
@@ -710,6 +710,8 @@ write_counts(GraphVacuum *v)
 	meta = GraphRegisterMeta(&w, buf);
 	meta->live_nodes = v->live_nodes;
 	meta->tuples = v->stats->num_index_tuples;
+	/* also where one that was interrupted has left nothing to remove */
+	meta->vacuums++;
 	GraphEndChange(&w, buf);
 	QvInjectionPoint("quiver-graph-counts-written");
 }

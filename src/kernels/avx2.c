@@ -899,6 +899,37 @@ qv_ip_bits_f32_avx2(const uint8_t *bits, const float *x, size_t n)
 	return sum_f32(sum);
 }
 
+/* Those of sixteen bytes whose bit is set, in pairs and then in fours. */
+AVX2 static inline __m128i
+sum_set_bytes(uint16_t bits, const int8_t *x)
+{
+	const __m128i each = _mm_set1_epi64x((int64_t) UINT64_C(0x8040201008040201));
+	const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+	__m128i		set = _mm_and_si128(_mm_shuffle_epi8(_mm_cvtsi32_si128(bits), spread), each);
+	__m128i		v = _mm_and_si128(_mm_loadu_si128((const __m128i *) x), _mm_cmpeq_epi8(set, each));
+
+	return _mm_madd_epi16(_mm_maddubs_epi16(_mm_set1_epi8(1), v), _mm_set1_epi16(1));
+}
+
+AVX2 static int32_t
+qv_ip_bits_s8_avx2(const uint8_t *bits, const int8_t *x, size_t n)
+{
+	__m128i		sum0 = _mm_setzero_si128();
+	__m128i		sum1 = sum0;
+	size_t		i = 0;
+
+	for (; i + 32 <= n; i += 32)
+	{
+		sum0 = _mm_add_epi32(sum0, sum_set_bytes(qv_load_u16(bits, i / 16), x + i));
+		sum1 = _mm_add_epi32(sum1, sum_set_bytes(qv_load_u16(bits, i / 16 + 1), x + i + 16));
+	}
+	if (i < n)
+		sum0 = _mm_add_epi32(sum0, sum_set_bytes(qv_load_u16(bits, i / 16), x + i));
+	sum0 = _mm_add_epi32(sum0, sum1);
+	sum0 = _mm_add_epi32(sum0, _mm_shuffle_epi32(sum0, 0x4e));
+	return _mm_cvtsi128_si32(_mm_add_epi32(sum0, _mm_shuffle_epi32(sum0, 0xb1)));
+}
+
 AVX2 static void
 qv_split_s16_avx2(const float *x, size_t n, float inv, float scale,
 				  int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -1454,6 +1485,7 @@ QvFillAvx2(QvKernels *table)
 	table->ip_f32_block = qv_ip_f32_block_avx2;
 	table->sign_bits_f32 = qv_sign_bits_f32_avx2;
 	table->ip_bits_f32 = qv_ip_bits_f32_avx2;
+	table->ip_bits_s8 = qv_ip_bits_s8_avx2;
 	table->split_s16 = qv_split_s16_avx2;
 	table->lut_f32 = qv_lut_f32_avx2;
 	table->mix_f32 = qv_mix_f32_avx2;

@@ -799,6 +799,53 @@ qv_ip_bits_f32_avx512(const uint8_t *bits, const float *x, size_t n)
 	return _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
 }
 
+/* The bits of x + i to x + i + 63 below n. */
+AVX512 static inline __mmask64
+set_bits64(const uint8_t *bits, size_t i, size_t n)
+{
+	uint64_t	set = 0;
+
+	if (i + 64 <= n)
+		memcpy(&set, bits + i / 8, sizeof(set));
+	else
+		for (size_t j = 0; i + j < n; j += 16)
+			set |= (uint64_t) qv_load_u16(bits, (i + j) / 16) << j;
+	return set;
+}
+
+AVX512 static int32_t
+qv_ip_bits_s8_avx512(const uint8_t *bits, const int8_t *x, size_t n)
+{
+	__m512i		sum = _mm512_setzero_si512();
+
+	for (size_t i = 0; i < n; i += 64)
+	{
+		__m512i		v = _mm512_maskz_loadu_epi8(set_bits64(bits, i, n), x + i);
+
+		sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_set1_epi8(1), v),
+													  _mm512_set1_epi16(1)));
+	}
+	return _mm512_reduce_add_epi32(sum);
+}
+
+AVX512_VNNI static int32_t
+qv_ip_bits_s8_vnni_avx512(const uint8_t *bits, const int8_t *x, size_t n)
+{
+	const __m512i ones = _mm512_set1_epi8(1);
+	__m512i		sum0 = _mm512_setzero_si512();
+	__m512i		sum1 = sum0;
+	size_t		i = 0;
+
+	for (; i + 128 <= n; i += 128)
+	{
+		sum0 = _mm512_dpbusd_epi32(sum0, ones, _mm512_maskz_loadu_epi8(set_bits64(bits, i, n), x + i));
+		sum1 = _mm512_dpbusd_epi32(sum1, ones, _mm512_maskz_loadu_epi8(set_bits64(bits, i + 64, n), x + i + 64));
+	}
+	for (; i < n; i += 64)
+		sum0 = _mm512_dpbusd_epi32(sum0, ones, _mm512_maskz_loadu_epi8(set_bits64(bits, i, n), x + i));
+	return _mm512_reduce_add_epi32(_mm512_add_epi32(sum0, sum1));
+}
+
 AVX512 static void
 qv_split_s16_avx512(const float *x, size_t n, float inv, float scale,
 					int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -1466,6 +1513,7 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	table->ip_f32_block = qv_ip_f32_block_avx512;
 	table->sign_bits_f32 = qv_sign_bits_f32_avx512;
 	table->ip_bits_f32 = qv_ip_bits_f32_avx512;
+	table->ip_bits_s8 = qv_ip_bits_s8_avx512;
 	table->split_s16 = qv_split_s16_avx512;
 	table->lut_f32 = qv_lut_f32_avx512;
 	table->mix_f32 = qv_mix_f32_avx512;
@@ -1481,6 +1529,7 @@ QvFillAvx512(QvKernels *table, const QvCpu *cpu)
 	{
 		table->ip_u8u8 = qv_ip_u8u8_vnni_avx512;
 		table->ip_u8s16 = qv_ip_u8s16_vnni_avx512;
+		table->ip_bits_s8 = qv_ip_bits_s8_vnni_avx512;
 	}
 	if (cpu->gfni)
 	{

@@ -196,6 +196,9 @@ typedef struct QvKernels
 	/* sum of the x[i] whose bit i of bits (low bit first) is set; n likewise */
 	float		(*ip_bits_f32) (const uint8_t *bits, const float *x, size_t n);
 
+	/* the same of signed bytes.  Exact for n <= 32768 */
+	int32_t		(*ip_bits_s8) (const uint8_t *bits, const int8_t *x, size_t n);
+
 	/*
 	 * 16-bit form of x: v = x[i] * inv rounded to the nearest integer, stored
 	 * as 256 * hi + lo.  Returns the sums of v and of (x[i] - scale * v)^2.

@@ -766,6 +766,24 @@ qv_sign_bits_f32_neon(const float *x, size_t n, uint8_t *bits)
 	return vaddvq_f32(vaddq_f32(sum[0], sum[1]));
 }
 
+static int32_t
+qv_ip_bits_s8_neon(const uint8_t *bits, const int8_t *x, size_t n)
+{
+	const uint8x8_t each = vcreate_u8(UINT64_C(0x8040201008040201));
+	int16x8_t	sums;
+	int32x4_t	sum = vdupq_n_s32(0);
+
+	for (size_t i = 0; i < n; i += 16)
+	{
+		uint8x16_t	set = vcombine_u8(vtst_u8(vdup_n_u8(bits[i / 8]), each),
+									  vtst_u8(vdup_n_u8(bits[i / 8 + 1]), each));
+
+		sums = vpaddlq_s8(vandq_s8(vld1q_s8(x + i), vreinterpretq_s8_u8(set)));
+		sum = vpadalq_s16(sum, sums);
+	}
+	return vaddvq_s32(sum);
+}
+
 /* ---- vectors in place ---- */
 
 static void
@@ -1007,6 +1025,7 @@ QvFillNeon(QvKernels *table)
 	table->flip_signs_f32 = qv_flip_signs_f32_neon;
 	table->ip_f32_block = qv_ip_f32_block_neon;
 	table->sign_bits_f32 = qv_sign_bits_f32_neon;
+	table->ip_bits_s8 = qv_ip_bits_s8_neon;
 	table->mix_f32 = qv_mix_f32_neon;
 	table->add_f32 = qv_add_f32_neon;
 }

@@ -452,6 +452,16 @@ qv_ip_bits_f32_scalar(const uint8_t *bits, const float *x, size_t n)
 	return sum_lanes(lanes);
 }
 
+static int32_t
+qv_ip_bits_s8_scalar(const uint8_t *bits, const int8_t *x, size_t n)
+{
+	int32_t		sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += bits[i / 8] >> i % 8 & 1 ? x[i] : 0;
+	return sum;
+}
+
 static void
 qv_split_s16_scalar(const float *x, size_t n, float inv, float scale,
 					int8_t *hi, int8_t *lo, int32_t *sum, float *err2)
@@ -660,6 +670,7 @@ SCATTER(qv_scatter_f16_scalar, uint16_t, qv_store_u16, qv_f32_to_f16)
 	.ip_f32_block = qv_ip_f32_block_scalar, \
 	.sign_bits_f32 = qv_sign_bits_f32_scalar, \
 	.ip_bits_f32 = qv_ip_bits_f32_scalar, \
+	.ip_bits_s8 = qv_ip_bits_s8_scalar, \
 	.split_s16 = qv_split_s16_scalar, \
 	.lut_f32 = qv_lut_f32_scalar, \
 	.mix_f32 = qv_mix_f32_scalar, \

@@ -1019,6 +1019,30 @@ test_positive_bits(void)
 }
 
 static void
+test_ip_bits_s8(void)
+{
+	FOR_LENGTHS_OF_16(n) FOR_PLACEMENTS(place)
+	{
+		int8_t	   *x = place_at(&buf_a, place, n);
+		uint8_t    *bits = place_at(&buf_b, place, n / 8);
+		int32_t		sum = 0;
+
+		UnitFillBytes((uint8_t *) x, n);
+		UnitFillBytes(bits, n / 8);
+		for (size_t i = 0; i < n; i++)
+			if (bits[i / 8] >> i % 8 & 1)
+				sum += x[i];
+		CHECK(K.ip_bits_s8(bits, x, n) == sum, "%zu bytes", n);
+		for (int value = -128; value <= 127; value += 255)
+		{
+			memset(x, value, n);
+			memset(bits, 0xff, n / 8);
+			CHECK(K.ip_bits_s8(bits, x, n) == (int32_t) n * value, "%zu bytes of %d", n, value);
+		}
+	}
+}
+
+static void
 test_ip_bits_f32(void)
 {
 	FOR_LENGTHS_OF_16(n) FOR_PLACEMENTS(place)
@@ -1602,6 +1626,7 @@ SuiteKernels(void)
 		UnitRun("divide_f32", *l, test_divide_f32);
 		UnitRun("positive_bits_f32, positive_bits_f16", *l, test_positive_bits);
 		UnitRun("ip_bits_f32", *l, test_ip_bits_f32);
+		UnitRun("ip_bits_s8", *l, test_ip_bits_s8);
 		UnitRun("split_s16", *l, test_split_s16);
 		UnitRun("lut_f32", *l, test_lut_f32);
 		UnitRun("fht_f32", *l, test_fht_f32);
