@@ -6,9 +6,8 @@
 #ifndef QV_GRAPH_CACHE_H
 #define QV_GRAPH_CACHE_H
 
-#include "graph/bit_codes.h"
 #include "graph/handle.h"
-#include "space/tidmap.h"
+#include "space/members.h"
 
 /*
  * What a backend keeps of a graph that it has swept: the nodes that have the rows of the
@@ -18,11 +17,7 @@
 typedef struct GraphTidMap
 {
 	QvRelCachePart part;
-	QvTidMap	nodes;			/* or QV_NOWHERE */
-	double		absent;			/* share of the members of the last sweeps
-								 * that it does not know, at most */
-	GraphBitCodes codes;		/* of the nodes, or none; good while */
-	uint32		vacuums;		/* the metapage says this */
+	QvKnownRows rows;			/* their numbers are those of nodes */
 	bool		had_codes;		/* until VACUUM came; */
 	uint32		without_codes;	/* searches since then */
 } GraphTidMap;

@@ -59,7 +59,7 @@ GraphSweepPages(Relation index, double *known, double *spent)
 
 	GraphReadMeta(index, &meta);
 	map = GraphFindTidMap(index, &meta, spent);
-	*known = map ? 1 - map->absent : 0;
+	*known = map ? 1 - map->rows.absent : 0;
 	return meta.form == QV_FORM_CODED ? RelationGetNumberOfBlocks(index) : 0;
 }
 

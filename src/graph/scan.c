@@ -92,7 +92,8 @@ typedef struct GraphScan
 	QvCandidate current;		/* what the chain belongs to */
 	TidChain	chain;
 	bool		entered_all;	/* every entry point has been offered */
-	GraphSweep *sweep;			/* or NULL */
+	bool		swept_all;		/* by a sweep: nothing was left out */
+	QvMemberSearch *members;	/* a sweep by codes, or NULL */
 } GraphScan;
 
 /* Is there a result to return before the next batch? */
@@ -274,16 +275,6 @@ GraphSweepKept(Size max_memory)
 	return Max(SWEEP_MIN_KEPT, Min(fit, SWEEP_MAX_KEPT));
 }
 
-/* Take over what a sweep has found, as far as it is all that is so near. */
-static void
-queue_swept(GraphScan *scan)
-{
-	queue_results(scan);
-	scan->quota = UINT32_MAX;
-	scan->frontier = GraphSweepFrontier(scan->sweep);
-	scan->base.depth = GraphSweepIsWhole(scan->sweep) ? INFINITY : 0;
-}
-
 /* Measure every node that has rows of the set: there will be no other batch. */
 static void
 sweep(GraphScan *scan)
@@ -292,31 +283,24 @@ sweep(GraphScan *scan)
 		.store = (GraphCodedStore *) scan->store,
 		.only = scan->params.only,
 		.most = GraphSweepKept(scan->params.max_memory),
-		.max_memory = scan->params.max_memory,
 		.known_only = scan->params.known_only,
 		.certainty = scan->certainty,
 		.counters = &scan->base.counters
 	};
+	QvMemberSearch *members = palloc(sizeof(QvMemberSearch));
+	float		beyond;
 
+	scan->swept_all = true;
+	if (GraphSweepByCodes(scan->handle, &params, scan->params.max_memory, members))
+	{
+		scan->members = members;
+		return;
+	}
 	GraphSearchInit(&scan->search, scan->store->exact, false);
-	scan->sweep = GraphSweepStart(scan->handle, &scan->search, &params);
-	queue_swept(scan);
-}
-
-/* Measure some more nodes of the set that have waited; false when there are none. */
-static bool
-sweep_on(GraphScan *scan)
-{
-	MemoryContext old;
-	bool		more;
-
-	if (scan->sweep == NULL)
-		return false;
-	old = MemoryContextSwitchTo(scan->query_context);
-	more = GraphSweepMore(scan->sweep);
-	queue_swept(scan);
-	MemoryContextSwitchTo(old);
-	return more;
+	scan->swept_all = GraphSweep(scan->handle, &scan->search, &params, &beyond);
+	queue_results(scan);
+	scan->quota = UINT32_MAX;
+	scan->frontier = beyond;
 }
 
 void
@@ -343,7 +327,7 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->max_waiting = 0;
 	scan->free = scan->returned = GRAPH_NONE;
 	scan->resumed = scan->entered_all = false;
-	scan->sweep = NULL;
+	scan->members = NULL;
 	scan->base.taken = 0;
 	scan->base.settled = -INFINITY;
 	scan->base.follows = params->follow;
@@ -351,7 +335,10 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->chain.next = GRAPH_NONE;
 	scan->chain.tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
 	if (params->sweep)
+	{
 		sweep(scan);
+		scan->base.depth = scan->swept_all ? INFINITY : 0;
+	}
 	else
 	{
 		search_first(scan);
@@ -540,14 +527,19 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 {
 	GraphScan  *scan = (GraphScan *) base;
 
+	if (scan->members)
+	{
+		if (QvMemberSearchNext(scan->members, candidate))
+			return QV_SCAN_CANDIDATE;
+		candidate->distance = candidate->bound = INFINITY;
+		return QV_SCAN_END;
+	}
 	for (;;)
 	{
 		if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
 			return QV_SCAN_CANDIDATE;
 		if (!has_ready(scan))
 		{
-			if (sweep_on(scan))
-				continue;
 			/* what waits says nothing of what the next batch will find */
 			candidate->distance = candidate->bound = base->follows ? NAN : later_bound(scan);
 			return QV_SCAN_END;

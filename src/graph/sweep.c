@@ -18,7 +18,7 @@
 
 /* There are too many results: keep the nearer half. */
 static void
-keep_nearest(GraphSweep *s)
+keep_nearest(GraphSweepState *s)
 {
 	GraphSearch *search = s->search;
 	uint32		half = search->nresults / 2;
@@ -49,21 +49,21 @@ keep_nearest(GraphSweep *s)
 }
 
 void
-GraphSweepMakeRoom(GraphSweep *s)
+GraphSweepMakeRoom(GraphSweepState *s)
 {
-	if (s->search->nresults >= s->params.most)
+	if (s->search->nresults >= s->params->most)
 		keep_nearest(s);
 }
 
 /* Copy what the result says of the node's rows in the set; false when it has none. */
 static bool
-take_members(GraphSweep *s, GraphResult *result, uint32 id, GraphNode node)
+take_members(GraphSweepState *s, GraphResult *result, uint32 id, GraphNode node)
 {
-	QvScanCounters *counters = s->params.counters;
+	QvScanCounters *counters = s->params->counters;
 
 	GraphResultSetNode(result, id, node);
 	counters->tested += result->ntids;
-	result->ntids = QvTidSetKeep(s->params.only, result->tids, result->ntids);
+	result->ntids = QvTidSetKeep(s->params->only, result->tids, result->ntids);
 	counters->members += result->ntids;
 	return result->ntids > 0 || result->overflow != GRAPH_NONE;
 }
@@ -73,7 +73,7 @@ take_members(GraphSweep *s, GraphResult *result, uint32 id, GraphNode node)
  * other, and waiting for them was half of a sweep's time.
  */
 static void
-prefetch_heads(const GraphSweep *s, BlockNumber block)
+prefetch_heads(const GraphSweepState *s, BlockNumber block)
 {
 	const GraphLayout *layout = &s->handle->layout;
 
@@ -86,12 +86,31 @@ prefetch_heads(const GraphSweep *s, BlockNumber block)
 	}
 }
 
+/* Keep a code of a node for the map. */
+static void
+note_code(GraphSweepState *s, uint32 number, GraphNode node)
+{
+	const GraphLayout *layout = &s->handle->layout;
+	const uint8 *own = GraphNodeOwn(layout, node);
+
+	if (number >= s->map->rows.codes.count)
+		return;
+	if (layout->own_bits != 8)
+	{
+		uint8	   *unpacked = (uint8 *) (s->scratch + layout->pdim);
+
+		qv_kernels.unpack_bits(own, layout->own_bits, unpacked, layout->pdim);
+		own = unpacked;
+	}
+	qv_kernels.decode_u8(own, node->scale, QvCodeOffset(layout->own_bits), s->scratch, layout->pdim);
+	QvBitCodesPut(&s->map->rows.codes, number, s->scratch, node->norm2, node->residual);
+}
+
 /* Note a node and the rows of its slot for the map; returns how many there are on the page now. */
 static int
-note_rows(GraphSweep *s, int n, uint32 number, GraphNode node)
+note_rows(GraphSweepState *s, int n, uint32 number, GraphNode node)
 {
-	if (s->map->codes.codes)
-		GraphBitCodesPut(&s->map->codes, s->handle, number, node, s->scratch);
+	note_code(s, number, node);
 	for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS); i++)
 	{
 		s->rows[n].node = number;
@@ -102,15 +121,15 @@ note_rows(GraphSweep *s, int n, uint32 number, GraphNode node)
 
 /* Put the rows of a page into the map; there is none any more when it would be too large. */
 static void
-map_rows(GraphSweep *s, const GraphMappedRow *rows, int n)
+map_rows(GraphSweepState *s, const GraphMappedRow *rows, int n)
 {
 	for (int i = 0; i < n && s->map; i++)
-		if (!QvTidMapPut(&s->map->nodes, rows[i].node, &rows[i].tid))
+		if (!QvTidMapPut(&s->map->rows.numbers, rows[i].node, &rows[i].tid))
 			s->map = NULL;
 }
 
 static void
-sweep_page(GraphSweep *s, BlockNumber block, BufferAccessStrategy strategy)
+sweep_page(GraphSweepState *s, BlockNumber block, BufferAccessStrategy strategy)
 {
 	const GraphLayout *layout = &s->handle->layout;
 	GraphSearch *search = s->search;
@@ -139,10 +158,10 @@ sweep_page(GraphSweep *s, BlockNumber block, BufferAccessStrategy strategy)
 			continue;
 		if (s->map)
 			nrows = note_rows(s, nrows, GraphNodeNumber(layout, block, slot), node);
-		s->params.counters->nodes++;
+		s->params->counters->nodes++;
 		if (!take_members(s, result, GraphNodeNumber(layout, block, slot), node))
 			continue;
-		s->params.store->base.measure(&s->params.store->base, node, result);
+		s->params->store->base.measure(&s->params->store->base, node, result);
 		search->nresults += !s->dropped || GraphSweepBound(s, result) < s->beyond;
 	}
 	UnlockReleaseBuffer(buf);
@@ -151,7 +170,7 @@ sweep_page(GraphSweep *s, BlockNumber block, BufferAccessStrategy strategy)
 
 /* Read all pages. */
 static void
-sweep_all(GraphSweep *s)
+sweep_all(GraphSweepState *s)
 {
 	BufferAccessStrategy strategy = NULL;
 
@@ -179,18 +198,11 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 				absent = 0;
 
 	for (; QvTidSetNext(&it, &tid); members++)
-		absent += QvTidMapFind(&map->nodes, &tid) == QV_NOWHERE;
+		absent += QvTidMapFind(&map->rows.numbers, &tid) == QV_NOWHERE;
 	return absent / (double) Max(1, members);
 }
 
 /* ---- with a map ---- */
-
-/*
- * What is usual is the most of the last sets; where that is more than so much, a sweep of all
- * nodes makes another map.
- */
-#define ABSENT_DECAY 0.9
-#define MOST_ABSENT 0.75
 
 /*
  * Searches that go by a map without codes, where it could have them, before all nodes are read for
@@ -200,22 +212,25 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 
 /* An empty map, below CurrentMemoryContext until it is kept; NULL when it would be too large. */
 static GraphTidMap *
-new_map(const GraphSweep *s)
+new_map(const GraphSweepState *s)
 {
 	const GraphHandle *handle = s->handle;
 	GraphTidMap *map = QvRelCacheNewPart(sizeof(GraphTidMap));
 	uint32		nodes = GraphNodeNumber(&handle->layout, s->nblocks, 0);
-	Size		codes = GraphBitCodesSize(&handle->layout, nodes);
+	Size		codes = QvBitCodesSize(handle->layout.pdim, nodes);
 
-	map->vacuums = handle->meta.vacuums;
+	map->rows.vacuums = handle->meta.vacuums;
 	if (codes < QvTidMapMemory() &&
-		QvTidMapInit(&map->nodes, map->part.context, s->params.only->nblocks, handle->meta.live_nodes, QvTidMapMemory() - codes))
+		QvTidMapInit(&map->rows.numbers, map->part.context, s->params->only->nblocks,
+					 handle->meta.live_nodes, QvTidMapMemory() - codes))
 	{
-		GraphBitCodesInit(&map->codes, &handle->layout, nodes, map->part.context);
-		map->had_codes = map->codes.codes != NULL;
+		QvBitCodesInit(&map->rows.codes, handle->meta.space, handle->meta.dims, handle->layout.pdim,
+					   nodes, map->part.context);
+		map->had_codes = map->rows.codes.codes != NULL;
 		return map;
 	}
-	if (QvTidMapInit(&map->nodes, map->part.context, s->params.only->nblocks, handle->meta.live_nodes, QvTidMapMemory()))
+	if (QvTidMapInit(&map->rows.numbers, map->part.context, s->params->only->nblocks,
+					 handle->meta.live_nodes, QvTidMapMemory()))
 		return map;
 	MemoryContextDelete(map->part.context);
 	return NULL;
@@ -223,9 +238,9 @@ new_map(const GraphSweep *s)
 
 /* Read all nodes, and make a map of them if there can be one. */
 static void
-sweep_and_map(GraphSweep *s)
+sweep_and_map(GraphSweepState *s)
 {
-	const QvTidSet *only = s->params.only;
+	const QvTidSet *only = s->params->only;
 	const GraphLayout *layout = &s->handle->layout;
 	GraphTidMap *map = NULL;
 
@@ -238,7 +253,7 @@ sweep_and_map(GraphSweep *s)
 	s->map = map;
 	sweep_all(s);
 	if (s->map)
-		map->absent = share_absent(only, map);
+		map->rows.absent = share_absent(only, map);
 	else
 	{
 		if (map)
@@ -250,68 +265,156 @@ sweep_and_map(GraphSweep *s)
 }
 
 /*
- * Codes are of rows that were there when the map was made.  When VACUUM has removed some since then, others
- * may have come to their heap TIDs: these must be asked of their nodes.
+ * What is kept of the index, if it may be good for these members.  Codes are of the rows that there were when it was
+ * made.  When VACUUM has removed some since then, others may have come to their heap TIDs: so nodes
+ * are asked for all of them.
  */
-static void
-forget_old_codes(const GraphSweep *s, GraphTidMap *map)
+static GraphTidMap *
+known_for(const GraphHandle *handle, const QvTidSet *only)
 {
-	if (map->codes.codes && map->vacuums != s->handle->meta.vacuums)
-	{
-		pfree(map->codes.codes);
-		map->codes.codes = NULL;
-	}
-}
+	GraphTidMap *map = only->words > 0 ? GraphKeptTidMap(handle) : NULL;
 
-/* Find the members by what is known of their nodes; false when that does not do. */
-static bool
-sweep_known(GraphSweep *s, GraphTidMap *known, GraphMapUse *use)
-{
-	forget_old_codes(s, known);
-	if (!s->params.known_only &&
-		(known->absent >= MOST_ABSENT ||
-		 (known->had_codes && known->codes.codes == NULL && ++known->without_codes > SEARCHES_WITHOUT_CODES)))
-		return false;
-	if (!GraphSweepKnown(s, known, use))
-		return false;
-	known->absent = Max(known->absent * ABSENT_DECAY, use->unknown / (double) Max(1, use->seen));
-	GraphForgetSpent(s->handle);
-	return true;
+	if (map && map->rows.codes.codes && map->rows.vacuums != handle->meta.vacuums)
+	{
+		pfree(map->rows.codes.codes);
+		map->rows.codes.codes = NULL;
+		map->rows.codes.count = 0;
+	}
+	return map;
 }
 
 /* May another map be better? */
 static bool
-is_map_wanted(const GraphTidMap *known, const GraphMapUse *use)
+is_map_wanted(const GraphTidMap *known, const QvKnownUse *use)
 {
-	return known == NULL || GraphMapIsWorn(known, use) || known->absent >= MOST_ABSENT ||
+	return known == NULL || QvKnownIsWorn(&known->rows, use) || known->rows.absent >= QV_MOST_ABSENT ||
 		known->without_codes > SEARCHES_WITHOUT_CODES;
 }
 
-GraphSweep *
-GraphSweepStart(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params)
+/* Find the members by what is known of their nodes; false when that does not do. */
+static bool
+sweep_known(GraphSweepState *s, GraphTidMap *known, QvKnownUse *use)
 {
-	GraphSweep *s = palloc0(sizeof(GraphSweep));
-	GraphTidMap *known = params->only->words > 0 ? GraphKeptTidMap(handle) : NULL;
-	GraphMapUse use = {0};
+	if (known->had_codes && known->rows.codes.codes == NULL)
+		known->without_codes++;
+	if (!s->params->known_only && is_map_wanted(known, use))
+		return false;
+	if (!GraphSweepKnown(s, known, use))
+		return false;
+	QvKnownNoteUse(&known->rows, use);
+	GraphForgetSpent(s->handle);
+	return true;
+}
 
-	s->params = *params;
-	s->handle = handle;
-	s->search = search;
-	s->beyond = INFINITY;
-	s->nblocks = RelationGetNumberOfBlocks(handle->index);
-	if (known && sweep_known(s, known, &use))
-		return s;
-	search->nresults = 0;
-	s->dropped = params->known_only;
-	s->beyond = params->known_only ? -INFINITY : INFINITY;
-	if (params->known_only)
+bool
+GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
+		   float *beyond)
+{
+	GraphSweepState s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
+	GraphTidMap *known = known_for(handle, params->only);
+	QvKnownUse	use = {0};
+
+	s.nblocks = RelationGetNumberOfBlocks(handle->index);
+	if (known == NULL || !sweep_known(&s, known, &use))
 	{
-		if (known && is_map_wanted(known, &use))
-			GraphKeepTidMap(handle, NULL);
+		search->nresults = 0;
+		s.dropped = params->known_only;
+		s.beyond = params->known_only ? -INFINITY : INFINITY;
+		if (params->known_only)
+		{
+			if (known && is_map_wanted(known, &use))
+				GraphKeepTidMap(handle, NULL);
+		}
+		else if (is_map_wanted(known, &use))
+			sweep_and_map(&s);
+		else
+			sweep_all(&s);
 	}
-	else if (is_map_wanted(known, &use))
-		sweep_and_map(s);
-	else
-		sweep_all(s);
-	return s;
+	*beyond = s.beyond;
+	return !s.dropped;
+}
+
+/* ---- by codes ---- */
+
+/* What a search of members asks for nodes. */
+typedef struct NodeReader
+{
+	GraphHandle *handle;
+	GraphStore *store;
+	QvScanCounters *counters;
+} NodeReader;
+
+/* Where a member's node has a part of its slot. */
+static Size
+place_on_page(const GraphLayout *layout, const QvMember *member, Size offset)
+{
+	return QV_PAGE_START + (Size) GraphNodeSlot(layout, member->number) * layout->node_size + offset;
+}
+
+static void
+prefetch_member(void *arg, const QvMember *member)
+{
+	const GraphHandle *handle = ((NodeReader *) arg)->handle;
+	const GraphLayout *layout = &handle->layout;
+	BlockNumber block = GraphNodeBlock(layout, member->number);
+
+	QvPrefetchPage(handle->hints, block, 0, QV_PAGE_START);
+	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, 0), sizeof(GraphNodeData));
+	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, layout->own), layout->own_bytes);
+}
+
+/* Measure the node of a member; false when it has the row no more, in its own slot. */
+static bool
+measure_member(void *arg, QvMember *member)
+{
+	NodeReader *reader = arg;
+	const GraphLayout *layout = &reader->handle->layout;
+	GraphResult result;
+	BlockNumber block = GraphNodeBlock(layout, member->number);
+	Buffer		buf = QvReadPassedPage(reader->handle->index, reader->handle->hints, block, NULL, BUFFER_LOCK_SHARE);
+	GraphNode	node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, member->number));
+	bool		found = false;
+
+	QvPageCheck(reader->handle->index, block, BufferGetPage(buf), QV_PAGE_NODES);
+	reader->counters->nodes++;
+	if (node->state == GRAPH_SLOT_LIVE)
+		for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS) && !found; i++)
+			found = ItemPointerEquals(&node->tids[i], &member->tid);
+	if (found)
+	{
+		reader->store->measure(reader->store, node, &result);
+		member->distance = result.distance;
+		member->error = result.error;
+	}
+	UnlockReleaseBuffer(buf);
+	return found;
+}
+
+bool
+GraphSweepByCodes(GraphHandle *handle, const GraphSweepParams *params, Size max_memory,
+				  QvMemberSearch *search)
+{
+	GraphTidMap *known = known_for(handle, params->only);
+	NodeReader *reader;
+	QvKnownUse	use = {0};
+
+	if (known == NULL || known->rows.codes.codes == NULL ||
+		params->only->members > Min(max_memory / QV_MEMBER_BYTES, PG_INT32_MAX) ||
+		(!params->known_only && is_map_wanted(known, &use)))
+		return false;
+	reader = palloc(sizeof(NodeReader));
+	reader->handle = handle;
+	reader->store = &params->store->base;
+	reader->counters = params->counters;
+	memset(search, 0, sizeof(*search));
+	search->measure = measure_member;
+	search->prefetch = prefetch_member;
+	search->arg = reader;
+	search->counters = params->counters;
+	search->certainty = params->certainty;
+	if (!QvMemberSearchStart(search, &known->rows, params->only, &params->store->query->base, &use))
+		return false;
+	QvKnownNoteUse(&known->rows, &use);
+	GraphForgetSpent(handle);
+	return true;
 }

@@ -9,41 +9,32 @@
 #include "graph/handle.h"
 #include "graph/search.h"
 #include "graph/store_coded.h"
-#include "space/scan.h"
-#include "space/tidset.h"
+#include "space/members.h"
 
 typedef struct GraphSweepParams
 {
 	GraphCodedStore *store;
 	const QvTidSet *only;		/* the rows */
 	uint32		most;			/* nodes kept: the nearest */
-	Size		max_memory;
 	bool		known_only;		/* read no nodes but those known to have them */
 	double		certainty;		/* share of a result's error that counts */
 	QvScanCounters *counters;
 } GraphSweepParams;
 
-typedef struct GraphSweep GraphSweep;
-
 /*
  * Add the nodes that have such rows, or more than are in their slots, to the results of
- * search, with these rows only; and rows of which no node is known as if they were nearest.
- * With known_only it may find none, when it is not known any more where they are.  It lives in
- * CurrentMemoryContext.  Answers Ctrl-C.
+ * search, with these rows only; and rows of which no node is known as if they were nearest.  Returns whether these are all; if not, *beyond is the bound
+ * from which on some were left out, else INFINITY.  With known_only it may find none, when it
+ * is not known any more where they are: false.  Answers Ctrl-C.
  */
-extern GraphSweep *GraphSweepStart(GraphHandle *handle, GraphSearch *search,
-								   const GraphSweepParams *params);
+extern bool GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
+					   float *beyond);
 
 /*
- * The bound from which on nodes have been left out, or have yet to be measured: results below are
- * all there are.  INFINITY: all have been.
+ * The same by codes that the backend keeps of all nodes: whose nodes may be nearest is measured when
+ * it is asked for.  False when there are none, or they do not do.
  */
-extern float GraphSweepFrontier(const GraphSweep *sweep);
-
-/* Measure some more of those that have yet to be: false when there are none. */
-extern bool GraphSweepMore(GraphSweep *sweep);
-
-/* Has no row been left out, and will none be? */
-extern bool GraphSweepIsWhole(const GraphSweep *sweep);
+extern bool GraphSweepByCodes(GraphHandle *handle, const GraphSweepParams *params, Size max_memory,
+							  QvMemberSearch *search);
 
 #endif							/* QV_GRAPH_SWEEP_H */

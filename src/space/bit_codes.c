@@ -1,0 +1,80 @@
+/*
+ * bit_codes.c
+ *		One-bit codes of rows in memory; see bit_codes.h.
+ */
+#include "postgres.h"
+
+#include "space/bit_codes.h"
+#include "utils/memutils.h"
+
+static Size
+code_stride(uint32 pdim)
+{
+	return TYPEALIGN(sizeof(float), offsetof(QvBitCode, bits) + pdim / 8);
+}
+
+Size
+QvBitCodesSize(uint32 pdim, Size codes)
+{
+	return codes * code_stride(pdim);
+}
+
+void
+QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
+			   MemoryContext context)
+{
+	memset(codes, 0, sizeof(*codes));
+	codes->kind = kind;
+	codes->certainty = QvCandidateCertainty(dims);
+	codes->pdim = pdim;
+	codes->stride = code_stride(pdim);
+	codes->codes = MemoryContextAllocExtended(context, Max(1, QvBitCodesSize(pdim, count)),
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (codes->codes)
+		codes->count = count;
+}
+
+void
+QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2, float residual)
+{
+	QvBitCode  *code = (QvBitCode *) (codes->codes + (Size) number * codes->stride);
+	float		length2 = qv_kernels.norm2_f32(x, codes->pdim);
+
+	code->norm2 = norm2;
+	code->factor = QvEncodeBits(x, codes->pdim, codes->pdim, code->bits);
+
+	/*
+	 * what the bits stand for is as far from x as Pythagoras says, in a
+	 * direction that is by chance; so is x from the row
+	 */
+	code->spread = codes->certainty *
+		(sqrtf(Max(0, code->factor * code->factor * codes->pdim / 4 - length2)) + residual);
+	if (QvIsShortened(codes->kind, norm2))
+		code->spread = INFINITY;
+	else
+		codes->longest = Max(codes->longest, sqrtf(norm2) + residual);
+}
+
+void
+QvBitQueryInit(QvBitQuery *query, const QvBitCodes *codes, const QvSpaceQuery *base)
+{
+	const QvQuery *q = &base->q;
+	double		error2 = 0;
+	int64		sum = 0;
+
+	query->base = base;
+	query->scale = 256 * q->scale16;
+	for (size_t i = 0; i < q->pdim; i++)
+	{
+		double		error = q->x[i] - query->scale * q->hi[i];
+
+		error2 += error * error;
+		sum += q->hi[i];
+	}
+	query->half_sum = sum / 2.0;
+	query->weight = base->kind == QV_SPACE_L2 ? 2 : 1;
+	query->rounding = codes->certainty * sqrt(error2) * sqrt(q->pdim) / 2;
+	query->slack = query->weight * codes->certainty * codes->longest * q->err16;
+	if (QvIsShortened(base->kind, q->norm2))
+		query->slack = INFINITY;
+}
