@@ -8,6 +8,7 @@
 
 #include "access/amapi.h"
 #include "am/graph_am.h"
+#include "space/members.h"
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
@@ -189,9 +190,20 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 void
 GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
-	sweep->pages = GraphSweepPages(index, &sweep->known, &sweep->spent);
+	GraphSweepCost cost;
+
+	GraphGetSweepCost(index, &cost);
+	sweep->pages = cost.pages;
+	sweep->known = cost.known;
+	sweep->knows_codes = cost.knows_codes;
+	sweep->spent = cost.spent;
 	if (sweep->pages <= (BlockNumber) Max(effective_cache_size, NBuffers) / 2)
-		sweep->learns = GraphMappedLines();
+	{
+		sweep->learns = QvTidMapMemory() / sizeof(uint32);
+		if (cost.codes < QvTidMapMemory())
+			sweep->learns_codes = (QvTidMapMemory() - cost.codes) / sizeof(uint32);
+	}
+	sweep->waiting = QvScanMemory(&settings->shared) / QV_MEMBER_BYTES;
 	/* those left when there were just too many */
 	sweep->kept = GraphSweepKept(QvScanMemory(&settings->shared)) / 2;
 }

@@ -6,6 +6,7 @@
 
 #include "access/amapi.h"
 #include "am/ivf_am.h"
+#include "space/members.h"
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
@@ -143,6 +144,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	params.rows = goal ? goal->proposals : 0;
 	params.first = goal && goal->filtered ? goal->rows : 0;
 	params.only = goal ? goal->only : NULL;
+	params.sweep = goal && goal->sweep;
 	params.cached_blocks = cached_blocks(settings);
 	params.probes = settings->probes;
 	params.recall = settings->recall;
@@ -154,6 +156,47 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 	params.max_memory = QvScanMemory(&settings->shared);
 	IvfScanStart(scan, query, &params);
 	rules->round_rows = IvfScanRoundRows(scan);
+}
+
+double
+IvfAmRows(Relation index, const IvfScanSettings *settings, double rank)
+{
+	IvfScanParams params = {
+		.probes = settings->probes,
+		.recall = settings->recall,
+		.deep = true,
+		.widen = true
+	};
+
+	return IvfRowsForRank(index, &params, rank);
+}
+
+void
+IvfAmSweep(Relation index, const IvfScanSettings *settings, KnnSweep *sweep)
+{
+	IvfSweepCost cost;
+	Size		memory = QvTidMapMemory();
+
+	IvfGetSweepCost(index, &cost);
+	/* what is read from disk is better left to sketches */
+	if (cost.pages > cached_blocks(settings))
+		return;
+	sweep->pages = cost.pages;
+	sweep->known = cost.known;
+	sweep->knows_codes = cost.known > 0;
+	sweep->spent = cost.spent * KNN_LOOK_COST;
+	sweep->waiting = sweep->kept = Min(QvScanMemory(&settings->shared) / QV_MEMBER_BYTES, PG_INT32_MAX);
+	if (cost.codes < memory)
+		sweep->learns = sweep->learns_codes = (memory - cost.codes) / sizeof(uint32);
+}
+
+void
+IvfAmNoteExact(Relation index, double cost)
+{
+	QvOpclassInfo opclass;
+
+	QvGetOpclass(index, &opclass);
+	IvfNoteExact(index, &opclass, cost / KNN_LOOK_COST);
 }
 
 /* ---- */

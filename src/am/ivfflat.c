@@ -42,9 +42,24 @@ ivfflat_start_scan(QvScan *scan, Relation index, const void *query, const KnnGoa
 	IvfAmStartScan(scan, query, IvfflatSettings(index), goal, rules);
 }
 
+static double
+ivfflat_rows(Relation index, double rank)
+{
+	return IvfAmRows(index, IvfflatSettings(index), rank);
+}
+
+static void
+ivfflat_sweep(Relation index, KnnSweep *sweep)
+{
+	IvfAmSweep(index, IvfflatSettings(index), sweep);
+}
+
 const KnnScanSource ivfflat_scans = {
 	.begin = IvfScanBegin,
-	.start = ivfflat_start_scan
+	.start = ivfflat_start_scan,
+	.rows = ivfflat_rows,
+	.sweep = ivfflat_sweep,
+	.note_exact = IvfAmNoteExact
 };
 
 static IndexScanDesc

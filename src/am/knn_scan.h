@@ -69,9 +69,14 @@ typedef struct KnnSweep
 								 * cannot be swept */
 	uint32		kept;			/* the nearest members that it has memory for,
 								 * at least */
+	double		waiting;		/* of members whose codes are known it has
+								 * memory for so many */
 	double		learns;			/* it makes known where they are, in a table
 								 * of so many lines at most, and does not read
 								 * from disk for that; 0: not */
+	double		learns_codes;	/* and how near they may be, beside a table of
+								 * so many lines; 0: not */
+	bool		knows_codes;	/* the backend does */
 	double		known;			/* of this share the backend knows where they
 								 * are: it reads their nodes only.  0: */
 	double		spent;			/* what note_exact() was told of, where a
@@ -101,6 +106,11 @@ typedef struct KnnScanSource
 	 */
 	double		(*nodes) (Relation index, double rank);
 
+	/*
+	 * And of an engine that has none: the rows that such a search looks at.
+	 */
+	double		(*rows) (Relation index, double rank);
+
 	/* What a search with goal->sweep takes.  NULL: there is no such search. */
 	void		(*sweep) (Relation index, KnnSweep *sweep);
 
@@ -110,6 +120,9 @@ typedef struct KnnScanSource
 	 */
 	void		(*note_exact) (Relation index, double cost);
 } KnnScanSource;
+
+/* What it costs to look at a row of a list, by its code and its heap TID, in fetches of a row. */
+#define KNN_LOOK_COST 0.04
 
 /* ambeginscan */
 extern IndexScanDesc KnnBeginScan(Relation index, int nkeys, int norderbys,

@@ -41,9 +41,24 @@ quiver_ivf_start_scan(QvScan *scan, Relation index, const void *query, const Knn
 	IvfAmStartScan(scan, query, QuiverIvfSettings(index), goal, rules);
 }
 
+static double
+quiver_ivf_rows(Relation index, double rank)
+{
+	return IvfAmRows(index, QuiverIvfSettings(index), rank);
+}
+
+static void
+quiver_ivf_sweep(Relation index, KnnSweep *sweep)
+{
+	IvfAmSweep(index, QuiverIvfSettings(index), sweep);
+}
+
 const KnnScanSource quiver_ivf_scans = {
 	.begin = IvfScanBegin,
-	.start = quiver_ivf_start_scan
+	.start = quiver_ivf_start_scan,
+	.rows = quiver_ivf_rows,
+	.sweep = quiver_ivf_sweep,
+	.note_exact = IvfAmNoteExact
 };
 
 static IndexScanDesc

@@ -51,16 +51,24 @@ GraphEstimateCost(Relation index, int ef, GraphCost *cost)
 	}
 }
 
-BlockNumber
-GraphSweepPages(Relation index, double *known, double *spent)
+void
+GraphGetSweepCost(Relation index, GraphSweepCost *cost)
 {
 	GraphMetaData meta;
+	GraphLayout layout;
 	const GraphTidMap *map;
 
+	memset(cost, 0, sizeof(*cost));
 	GraphReadMeta(index, &meta);
-	map = GraphFindTidMap(index, &meta, spent);
-	*known = map ? 1 - map->rows.absent : 0;
-	return meta.form == QV_FORM_CODED ? RelationGetNumberOfBlocks(index) : 0;
+	if (meta.form != QV_FORM_CODED || !GraphLayoutFromMeta(&layout, &meta))
+		return;
+	map = GraphFindTidMap(index, &meta, &cost->spent);
+	cost->pages = RelationGetNumberOfBlocks(index);
+	cost->codes = QvBitCodesSize(layout.pdim, GraphNodeNumber(&layout, cost->pages, 0));
+	if (map == NULL)
+		return;
+	cost->known = 1 - map->rows.absent;
+	cost->knows_codes = map->rows.codes.codes != NULL && map->rows.vacuums == meta.vacuums;
 }
 
 void
@@ -73,10 +81,4 @@ GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost)
 	GraphNoteSpent(GraphOpen(index, opclass), cost);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-}
-
-double
-GraphMappedLines(void)
-{
-	return (double) QvTidMapMemory() / sizeof(uint32);
 }

@@ -103,15 +103,19 @@ typedef struct GraphCost
 
 extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
 
-/*
- * Pages that a sweep of all nodes reads; 0: a graph of this form cannot be swept.  *known: the
- * share of the rows of which this backend knows from a sweep where they are; 0: there was
- * none, and *spent is what GraphNoteExact() was told.
- */
-extern BlockNumber GraphSweepPages(Relation index, double *known, double *spent);
+/* What a sweep of all nodes takes, and what this backend knows from others. */
+typedef struct GraphSweepCost
+{
+	BlockNumber pages;			/* that it reads; 0: a graph of this form cannot
+								 * be swept */
+	Size		codes;			/* bytes of the codes of all nodes */
+	double		known;			/* share of the rows of which it is known
+								 * where they are; 0: there was none */
+	bool		knows_codes;	/* and their codes are */
+	double		spent;			/* else: what GraphNoteExact() was told */
+} GraphSweepCost;
 
-/* So many lines of a table a backend may know the nodes of. */
-extern double GraphMappedLines(void);
+extern void GraphGetSweepCost(Relation index, GraphSweepCost *cost);
 
 /* All rows of a set were read from the table, which cost so much, in the caller's units. */
 extern void GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost);

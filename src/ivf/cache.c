@@ -21,6 +21,9 @@ typedef struct IvfRelCache
 	IvfScanStats stats;
 	IvfLists   *lists;
 	struct IvfTidMap *tid_map;	/* or NULL */
+	struct IvfKnownRows *known; /* or NULL; */
+	QvRelCachePart *known_part; /* the part that it is */
+	double		spent;			/* IvfNoteSpent(), since there was none */
 } IvfRelCache;
 
 /* Copy one entry of the directory to place i. */
@@ -266,4 +269,47 @@ IvfRefresh(IvfHandle *handle)
 		QvRelCacheUnpinPart(&old->part);
 	}
 	return handle->lists->version != version;
+}
+
+/* ---- what is known of rows ---- */
+
+struct IvfKnownRows *
+IvfKeptKnown(const IvfHandle *handle)
+{
+	return handle->entry->known;
+}
+
+void
+IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known)
+{
+	QvRelCachePart *old = handle->entry->known_part;
+
+	if (part)
+		QvRelCacheKeepPart(part, &handle->entry->base);
+	handle->entry->known = known;
+	handle->entry->known_part = part;
+	handle->entry->spent = 0;
+	if (old)
+		QvRelCacheRetirePart(old);
+}
+
+void
+IvfNoteSpent(IvfHandle *handle, double rows)
+{
+	handle->entry->spent += rows;
+}
+
+double
+IvfSpent(const IvfHandle *handle)
+{
+	return handle->entry->spent;
+}
+
+const struct IvfKnownRows *
+IvfFindKnown(Relation index, const IvfMetaData *meta, double *spent)
+{
+	IvfRelCache *entry = (IvfRelCache *) QvRelCacheFind(index, meta->build_id);
+
+	*spent = entry ? entry->spent : 0;
+	return entry ? entry->known : NULL;
 }

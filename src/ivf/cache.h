@@ -20,4 +20,19 @@ extern IvfHandle *IvfOpen(Relation index, const QvOpclassInfo *opclass);
 /* Have the directory as it is now.  False when it is what it was. */
 extern bool IvfRefresh(IvfHandle *handle);
 
+/*
+ * What is known of the rows of an index (known.h): NULL, nothing.  Other, or NULL, takes its place.
+ * Searches that have begun with it must not use it after that.
+ */
+struct IvfKnownRows;
+extern struct IvfKnownRows *IvfKeptKnown(const IvfHandle *handle);
+extern void IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known);
+
+/* What was spent for want of it, in rows looked at. */
+extern void IvfNoteSpent(IvfHandle *handle, double rows);
+extern double IvfSpent(const IvfHandle *handle);
+
+/* The same of an index that is not open. */
+extern const struct IvfKnownRows *IvfFindKnown(Relation index, const IvfMetaData *meta, double *spent);
+
 #endif							/* QV_IVF_CACHE_H */

@@ -122,6 +122,28 @@ record_error(const IvfReader *reader, IvfRecord record, float base, float distan
 	return 2 * (record->error * away + rounding);
 }
 
+float
+coded_record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	const uint8 *code = IvfRecordCode(record);
+	float		distance;
+	float		ip;
+
+	if (layout->bits < 8)
+	{
+		qv_kernels.unpack_bits(code, layout->bits, reader->scratch, layout->pdim);
+		code = reader->scratch;
+	}
+	ip = QvCodeIp(&reader->query.base.q, code, layout->bits, record->scale);
+	distance = layout->space == QV_SPACE_L2 ? base + record->add - 2 * ip : base - ip;
+	*error = record_error(reader, record, base, distance);
+	/* damaged factors: the row itself will tell */
+	if (isnan(*error))
+		*error = INFINITY;
+	return isnan(distance) ? -INFINITY : distance;
+}
+
 /* Read one record and offer its row; false when the list has moved. */
 static bool
 read_record(IvfReader *reader, const IvfGathered *g)
@@ -130,9 +152,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 	const IvfLayout *layout = &handle->layout;
 	Buffer		buf = read_items(handle, IVF_RECORDS, g, &g->item);
 	IvfRecord	record;
-	const uint8 *code;
 	IvfWindowRow row;
-	float		ip;
 
 	if (!BufferIsValid(buf))
 		return false;
@@ -144,23 +164,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 		UnlockReleaseBuffer(buf);
 		return true;
 	}
-	code = IvfRecordCode(record);
-	if (layout->bits < 8)
-	{
-		qv_kernels.unpack_bits(code, layout->bits, reader->scratch, layout->pdim);
-		code = reader->scratch;
-	}
-	ip = QvCodeIp(&reader->query.base.q, code, layout->bits, record->scale);
-	if (layout->space == QV_SPACE_L2)
-		row.distance = g->base + record->add - 2 * ip;
-	else
-		row.distance = g->base - ip;
-	row.error = record_error(reader, record, g->base, row.distance);
-	/* damaged factors: the row itself will tell */
-	if (isnan(row.distance))
-		row.distance = -INFINITY;
-	if (isnan(row.error))
-		row.error = INFINITY;
+	row.distance = coded_record_distance(reader, record, g->base, &row.error);
 	UnlockReleaseBuffer(buf);
 	IvfOfferRow(reader, &row);
 	return true;
@@ -284,6 +288,17 @@ coded_read_gathered(IvfReader *reader, const IvfGathered *g)
 	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
 }
 
+float
+coded_exact_base(IvfReader *reader, uint32 list)
+{
+	const IvfLayout *layout = &reader->handle->layout;
+	const QvQuery *q = &reader->query.base.q;
+
+	layout->codec->decode_centroid(layout, &reader->handle->lists->centroids, list, reader->centroid);
+	return layout->space == QV_SPACE_L2 ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
+		-qv_kernels.ip_f32(q->x, reader->centroid, layout->pdim);
+}
+
 /*
  * The distance of a list's centroid within BASE_TOLERANCE: by its code and the query's
  * 16-bit form, unless the query is so far from the mean that these are too coarse.
@@ -301,9 +316,7 @@ precise_base(IvfReader *reader, const IvfListScan *ls)
 		rounding += 2 * FLT_EPSILON * (q->norm2 + length * length);
 	if (rounding <= BASE_TOLERANCE * fabsf(ls->base))
 		return ls->base;
-	layout->codec->decode_centroid(layout, centroids, ls->list, reader->centroid);
-	return layout->space == QV_SPACE_L2 ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
-		-qv_kernels.ip_f32(q->x, reader->centroid, layout->pdim);
+	return coded_exact_base(reader, ls->list);
 }
 
 void

@@ -20,4 +20,11 @@ extern bool coded_keep_members(IvfReader *reader);
 /* Read a record, or a sketch, and offer its row; false when the list has moved. */
 extern bool coded_read_gathered(IvfReader *reader, const IvfGathered *g);
 
+/*
+ * A row's search distance by its record, which may be off by *error, where base is that of its list's
+ * centroid: which may be had exactly, too.
+ */
+extern float coded_record_distance(IvfReader *reader, IvfRecord record, float base, float *error);
+extern float coded_exact_base(IvfReader *reader, uint32 list);
+
 #endif							/* QV_IVF_CODED_SCAN_H */

@@ -6,9 +6,13 @@
 
 #include <math.h>
 
+#include "ivf/cache.h"
+#include "ivf/depth.h"
 #include "ivf/ivf.h"
+#include "ivf/known.h"
 #include "ivf/meta.h"
 #include "ivf/probes.h"
+#include "utils/memutils.h"
 
 /* Of the rows in the lists read, those whose records are read as well. */
 #define RECORDS_READ 0.01
@@ -48,4 +52,54 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	}
 	else
 		cost->evaluations = meta.lists + cost->tuples;
+}
+
+/* What reading a list takes beside its rows, in rows. */
+#define ROWS_PER_LIST 32
+
+double
+IvfRowsForRank(Relation index, const IvfScanParams *params, double rank)
+{
+	IvfMetaData meta;
+	IvfLayout	layout;
+	IvfDepth	depth;
+	double		share,
+				rows;
+
+	IvfReadMeta(index, &meta, &layout);
+	IvfDepthInit(&depth, &meta, params);
+	share = params->probes > 0 ? Min(1, params->probes / (double) meta.lists) :
+		IvfProbesFor(&meta, params->recall);
+	rows = Max(share * meta.tuples, IvfDepthRows(&depth, rank, meta.tuples));
+	return rows + ROWS_PER_LIST * meta.lists * rows / Max(1, meta.tuples);
+}
+
+void
+IvfGetSweepCost(Relation index, IvfSweepCost *cost)
+{
+	IvfMetaData meta;
+	IvfLayout	layout;
+	const struct IvfKnownRows *known;
+
+	memset(cost, 0, sizeof(*cost));
+	IvfReadMeta(index, &meta, &layout);
+	if (!IvfCanKnow(&layout))
+		return;
+	known = IvfFindKnown(index, &meta, &cost->spent);
+	cost->pages = RelationGetNumberOfBlocks(index);
+	cost->codes = IvfKnownSize(&layout, 0, meta.tuples);
+	if (known)
+		cost->known = IvfShareKnown(known, &meta);
+}
+
+void
+IvfNoteExact(Relation index, const QvOpclassInfo *opclass, double rows)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver lists",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	IvfNoteSpent(IvfOpen(index, opclass), rows);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }

@@ -126,6 +126,16 @@ IvfDepthTimes(const IvfDepth *depth, double window, uint64 rows, uint32 probes, 
 }
 
 double
+IvfDepthRows(const IvfDepth *depth, double window, double rows)
+{
+	double		wanted = rows_wanted(depth, window);
+
+	if (depth->measured)
+		wanted = Max(wanted, share_of_rows(depth, window) * rows);
+	return Min(wanted, rows);
+}
+
+double
 IvfDepthWindow(const IvfDepth *depth, uint64 nrows, uint32 probes, uint32 lists)
 {
 	double		rows = nrows;

@@ -33,4 +33,7 @@ extern double IvfDepthTimes(const IvfDepth *depth, double window, uint64 rows, u
 /* The window that they are deep enough for. */
 extern double IvfDepthWindow(const IvfDepth *depth, uint64 rows, uint32 probes, uint32 lists);
 
+/* Of so many rows in all lists, those of the lists that such a window takes. */
+extern double IvfDepthRows(const IvfDepth *depth, double window, double rows);
+
 #endif							/* QV_IVF_DEPTH_H */

@@ -80,7 +80,8 @@ typedef struct IvfMetaData
 	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* likewise, for more
 														 * rows */
 	uint32		deep_lists;		/* lists there were then; 0: never tried */
-	uint32		unused;
+	uint32		vacuums;		/* that may have removed rows: changes before
+								 * their heap TIDs are used again */
 } IvfMetaData;
 
 StaticAssertDecl(sizeof(IvfMetaData) == 168, "on-disk ivf metapage changed");

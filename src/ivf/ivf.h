@@ -66,6 +66,8 @@ typedef struct IvfScanParams
 								 * some */
 	int			probes;			/* 0: by recall */
 	double		recall;			/* wanted, when probes is 0 */
+	bool		sweep;			/* with "only": all rows, by codes in memory
+								 * where there are some, or all lists */
 	bool		widen;			/* probe more lists as more rows are taken */
 	bool		deep;			/* with "widen", more than "probes" at first */
 	bool		iterative;		/* it may be resumed */
@@ -108,6 +110,28 @@ typedef struct IvfCost
 /* tuples: of the index, as the planner takes it; 0: as of the last build or vacuum */
 extern void IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 							IvfCost *cost);
+
+/*
+ * The rows of the lists that a search reads whose last row wanted has that rank among all, and what these
+ * take beside.
+ */
+extern double IvfRowsForRank(Relation index, const IvfScanParams *params, double rank);
+
+/* What a sweep takes (IvfScanParams.sweep), and what this backend knows from others. */
+typedef struct IvfSweepCost
+{
+	BlockNumber pages;			/* of the index; 0: it cannot be swept */
+	Size		codes;			/* bytes of what is kept of all rows, but for
+								 * their heap TIDs */
+	double		known;			/* share of the rows of which it is kept; 0:
+								 * nothing is */
+	double		spent;			/* for want of it, in rows looked at */
+} IvfSweepCost;
+
+extern void IvfGetSweepCost(Relation index, IvfSweepCost *cost);
+
+/* All rows of a set were read from the table, instead of looking at so many rows. */
+extern void IvfNoteExact(Relation index, const QvOpclassInfo *opclass, double rows);
 
 /* check.c */
 typedef struct IvfInfo

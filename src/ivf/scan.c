@@ -36,6 +36,7 @@
 
 #include "executor/instrument.h"
 #include "containers/bitmap.h"
+#include "ivf/known.h"
 #include "ivf/cache.h"
 #include "ivf/depth.h"
 #include "ivf/ivf.h"
@@ -138,6 +139,7 @@ typedef struct IvfScan
 	uint32		max_kept;
 	IvfRest    *rest;			/* the rows left, once those were too many */
 	ItemPointerData tid;		/* of the candidate */
+	QvMemberSearch *members;	/* a sweep by codes in memory, or NULL */
 } IvfScan;
 
 /* Bytes for rows proposed; the other half is the window's. */
@@ -802,6 +804,22 @@ first_window(uint32 rows)
 	return Max(LEAST_FIRST_WINDOW, rows + rows / 8 + 6);
 }
 
+/* Search for the members by what is known of all rows; false when lists are to be read. */
+static bool
+sweep_by_codes(IvfScan *scan)
+{
+	QvMemberSearch *members = palloc(sizeof(QvMemberSearch));
+
+	if (!IvfSearchKnown(&scan->reader, scan->params.max_memory, members))
+	{
+		IvfNoteSpent(scan->handle, scan->handle->meta.tuples);
+		return false;
+	}
+	scan->members = members;
+	scan->base.depth = INFINITY;
+	return true;
+}
+
 void
 IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 {
@@ -836,6 +854,10 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->base.sample = 0;
 	scan->base.limit = INFINITY;
 	scan->params = *params;
+	if (params->sweep)
+		scan->params.probes = PG_INT32_MAX;
+	params = &scan->params;
+	scan->members = NULL;
 	scan->reader.any_order = value == NULL;
 	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
 	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
@@ -852,6 +874,11 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 		  params->recall >= 1));
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
 	IvfBeginReading(&scan->reader);
+	if (params->sweep && sweep_by_codes(scan))
+	{
+		MemoryContextSwitchTo(old);
+		return;
+	}
 
 	rows = params->rows == 0 ? FIRST_WINDOW : first_window(params->rows);
 	first = first_window(params->first);
@@ -917,6 +944,13 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old;
 
+	if (scan->members)
+	{
+		if (QvMemberSearchNext(scan->members, candidate))
+			return QV_SCAN_CANDIDATE;
+		candidate->distance = candidate->bound = INFINITY;
+		return QV_SCAN_END;
+	}
 	for (;;)
 	{
 		if (scan->filling)
@@ -958,7 +992,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		if (scan->complete)
 		{
 			candidate->distance = candidate->bound = INFINITY;
-			base->depth = depth(scan);
+			base->depth = scan->params.sweep && scan->nnear == scan->handle->lists->count ? INFINITY : depth(scan);
 			return QV_SCAN_END;
 		}
 		if (!scan->bound_sent)
@@ -1007,8 +1041,8 @@ ivf_scan_resume(QvScan *base)
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
 	bool		more = false;
 
-	/* the rest had all lists */
-	if (scan->rest == NULL)
+	/* the rest had all lists, or codes all rows */
+	if (scan->rest == NULL && scan->members == NULL)
 	{
 		if (note_proposed(scan, scan->reader.window.count))
 		{
@@ -1034,6 +1068,8 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	int			n = 0;
 	uint32		end = scan->reader.window.count;
 
+	if (scan->members)
+		return 0;
 	Assert(!scan->filling);
 	/* in runs, so that the reads overlap */
 	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)

@@ -256,10 +256,14 @@ static void
 write_tuples(IvfVacuum *v)
 {
 	Buffer		buf = IvfLockMeta(v->handle);
+	IvfMetaData *meta;
 	QvWrite		w;
 
 	QvWriteBegin(&w, v->handle->index, v->handle->building);
-	IvfPageMeta(QvWriteRegister(&w, buf))->tuples = v->live;
+	meta = IvfPageMeta(QvWriteRegister(&w, buf));
+	meta->tuples = v->live;
+	/* also where one that was interrupted has left nothing to remove */
+	meta->vacuums++;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	QvInjectionPoint("quiver-ivf-counts-written");

@@ -55,15 +55,28 @@ make_room(QvTidMap *map, BlockNumber blocks, uint32 lines)
 	return true;
 }
 
-bool
-QvTidMapInit(QvTidMap *map, MemoryContext context, BlockNumber blocks, double rows, Size max_bytes)
+/* Lines of a block when there are so many rows. */
+static uint32
+usual_lines(BlockNumber blocks, double rows)
 {
 	double		lines = rows / Max(1, blocks) * LINES_PER_ROW;
 
+	return Max(LEAST_LINES, Min(lines, MaxHeapTuplesPerPage));
+}
+
+Size
+QvTidMapSize(BlockNumber blocks, double rows)
+{
+	return map_bytes(blocks, usual_lines(blocks, rows));
+}
+
+bool
+QvTidMapInit(QvTidMap *map, MemoryContext context, BlockNumber blocks, double rows, Size max_bytes)
+{
 	memset(map, 0, sizeof(*map));
 	map->context = context;
 	map->max_bytes = max_bytes;
-	return make_room(map, blocks, Max(LEAST_LINES, Min(lines, MaxHeapTuplesPerPage)));
+	return make_room(map, blocks, usual_lines(blocks, rows));
 }
 
 bool

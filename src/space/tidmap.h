@@ -34,6 +34,9 @@ extern Size QvTidMapMemory(void);
 extern bool QvTidMapInit(QvTidMap *map, MemoryContext context, BlockNumber blocks, double rows,
 						 Size max_bytes);
 
+/* What that takes to begin with. */
+extern Size QvTidMapSize(BlockNumber blocks, double rows);
+
 /* Room for a table of so many blocks that grows. */
 static inline BlockNumber
 QvTidMapRoom(BlockNumber blocks)

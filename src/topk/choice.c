@@ -48,38 +48,58 @@
 /* It is again with so many more of those proposed, or when a batch has ended. */
 #define RECONSIDERED 8
 
-/* Of the cost of measuring all members, what a search may take to show how it goes. */
+/*
+ * Of the cost of measuring all members, what a search may take to show how it goes; and one by row
+ * to find out whether those that pass are near.
+ */
 #define TRIAL_SHARE 0.1
+#define NEAR_SHARE 0.2
 
 /*
  * What things cost, in fetches of a row with the test of its conditions
  * (src/topk/README.md, "Choice"): a member of the bitmap and the set; a search of lists, for
  * each row nearer than the last one wanted; and what an engine counts.
  */
-#define MEMBER_COST 0.2
-#define RANK_COST 1.0
+#define BITMAP_ROW_COST 0.2
+#define TOLD_ROW_COST 0.05
 #define NODE_COST 2.0
 #define RECORD_COST 0.4
 #define TEST_COST 0.02
 #define CODE_COST 0.02
 
 /* A row of a list that is looked up, too. */
-#define LOOK_COST (CODE_COST + TEST_COST)
+#define LOOK_COST KNN_LOOK_COST
+
+StaticAssertDecl(KNN_LOOK_COST == CODE_COST + TEST_COST, "a row that is looked at is scored and looked up");
 
 /* A row of the table, when all are read in order. */
 #define TABLE_ROW_COST 0.5
 
-/* Of a sweep: a page of the index, a row looked up, and a member measured. */
+/*
+ * Of a sweep: a page of the index, a row looked up, and a member measured.  Of lists: a row looked at, of
+ * all that there are.
+ */
 #define SWEEP_PAGE_COST 0.12
 #define SWEEP_ROW_COST 0.035
 #define SWEEP_MEMBER_COST 0.2
+#define SWEEP_LOOK_COST (1.25 * LOOK_COST)
 
 /*
- * A member whose node is known from an earlier sweep; and how many times a search looking at
- * all may cost the first time, where it would cost less from then on.
+ * A member whose node is known from an earlier sweep.  Or its code: then one in so many is measured,
+ * and so many at least, and to have the codes of all rows takes so much for each.
  */
 #define KNOWN_MEMBER_COST 0.5
+#define CODED_MEMBER_COST 0.06
+#define CODED_PER_MEASURED 16
+#define LEAST_MEASURED 64
+#define LEARNED_ROW_COST 0.6
+
+/*
+ * How many times a search looking at all may cost the first times, where it would cost so many times
+ * less from then on.
+ */
 #define LEARNING_COST 3.0
+#define LEARNED_GAIN 1.5
 
 /* What is known takes a line for each row, and more: for each row, and for each block, at least. */
 #define LINES_PER_ROW 1.5
@@ -99,12 +119,22 @@ typedef struct AllCosts
 								 * pass */
 	bool		can_sweep;
 	bool		learns;			/* it makes known where they are */
-	double		sweep;			/* by the codes of all nodes, and reading
+	double		sweep;			/* by the codes of all rows, and reading
 								 * those that may be nearest */
+	double		first;			/* and the one that learns */
 	bool		is_known;		/* where most of them are: */
 	double		known;			/* likewise, of those known to have them */
 	double		learned;		/* and if all were known */
 } AllCosts;
+
+/* A sweep of members of which it is known where they are, or their codes. */
+static double
+known_cost(double members, bool codes)
+{
+	return codes ? members * CODED_MEMBER_COST +
+		Min(members, LEAST_MEASURED + members / CODED_PER_MEASURED) * KNOWN_MEMBER_COST :
+		members * KNOWN_MEMBER_COST;
+}
 
 static void
 cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
@@ -114,18 +144,21 @@ cost_all(const TopkState *state, uint32 wanted, AllCosts *costs)
 	double		passing = Max(Max(1, members / TRUSTED_PASS),
 							  Min(members, state->table_rows / state->rank_per_row));
 	double		fetched = wanted * (members / passing + state->measure_cost);
+	double		lines = Max(LINES_PER_BLOCK * state->table_blocks, LINES_PER_ROW * state->table_rows);
+	bool		codes = lines <= sweep->learns_codes && members <= sweep->waiting;
 
 	costs->exact = members + passing * state->measure_cost;
 	costs->can_sweep = sweep->pages > 0 && wanted <= sweep->kept && state->value;
-	costs->sweep = sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST +
-		members * SWEEP_MEMBER_COST + fetched;
-	costs->learns = costs->can_sweep &&
-		Max(LINES_PER_BLOCK * state->table_blocks, LINES_PER_ROW * state->table_rows) <= sweep->learns;
-	costs->learned = fetched + members * KNOWN_MEMBER_COST;
+	costs->sweep = fetched + (state->source->nodes ?
+							  sweep->pages * SWEEP_PAGE_COST + state->table_rows * SWEEP_ROW_COST + members * SWEEP_MEMBER_COST :
+							  state->table_rows * SWEEP_LOOK_COST);
+	costs->learns = costs->can_sweep && lines <= sweep->learns;
+	costs->first = costs->sweep + (codes ? state->table_rows * LEARNED_ROW_COST : 0);
+	costs->learned = fetched + known_cost(members, codes);
 	/* the others are fetched all, and there has to be room for them */
 	costs->is_known = costs->can_sweep && sweep->known > 0 && (1 - sweep->known) * members <= sweep->kept / 2;
-	costs->known = fetched + members *
-		(sweep->known * KNOWN_MEMBER_COST + (1 - sweep->known) * (1 + state->measure_cost));
+	costs->known = fetched + known_cost(sweep->known * members, codes && sweep->knows_codes) +
+		(1 - sweep->known) * members * (1 + state->measure_cost);
 }
 
 /* Of those that do not depend on what the backend knows. */
@@ -136,38 +169,38 @@ least_cost(const AllCosts *costs)
 }
 
 /*
- * What it costs to look at all rows of the bitmap, when there is one, and the way to do it.
+ * What looking at all rows of the bitmap may cost, to be done instead of a search that costs as
+ * much, and the way to do it.
  *
  * The ways find the same rows, so what a backend has met may choose between them.  But not
- * between them and a search, which may find others: so it does not count in the cost.
+ * between them and a search, which may find others: so it does not count in the cost.  Instead it is
+ * less where it will be once more is known, but not by more than may be asked of those who find out.
  */
 static double
-all_cost(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
+all_cost_in_time(const TopkState *state, uint32 wanted, TopkStrategy *strategy)
 {
 	AllCosts	costs;
+	double		cost;
 	bool		sweeps;
 
 	cost_all(state, wanted, &costs);
+	cost = least_cost(&costs);
 	sweeps = costs.sweep < costs.exact || (costs.is_known && costs.known < costs.exact) ||
-		(costs.learns && state->sweep.spent >= costs.sweep);
+		(costs.learns && state->sweep.spent >= costs.first);
 	*strategy = costs.can_sweep && sweeps ? TOPK_SWEEP : TOPK_EXACT;
-	return least_cost(&costs);
+	return costs.learns ? Min(cost, Max(costs.learned * LEARNED_GAIN, cost / LEARNING_COST)) : cost;
 }
 
-/*
- * What looking at all rows of the bitmap may cost at most, to be done instead of a search that
- * costs so much.  Less where it will once it is known where they are; whether that is known does not
- * count, as above.
- */
+/* And once all is known that can be. */
 static double
-all_cost_in_time(const TopkState *state, uint32 wanted)
+all_cost_at_best(const TopkState *state, uint32 wanted)
 {
 	AllCosts	costs;
 	double		cost;
 
 	cost_all(state, wanted, &costs);
 	cost = least_cost(&costs);
-	return costs.learns ? Min(cost, Max(costs.learned, cost / LEARNING_COST)) : cost;
+	return costs.learns ? Min(cost, costs.learned) : cost;
 }
 
 /* Is a sweep worth it only because it is known where the rows are? */
@@ -207,8 +240,16 @@ expected_rank(const TopkState *state, uint32 wanted, double sigmas)
 static double
 deep_cost(const TopkState *state, double rank)
 {
-	return state->source->nodes == NULL ? rank * RANK_COST :
+	return state->source->nodes == NULL ? state->source->rows(state->index, rank) * LOOK_COST :
 		state->source->nodes(state->index, rank) * NODE_COST + rank * TEST_COST;
+}
+
+/* What it takes to have the bitmap, or its rows. */
+static double
+bitmap_cost(const TopkState *state)
+{
+	return TopkHasBitmap(state) ? 0 :
+		state->bitmap_rows * (state->tells_rows ? TOLD_ROW_COST : BITMAP_ROW_COST);
 }
 
 /*
@@ -219,7 +260,7 @@ static TopkStrategy
 choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 {
 	TopkStrategy all;
-	double		others = all_cost(state, wanted, &all);
+	double		others = all_cost_in_time(state, wanted, &all);
 	double		rank = Max(found_rank, expected_rank(state, wanted, CHANCE_SIGMAS));
 
 	if (state->expected_members <= EXACT_ROWS || state->set == NULL)
@@ -231,7 +272,7 @@ choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 	 */
 	if (state->source->nodes && deep_cost(state, Max(wanted, found_rank)) <= others * TRIAL_SHARE)
 		return TOPK_IN_INDEX;
-	return all_cost_in_time(state, wanted) <= deep_cost(state, rank) ? all : TOPK_IN_INDEX;
+	return others <= deep_cost(state, rank) ? all : TOPK_IN_INDEX;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -239,14 +280,20 @@ TopkStrategy
 TopkChooseFirst(TopkState *state, uint32 wanted)
 {
 	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
-	double		bitmap = state->expected_members * MEMBER_COST;
 	TopkStrategy all;
 
 	if (state->child == NULL)
 		return TOPK_BY_ROW;
-	if (!TopkHasBitmap(state) && state->expected_members > EXACT_ROWS && rank <= bitmap &&
-		deep_cost(state, rank) + rank <= all_cost(state, wanted, &all) + bitmap)
-		return TOPK_BY_ROW;
+	if (!TopkHasBitmap(state) && state->expected_members > EXACT_ROWS)
+	{
+		double		bitmap = bitmap_cost(state);
+		double		deep = deep_cost(state, rank);
+
+		TopkExpectSweep(state);
+		if (deep + rank <= bitmap + Min(deep, all_cost_in_time(state, wanted, &all)) ||
+			deep_cost(state, wanted) <= NEAR_SHARE * (bitmap + all_cost_at_best(state, wanted)))
+			return TOPK_BY_ROW;
+	}
 	TopkGetBitmap(state);
 	return choose_with_bitmap(state, wanted, 0);
 }
@@ -290,7 +337,7 @@ static bool
 is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 {
 	double		cost = search_cost(state);
-	double		others = all_cost(state, TopkWantedInAll(state), all);
+	double		others = all_cost_in_time(state, TopkWantedInAll(state), all);
 	int64		members = state->engine->counters.members - state->before.members;
 	double		shares = (double) Max(LEAST_PAGE, TopkWantedInAll(state)) / (members + 1);
 
@@ -304,7 +351,7 @@ is_dear(const TopkState *state, bool ended, TopkStrategy *all)
 	 * each rank
 	 */
 	return cost >= others ||
-		(ended && all_cost_in_time(state, TopkWantedInAll(state)) <= deep_cost(state, TopkRowsSeen(state) * shares));
+		(ended && others <= deep_cost(state, TopkRowsSeen(state) * shares));
 }
 
 /*
@@ -371,10 +418,11 @@ rows_before_bitmap(const TopkState *state)
 static bool
 is_bitmap_better(TopkState *state, double proposed, double cost, double more)
 {
-	double		bitmap = TopkHasBitmap(state) ? 0 : state->expected_members * MEMBER_COST;
+	double		bitmap = bitmap_cost(state);
 	double		going_on = more * cost / proposed;
 	double		deep;
 	double		others;
+	TopkStrategy all;
 
 	/* before that is asked for */
 	if (cost < bitmap && going_on < bitmap)
@@ -382,9 +430,11 @@ is_bitmap_better(TopkState *state, double proposed, double cost, double more)
 	TopkExpectSweep(state);
 	deep = deep_cost(state, proposed + more);
 	/* of lists as many are read for as deep a search, at most all */
+	if (state->source->nodes == NULL && more > 0)
+		going_on = Max(going_on, deep - cost);
 	if (state->source->nodes == NULL)
 		deep = Min(Max(deep, (proposed + more) * (cost / proposed - 1)), state->table_rows * LOOK_COST);
-	others = bitmap + Min(all_cost_in_time(state, TopkWantedInAll(state)), deep);
+	others = bitmap + Min(all_cost_in_time(state, TopkWantedInAll(state), &all), deep);
 	return cost >= others || going_on >= others;
 }
 
@@ -480,11 +530,7 @@ TopkSwitches(TopkState *state, bool ended)
 		if (!wants_bitmap(state, ended))
 			return false;
 
-		/*
-		 * lists soon tell how many members are near, and reading them is not
-		 * lost
-		 */
-		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state), state->source->nodes == NULL ? 0 :
+		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state),
 											 state->proposed + proposals_to_come(state, 1 / state->rank_per_row));
 		return true;
 	}
@@ -513,7 +559,7 @@ TopkSetPause(TopkState *state)
 	TopkStrategy all;
 
 	state->engine->pause = state->strategy != TOPK_IN_INDEX ? 0 : state->engine->counters.rows +
-		(int64) (all_cost(state, TopkWantedInAll(state), &all) * TRIAL_SHARE / LOOK_COST) + 1;
+		(int64) (all_cost_in_time(state, TopkWantedInAll(state), &all) * TRIAL_SHARE / LOOK_COST) + 1;
 }
 
 void

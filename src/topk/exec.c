@@ -197,6 +197,8 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
+	if (state->child)
+		TopkLookAtChild(state);
 	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 	state->source = KnnAccessMethodOf(state->index->rd_indam->amcostestimate)->scans;
 	QvGetOpclass(state->index, &state->opclass);

@@ -44,15 +44,19 @@ can_tell_rows(const BitmapIndexScanState *scan)
 	return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
 }
 
-/* Do all of its scans tell their rows? */
+/* Do all scans of a tree tell their rows?  And add how many these are expected to be. */
 static bool
-can_collect(PlanState *node)
+look_at(PlanState *node, double *rows)
 {
 	PlanState **children;
 	int			n;
+	bool		all = true;
 
 	if (IsA(node, BitmapIndexScanState))
+	{
+		*rows += node->plan->plan_rows;
 		return can_tell_rows((BitmapIndexScanState *) node);
+	}
 	if (IsA(node, BitmapAndState))
 	{
 		children = ((BitmapAndState *) node)->bitmapplans;
@@ -66,9 +70,15 @@ can_collect(PlanState *node)
 	else
 		return false;
 	for (int i = 0; i < n; i++)
-		if (!can_collect(children[i]))
-			return false;
-	return true;
+		all = look_at(children[i], rows) && all;
+	return all;
+}
+
+void
+TopkLookAtChild(TopkState *state)
+{
+	state->bitmap_rows = 0;
+	state->tells_rows = look_at(state->child, &state->bitmap_rows);
 }
 
 /* ---- their rows ---- */
@@ -192,7 +202,7 @@ TopkCollectMembers(TopkState *state)
 	Members		members = {0};
 	MemoryContext old;
 
-	if (!can_collect(state->child))
+	if (!state->tells_rows)
 		return false;
 	members.max_rows = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
 	members.room = FIRST_ROWS;

@@ -62,6 +62,8 @@ typedef struct TopkState
 	BlockNumber table_blocks;	/* known with "sweep" */
 	double		measure_cost;
 	double		expected_members;	/* of the bitmap; known once there is one */
+	double		bitmap_rows;	/* that its scans are expected to find */
+	bool		tells_rows;		/* one after the other: members.c */
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the engine */
@@ -111,7 +113,10 @@ TopkHasBitmap(const TopkState *state)
 	return state->bitmap != NULL || state->set != NULL;
 }
 
-/* members.c: have the set without a bitmap; false when that cannot be. */
+/* members.c: can the rows of a child be had without a bitmap, and how many do its scans find? */
+extern void TopkLookAtChild(TopkState *state);
+
+/* Have the set without a bitmap; false when that cannot be. */
 extern bool TopkCollectMembers(TopkState *state);
 
 /* rows.c: a row that the index calls tid is tested, measured, and kept if it is near enough. */
