@@ -61,7 +61,7 @@
  * each row nearer than the last one wanted; and what an engine counts.
  */
 #define BITMAP_ROW_COST 0.2
-#define TOLD_ROW_COST 0.05
+#define TOLD_ROW_COST 0.035
 #define NODE_COST 2.0
 #define RECORD_COST 0.4
 #define TEST_COST 0.02
@@ -291,7 +291,8 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 
 		TopkExpectSweep(state);
 		if (deep + rank <= bitmap + Min(deep, all_cost_in_time(state, wanted, &all)) ||
-			deep_cost(state, wanted) <= NEAR_SHARE * (bitmap + all_cost_at_best(state, wanted)))
+			(state->source->nodes == NULL &&
+			 deep_cost(state, wanted) <= NEAR_SHARE * (bitmap + all_cost_at_best(state, wanted))))
 			return TOPK_BY_ROW;
 	}
 	TopkGetBitmap(state);
