@@ -139,6 +139,7 @@ GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSettings *setti
 
 	rules->iterative = settings->shared.iterative_scan != ITERATIVE_SCAN_OFF;
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
+	rules->relaxed = settings->shared.iterative_scan == ITERATIVE_SCAN_RELAXED;
 	rules->max_tuples = settings->max_scan_tuples;
 	rules->limited = settings->max_scan_tuples != DEFAULT_MAX_SCAN_TUPLES;
 	rules->first_rows = settings->ef_search;

@@ -135,6 +135,7 @@ IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 
 	rules->iterative = settings->shared.iterative_scan != ITERATIVE_SCAN_OFF;
 	rules->strict = settings->shared.iterative_scan == ITERATIVE_SCAN_STRICT;
+	rules->relaxed = settings->shared.iterative_scan == ITERATIVE_SCAN_RELAXED;
 	/* lists limit an iterative scan, not rows */
 	rules->max_tuples = PG_INT64_MAX;
 	rules->restart = false;

@@ -29,6 +29,7 @@ typedef struct KnnScanRules
 								 * but may start over with one that is */
 	bool		strict;			/* leave out what is nearer than a row
 								 * returned */
+	bool		relaxed;		/* the user wants it, late as it is */
 	int64		max_tuples;		/* rows after which an iterative scan stops */
 	bool		limited;		/* by the user, not by a default: what was not
 								 * found until then is not wanted */

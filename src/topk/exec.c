@@ -12,6 +12,7 @@
 #include "am/access_methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "stats/stats.h"
@@ -19,14 +20,21 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Take note of a row that is returned. */
+/*
+ * Take note of a row that is returned.  In relaxed order of all of them, while there is memory: rows of later
+ * rounds that are nearer come late.
+ */
 static void
 note_returned(TopkState *state, const TopkRow *row)
 {
-	if (row->distance != state->last_distance)
+	if (state->rules.relaxed && !state->strict_now)
+		state->strict_now = !TopkTidsFit(state->ties, (Size) work_mem * 1024 / 2);
+	else if (row->distance != state->last_distance)
 		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
 	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
-	state->last_distance = row->distance;
+	/* the farthest, where late ones are nearer */
+	if (!(row->distance <= state->last_distance))
+		state->last_distance = row->distance;
 }
 
 /* Show a row that was found in the scan's slot. */

@@ -45,6 +45,12 @@ TopkTidsHas(struct QvTids_hash *tids, ItemPointer tid)
 	return QvTids_lookup(tids, *tid) != NULL;
 }
 
+bool
+TopkTidsFit(const struct QvTids_hash *tids, Size max_bytes)
+{
+	return tids->size * 2 * sizeof(QvTidEntry) <= max_bytes;
+}
+
 void
 TopkNearestReset(TopkNearest *nearest, uint32 wanted)
 {

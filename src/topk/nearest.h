@@ -48,4 +48,7 @@ extern void TopkTidsReset(struct QvTids_hash **tids, MemoryContext context);
 extern bool TopkTidsAdd(struct QvTids_hash *tids, ItemPointer tid);
 extern bool TopkTidsHas(struct QvTids_hash *tids, ItemPointer tid);
 
+/* May it grow without taking more than so many bytes? */
+extern bool TopkTidsFit(const struct QvTids_hash *tids, Size max_bytes);
+
 #endif							/* QV_TOPK_NEAREST_H */

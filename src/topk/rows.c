@@ -20,13 +20,13 @@
 
 /* ---- rows that are proposed ---- */
 
-/* Was the row returned, or should it have been, before the rows of this round? */
+/* Was the row returned before the rows of this round?  Or, in strict order, should it have been? */
 static bool
 is_late(const TopkState *state, const TopkRow *row)
 {
 	if (state->returned_before == 0 || row->distance > state->last_distance)
 		return false;
-	if (row->distance < state->last_distance)
+	if (row->distance < state->last_distance && (!state->rules.relaxed || state->strict_now))
 		return true;
 	return TopkTidsHas(state->ties, (ItemPointer) &row->tid);
 }

@@ -350,6 +350,8 @@ TopkStart(TopkState *state)
 	state->started = true;
 	state->returned_before = 0;
 	state->last_distance = NAN;
+	state->strict_now = false;
+	state->rules.relaxed = false;
 	TopkTidsReset(&state->ties, estate->es_query_cxt);
 	state->limit_distance = eval_radius(state);
 	wanted = wanted_rows(state);

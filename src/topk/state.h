@@ -92,7 +92,9 @@ typedef struct TopkState
 	uint32		returned;		/* of the rows of this round */
 	int64		returned_before;	/* in the rounds before it */
 	double		last_distance;	/* of the row returned last, in any round */
-	struct QvTids_hash *ties;	/* returned at that distance */
+	struct QvTids_hash *ties;	/* returned at that distance; in relaxed
+								 * order, all returned */
+	bool		strict_now;		/* there was no memory for that */
 	TopkCounters counters;
 } TopkState;
 
