@@ -39,6 +39,7 @@ extern void IvfAmBuildEmpty(Relation index, const IvfAm *am);
 /* KnnScanSource.start, by these settings. */
 extern void IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSettings *settings,
 						   const KnnGoal *goal, KnnScanRules *rules);
+
 /* KnnScanSource.rows, sweep and note_exact, likewise. */
 extern double IvfAmRows(Relation index, const IvfScanSettings *settings, double rank);
 extern void IvfAmSweep(Relation index, const IvfScanSettings *settings, KnnSweep *sweep);

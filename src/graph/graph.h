@@ -106,8 +106,8 @@ extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
 /* What a sweep of all nodes takes, and what this backend knows from others. */
 typedef struct GraphSweepCost
 {
-	BlockNumber pages;			/* that it reads; 0: a graph of this form cannot
-								 * be swept */
+	BlockNumber pages;			/* that it reads; 0: a graph of this form
+								 * cannot be swept */
 	Size		codes;			/* bytes of the codes of all nodes */
 	double		known;			/* share of the rows of which it is known
 								 * where they are; 0: there was none */

@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "graph/rows.h"
 #include "graph/sweep.h"
+#include "graph/sweep_codes.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 

@@ -6,54 +6,15 @@
 
 #include <math.h>
 
-#include "containers/compare.h"
 #include "graph/cache.h"
 #include "graph/rows.h"
-#include "graph/sweep_state.h"
+#include "graph/sweep.h"
+#include "graph/sweep_known.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
 /* Pages whose nodes the CPU is asked for before they are read. */
 #define PAGES_AHEAD 4
-
-/* There are too many results: keep the nearer half. */
-static void
-keep_nearest(GraphSweepState *s)
-{
-	GraphSearch *search = s->search;
-	uint32		half = search->nresults / 2;
-	float	   *bounds = palloc(search->nresults * sizeof(float));
-	uint32		equal = half;
-	uint32		kept = 0;
-
-	for (uint32 i = 0; i < search->nresults; i++)
-		bounds[i] = GraphSweepBound(s, &search->results[i]);
-	qsort(bounds, search->nresults, sizeof(float), CompareFloats);
-	s->beyond = bounds[half];
-	s->dropped = true;
-	/* of those with the same bound as many as complete the half */
-	for (uint32 i = 0; i < half && bounds[i] < s->beyond; i++)
-		equal--;
-	pfree(bounds);
-	for (uint32 i = 0; i < search->nresults; i++)
-	{
-		float		bound = GraphSweepBound(s, &search->results[i]);
-
-		if (bound < s->beyond || (bound == s->beyond && equal > 0))
-		{
-			equal -= bound == s->beyond;
-			search->results[kept++] = search->results[i];
-		}
-	}
-	search->nresults = kept;
-}
-
-void
-GraphSweepMakeRoom(GraphSweepState *s)
-{
-	if (s->search->nresults >= s->params->most)
-		keep_nearest(s);
-}
 
 /* Copy what the result says of the node's rows in the set; false when it has none. */
 static bool
@@ -204,12 +165,6 @@ share_absent(const QvTidSet *only, const GraphTidMap *map)
 
 /* ---- with a map ---- */
 
-/*
- * Searches that go by a map without codes, where it could have them, before all nodes are read for
- * new ones: VACUUM makes codes useless.
- */
-#define SEARCHES_WITHOUT_CODES 16
-
 /* An empty map, below CurrentMemoryContext until it is kept; NULL when it would be too large. */
 static GraphTidMap *
 new_map(const GraphSweepState *s)
@@ -264,40 +219,13 @@ sweep_and_map(GraphSweepState *s)
 	s->map = NULL;
 }
 
-/*
- * What is kept of the index, if it may be good for these members.  Codes are of the rows that there were when it was
- * made.  When VACUUM has removed some since then, others may have come to their heap TIDs: so nodes
- * are asked for all of them.
- */
-static GraphTidMap *
-known_for(const GraphHandle *handle, const QvTidSet *only)
-{
-	GraphTidMap *map = only->words > 0 ? GraphKeptTidMap(handle) : NULL;
-
-	if (map && map->rows.codes.codes && map->rows.vacuums != handle->meta.vacuums)
-	{
-		pfree(map->rows.codes.codes);
-		map->rows.codes.codes = NULL;
-		map->rows.codes.count = 0;
-	}
-	return map;
-}
-
-/* May another map be better? */
-static bool
-is_map_wanted(const GraphTidMap *known, const QvKnownUse *use)
-{
-	return known == NULL || QvKnownIsWorn(&known->rows, use) || known->rows.absent >= QV_MOST_ABSENT ||
-		known->without_codes > SEARCHES_WITHOUT_CODES;
-}
-
 /* Find the members by what is known of their nodes; false when that does not do. */
 static bool
 sweep_known(GraphSweepState *s, GraphTidMap *known, QvKnownUse *use)
 {
 	if (known->had_codes && known->rows.codes.codes == NULL)
 		known->without_codes++;
-	if (!s->params->known_only && is_map_wanted(known, use))
+	if (!s->params->known_only && GraphIsMapWanted(known, use))
 		return false;
 	if (!GraphSweepKnown(s, known, use))
 		return false;
@@ -311,7 +239,7 @@ GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *par
 		   float *beyond)
 {
 	GraphSweepState s = {.params = params, .handle = handle, .search = search, .beyond = INFINITY};
-	GraphTidMap *known = known_for(handle, params->only);
+	GraphTidMap *known = GraphKnownFor(handle, params->only);
 	QvKnownUse	use = {0};
 
 	s.nblocks = RelationGetNumberOfBlocks(handle->index);
@@ -322,99 +250,14 @@ GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *par
 		s.beyond = params->known_only ? -INFINITY : INFINITY;
 		if (params->known_only)
 		{
-			if (known && is_map_wanted(known, &use))
+			if (known && GraphIsMapWanted(known, &use))
 				GraphKeepTidMap(handle, NULL);
 		}
-		else if (is_map_wanted(known, &use))
+		else if (GraphIsMapWanted(known, &use))
 			sweep_and_map(&s);
 		else
 			sweep_all(&s);
 	}
 	*beyond = s.beyond;
 	return !s.dropped;
-}
-
-/* ---- by codes ---- */
-
-/* What a search of members asks for nodes. */
-typedef struct NodeReader
-{
-	GraphHandle *handle;
-	GraphStore *store;
-	QvScanCounters *counters;
-} NodeReader;
-
-/* Where a member's node has a part of its slot. */
-static Size
-place_on_page(const GraphLayout *layout, const QvMember *member, Size offset)
-{
-	return QV_PAGE_START + (Size) GraphNodeSlot(layout, member->number) * layout->node_size + offset;
-}
-
-static void
-prefetch_member(void *arg, const QvMember *member)
-{
-	const GraphHandle *handle = ((NodeReader *) arg)->handle;
-	const GraphLayout *layout = &handle->layout;
-	BlockNumber block = GraphNodeBlock(layout, member->number);
-
-	QvPrefetchPage(handle->hints, block, 0, QV_PAGE_START);
-	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, 0), sizeof(GraphNodeData));
-	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, layout->own), layout->own_bytes);
-}
-
-/* Measure the node of a member; false when it has the row no more, in its own slot. */
-static bool
-measure_member(void *arg, QvMember *member)
-{
-	NodeReader *reader = arg;
-	const GraphLayout *layout = &reader->handle->layout;
-	GraphResult result;
-	BlockNumber block = GraphNodeBlock(layout, member->number);
-	Buffer		buf = QvReadPassedPage(reader->handle->index, reader->handle->hints, block, NULL, BUFFER_LOCK_SHARE);
-	GraphNode	node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, member->number));
-	bool		found = false;
-
-	QvPageCheck(reader->handle->index, block, BufferGetPage(buf), QV_PAGE_NODES);
-	reader->counters->nodes++;
-	if (node->state == GRAPH_SLOT_LIVE)
-		for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS) && !found; i++)
-			found = ItemPointerEquals(&node->tids[i], &member->tid);
-	if (found)
-	{
-		reader->store->measure(reader->store, node, &result);
-		member->distance = result.distance;
-		member->error = result.error;
-	}
-	UnlockReleaseBuffer(buf);
-	return found;
-}
-
-bool
-GraphSweepByCodes(GraphHandle *handle, const GraphSweepParams *params, Size max_memory,
-				  QvMemberSearch *search)
-{
-	GraphTidMap *known = known_for(handle, params->only);
-	NodeReader *reader;
-	QvKnownUse	use = {0};
-
-	if (known == NULL || known->rows.codes.codes == NULL ||
-		params->only->members > Min(max_memory / QV_MEMBER_BYTES, PG_INT32_MAX) ||
-		(!params->known_only && is_map_wanted(known, &use)))
-		return false;
-	reader = palloc(sizeof(NodeReader));
-	reader->handle = handle;
-	reader->store = &params->store->base;
-	reader->counters = params->counters;
-	memset(search, 0, sizeof(*search));
-	search->measure = measure_member;
-	search->prefetch = prefetch_member;
-	search->arg = reader;
-	search->counters = params->counters;
-	search->certainty = params->certainty;
-	if (!QvMemberSearchStart(search, &known->rows, params->only, &params->store->query->base, &use))
-		return false;
-	QvKnownNoteUse(&known->rows, &use);
-	GraphForgetSpent(handle);
-	return true;
 }

@@ -6,20 +6,7 @@
 #ifndef QV_GRAPH_SWEEP_H
 #define QV_GRAPH_SWEEP_H
 
-#include "graph/handle.h"
-#include "graph/search.h"
-#include "graph/store_coded.h"
-#include "space/members.h"
-
-typedef struct GraphSweepParams
-{
-	GraphCodedStore *store;
-	const QvTidSet *only;		/* the rows */
-	uint32		most;			/* nodes kept: the nearest */
-	bool		known_only;		/* read no nodes but those known to have them */
-	double		certainty;		/* share of a result's error that counts */
-	QvScanCounters *counters;
-} GraphSweepParams;
+#include "graph/sweep_results.h"
 
 /*
  * Add the nodes that have such rows, or more than are in their slots, to the results of
@@ -29,12 +16,5 @@ typedef struct GraphSweepParams
  */
 extern bool GraphSweep(GraphHandle *handle, GraphSearch *search, const GraphSweepParams *params,
 					   float *beyond);
-
-/*
- * The same by codes that the backend keeps of all nodes: whose nodes may be nearest is measured when
- * it is asked for.  False when there are none, or they do not do.
- */
-extern bool GraphSweepByCodes(GraphHandle *handle, const GraphSweepParams *params, Size max_memory,
-							  QvMemberSearch *search);
 
 #endif							/* QV_GRAPH_SWEEP_H */

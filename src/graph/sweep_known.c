@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "graph/rows.h"
-#include "graph/sweep_state.h"
+#include "graph/sweep_known.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
@@ -24,6 +24,33 @@
 /* Members ahead of the one measured whose nodes the CPU is asked for. */
 #define HEADS_AHEAD 8
 #define CODES_AHEAD 3
+
+/*
+ * Searches that go by a map without codes, where it could have them, before all nodes are read for
+ * new ones: VACUUM makes codes useless.
+ */
+#define SEARCHES_WITHOUT_CODES 16
+
+GraphTidMap *
+GraphKnownFor(const GraphHandle *handle, const QvTidSet *only)
+{
+	GraphTidMap *map = only->words > 0 ? GraphKeptTidMap(handle) : NULL;
+
+	if (map && map->rows.codes.codes && map->rows.vacuums != handle->meta.vacuums)
+	{
+		pfree(map->rows.codes.codes);
+		map->rows.codes.codes = NULL;
+		map->rows.codes.count = 0;
+	}
+	return map;
+}
+
+bool
+GraphIsMapWanted(const GraphTidMap *known, const QvKnownUse *use)
+{
+	return known == NULL || QvKnownIsWorn(&known->rows, use) || known->rows.absent >= QV_MOST_ABSENT ||
+		known->without_codes > SEARCHES_WITHOUT_CODES;
+}
 
 /* A row of which no node is known: whoever asked will measure it, so it comes first. */
 static void

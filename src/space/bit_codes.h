@@ -16,8 +16,8 @@ typedef struct QvBitCode
 {
 	float		norm2;			/* |x|^2, of the row itself */
 	float		factor;			/* QvEncodeBits() */
-	float		spread;			/* of a query of length one: how far <x, q> may
-								 * be above its estimate */
+	float		spread;			/* of a query of length one: how far <x, q>
+								 * may be above its estimate */
 	uint8		bits[FLEXIBLE_ARRAY_MEMBER];	/* pdim */
 } QvBitCode;
 

@@ -26,8 +26,8 @@ typedef struct QvKnownRows
 typedef struct QvKnownUse
 {
 	uint64		seen;
-	uint64		unknown;		/* rows that have come since, or that it cannot
-								 * know */
+	uint64		unknown;		/* rows that have come since, or that it
+								 * cannot know */
 	uint64		stale;			/* not where it says */
 } QvKnownUse;
 
@@ -52,7 +52,10 @@ typedef struct QvMember
 
 typedef struct QvMemberSearch
 {
-	/* by the engine: measure a member, false when it is not where it was; answer no Ctrl-C */
+	/*
+	 * by the engine: measure a member, false when it is not where it was;
+	 * answer no Ctrl-C
+	 */
 	bool		(*measure) (void *arg, QvMember *member);
 	void		(*prefetch) (void *arg, const QvMember *member);
 	void	   *arg;

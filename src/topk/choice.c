@@ -65,12 +65,10 @@
 #define NODE_COST 2.0
 #define RECORD_COST 0.4
 #define TEST_COST 0.02
-#define CODE_COST 0.02
 
-/* A row of a list that is looked up, too. */
+/* A row of a list that is looked at is looked up, and its code is scored. */
 #define LOOK_COST KNN_LOOK_COST
-
-StaticAssertDecl(KNN_LOOK_COST == CODE_COST + TEST_COST, "a row that is looked at is scored and looked up");
+#define CODE_COST (LOOK_COST - TEST_COST)
 
 /* A row of the table, when all are read in order. */
 #define TABLE_ROW_COST 0.5
@@ -119,8 +117,8 @@ typedef struct AllCosts
 								 * pass */
 	bool		can_sweep;
 	bool		learns;			/* it makes known where they are */
-	double		sweep;			/* by the codes of all rows, and reading
-								 * those that may be nearest */
+	double		sweep;			/* by the codes of all rows, and reading those
+								 * that may be nearest */
 	double		first;			/* and the one that learns */
 	bool		is_known;		/* where most of them are: */
 	double		known;			/* likewise, of those known to have them */

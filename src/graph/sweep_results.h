@@ -1,12 +1,24 @@
 /*
- * sweep_state.h
- *		A sweep: what its files share.
+ * sweep_results.h
+ *		A sweep, and the nearest nodes that it has found.
  */
-#ifndef QV_GRAPH_SWEEP_STATE_H
-#define QV_GRAPH_SWEEP_STATE_H
+#ifndef QV_GRAPH_SWEEP_RESULTS_H
+#define QV_GRAPH_SWEEP_RESULTS_H
 
 #include "graph/cache.h"
-#include "graph/sweep.h"
+#include "graph/search.h"
+#include "graph/store_coded.h"
+#include "space/members.h"
+
+typedef struct GraphSweepParams
+{
+	GraphCodedStore *store;
+	const QvTidSet *only;		/* the rows */
+	uint32		most;			/* nodes kept: the nearest */
+	bool		known_only;		/* read no nodes but those known to have them */
+	double		certainty;		/* share of a result's error that counts */
+	QvScanCounters *counters;
+} GraphSweepParams;
 
 /* A row, and the node that has it. */
 typedef struct GraphMappedRow
@@ -42,10 +54,4 @@ GraphSweepBound(const GraphSweepState *s, const GraphResult *result)
 /* Results are added: have room for more, without the farthest if there are too many. */
 extern void GraphSweepMakeRoom(GraphSweepState *s);
 
-/*
- * Measure the nodes that a map says the members have.  False when it is worn, or does not do for
- * this set: then what was found is good for nothing.
- */
-extern bool GraphSweepKnown(GraphSweepState *s, const GraphTidMap *map, QvKnownUse *use);
-
-#endif							/* QV_GRAPH_SWEEP_STATE_H */
+#endif							/* QV_GRAPH_SWEEP_RESULTS_H */
