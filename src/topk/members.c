@@ -22,7 +22,7 @@
 /* Room for rows, to begin with. */
 #define FIRST_ROWS 1024
 
-/* Of work_mem, what rows may take, and a set: there are two at most. */
+/* Of work_mem, what rows may take, and a set: there are two at most, but for an And below another. */
 #define MEMORY_SHARE 3
 
 /* The rows found so far, in the order of their index. */
@@ -44,34 +44,67 @@ can_tell_rows(const BitmapIndexScanState *scan)
 	return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
 }
 
+/* The children of a node that joins bitmaps; 0: it is none. */
+static int
+children_of(PlanState *node, PlanState ***children)
+{
+	if (IsA(node, BitmapAndState))
+	{
+		*children = ((BitmapAndState *) node)->bitmapplans;
+		return ((BitmapAndState *) node)->nplans;
+	}
+	if (IsA(node, BitmapOrState))
+	{
+		*children = ((BitmapOrState *) node)->bitmapplans;
+		return ((BitmapOrState *) node)->nplans;
+	}
+	return 0;
+}
+
 /* Do all scans of a tree tell their rows?  And add how many these are expected to be. */
 static bool
 look_at(PlanState *node, double *rows)
 {
 	PlanState **children;
-	int			n;
-	bool		all = true;
+	int			n = children_of(node, &children);
+	bool		all = n > 0;
 
 	if (IsA(node, BitmapIndexScanState))
 	{
 		*rows += node->plan->plan_rows;
 		return can_tell_rows((BitmapIndexScanState *) node);
 	}
-	if (IsA(node, BitmapAndState))
-	{
-		children = ((BitmapAndState *) node)->bitmapplans;
-		n = ((BitmapAndState *) node)->nplans;
-	}
-	else if (IsA(node, BitmapOrState))
-	{
-		children = ((BitmapOrState *) node)->bitmapplans;
-		n = ((BitmapOrState *) node)->nplans;
-	}
-	else
-		return false;
 	for (int i = 0; i < n; i++)
 		all = look_at(children[i], rows) && all;
 	return all;
+}
+
+/*
+ * Copy what EXPLAIN has counted of all nodes of a tree, or put it back: what was begun in vain
+ * does not count.
+ */
+static void
+copy_counts(PlanState *node, List **counts, bool back)
+{
+	PlanState **children;
+	int			n = children_of(node, &children);
+
+	if (node->instrument == NULL)
+		return;
+	if (back)
+	{
+		*node->instrument = *(Instrumentation *) linitial(*counts);
+		*counts = list_delete_first(*counts);
+	}
+	else
+	{
+		Instrumentation *copy = palloc(sizeof(Instrumentation));
+
+		*copy = *node->instrument;
+		*counts = lappend(*counts, copy);
+	}
+	for (int i = 0; i < n; i++)
+		copy_counts(children[i], counts, back);
 }
 
 void
@@ -99,8 +132,9 @@ add_row(Members *members, const ItemPointerData *row)
 
 /* As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one. */
 static bool
-collect_scan(BitmapIndexScanState *node, const QvTidSet *only, Members *members)
+collect_scan(TopkState *state, BitmapIndexScanState *node, const QvTidSet *only, Members *members)
 {
+	IndexScanDesc scan = node->biss_ScanDesc;
 	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
 	bool		fits = true;
 	double		found = 0;
@@ -113,12 +147,15 @@ collect_scan(BitmapIndexScanState *node, const QvTidSet *only, Members *members)
 		ExecReScan(&node->ss.ps);
 		has_keys = node->biss_RuntimeKeysReady;
 	}
-	while (has_keys && fits && (row = index_getnext_tid(node->biss_ScanDesc, ForwardScanDirection)) != NULL)
+	/* a scan of bitmaps has none, of rows one: btree asserts both since 18 */
+	scan->heapRelation = state->css.ss.ss_currentRelation;
+	while (has_keys && fits && (row = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
 		found++;
 		if (only == NULL || QvTidSetHas(only, row))
 			fits = add_row(members, row);
 	}
+	scan->heapRelation = NULL;
 	if (node->ss.ps.instrument)
 		InstrStopNode(node->ss.ps.instrument, found);
 	return fits;
@@ -127,8 +164,13 @@ collect_scan(BitmapIndexScanState *node, const QvTidSet *only, Members *members)
 static QvTidSet *
 make_set(TopkState *state, const ItemPointerData *rows, Size n)
 {
+	MemoryContext old = MemoryContextSwitchTo(state->set_context);
+	QvTidSet   *set;
+
 	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
-	return QvTidSetOfRows(state->table_blocks, (Size) work_mem * 1024 / MEMORY_SHARE, rows, n);
+	set = QvTidSetOfRows(state->table_blocks, (Size) work_mem * 1024 / MEMORY_SHARE, rows, n);
+	MemoryContextSwitchTo(old);
+	return set;
 }
 
 static bool collect(TopkState *state, PlanState *node, const QvTidSet *only, Members *members);
@@ -155,6 +197,8 @@ collect_and(TopkState *state, BitmapAndState *node, const QvTidSet *only, Member
 		}
 		if (!collect(state, node->bitmapplans[i], left ? left : only, members))
 			return false;
+		if (members->count == first)
+			break;
 	}
 	if (left)
 		QvTidSetFree(left);
@@ -181,7 +225,7 @@ collect(TopkState *state, PlanState *node, const QvTidSet *only, Members *member
 	if (node->chgParam)
 		ExecReScan(node);
 	if (IsA(node, BitmapIndexScanState))
-		return collect_scan((BitmapIndexScanState *) node, only, members);
+		return collect_scan(state, (BitmapIndexScanState *) node, only, members);
 	if (node->instrument)
 		InstrStartNode(node->instrument);
 	fits = IsA(node, BitmapAndState) ?
@@ -200,22 +244,23 @@ bool
 TopkCollectMembers(TopkState *state)
 {
 	Members		members = {0};
-	MemoryContext old;
+	List	   *counts = NIL;
 
 	if (!state->tells_rows)
 		return false;
+	copy_counts(state->child, &counts, false);
 	members.max_rows = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
 	members.room = FIRST_ROWS;
-	old = MemoryContextSwitchTo(state->set_context);
-	members.rows = palloc(members.room * sizeof(ItemPointerData));
+	members.rows = MemoryContextAlloc(state->set_context, members.room * sizeof(ItemPointerData));
 	if (collect(state, state->child, NULL, &members))
 		state->set = make_set(state, members.rows, members.count);
 	pfree(members.rows);
-	MemoryContextSwitchTo(old);
 	if (state->set == NULL)
 	{
 		MemoryContextReset(state->set_context);
+		copy_counts(state->child, &counts, true);
 		ExecReScan(state->child);
 	}
+	list_free_deep(counts);
 	return state->set != NULL;
 }
