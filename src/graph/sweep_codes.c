@@ -32,7 +32,7 @@ prefetch_member(void *arg, const QvMember *member)
 	const GraphLayout *layout = &handle->layout;
 	BlockNumber block = GraphNodeBlock(layout, member->number);
 
-	QvPrefetchPage(handle->hints, block, 0, QV_PAGE_START);
+	QvPrefetchPin(handle->hints, block);
 	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, 0), sizeof(GraphNodeData));
 	QvPrefetchPage(handle->hints, block, place_on_page(layout, member, layout->own), layout->own_bytes);
 }

@@ -37,11 +37,7 @@ GraphKnownFor(const GraphHandle *handle, const QvTidSet *only)
 	GraphTidMap *map = only->words > 0 ? GraphKeptTidMap(handle) : NULL;
 
 	if (map && map->rows.codes.codes && map->rows.vacuums != handle->meta.vacuums)
-	{
-		pfree(map->rows.codes.codes);
-		map->rows.codes.codes = NULL;
-		map->rows.codes.count = 0;
-	}
+		QvBitCodesFree(&map->rows.codes);
 	return map;
 }
 

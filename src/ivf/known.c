@@ -244,7 +244,7 @@ prefetch_record(void *arg, const QvMember *member)
 	const IvfItems *items = &handle->layout.items[IVF_RECORDS];
 	const RecordPlace *place = &r->known->places[member->number];
 
-	QvPrefetchPage(handle->hints, place->block, 0, QV_PAGE_START + sizeof(IvfItemPageData));
+	QvPrefetchPin(handle->hints, place->block);
 	QvPrefetchPage(handle->hints, place->block,
 				   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) place->slot * items->size, items->size);
 }

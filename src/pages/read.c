@@ -153,6 +153,17 @@ QvReadPassedPage(Relation index, QvBufferHints *hints, BlockNumber block,
 	return buf;
 }
 
+void
+QvPrefetchPin(const QvBufferHints *hints, BlockNumber block)
+{
+	Buffer		buf = QvHintedBuffer(hints, block);
+
+	if (buf <= 0)
+		return;
+	__builtin_prefetch(GetBufferDescriptor(buf - 1));
+	__builtin_prefetch(BufferGetBlock(buf));
+}
+
 bool
 QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 {

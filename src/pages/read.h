@@ -84,6 +84,9 @@ extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber bl
 extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
 						 float *out, uint32 n);
 
+/* Ask the CPU for what it takes to pin and check a page, when its buffer is known. */
+extern void QvPrefetchPin(const QvBufferHints *hints, BlockNumber block);
+
 /* Ask the CPU for a page that will be read soon, when its buffer is known. */
 static inline void
 QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,

@@ -7,10 +7,26 @@
 #include "space/bit_codes.h"
 #include "utils/memutils.h"
 
+/*
+ * A bound is so many standard deviations from its estimate.  One of the nearest rows is missed for that with a probability
+ * of 2e-8, and a fourth fewer rows are measured than with the six of QvCandidateCertainty().
+ */
+#define CERTAIN_SIGMAS 5.5
+
+/* Bytes that the CPU reads together. */
+#define CACHE_LINE 64
+
+/*
+ * Bytes from one code to the next.  They begin where a line of the cache does, or fewer would be read in
+ * vain, unless that takes more than a quarter as much memory again.
+ */
 static Size
 code_stride(uint32 pdim)
 {
-	return TYPEALIGN(sizeof(float), offsetof(QvBitCode, bits) + pdim / 8);
+	Size		size = TYPEALIGN(sizeof(float), offsetof(QvBitCode, bits) + pdim / 8);
+	Size		lines = TYPEALIGN(CACHE_LINE, size);
+
+	return lines <= size + size / 4 ? lines : size;
 }
 
 Size
@@ -25,13 +41,24 @@ QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint3
 {
 	memset(codes, 0, sizeof(*codes));
 	codes->kind = kind;
-	codes->certainty = QvCandidateCertainty(dims);
+	codes->certainty = Min(1, CERTAIN_SIGMAS / sqrt(dims));
 	codes->pdim = pdim;
 	codes->stride = code_stride(pdim);
-	codes->codes = MemoryContextAllocExtended(context, Max(1, QvBitCodesSize(pdim, count)),
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (codes->codes)
-		codes->count = count;
+	codes->memory = MemoryContextAllocExtended(context, QvBitCodesSize(pdim, count) + CACHE_LINE,
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (codes->memory == NULL)
+		return;
+	codes->codes = (char *) TYPEALIGN(CACHE_LINE, codes->memory);
+	codes->count = count;
+}
+
+void
+QvBitCodesFree(QvBitCodes *codes)
+{
+	if (codes->memory)
+		pfree(codes->memory);
+	codes->memory = codes->codes = NULL;
+	codes->count = 0;
 }
 
 void

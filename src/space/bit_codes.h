@@ -24,11 +24,12 @@ typedef struct QvBitCode
 typedef struct QvBitCodes
 {
 	char	   *codes;			/* by number; NULL: there are none */
+	char	   *memory;			/* that they are in */
 	Size		stride;
 	uint32		pdim;
 	uint32		count;			/* of numbers that there is room for */
 	QvSpaceKind kind;
-	double		certainty;		/* QvCandidateCertainty() */
+	double		certainty;		/* share of errors that counts */
 	float		longest;		/* |x| + residual of the rows, at most */
 } QvBitCodes;
 
@@ -38,6 +39,9 @@ extern Size QvBitCodesSize(uint32 pdim, Size codes);
 /* Room for so many, in a context; none when there is no memory. */
 extern void QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
 						   MemoryContext context);
+
+/* There are none any more. */
+extern void QvBitCodesFree(QvBitCodes *codes);
 
 /* Put x[pdim] (as stored: rotated, centered) under a number below count.  Nothing fails. */
 extern void QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2,
@@ -62,10 +66,7 @@ typedef struct QvBitQuery
 
 extern void QvBitQueryInit(QvBitQuery *query, const QvBitCodes *codes, const QvSpaceQuery *base);
 
-/*
- * A search distance that the row is not below, but with the probability that
- * QvCandidateCertainty() speaks of; -INFINITY when nothing can be said.
- */
+/* A search distance that the row is hardly ever below; -INFINITY when nothing can be said. */
 static inline float
 QvBitBound(const QvBitQuery *query, const QvBitCode *code)
 {

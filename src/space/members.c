@@ -23,7 +23,7 @@
 #define ABSENT_DECAY 0.9
 
 /* So many codes ahead of the one that is read the CPU is asked for. */
-#define CODES_AHEAD 16
+#define CODES_AHEAD 12
 
 /* Members are sorted as far as they will likely be measured, at least so many. */
 #define RUN_SHARE 16

@@ -42,8 +42,8 @@
  * expected to pass, but at least so many, and no more than those.
  */
 #define MIN_SWITCH 100
-#define MIN_SWITCH_PASSING 7.0
-#define MIN_SWITCH_TO_BITMAP 48
+#define MIN_SWITCH_PASSING 4.0
+#define MIN_SWITCH_TO_BITMAP 40
 
 /* It is again with so many more of those proposed, or when a batch has ended. */
 #define RECONSIDERED 8

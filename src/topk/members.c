@@ -15,6 +15,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -149,13 +150,16 @@ collect_scan(TopkState *state, BitmapIndexScanState *node, const QvTidSet *only,
 	}
 	/* a scan of bitmaps has none, of rows one: btree asserts both since 18 */
 	scan->heapRelation = state->css.ss.ss_currentRelation;
-	while (has_keys && fits && (row = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
+	while (has_keys && fits && scan->indexRelation->rd_indam->amgettuple(scan, ForwardScanDirection))
 	{
+		row = &scan->xs_heaptid;
 		found++;
 		if (only == NULL || QvTidSetHas(only, row))
 			fits = add_row(members, row);
 	}
 	scan->heapRelation = NULL;
+	/* as index_getnext_tid() would have, one by one */
+	pgstat_count_index_tuples(scan->indexRelation, found);
 	if (node->ss.ps.instrument)
 		InstrStopNode(node->ss.ps.instrument, found);
 	return fits;
