@@ -61,7 +61,7 @@
  * each row nearer than the last one wanted; and what an engine counts.
  */
 #define BITMAP_ROW_COST 0.2
-#define TOLD_ROW_COST 0.02
+#define TOLD_ROW_COST 0.035
 #define NODE_COST 2.0
 #define RECORD_COST 0.4
 #define TEST_COST 0.02
