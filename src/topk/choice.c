@@ -53,7 +53,7 @@
  * to find out whether those that pass are near.
  */
 #define TRIAL_SHARE 0.1
-#define NEAR_SHARE 0.2
+#define NEAR_SHARE 0.25
 
 /*
  * What things cost, in fetches of a row with the test of its conditions
@@ -273,6 +273,24 @@ choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 	return others <= deep_cost(state, rank) ? all : TOPK_IN_INDEX;
 }
 
+/* Rows that a search by row proposes before the bitmap is thought of. */
+static uint32
+rows_before_bitmap(const TopkState *state)
+{
+	return Min(MIN_SWITCH, Max(MIN_SWITCH_TO_BITMAP, MIN_SWITCH_PASSING * state->rank_per_row));
+}
+
+/*
+ * Rows that pass may be near, which nobody knows: is a search by row a small part of what is best else,
+ * until that is found out?  A graph finds it out for less with the bitmap.
+ */
+static bool
+is_near_worth_a_look(const TopkState *state, uint32 wanted, double others)
+{
+	return state->source->nodes == NULL &&
+		deep_cost(state, wanted) + rows_before_bitmap(state) <= NEAR_SHARE * others;
+}
+
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
 TopkStrategy
 TopkChooseFirst(TopkState *state, uint32 wanted)
@@ -289,8 +307,7 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 
 		TopkExpectSweep(state);
 		if (deep + rank <= bitmap + Min(deep, all_cost_in_time(state, wanted, &all)) ||
-			(state->source->nodes == NULL &&
-			 deep_cost(state, wanted) <= NEAR_SHARE * (bitmap + all_cost_at_best(state, wanted))))
+			is_near_worth_a_look(state, wanted, bitmap + all_cost_at_best(state, wanted)))
 			return TOPK_BY_ROW;
 	}
 	TopkGetBitmap(state);
@@ -401,13 +418,6 @@ static double
 proposals_to_come(const TopkState *state, double prior)
 {
 	return proposals_after(state, state->proposed, prior);
-}
-
-/* Rows that a search by row proposes before the bitmap is thought of. */
-static uint32
-rows_before_bitmap(const TopkState *state)
-{
-	return Min(MIN_SWITCH, Max(MIN_SWITCH_TO_BITMAP, MIN_SWITCH_PASSING * state->rank_per_row));
 }
 
 /*
