@@ -1,0 +1,90 @@
+-- Sweeps by codes that a session keeps find the rows of an exact scan, whatever the metric, the type, the
+-- lengths of vectors, and what has become of rows since the codes were made.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+-- 30 clusters; lengths from .01 to 100; some rows equal, some zero, some NULL; far: rows of clusters that are others'
+CREATE FUNCTION sweeps_vector(i int, cluster int, dims int) RETURNS real[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN i % 501 = 3 THEN NULL WHEN i % 400 = 7 THEN array_fill(0::real, ARRAY[dims]) ELSE
+		(SELECT array_agg(((hashint4(cluster * 5000 + j) % 1000) / 1000.0 + .4 * (hashint4(i / CASE WHEN i % 10 = 0 THEN 100 ELSE 1 END * 5000 + j + 99) % 1000) / 1000.0)
+			* power(10, hashint4(i) % 3 - 1 + (hashint4(i + 7) % 100) / 100.0) ORDER BY j)::real[] FROM generate_series(1, dims) j) END $$;
+CREATE TABLE sweeps (id int, part int, mark int, v vector, h halfvec);
+
+-- How many of the queries are answered by another row, or less of them, than an exact scan finds; and whether some were by a
+-- sweep that read fewer rows than there are.
+CREATE FUNCTION sweeps_compare(value text, op text, times int, OUT wrong int, OUT by_codes bool) LANGUAGE plpgsql AS $$
+DECLARE
+	query text;
+	exact float8[];
+	found float8[];
+	line text;
+	sweep bool;
+	codes int;
+BEGIN
+	wrong := 0;
+	by_codes := false;
+	FOR n IN 1 .. times LOOP
+		FOR q IN 1 .. 3 LOOP
+			query := format('SELECT %1$s %2$s (SELECT %1$s FROM sweeps_asked WHERE q = %3$s) AS d FROM sweeps WHERE part IN (%4$s, %5$s, %6$s, %7$s) AND mark >= 0
+				ORDER BY %1$s %2$s (SELECT %1$s FROM sweeps_asked WHERE q = %3$s) LIMIT 10', value, op, q, (q * 5 + 11) % 30, (q * 5 + 17) % 30, (q * 5 + 22) % 30, (q * 5 + 26) % 30);
+			PERFORM set_config('enable_indexscan', 'off', true), set_config('enable_sort', 'on', true);
+			EXECUTE format('SELECT array_agg(d) FROM (%s) x', query) INTO exact;
+			PERFORM set_config('enable_indexscan', 'on', true), set_config('enable_sort', 'off', true);
+			EXECUTE format('SELECT array_agg(d) FROM (%s) x', query) INTO found;
+			sweep := false;
+			codes := 0;
+			FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+				sweep := sweep OR line ~ 'Strategies: .*(sweep|exact)';
+				codes := codes + coalesce(substring(line FROM '(?:Codes Scored|Nodes Read|Records Read): (\d+)')::int, 0);
+			END LOOP;
+			-- other ways are approximate
+			IF found IS DISTINCT FROM exact AND sweep THEN
+				wrong := wrong + 1;
+			END IF;
+			by_codes := by_codes OR (sweep AND codes BETWEEN 1 AND 2500);
+		END LOOP;
+	END LOOP;
+END $$;
+
+CREATE FUNCTION sweeps_all(dims int, value text, op text, opclass text) RETURNS TABLE (am text, step text, wrong int, by_codes bool) LANGUAGE plpgsql AS $$
+DECLARE
+	found record;
+BEGIN
+	FOREACH am IN ARRAY ARRAY['quiver_graph', 'quiver_ivf'] LOOP
+		TRUNCATE sweeps;
+		EXECUTE format('ALTER TABLE sweeps ALTER v TYPE vector(%1$s), ALTER h TYPE halfvec(%1$s)', dims);
+		INSERT INTO sweeps SELECT i, i % 30, 0, x::vector, (SELECT array_agg(e / 4) FROM unnest(x) e)::halfvec
+			FROM (SELECT i, sweeps_vector(i, i % 30, dims) AS x FROM generate_series(1, 3000) i) r;
+		DROP TABLE IF EXISTS sweeps_asked;
+		CREATE TABLE sweeps_asked AS SELECT id AS q, v, h FROM sweeps WHERE id BETWEEN 1 AND 6;
+		UPDATE sweeps_asked SET v = (SELECT v FROM sweeps WHERE id = 11), h = (SELECT h FROM sweeps WHERE id = 11) WHERE v IS NULL;
+		EXECUTE format('CREATE INDEX sweeps_v ON sweeps USING %s (%s %s)', am, value, opclass);
+		CREATE INDEX sweeps_part ON sweeps (part);
+		ANALYZE sweeps;
+		SELECT * FROM sweeps_compare(value, op, 10) INTO found;
+		wrong := found.wrong; by_codes := found.by_codes; step := 'built';
+		RETURN NEXT;
+		INSERT INTO sweeps SELECT 3000 + i, (i + 9) % 30, 0, x::vector, (SELECT array_agg(e / 4) FROM unnest(x) e)::halfvec
+			FROM (SELECT i, sweeps_vector(i + 3000, i % 30, dims) AS x FROM generate_series(1, 150) i) r;
+		UPDATE sweeps SET part = (part + 7) % 30 WHERE id % 17 = 2;
+		DELETE FROM sweeps WHERE id % 19 = 5;
+		UPDATE sweeps SET mark = -1 WHERE id % 7 = 0;
+		SELECT * FROM sweeps_compare(value, op, 2) INTO found;
+		wrong := found.wrong; by_codes := found.by_codes; step := 'changed';
+		RETURN NEXT;
+		DROP INDEX sweeps_v, sweeps_part;
+	END LOOP;
+END $$;
+
+SELECT 'vector, <->' AS metric, s.* FROM sweeps_all(40, 'v', '<->', 'vector_l2_ops') s;
+SELECT 'vector, <#>' AS metric, s.* FROM sweeps_all(40, 'v', '<#>', 'vector_ip_ops') s;
+SELECT 'vector, <=>' AS metric, s.* FROM sweeps_all(40, 'v', '<=>', 'vector_cosine_ops') s;
+SELECT 'halfvec, <->' AS metric, s.* FROM sweeps_all(40, 'h', '<->', 'halfvec_l2_ops') s;
+-- few dimensions: bounds that are certain
+SELECT 'vector, <->, 12' AS metric, s.* FROM sweeps_all(12, 'v', '<->', 'vector_l2_ops') s;
+
+DROP TABLE sweeps, sweeps_asked;
+DROP FUNCTION sweeps_all, sweeps_compare, sweeps_vector;
