@@ -189,7 +189,8 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 }
 
 void
-GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
+GraphAmSweep(Relation index, const GraphScanSettings *settings, double table_rows,
+			 KnnSweep *sweep)
 {
 	GraphSweepCost cost;
 

@@ -22,9 +22,9 @@ hnsw_nodes(Relation index, double rank)
 }
 
 static void
-hnsw_sweep(Relation index, KnnSweep *sweep)
+hnsw_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	GraphAmSweep(index, HnswSettings(index), sweep);
+	GraphAmSweep(index, HnswSettings(index), table_rows, sweep);
 }
 
 const KnnScanSource hnsw_scans = {

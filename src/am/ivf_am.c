@@ -173,12 +173,13 @@ IvfAmRows(Relation index, const IvfScanSettings *settings, double rank)
 }
 
 void
-IvfAmSweep(Relation index, const IvfScanSettings *settings, KnnSweep *sweep)
+IvfAmSweep(Relation index, const IvfScanSettings *settings, double table_rows,
+		   KnnSweep *sweep)
 {
 	IvfSweepCost cost;
 	Size		memory = QvTidMapMemory();
 
-	IvfGetSweepCost(index, &cost);
+	IvfGetSweepCost(index, table_rows, &cost);
 	/* what is read from disk is better left to sketches */
 	if (cost.pages > cached_blocks(settings))
 		return;

@@ -42,7 +42,8 @@ extern void IvfAmStartScan(QvScan *scan, const void *query, const IvfScanSetting
 
 /* KnnScanSource.rows, sweep and note_exact, likewise. */
 extern double IvfAmRows(Relation index, const IvfScanSettings *settings, double rank);
-extern void IvfAmSweep(Relation index, const IvfScanSettings *settings, KnnSweep *sweep);
+extern void IvfAmSweep(Relation index, const IvfScanSettings *settings, double table_rows,
+					   KnnSweep *sweep);
 extern void IvfAmNoteExact(Relation index, double cost);
 
 extern void IvfAmCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count,

@@ -49,9 +49,9 @@ ivfflat_rows(Relation index, double rank)
 }
 
 static void
-ivfflat_sweep(Relation index, KnnSweep *sweep)
+ivfflat_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	IvfAmSweep(index, IvfflatSettings(index), sweep);
+	IvfAmSweep(index, IvfflatSettings(index), table_rows, sweep);
 }
 
 const KnnScanSource ivfflat_scans = {

@@ -112,8 +112,11 @@ typedef struct KnnScanSource
 	 */
 	double		(*rows) (Relation index, double rank);
 
-	/* What a search with goal->sweep takes.  NULL: there is no such search. */
-	void		(*sweep) (Relation index, KnnSweep *sweep);
+	/*
+	 * What a search with goal->sweep takes, of a table of so many rows, as
+	 * the planner has it.  NULL: there is no such search.
+	 */
+	void		(*sweep) (Relation index, double table_rows, KnnSweep *sweep);
 
 	/*
 	 * All members were measured by their rows, which cost so much.  NULL

@@ -22,9 +22,9 @@ quiver_graph_nodes(Relation index, double rank)
 }
 
 static void
-quiver_graph_sweep(Relation index, KnnSweep *sweep)
+quiver_graph_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	GraphAmSweep(index, QuiverGraphSettings(index), sweep);
+	GraphAmSweep(index, QuiverGraphSettings(index), table_rows, sweep);
 }
 
 const KnnScanSource quiver_graph_scans = {

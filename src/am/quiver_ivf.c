@@ -48,9 +48,9 @@ quiver_ivf_rows(Relation index, double rank)
 }
 
 static void
-quiver_ivf_sweep(Relation index, KnnSweep *sweep)
+quiver_ivf_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	IvfAmSweep(index, QuiverIvfSettings(index), sweep);
+	IvfAmSweep(index, QuiverIvfSettings(index), table_rows, sweep);
 }
 
 const KnnScanSource quiver_ivf_scans = {

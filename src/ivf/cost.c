@@ -75,7 +75,7 @@ IvfRowsForRank(Relation index, const IvfScanParams *params, double rank)
 }
 
 void
-IvfGetSweepCost(Relation index, IvfSweepCost *cost)
+IvfGetSweepCost(Relation index, double table_rows, IvfSweepCost *cost)
 {
 	IvfMetaData meta;
 	IvfLayout	layout;
@@ -87,7 +87,7 @@ IvfGetSweepCost(Relation index, IvfSweepCost *cost)
 		return;
 	known = IvfFindKnown(index, &meta, &cost->spent);
 	cost->pages = RelationGetNumberOfBlocks(index);
-	cost->codes = IvfKnownSize(&layout, 0, meta.tuples);
+	cost->codes = IvfKnownSize(&layout, 0, Max(table_rows, meta.tuples));
 	if (known)
 		cost->known = IvfShareKnown(known, &meta);
 }

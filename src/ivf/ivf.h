@@ -128,7 +128,8 @@ typedef struct IvfSweepCost
 	double		spent;			/* for want of it, in rows looked at */
 } IvfSweepCost;
 
-extern void IvfGetSweepCost(Relation index, IvfSweepCost *cost);
+/* table_rows: as the planner takes it */
+extern void IvfGetSweepCost(Relation index, double table_rows, IvfSweepCost *cost);
 
 /* All rows of a set were read from the table, instead of looking at so many rows. */
 extern void IvfNoteExact(Relation index, const QvOpclassInfo *opclass, double rows);

@@ -50,6 +50,17 @@ rows_with_room(double rows)
 	return Min(Max(0, rows) * MORE_ROWS + FEW_MORE, PG_INT32_MAX);
 }
 
+/* The rows of an index: the metapage does not know of those that have come since the last build or vacuum. */
+static double
+rows_of(const IvfHandle *handle)
+{
+	double		rows = 0;
+
+	for (uint32 i = 0; i < handle->lists->count; i++)
+		rows += handle->lists->refs[i].rows;
+	return Max(rows, handle->meta.tuples);
+}
+
 Size
 IvfKnownSize(const IvfLayout *layout, BlockNumber table_blocks, double rows)
 {
@@ -139,6 +150,28 @@ learn_page(Lesson *lesson)
 	return true;
 }
 
+/* Add the slots in use of a list; false when it has moved. */
+static bool
+count_rows(IvfHandle *handle, uint32 list, double *rows)
+{
+	const IvfListRef *ref = &handle->lists->refs[list];
+	BlockNumber block = ref->head;
+
+	while (BlockNumberIsValid(block))
+	{
+		Buffer		buf;
+
+		CHECK_FOR_INTERRUPTS();
+		buf = IvfReadListPage(handle, block, list, ref->generation, BUFFER_LOCK_SHARE);
+		if (!BufferIsValid(buf))
+			return false;
+		*rows += IvfPageList(BufferGetPage(buf))->count;
+		block = QvPageGetHeader(BufferGetPage(buf))->next;
+		UnlockReleaseBuffer(buf);
+	}
+	return true;
+}
+
 static bool
 learn_list(Lesson *lesson, uint32 list)
 {
@@ -165,26 +198,26 @@ learn_list(Lesson *lesson, uint32 list)
 	return true;
 }
 
-/* Room for what there is to know, below CurrentMemoryContext; NULL when there is none. */
+/* Room for what there is to know of so many rows, below CurrentMemoryContext; NULL when there is none. */
 static struct IvfKnownRows *
-make_known(const IvfHandle *handle, BlockNumber table_blocks)
+make_known(const IvfHandle *handle, BlockNumber table_blocks, double rows)
 {
 	const IvfLayout *layout = &handle->layout;
-	Size		size = IvfKnownSize(layout, table_blocks, handle->meta.tuples);
-	Size		map = QvTidMapSize(table_blocks, handle->meta.tuples);
+	Size		size = IvfKnownSize(layout, table_blocks, rows);
+	Size		map = QvTidMapSize(table_blocks, rows);
 	struct IvfKnownRows *known;
 
 	if (size > QvTidMapMemory())
 		return NULL;
 	known = QvRelCacheNewPart(sizeof(struct IvfKnownRows));
-	known->room = rows_with_room(handle->meta.tuples);
+	known->room = rows_with_room(rows);
 	known->nlists = handle->lists->count;
 	known->generations = MemoryContextAllocHuge(known->part.context, Max(1, known->nlists) * sizeof(uint32));
 	known->places = MemoryContextAllocExtended(known->part.context, known->room * sizeof(RecordPlace),
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	QvBitCodesInit(&known->rows.codes, layout->space, layout->dims, layout->pdim, known->room, known->part.context);
 	if (known->places && known->rows.codes.codes &&
-		QvTidMapInit(&known->rows.numbers, known->part.context, table_blocks, handle->meta.tuples,
+		QvTidMapInit(&known->rows.numbers, known->part.context, table_blocks, rows,
 					 QvTidMapMemory() - (size - map)))
 		return known;
 	MemoryContextDelete(known->part.context);
@@ -198,10 +231,17 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	Lesson		lesson = {.handle = handle};
 	const IvfLayout *layout = &handle->layout;
 	bool		done = true;
+	double		rows = 0;
 
-	lesson.known = make_known(handle, only->nblocks);
+	for (uint32 list = 0; list < handle->lists->count && done; list++)
+		done = count_rows(handle, list, &rows);
+	lesson.known = done ? make_known(handle, only->nblocks, rows) : NULL;
 	if (lesson.known == NULL)
+	{
+		/* not again soon */
+		IvfKeepKnown(handle, NULL, NULL);
 		return false;
+	}
 	lesson.known->rows.vacuums = handle->meta.vacuums;
 	lesson.images.page = palloc(BLCKSZ);
 	lesson.images.items[IVF_RECORDS] = palloc(BLCKSZ);
@@ -216,7 +256,10 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	if (done)
 		IvfKeepKnown(handle, &lesson.known->part, lesson.known);
 	else
+	{
 		MemoryContextDelete(lesson.known->part.context);
+		IvfKeepKnown(handle, NULL, NULL);
+	}
 	return done;
 }
 
@@ -345,9 +388,15 @@ IvfSearchKnown(IvfReader *reader, Size max_memory, QvMemberSearch *search)
 		reader->only->members > Min(max_memory / QV_MEMBER_BYTES, PG_INT32_MAX))
 		return false;
 	known = still_known(handle);
-	if (known == NULL && IvfSpent(handle) >= IVF_LEARNING_ROWS(handle->meta.tuples) &&
-		learn(handle, reader->only))
-		known = IvfKeptKnown(handle);
+	if (known == NULL)
+	{
+		double		rows = rows_of(handle);
+
+		/* all of them will be looked at */
+		IvfNoteSpent(handle, rows);
+		if (IvfSpent(handle) > IVF_LEARNING_ROWS(rows) && learn(handle, reader->only))
+			known = IvfKeptKnown(handle);
+	}
 	return known && start_search(reader, known, search);
 }
 

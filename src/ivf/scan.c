@@ -133,10 +133,7 @@ sweep_by_codes(IvfScan *scan)
 	QvMemberSearch *members = palloc(sizeof(QvMemberSearch));
 
 	if (!IvfSearchKnown(&scan->reader, scan->params.max_memory, members))
-	{
-		IvfNoteSpent(scan->handle, scan->handle->meta.tuples);
 		return false;
-	}
 	scan->members = members;
 	scan->base.depth = INFINITY;
 	return true;

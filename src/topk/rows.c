@@ -96,7 +96,7 @@ TopkAskOfSweep(TopkState *state)
 {
 	state->sweep = (KnnSweep) {0};
 	if (state->sweepable)
-		state->source->sweep(state->index, &state->sweep);
+		state->source->sweep(state->index, state->table_rows, &state->sweep);
 }
 
 /* And before there is a bitmap: as if it could be swept. */
@@ -106,7 +106,7 @@ TopkExpectSweep(TopkState *state)
 	if (TopkHasBitmap(state) || state->sweep.pages > 0 || state->source->sweep == NULL)
 		return;
 	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
-	state->source->sweep(state->index, &state->sweep);
+	state->source->sweep(state->index, state->table_rows, &state->sweep);
 }
 
 /* Count the rows of the bitmap, where there is no memory for a set. */
