@@ -317,7 +317,12 @@ measure_record(void *arg, QvMember *member)
 	bool		found;
 	float		base;
 
-	if (place->list >= handle->lists->count)
+	/*
+	 * pages of a list that was split may be there still, and its centroid is
+	 * another
+	 */
+	if (place->list >= handle->lists->count ||
+		handle->lists->refs[place->list].generation != wanted.generation)
 		return false;
 	base = base_of(r, place->list);
 	r->reader->counters->records++;
