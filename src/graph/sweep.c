@@ -149,20 +149,6 @@ sweep_all(GraphSweepState *s)
 		FreeAccessStrategy(strategy);
 }
 
-/* Of the members, the share that the map does not know. */
-static double
-share_absent(const QvTidSet *only, const GraphTidMap *map)
-{
-	QvTidSetIterator it = {.set = only};
-	ItemPointerData tid;
-	uint64		members = 0,
-				absent = 0;
-
-	for (; QvTidSetNext(&it, &tid); members++)
-		absent += QvTidMapFind(&map->rows.numbers, &tid) == QV_NOWHERE;
-	return absent / (double) Max(1, members);
-}
-
 /* ---- with a map ---- */
 
 /* An empty map, below CurrentMemoryContext until it is kept; NULL when it would be too large. */
@@ -208,7 +194,7 @@ sweep_and_map(GraphSweepState *s)
 	s->map = map;
 	sweep_all(s);
 	if (s->map)
-		map->rows.absent = share_absent(only, map);
+		map->rows.absent = QvShareAbsent(&map->rows, only);
 	else
 	{
 		if (map)

@@ -10,6 +10,7 @@
 #include "ivf/coded_scan.h"
 #include "ivf/pages.h"
 #include "miscadmin.h"
+#include "space/factor.h"
 #include "port/pg_bitutils.h"
 
 /*
@@ -436,6 +437,19 @@ note_beyond_base(IvfReader *reader, const IvfListScan *ls, const float *bounds, 
 	}
 }
 
+/* Rows whose factors did not fit, which lie beside others: nothing is known of how near they are. */
+static uint32
+find_unknown(const IvfListScan *ls, float *bounds, uint32 rows)
+{
+	uint32		found = 0;
+
+	for (uint32 i = 0; i < rows; i++)
+		found |= (uint32) (ls->estimate.a[i] == IVF_UNKNOWN_FACTOR) << i;
+	for (uint32 left = found; left != 0; left &= left - 1)
+		bounds[pg_rightmost_one_pos32(left)] = -INFINITY;
+	return found;
+}
+
 /* Gather the rows of a page that may matter. */
 void
 coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page)
@@ -445,6 +459,7 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	float		limit = IvfWindowThreshold(&reader->window);
 	uint32		nbatches = (head->count + QV_BATCH - 1) / QV_BATCH;
 	uint8		packed[BLCKSZ];
+	bool		unknown;
 
 	ls->estimate.a_scale = head->a_scale;
 	ls->estimate.b_scale = head->b_scale;
@@ -454,6 +469,13 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	 * more than 2 |q|
 	 */
 	ls->estimate.base = ls->base - F16_ROUNDING * (head->a_scale + 2 * head->b_scale * reader->query.base.norm);
+
+	/*
+	 * of a page that began with a small row their estimate is not below all
+	 * distances
+	 */
+	unknown = layout->space != QV_SPACE_L2 ||
+		ls->estimate.base + QvFactorUnpack(IVF_UNKNOWN_FACTOR) * head->a_scale > 0;
 	for (uint32 i = 0; i < nbatches; i++)
 	{
 		uint32		rows = Min(QV_BATCH, head->count - i * QV_BATCH);
@@ -475,6 +497,8 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 		}
 		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
 											layout->scan_bits / 4, &ls->estimate, limit, bounds) & wanted;
+		if (unknown)
+			mask |= find_unknown(ls, bounds, rows) & wanted;
 		if (reader->only)
 			note_beyond_base(reader, ls, bounds, rows);
 		while (mask != 0)

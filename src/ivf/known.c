@@ -150,12 +150,22 @@ learn_page(Lesson *lesson)
 	return true;
 }
 
+/* A damaged page may lead to one before it. */
+static void
+check_number(const IvfHandle *handle, BlockNumber block, Page page, uint32 list, uint32 number)
+{
+	if (IvfPageList(page)->number != number)
+		QvReportCorruption(handle->index, block, "The page is number %u of list %u, not %u.",
+						   IvfPageList(page)->number, list, number);
+}
+
 /* Add the slots in use of a list; false when it has moved. */
 static bool
 count_rows(IvfHandle *handle, uint32 list, double *rows)
 {
 	const IvfListRef *ref = &handle->lists->refs[list];
 	BlockNumber block = ref->head;
+	uint32		number = 0;
 
 	while (BlockNumberIsValid(block))
 	{
@@ -165,6 +175,7 @@ count_rows(IvfHandle *handle, uint32 list, double *rows)
 		buf = IvfReadListPage(handle, block, list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;
+		check_number(handle, block, BufferGetPage(buf), list, number++);
 		*rows += IvfPageList(BufferGetPage(buf))->count;
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
@@ -177,6 +188,7 @@ learn_list(Lesson *lesson, uint32 list)
 {
 	const IvfListRef *ref = &lesson->handle->lists->refs[list];
 	BlockNumber block = ref->head;
+	uint32		number = 0;
 
 	lesson->known->generations[list] = ref->generation;
 	IvfDecodeCentroid(lesson->handle, list, lesson->centroid);
@@ -188,6 +200,7 @@ learn_list(Lesson *lesson, uint32 list)
 		buf = IvfReadListPage(lesson->handle, block, list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;
+		check_number(lesson->handle, block, BufferGetPage(buf), list, number++);
 		memcpy(lesson->images.page, BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
 		lesson->images.block = block;
@@ -254,7 +267,11 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	pfree(lesson.centroid);
 	pfree(lesson.x);
 	if (done)
+	{
+		/* rows without a value are no reason to read all of them again */
+		lesson.known->rows.absent = QvShareAbsent(&lesson.known->rows, only);
 		IvfKeepKnown(handle, &lesson.known->part, lesson.known);
+	}
 	else
 	{
 		MemoryContextDelete(lesson.known->part.context);
@@ -393,7 +410,7 @@ IvfSearchKnown(IvfReader *reader, Size max_memory, QvMemberSearch *search)
 		reader->only->members > Min(max_memory / QV_MEMBER_BYTES, PG_INT32_MAX))
 		return false;
 	known = still_known(handle);
-	if (known == NULL)
+	if (known == NULL || known->rows.absent >= QV_MOST_ABSENT)
 	{
 		double		rows = rows_of(handle);
 
@@ -402,7 +419,7 @@ IvfSearchKnown(IvfReader *reader, Size max_memory, QvMemberSearch *search)
 		if (IvfSpent(handle) > IVF_LEARNING_ROWS(rows) && learn(handle, reader->only))
 			known = IvfKeptKnown(handle);
 	}
-	return known && start_search(reader, known, search);
+	return known && known->rows.absent < QV_MOST_ABSENT && start_search(reader, known, search);
 }
 
 double

@@ -174,7 +174,11 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	scan->base.limit = INFINITY;
 	scan->params = *params;
 	if (params->sweep)
+	{
+		/* all of them: by codes in memory there would be no limit either */
 		scan->params.probes = PG_INT32_MAX;
+		scan->params.max_probes = 0;
+	}
 	params = &scan->params;
 	scan->members = NULL;
 	scan->reader.any_order = value == NULL;

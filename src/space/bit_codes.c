@@ -79,7 +79,7 @@ QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2, flo
 	if (QvIsShortened(codes->kind, norm2))
 		code->spread = INFINITY;
 	else
-		codes->longest = Max(codes->longest, sqrtf(norm2) + residual);
+		codes->longest = Max(codes->longest, sqrtf(Max(0, norm2)) + residual);
 }
 
 void

@@ -8,6 +8,9 @@
  */
 #include "postgres.h"
 
+#include <float.h>
+#include <math.h>
+
 #include "miscadmin.h"
 #include "space/members.h"
 #include "utils/memutils.h"
@@ -45,6 +48,19 @@ void
 QvKnownNoteUse(QvKnownRows *known, const QvKnownUse *use)
 {
 	known->absent = Max(known->absent * ABSENT_DECAY, use->unknown / (double) Max(1, use->seen));
+}
+
+double
+QvShareAbsent(const QvKnownRows *known, const QvTidSet *only)
+{
+	QvTidSetIterator it = {.set = only};
+	ItemPointerData tid;
+	uint64		members = 0,
+				absent = 0;
+
+	for (; QvTidSetNext(&it, &tid); members++)
+		absent += QvTidMapFind(&known->numbers, &tid) == QV_NOWHERE;
+	return absent / (double) Max(1, members);
 }
 
 /* Ask the CPU for a code. */
@@ -159,7 +175,8 @@ measure_some(QvMemberSearch *s)
 			member->distance = -INFINITY;
 			member->error = 0;
 		}
-		bound = member->distance - member->error * s->certainty;
+		/* an error may be zero, where float32 has rounded the distance */
+		bound = member->distance - member->error * s->certainty - 4 * FLT_EPSILON * fabs(member->distance);
 		/* damaged factors: likewise */
 		MinHeapPush(&s->measured, isnan(bound) ? -INFINITY : bound, places[i]);
 	}

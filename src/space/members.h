@@ -35,6 +35,9 @@ typedef struct QvKnownUse
 extern bool QvKnownIsWorn(const QvKnownRows *known, const QvKnownUse *use);
 extern void QvKnownNoteUse(QvKnownRows *known, const QvKnownUse *use);
 
+/* The share of a set's members that it does not know. */
+extern double QvShareAbsent(const QvKnownRows *known, const QvTidSet *only);
+
 /* Of the members, more than this share that is unknown makes it good for nothing. */
 #define QV_MOST_ABSENT 0.75
 

@@ -29,7 +29,7 @@ note_returned(TopkState *state, const TopkRow *row)
 {
 	if (state->rules.relaxed && !state->strict_now)
 		state->strict_now = !TopkTidsFit(state->ties, (Size) work_mem * 1024 / 2);
-	else if (row->distance != state->last_distance)
+	else if (!(row->distance <= state->last_distance))
 		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
 	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
 	/* the farthest, where late ones are nearer */
