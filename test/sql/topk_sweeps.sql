@@ -86,5 +86,37 @@ SELECT 'halfvec, <->' AS metric, s.* FROM sweeps_all(40, 'h', '<->', 'halfvec_l2
 -- few dimensions: bounds that are certain
 SELECT 'vector, <->, 12' AS metric, s.* FROM sweeps_all(12, 'v', '<->', 'vector_l2_ops') s;
 
-DROP TABLE sweeps, sweeps_asked;
-DROP FUNCTION sweeps_all, sweeps_compare, sweeps_vector;
+-- The answers of a session stay what they were at first, when nothing was known of rows: with limits, too.
+CREATE FUNCTION sweeps_answers(settings text[], OUT asked bigint, OUT answers bigint, OUT rows int) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	found text[] := '{}';
+	answer text;
+BEGIN
+	FOREACH line IN ARRAY settings LOOP
+		EXECUTE line;
+	END LOOP;
+	FOR n IN 1 .. 30 LOOP
+		FOR q IN 1 .. 4 LOOP
+			EXECUTE format('SELECT array_agg(id) FROM (SELECT id FROM limited WHERE part IN (%1$s, %2$s, %3$s, %4$s) ORDER BY v <=> (SELECT v FROM limited WHERE id = %5$s) LIMIT 10) x',
+				(q * 5 + 11) % 24, (q * 5 + 15) % 24, (q * 5 + 17) % 24, (q * 5 + 21) % 24, q) INTO answer;
+			found := found || format('%s: %s', q, answer);
+		END LOOP;
+	END LOOP;
+	asked := cardinality(found);
+	answers := (SELECT count(DISTINCT f) FROM unnest(found) f);
+	rows := (SELECT min(cardinality(substring(f FROM '{.*}')::int[])) FROM unnest(found) f);
+END $$;
+CREATE TABLE limited AS SELECT i AS id, i % 24 AS part,
+	(SELECT array_agg(hashint4(i % 24 * 5000 + j) % 1000 / 1000.0 + (hashint4(i * 64 + j) % 1000) / 500.0 ORDER BY j)::vector(48) FROM generate_series(1, 48) j) AS v
+FROM generate_series(1, 6000) i;
+CREATE INDEX ON limited (part);
+CREATE INDEX limited_v ON limited USING ivfflat (v vector_cosine_ops) WITH (lists = 40);
+ANALYZE limited;
+SELECT * FROM sweeps_answers(ARRAY['SET enable_seqscan = off', 'SET enable_sort = off', 'SET ivfflat.iterative_scan = relaxed_order', 'SET ivfflat.max_probes = 8']);
+DROP INDEX limited_v;
+CREATE INDEX limited_v ON limited USING quiver_ivf (v vector_cosine_ops);
+SELECT * FROM sweeps_answers('{}');
+
+DROP TABLE sweeps, sweeps_asked, limited;
+DROP FUNCTION sweeps_answers, sweeps_all, sweeps_compare, sweeps_vector;
