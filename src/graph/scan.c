@@ -322,7 +322,7 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	scan->base.scale = scan->point->scale;
 	scan->base.offset = scan->point->offset;
-	scan->certainty = QvCandidateCertainty(handle->meta.dims);
+	scan->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
 	memset(&scan->heap, 0, sizeof(scan->heap));
 	scan->waiting = NULL;
 	scan->max_waiting = 0;

@@ -386,7 +386,7 @@ start_search(IvfReader *reader, struct IvfKnownRows *known, QvMemberSearch *sear
 	search->prefetch = prefetch_record;
 	search->arg = r;
 	search->counters = reader->counters;
-	search->certainty = QvCandidateCertainty(handle->meta.dims);
+	search->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	if (!QvMemberSearchStart(search, &known->rows, reader->only, &reader->query.base, &use))
 	{
 		IvfKeepKnown(handle, NULL, NULL);

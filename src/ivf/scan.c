@@ -112,7 +112,7 @@ start_search(IvfScan *scan, uint32 probes, uint32 window)
 	scan->wanted = window;
 	IvfChooseNear(scan, probes, IvfListsLikely(scan));
 	scan->probed = scan->nnear;
-	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims));
+	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims, handle->layout.bits));
 	scan->proposed = NULL;
 	scan->reader.rest = NULL;
 	scan->nproposed = scan->nkept = scan->max_kept = 0;

@@ -76,6 +76,9 @@ QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2, flo
 	 */
 	code->spread = codes->certainty *
 		(sqrtf(Max(0, code->factor * code->factor * codes->pdim / 4 - length2)) + residual);
+	/* as QvCandidateCertainty() */
+	if (norm2 > 0)
+		code->spread += Min(1, residual / sqrtf(norm2)) * residual;
 	if (QvIsShortened(codes->kind, norm2))
 		code->spread = INFINITY;
 	else

@@ -141,11 +141,15 @@ QvScanSearchDistance(const QvScan *scan, double distance)
  * two norms; after a random rotation the error is their inner product, which
  * exceeds 6 / sqrt(dimensions) of that with a probability below 1e-8.  Rows then
  * come in an order that is off by that much, no more.
+ *
+ * But a code e away from its row x is e^2 short along x itself (src/quant/README.md: its scale is
+ * least squares), and the query may be near x: e / |x| of the product besides, .107 and .34 for 4
+ * and 2 bits a coordinate.  Of 8 it is .008.
  */
 static inline double
-QvCandidateCertainty(int dims)
+QvCandidateCertainty(int dims, int bits)
 {
-	return Min(1, 6 / sqrt(dims));
+	return Min(1, 6 / sqrt(dims) + (bits == 4 ? 0.12 : bits == 2 ? 0.4 : 0));
 }
 
 #endif							/* QV_SPACE_SCAN_H */
