@@ -8,12 +8,12 @@
 
 #include "access/amapi.h"
 #include "am/graph_am.h"
-#include "space/members.h"
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
 #include "compat.h"
 #include "optimizer/optimizer.h"
+#include "space/members.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -189,8 +189,7 @@ GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank)
 }
 
 void
-GraphAmSweep(Relation index, const GraphScanSettings *settings, double table_rows,
-			 KnnSweep *sweep)
+GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep)
 {
 	GraphSweepCost cost;
 

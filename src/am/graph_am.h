@@ -31,8 +31,7 @@ extern void GraphAmStartScan(QvScan *scan, const void *query, const GraphScanSet
 extern double GraphAmNodes(Relation index, const GraphScanSettings *settings, double rank);
 
 /* KnnScanSource.sweep, likewise. */
-extern void GraphAmSweep(Relation index, const GraphScanSettings *settings, double table_rows,
-						 KnnSweep *sweep);
+extern void GraphAmSweep(Relation index, const GraphScanSettings *settings, KnnSweep *sweep);
 
 /* KnnScanSource.note_exact. */
 extern void GraphAmNoteExact(Relation index, double cost);

@@ -24,7 +24,7 @@ hnsw_nodes(Relation index, double rank)
 static void
 hnsw_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	GraphAmSweep(index, HnswSettings(index), table_rows, sweep);
+	GraphAmSweep(index, HnswSettings(index), sweep);
 }
 
 const KnnScanSource hnsw_scans = {

@@ -6,7 +6,6 @@
 
 #include "access/amapi.h"
 #include "am/ivf_am.h"
-#include "space/members.h"
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
@@ -14,6 +13,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "space/members.h"
 
 /* ---- build, insert, vacuum ---- */
 

@@ -24,7 +24,7 @@ quiver_graph_nodes(Relation index, double rank)
 static void
 quiver_graph_sweep(Relation index, double table_rows, KnnSweep *sweep)
 {
-	GraphAmSweep(index, QuiverGraphSettings(index), table_rows, sweep);
+	GraphAmSweep(index, QuiverGraphSettings(index), sweep);
 }
 
 const KnnScanSource quiver_graph_scans = {
