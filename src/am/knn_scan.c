@@ -117,7 +117,7 @@ start(IndexScanDesc scan)
 	so->nnearest = 0;
 	if (so->rules.round_rows > 0 && so->nearest == NULL)
 		so->nearest = palloc(MAX_ROUND * sizeof(double));
-	RerankStart(so->reranker, query);
+	RerankStart(so->reranker, query, so->engine->table_hints);
 	so->started = true;
 	so->exhausted = false;
 	so->have_step = false;

@@ -35,8 +35,9 @@ RerankBegin(IndexScanDesc scan, const QvOpclassInfo *opclass)
 }
 
 void
-RerankStart(Reranker *r, const void *query)
+RerankStart(Reranker *r, const void *query, struct QvBufferHints *table_hints)
 {
+	RowReaderUseHints(r->rows, table_hints);
 	r->query = query;
 	r->heap.count = 0;
 	r->ntids = 0;

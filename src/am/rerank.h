@@ -21,8 +21,11 @@ typedef struct Reranker Reranker;
 
 extern Reranker *RerankBegin(IndexScanDesc scan, const QvOpclassInfo *opclass);
 
-/* Start over for a query value (detoasted, lives on; NULL: any order). */
-extern void RerankStart(Reranker *r, const void *query);
+/*
+ * Start over for a query value (detoasted, lives on; NULL: any order).  table_hints: where pages of
+ * the table were found, until it starts over again.
+ */
+extern void RerankStart(Reranker *r, const void *query, struct QvBufferHints *table_hints);
 
 /*
  * Take a candidate: fetches the row; one that is not visible is dropped.

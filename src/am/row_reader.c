@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "access/heapam.h"
 #include "access/tableam.h"
 #include "am/row_reader.h"
 #include "catalog/index.h"
@@ -36,6 +37,12 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 	return reader;
 }
 
+void
+RowReaderUseHints(RowReader *reader, QvBufferHints *hints)
+{
+	reader->hints = reader->fetch->rel->rd_tableam == GetHeapamTableAmRoutine() ? hints : NULL;
+}
+
 bool
 RowMayBe(RowReader *reader, ItemPointer tid)
 {
@@ -62,12 +69,33 @@ check_block(RowReader *reader, ItemPointer tid)
 				 errhint("Please REINDEX it.")));
 }
 
+/*
+ * Let the table's part of a fetch find the page pinned already, where it was found last: to look it
+ * up is most of what a fetch costs.
+ */
+static void
+pin_recent(RowReader *reader, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) reader->fetch;
+	Buffer		buf;
+
+	if (BufferIsValid(fetch->xs_cbuf) && BufferGetBlockNumber(fetch->xs_cbuf) == block)
+		return;
+	buf = QvReadRecent(reader->fetch->rel, reader->hints, block);
+	if (!BufferIsValid(buf))
+		return;
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = buf;
+}
+
 bool
 RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 {
 	ItemPointerData at = *tid;
 	bool		call_again = false,
-				all_dead = false;
+				all_dead = false,
+				found;
 
 	/*
 	 * tables take it for granted: InvalidBlockNumber would even add a page to
@@ -77,12 +105,16 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
 		return false;
 	check_block(reader, tid);
+	if (reader->hints)
+		pin_recent(reader, ItemPointerGetBlockNumber(tid));
 	/* moves "at" to the visible version of the row's chain */
-	if (!table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
-								 &all_dead))
-		return false;
-	reader->fetched++;
-	return true;
+	found = table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
+									&all_dead);
+	if (reader->hints)
+		QvRememberBuffer(reader->hints, ItemPointerGetBlockNumber(tid),
+						 ((IndexFetchHeapData *) reader->fetch)->xs_cbuf);
+	reader->fetched += found;
+	return found;
 }
 
 /* The indexed value of the row fetched. */

@@ -11,6 +11,7 @@
 #include "am/toast_reader.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
+#include "pages/read.h"
 #include "types/type_ops.h"
 #include "utils/snapshot.h"
 
@@ -21,6 +22,7 @@ typedef struct RowReader
 	Relation	index;
 	BlockNumber nblocks;		/* of the table, when last asked */
 	IndexFetchTableData *fetch;
+	QvBufferHints *hints;		/* where its pages were found; may be NULL */
 	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
 	IndexInfo  *info;			/* for an expression */
 	EState	   *estate;
@@ -34,6 +36,9 @@ typedef struct RowReader
 } RowReader;
 
 extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass);
+
+/* Where pages of the table were found (may be NULL), until the reader ends or is told anew. */
+extern void RowReaderUseHints(RowReader *reader, QvBufferHints *hints);
 
 /* Is that not beyond the end of the table? */
 extern bool RowMayBe(RowReader *reader, ItemPointer tid);

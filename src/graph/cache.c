@@ -82,6 +82,7 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	if (entry == NULL)
 		entry = make_entry(handle);
 	handle->hints = &entry->base.hints;
+	handle->table_hints = &entry->base.table_hints;
 	handle->space = entry->base.space;
 	if (entry->entry_points->version != handle->meta.entry_version ||
 		entry->entry_points->count != handle->meta.entry_count)

@@ -20,6 +20,7 @@ typedef struct GraphHandle
 	QvSpace		space;
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
+	QvBufferHints *table_hints; /* of the table's pages; NULL in a build */
 
 	/* cache.c's */
 	struct GraphRelCache *entry;

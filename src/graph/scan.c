@@ -43,6 +43,9 @@
 /* Results beyond ef that exact distances may bring forward. */
 #define RERANK_SLACK 4
 
+/* Results whose rows of the table the CPU is asked for. */
+#define RESULTS_AHEAD 4
+
 /* A batch that follows the rank grows by so much, at least and at most. */
 #define LEAST_GROWTH 1.3
 #define MOST_GROWTH 1.5
@@ -320,6 +323,7 @@ GraphScanStart(QvScan *base, const void *value, const GraphScanParams *params)
 	scan->params = *params;
 	scan->point = GraphFormOf(handle)->prepare(handle, value);
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
+	scan->base.table_hints = handle->table_hints;
 	scan->base.scale = scan->point->scale;
 	scan->base.offset = scan->point->offset;
 	scan->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
@@ -491,6 +495,26 @@ next_of_chain(GraphScan *scan, QvCandidate *candidate)
 
 /* ---- what the access method calls ---- */
 
+/* Ask the CPU for the rows of the table that the next results lead to: the heap's first entries are near them. */
+static void
+prefetch_rows(const GraphScan *scan)
+{
+	const QvBufferHints *hints = scan->base.table_hints;
+	const MinHeap *heap = &scan->heap;
+
+	for (uint32 i = 0; i < Min(heap->count, RESULTS_AHEAD); i++)
+	{
+		GraphResult *result = &scan->waiting[heap->items[i].value];
+
+		if (result->ntids == 0)
+			continue;
+		if (i == 0)
+			QvPrefetchTuple(hints, &result->tids[0]);
+		else
+			QvPrefetchLine(hints, &result->tids[0]);
+	}
+}
+
 /* The nearest result that waits becomes the current one, its rows the candidate. */
 static void
 take_result(GraphScan *scan, QvCandidate *candidate)
@@ -506,6 +530,7 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 		scan->free = scan->returned;
 	}
 	scan->returned = MinHeapPop(&scan->heap).value;
+	prefetch_rows(scan);
 	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
 	candidate->bound = bound_of(scan, result);

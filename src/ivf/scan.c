@@ -73,6 +73,10 @@
 /* Share of what scans by sketches usually take that is asked for at once. */
 #define SURE_SHARE 0.8
 
+/* Candidates ahead of the one proposed whose rows the CPU is asked for: where they are, and what is there. */
+#define LINES_AHEAD 6
+#define TUPLES_AHEAD 3
+
 static IvfScan *
 begin_scan(Relation index, const QvOpclassInfo *opclass)
 {
@@ -168,6 +172,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
 	scan->handle = scan->reader.handle = handle;
+	scan->base.table_hints = &handle->cached->table_hints;
 	scan->base.scale = QvSpaceMetricScale(&handle->space);
 	scan->base.expected = 0;
 	scan->base.sample = 0;
@@ -240,6 +245,18 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	return n;
 }
 
+/* Ask the CPU for the rows of the table that the next candidates lead to. */
+static void
+prefetch_rows(const IvfScan *scan)
+{
+	const IvfWindow *window = &scan->reader.window;
+
+	if (scan->position + LINES_AHEAD < window->count)
+		QvPrefetchLine(scan->base.table_hints, &window->rows[scan->position + LINES_AHEAD].tid);
+	if (scan->position + TUPLES_AHEAD < window->count)
+		QvPrefetchTuple(scan->base.table_hints, &window->rows[scan->position + TUPLES_AHEAD].tid);
+}
+
 /* The window is used up: collect the rows after it. */
 static void
 next_window(IvfScan *scan)
@@ -301,7 +318,10 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 		}
 		if (scan->position < scan->reader.window.count)
 		{
-			const IvfWindowRow *row = &scan->reader.window.rows[scan->position++];
+			const IvfWindowRow *row = &scan->reader.window.rows[scan->position];
+
+			prefetch_rows(scan);
+			scan->position++;
 
 			candidate->distance = row->distance;
 			candidate->bound = row->bound;

@@ -18,8 +18,8 @@
  */
 #define FULL_LOOKUP_EVERY 16
 
-static void
-remember(QvBufferHints *hints, BlockNumber block, Buffer buf)
+void
+QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf)
 {
 	uint32		place = QvHintPlace(block);
 
@@ -106,7 +106,31 @@ QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 	return read_block(index, block, strategy);
 }
 
-/* passing: who reads it does not make it one that is used. */
+/*
+ * Pin a block where it was found last; InvalidBuffer when it is to be looked up.  passing: who reads
+ * it does not make it one that is used.
+ */
+static Buffer
+read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool passing)
+{
+	Buffer		buf = QvHintedBuffer(hints, block);
+
+	if (buf == InvalidBuffer ||
+		(!passing && (hints->scarce || ++hints->reads % FULL_LOOKUP_EVERY == 0)) ||
+		!ReadRecentBuffer(QvRelationLocator(relation), MAIN_FORKNUM, block, buf))
+		return InvalidBuffer;
+	/* what ReadBuffer() would have counted */
+	pgstat_count_buffer_read(relation);
+	pgstat_count_buffer_hit(relation);
+	return buf;
+}
+
+Buffer
+QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block)
+{
+	return read_recent(table, hints, block, false);
+}
+
 static Buffer
 read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
 			BufferAccessStrategy strategy, bool passing)
@@ -115,21 +139,13 @@ read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
 
 	if (hints == NULL)
 		return QvReadBuffer(index, block, strategy);
-	buf = QvHintedBuffer(hints, block);
-	if (buf != InvalidBuffer && (passing || (!hints->scarce && ++hints->reads % FULL_LOOKUP_EVERY != 0)))
-	{
-		if (ReadRecentBuffer(QvRelationLocator(index), MAIN_FORKNUM, block, buf))
-		{
-			/* what ReadBuffer() would have counted */
-			pgstat_count_buffer_read(index);
-			pgstat_count_buffer_hit(index);
-			return buf;
-		}
-	}
+	buf = read_recent(index, hints, block, passing);
+	if (BufferIsValid(buf))
+		return buf;
 	if (block > 0 && !has_block(index, hints, block))
 		QvReportCorruption(index, block, "The index has no such block.");
 	buf = read_block(index, block, strategy);
-	remember(hints, block, buf);
+	QvRememberBuffer(hints, block, buf);
 	return buf;
 }
 

@@ -11,7 +11,9 @@
 #ifndef QV_PAGES_READ_H
 #define QV_PAGES_READ_H
 
+#include "access/htup_details.h"
 #include "pages/page.h"
+#include "storage/bufmgr.h"
 
 typedef struct QvBufferHints
 {
@@ -80,6 +82,15 @@ extern Buffer QvReadPassedPage(Relation index, QvBufferHints *hints,
  */
 extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block);
 
+/*
+ * Pin a page of a table that was found before and is where it was; InvalidBuffer: it has to be
+ * read.  One in 16 has, so that buffers that are used stay, and what is read is pruned at times.
+ */
+extern Buffer QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block);
+
+/* A block is in that buffer. */
+extern void QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf);
+
 /* Read n floats that lie on consecutive QV_PAGE_FLOATS pages from block on. */
 extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
 						 float *out, uint32 n);
@@ -102,6 +113,35 @@ QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 			__builtin_prefetch(at + i);
 		/* gcc drops calls of functions that do nothing else */
 		__asm__ volatile ("");
+	}
+}
+
+/*
+ * Ask the CPU for the line pointer of a row that will be fetched soon, and a little later for what it
+ * points to: it is looked at without a lock, and may be another by then, at no harm.
+ */
+static inline void
+QvPrefetchLine(const QvBufferHints *hints, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	Size		line = (ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
+
+	QvPrefetchPin(hints, block);
+	QvPrefetchPage(hints, block, SizeOfPageHeaderData + line * sizeof(ItemIdData), 1);
+}
+
+static inline void
+QvPrefetchTuple(const QvBufferHints *hints, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	Buffer		buf = QvHintedBuffer(hints, block);
+
+	if (buf > 0)
+	{
+		ItemIdData *lines = ((PageHeader) BufferGetBlock(buf))->pd_linp;
+		Size		line = (ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
+
+		QvPrefetchPage(hints, block, ItemIdGetOffset(&lines[line]), 1);
 	}
 }
 

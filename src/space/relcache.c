@@ -157,7 +157,7 @@ QvRelCacheNew(Size size)
 	QvRelCacheEntry *entry = MemoryContextAllocZero(context, size);
 
 	entry->context = context;
-	entry->hints.context = context;
+	entry->hints.context = entry->table_hints.context = context;
 	return entry;
 }
 

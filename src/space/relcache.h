@@ -39,6 +39,7 @@ typedef struct QvRelCacheEntry
 	Size		bytes;			/* as counted when it was last not used any
 								 * more */
 	QvBufferHints hints;
+	QvBufferHints table_hints;	/* of the table's pages */
 	QvSpace		space;			/* for the engine to fill in */
 } QvRelCacheEntry;
 

@@ -89,6 +89,8 @@ struct QvScan
 {
 	const QvScanOps *ops;
 	QvScanCounters counters;
+	struct QvBufferHints *table_hints;	/* where pages of the table were
+										 * found; until it is started again */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */
 	double		offset;

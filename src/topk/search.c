@@ -34,6 +34,7 @@ start_engine(TopkState *state)
 	state->proposed = state->passed = state->reconsidered = 0;
 	state->asked_for_more = false;
 	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
+	RowReaderUseHints(state->rows, state->engine->table_hints);
 }
 
 /*
