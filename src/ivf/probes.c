@@ -13,7 +13,7 @@
  * lists cost little beside the rows.
  */
 #define SLACK 0.3
-#define DEEP_SLACK 0.1
+#define DEEP_SLACK 0.2
 
 /* So many times the lists they were measured with, shares say nothing any more. */
 #define DEEP_GROWTH 4

@@ -96,7 +96,7 @@
  * How many times a search looking at all may cost the first times, where it would cost so many times
  * less from then on.
  */
-#define LEARNING_COST 3.0
+#define LEARNING_COST 6.0
 #define LEARNED_GAIN 1.5
 
 /* What is known takes a line for each row, and more: for each row, and for each block, at least. */
@@ -282,13 +282,12 @@ rows_before_bitmap(const TopkState *state)
 
 /*
  * Rows that pass may be near, which nobody knows: is a search by row a small part of what is best else,
- * until that is found out?  A graph finds it out for less with the bitmap.
+ * until that is found out?
  */
 static bool
 is_near_worth_a_look(const TopkState *state, uint32 wanted, double others)
 {
-	return state->source->nodes == NULL &&
-		deep_cost(state, wanted) + rows_before_bitmap(state) <= NEAR_SHARE * others;
+	return deep_cost(state, wanted) + rows_before_bitmap(state) <= NEAR_SHARE * others;
 }
 
 /* Have the bitmap if it is likely worth it, and choose how to begin. */
@@ -420,29 +419,41 @@ proposals_to_come(const TopkState *state, double prior)
 	return proposals_after(state, state->proposed, prior);
 }
 
+/* What the planner expects counts as if so many had passed. */
+static double
+prior_passed(const TopkState *state)
+{
+	return Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row);
+}
+
+/* But where none of those met has, it is most likely wrong: then as if one had been met. */
+static double
+prior_met(const TopkState *state)
+{
+	return state->passed > 0 ? prior_passed(state) : 1 / state->rank_per_row;
+}
+
 /*
  * So many rows of a search by row have cost so much, and so many more will.  Is the bitmap likely
- * better, with what is best then?  Or has it cost as much (renting against buying)?
+ * better, with what is best then?  Or has it cost as much (renting against buying)?  "gathered": the
+ * lists that these take have been read.
  */
 static bool
-is_bitmap_better(TopkState *state, double proposed, double cost, double more)
+is_bitmap_better(TopkState *state, double proposed, double cost, double more, bool gathered)
 {
 	double		bitmap = bitmap_cost(state);
+	double		deep = deep_cost(state, proposed + more);
 	double		going_on = more * cost / proposed;
-	double		deep;
 	double		others;
 	TopkStrategy all;
 
+	/* another window has all of its lists read, whichever were read before */
+	if (state->source->nodes == NULL)
+		going_on = more + (more == 0 || gathered ? 0 : deep);
 	/* before that is asked for */
 	if (cost < bitmap && going_on < bitmap)
 		return false;
 	TopkExpectSweep(state);
-	deep = deep_cost(state, proposed + more);
-	/* of lists as many are read for as deep a search, at most all */
-	if (state->source->nodes == NULL && more > 0)
-		going_on = Max(going_on, deep - cost);
-	if (state->source->nodes == NULL)
-		deep = Min(Max(deep, (proposed + more) * (cost / proposed - 1)), state->table_rows * LOOK_COST);
 	others = bitmap + Min(all_cost_in_time(state, TopkWantedInAll(state), &all), deep);
 	return cost >= others || going_on >= others;
 }
@@ -465,12 +476,13 @@ TopkExpectMore(TopkState *state, double bound)
 	if (!state->goal.filtered)
 		return;
 	state->engine->expected =
-		Max(state->proposed, proposals_to_come(state, Min(PRIOR_PASSED, PRIOR_ROWS / state->rank_per_row)));
+		Max(state->proposed, proposals_to_come(state, prior_passed(state)));
+	state->prepared = Max(state->prepared, state->proposed + state->engine->expected);
 	/* would the bitmap be wanted if these did not pass either? */
 	state->engine->sample = 0;
 	if (state->source->nodes == NULL && state->strategy == TOPK_BY_ROW && state->child &&
 		state->passed == 0 && state->proposed < enough &&
-		is_bitmap_better(state, enough, Max(enough, search_cost(state)), proposals_after(state, enough, 1 / state->rank_per_row)))
+		is_bitmap_better(state, enough, Max(enough, search_cost(state)), proposals_after(state, enough, 1 / state->rank_per_row), false))
 		state->engine->sample = enough - state->proposed;
 }
 
@@ -484,16 +496,17 @@ wants_bitmap(TopkState *state, bool ended)
 	bool		known = TopkHasBitmap(state);
 	double		proposed = Max(1, state->proposed);
 	double		more = state->source->nodes == NULL && !state->asked_for_more ? 0 :
-		Max(state->engine->expected, proposals_to_come(state, 1 / state->rank_per_row));
+		Max(state->engine->expected, proposals_to_come(state, prior_met(state)));
+	bool		gathered = !ended && proposed + more <= state->prepared;
 
 	if (!ended && state->proposed < state->reconsidered)
 		return false;
 	state->reconsidered = state->proposed + state->proposed / RECONSIDERED + 1;
-	if (!is_bitmap_better(state, proposed, search_cost(state), more))
+	if (!is_bitmap_better(state, proposed, search_cost(state), more, gathered))
 		return false;
 	TopkGetBitmap(state);
 	/* it may be much larger than it was expected to be */
-	return known || is_bitmap_better(state, proposed, search_cost(state), more);
+	return known || is_bitmap_better(state, proposed, search_cost(state), more, gathered);
 }
 
 /*
@@ -540,7 +553,7 @@ TopkSwitches(TopkState *state, bool ended)
 			return false;
 
 		state->strategy = choose_with_bitmap(state, TopkWantedInAll(state),
-											 state->proposed + proposals_to_come(state, 1 / state->rank_per_row));
+											 state->proposed + proposals_to_come(state, prior_met(state)));
 		return true;
 	}
 

@@ -32,6 +32,7 @@ start_engine(TopkState *state)
 	TopkSetPause(state);
 	state->engine->expected = 0;
 	state->proposed = state->passed = state->reconsidered = 0;
+	state->prepared = 0;
 	state->asked_for_more = false;
 	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
 	RowReaderUseHints(state->rows, state->engine->table_hints);

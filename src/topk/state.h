@@ -87,6 +87,8 @@ typedef struct TopkState
 	int64		proposed;		/* by the engine since */
 	int64		passed;			/* of these, those that passed the conditions */
 	bool		asked_for_more; /* than the engine's first window or batch has */
+	double		prepared;		/* the engine has been told that so many rows
+								 * will likely be proposed in all */
 	int64		reconsidered;	/* with so many proposed the bitmap is thought
 								 * of again */
 	uint32		returned;		/* of the rows of this round */
