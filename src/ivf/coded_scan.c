@@ -65,7 +65,7 @@ coded_begin_reading(IvfReader *reader)
 	reader->dead = palloc(layout->batches * sizeof(uint32));
 	reader->tids = palloc(layout->slots * sizeof(ItemPointerData));
 	reader->gathered = palloc(reader->room * sizeof(IvfGathered));
-	reader->order.items = palloc(reader->room * sizeof(MinHeapItem));
+	reader->order.items = palloc(reader->room * sizeof(BacklogItem));
 	reader->scratch = palloc(layout->pdim);
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }

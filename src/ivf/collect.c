@@ -410,13 +410,13 @@ IvfMostRows(const IvfScan *scan)
 }
 
 float
-IvfBoundAfterFirst(const IvfScan *scan)
+IvfBoundAfterFirst(IvfScan *scan)
 {
-	const IvfReader *reader = &scan->reader;
+	IvfReader  *reader = &scan->reader;
 	float		bound = scan->position < reader->window.count ?
 		reader->window.rows[scan->position].bound : reader->window.left;
 
-	return reader->order.count > 0 ? Min(bound, reader->order.items[0].key) : bound;
+	return Min(bound, IvfLeastGathered(reader));
 }
 
 /*

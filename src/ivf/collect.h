@@ -101,7 +101,7 @@ extern void IvfFillWindow(IvfScan *scan);
 extern Size IvfMostRows(const IvfScan *scan);
 
 /* None of the rows after the first ones is nearer. */
-extern float IvfBoundAfterFirst(const IvfScan *scan);
+extern float IvfBoundAfterFirst(IvfScan *scan);
 
 /* Of the lists that were read, the next rows are first ones, too; false when there are none. */
 extern bool IvfReadMoreFirst(IvfScan *scan);

@@ -12,6 +12,14 @@
 /* Of the first page of a list: the processor foresees the rest. */
 #define PREFETCHED_BYTES 256
 
+/* Those gathered are sorted as far as they will likely be read, at least so many. */
+#define RUN_SHARE 16
+#define LEAST_RUN 12
+
+/* Records ahead of the one that is read the CPU is asked for, and for where those are. */
+#define RECORDS_AHEAD 2
+#define GATHERED_AHEAD 4
+
 void
 IvfBeginReading(IvfReader *reader)
 {
@@ -23,18 +31,44 @@ IvfBeginReading(IvfReader *reader)
 	reader->handle->layout.codec->begin_reading(reader);
 }
 
-/*
- * Ask for the records that are likely to be read next, IVF_READ_AHEAD of them: the
- * heap's first entries, which are not in order but near it.
- */
+/* Has the nearest that was gathered been sorted out?  False when there is none. */
+static bool
+has_nearest(IvfReader *reader)
+{
+	return BacklogHasRun(&reader->order) ||
+		BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
+}
+
+static float
+nearest_bound(const IvfReader *reader)
+{
+	return BacklogDistance(reader->order.items[reader->order.first]);
+}
+
+/* The one that comes so many after it, NULL when that is not known. */
+static IvfGathered *
+gathered_after(const IvfReader *reader, uint32 n)
+{
+	const Backlog *order = &reader->order;
+
+	return order->first + n < order->sorted ?
+		&reader->gathered[BacklogId(order->items[order->first + n])] : NULL;
+}
+
+float
+IvfLeastGathered(IvfReader *reader)
+{
+	return has_nearest(reader) ? nearest_bound(reader) : INFINITY;
+}
+
+/* Ask for the records that are likely to be read next, IVF_READ_AHEAD of them. */
 static void
 ask_ahead(IvfReader *reader)
 {
-	uint32		n = Min(IVF_READ_AHEAD, reader->order.count);
+	IvfGathered *g;
 
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = 0; i < IVF_READ_AHEAD && (g = gathered_after(reader, i)) != NULL; i++)
 	{
-		IvfGathered *g = &reader->gathered[reader->order.items[i].value];
 
 		if (!g->asked && g->bound < IvfWindowThreshold(&reader->window))
 		{
@@ -44,18 +78,19 @@ ask_ahead(IvfReader *reader)
 	}
 }
 
-/* Ask the CPU for the record that is read next. */
+/* Ask the CPU for a record that is read soon, and for where one after it is. */
 static void
-prefetch_next(const IvfReader *reader)
+prefetch_records(const IvfReader *reader)
 {
 	const IvfItems *items = &reader->handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
-	const IvfItemAt *at;
+	const IvfGathered *soon = gathered_after(reader, RECORDS_AHEAD);
+	const IvfGathered *later = gathered_after(reader, GATHERED_AHEAD);
 
-	if (reader->order.count == 0)
-		return;
-	at = &reader->gathered[reader->order.items[0].value].item;
-	QvPrefetchPage(reader->handle->hints, at->block,
-				   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) at->slot * items->size, items->size);
+	if (later)
+		__builtin_prefetch(&later->item);
+	if (soon)
+		QvPrefetchPage(reader->handle->hints, soon->item.block,
+					   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) soon->item.slot * items->size, items->size);
 }
 
 void
@@ -92,7 +127,7 @@ static bool
 is_front_settled(const IvfReader *reader)
 {
 	return reader->first > 0 && reader->nfront == reader->first &&
-		reader->order.items[0].key >= reader->front[0];
+		nearest_bound(reader) >= reader->front[0];
 }
 
 /* Read the records gathered that may still matter, likely ones first. */
@@ -111,25 +146,27 @@ IvfReadGathered(IvfReader *reader)
 		return false;
 	for (uint32 i = reader->nordered; i < reader->ngathered; i++)
 		if (reader->gathered[i].bound < IvfWindowThreshold(&reader->window))
-			MinHeapPush(&reader->order, reader->gathered[i].bound, i);
+			BacklogAdd(&reader->order, reader->gathered[i].bound, i);
 	reader->nordered = reader->ngathered;
-	for (uint32 taken = 0; reader->order.count > 0; taken++)
+	/* those that came since then may be nearer than the run */
+	(void) BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
+	for (uint32 taken = 0; has_nearest(reader); taken++)
 	{
-		MinHeapItem next;
+		IvfGathered *next = gathered_after(reader, 0);
 
 		CHECK_FOR_INTERRUPTS();
 		if (ahead && taken % (IVF_READ_AHEAD / 2) == 0)
 			ask_ahead(reader);
-		if (reader->order.items[0].key >= IvfWindowThreshold(&reader->window))
+		if (nearest_bound(reader) >= IvfWindowThreshold(&reader->window))
 			break;
 		if (is_front_settled(reader))
 		{
 			reader->nlooked = 0;
 			return true;
 		}
-		next = MinHeapPop(&reader->order);
-		prefetch_next(reader);
-		if (!reader->handle->layout.codec->read_gathered(reader, &reader->gathered[next.value]))
+		prefetch_records(reader);
+		(void) BacklogTake(&reader->order);
+		if (!reader->handle->layout.codec->read_gathered(reader, next))
 			return false;
 		if (reader->rest)
 			IvfRestKeep(reader->rest);
@@ -161,7 +198,7 @@ make_room_for_page(IvfReader *reader)
 	if (reader->first > 0 && 2 * room <= reader->most_gathered)
 	{
 		reader->gathered = repalloc(reader->gathered, 2 * room * sizeof(IvfGathered));
-		reader->order.items = repalloc(reader->order.items, 2 * room * sizeof(MinHeapItem));
+		reader->order.items = repalloc(reader->order.items, 2 * room * sizeof(BacklogItem));
 		reader->room = 2 * room;
 		return true;
 	}

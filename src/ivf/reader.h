@@ -6,7 +6,7 @@
 #ifndef QV_IVF_READER_H
 #define QV_IVF_READER_H
 
-#include "containers/minheap.h"
+#include "containers/backlog.h"
 #include "ivf/handle.h"
 #include "ivf/rest.h"
 #include "ivf/tid_map.h"
@@ -75,7 +75,7 @@ typedef struct IvfReader
 								 * those */
 	uint32		nordered;		/* of those gathered: they are in, or were
 								 * taken from, */
-	MinHeap		order;			/* nearest bound first */
+	Backlog		order;			/* nearest bound first */
 	uint32		first;			/* so many rows of the window are enough for
 								 * now; 0: all that it has room for */
 	float	   *front;			/* a heap of the distances of the nearest so
@@ -112,7 +112,7 @@ typedef struct IvfListScan
  */
 #define IVF_MAX_GATHERED Max(4096, BLCKSZ / 4)
 #define IVF_MAX_LEFT (8 * IVF_MAX_GATHERED)
-#define IVF_GATHERED_BYTES (sizeof(IvfGathered) + sizeof(MinHeapItem))
+#define IVF_GATHERED_BYTES (sizeof(IvfGathered) + sizeof(BacklogItem))
 
 /* Blocks asked for ahead of those being read. */
 #define IVF_READ_AHEAD 32
@@ -170,7 +170,7 @@ static inline void
 IvfDropGathered(IvfReader *reader)
 {
 	reader->ngathered = reader->nordered = reader->nlooked = 0;
-	reader->order.count = 0;
+	BacklogClear(&reader->order);
 }
 
 /*
@@ -178,6 +178,9 @@ IvfDropGathered(IvfReader *reader)
  * first rows are enough, those that cannot be among them stay gathered.
  */
 extern bool IvfReadGathered(IvfReader *reader);
+
+/* Not less than this are the bounds of the rows gathered whose records were not read. */
+extern float IvfLeastGathered(IvfReader *reader);
 
 /*
  * The blocks of lists, a few lists ahead of the one being read.  Pages of a
