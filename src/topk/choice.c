@@ -436,7 +436,7 @@ prior_met(const TopkState *state)
 /*
  * So many rows of a search by row have cost so much, and so many more will.  Is the bitmap likely
  * better, with what is best then?  Or has it cost as much (renting against buying)?  "gathered": the
- * lists that these take have been read.
+ * lists that these take have been read, and nothing but rows is left to pay for.
  */
 static bool
 is_bitmap_better(TopkState *state, double proposed, double cost, double more, bool gathered)
@@ -455,7 +455,7 @@ is_bitmap_better(TopkState *state, double proposed, double cost, double more, bo
 		return false;
 	TopkExpectSweep(state);
 	others = bitmap + Min(all_cost_in_time(state, TopkWantedInAll(state), &all), deep);
-	return cost >= others || going_on >= others;
+	return going_on >= others || (cost >= others && !gathered);
 }
 
 /*
