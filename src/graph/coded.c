@@ -57,6 +57,7 @@ make_point(GraphHandle *handle, const float *rotated)
 	GraphQueryInit(handle, &point->query, rotated);
 	point->base.scale = QvSpaceMetricScale(&handle->space);
 	point->base.offset = point->query.base.offset;
+	point->base.query = &point->query.base;
 	return point;
 }
 

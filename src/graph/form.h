@@ -14,6 +14,7 @@
 #include "graph/rows.h"
 #include "graph/search.h"
 #include "graph/select.h"
+#include "space/query.h"
 
 /* A value made ready to be searched for.  Each form extends it. */
 typedef struct GraphPoint
@@ -21,6 +22,7 @@ typedef struct GraphPoint
 	/* metric distance = scale * (search distance + offset) */
 	double		scale;
 	double		offset;
+	const QvSpaceQuery *query;	/* NULL: plain */
 } GraphPoint;
 
 /*

@@ -534,6 +534,8 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	result = &scan->waiting[scan->returned];
 	candidate->distance = result->distance;
 	candidate->bound = bound_of(scan, result);
+	candidate->error = scan->point->query == NULL ? INFINITY :
+		QvSpaceQueryError(scan->point->query, result->distance, result->error * scan->certainty);
 	/* a sweep has left others out already */
 	candidate->ntids = scan->params.sweep ? result->ntids :
 		keep_members(scan, result->tids, result->ntids);

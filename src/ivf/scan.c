@@ -325,6 +325,9 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 
 			candidate->distance = row->distance;
 			candidate->bound = row->bound;
+			/* by a sketch it is a bound itself */
+			candidate->error = scan->reader.by_sketch ? INFINITY :
+				QvSpaceQueryError(&scan->reader.query.base, row->distance, row->error * scan->reader.window.certainty);
 			candidate->same_node = false;
 			candidate->ntids = 1;
 			scan->tid = row->tid;

@@ -98,6 +98,7 @@ QvMemberSearchStart(QvMemberSearch *s, QvKnownRows *known, const QvTidSet *only,
 	uint32		done = 0;
 
 	s->context = CurrentMemoryContext;
+	s->query = base;
 	s->members = MemoryContextAllocHuge(s->context, members * sizeof(QvMember));
 	s->waiting.items = MemoryContextAllocHuge(s->context, members * sizeof(BacklogItem));
 	s->waiting.capacity = members;
@@ -211,6 +212,7 @@ QvMemberSearchNext(QvMemberSearch *s, QvCandidate *candidate)
 	member = &s->members[nearest.value];
 	candidate->distance = member->distance;
 	candidate->bound = nearest.key;
+	candidate->error = QvSpaceQueryError(s->query, member->distance, member->error * s->certainty);
 	candidate->same_node = false;
 	candidate->ntids = 1;
 	candidate->tids = &member->tid;

@@ -66,6 +66,7 @@ typedef struct QvMemberSearch
 	double		certainty;
 
 	MemoryContext context;
+	const QvSpaceQuery *query;
 	QvMember   *members;
 	uint32		count;
 	Backlog		waiting;		/* places of those that were not measured, by

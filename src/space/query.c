@@ -29,4 +29,7 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	}
 	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
 	query->norm = sqrtf(query->q.norm2);
+	query->length = query->norm + sqrtf(space->mean_norm2);
+	/* 1 - cos is one of unit vectors */
+	query->summed = space->opclass.metric == QV_METRIC_COSINE ? Max(1, query->norm) : query->norm;
 }

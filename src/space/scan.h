@@ -32,6 +32,8 @@ typedef struct QvCandidate
 	float		distance;
 	float		bound;			/* neither its rows nor those to come are
 								 * nearer (NaN: nothing is known) */
+	float		error;			/* its rows are hardly farther from "distance"
+								 * than this; not finite: not known */
 	bool		same_node;		/* more rows of the node of the last candidate */
 	double		others_bound;	/* then: what rows of other nodes are not
 								 * below, error and all; they come after these */

@@ -20,23 +20,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/*
- * Take note of a row that is returned.  In relaxed order of all of them, while there is memory: rows of later
- * rounds that are nearer come late.
- */
-static void
-note_returned(TopkState *state, const TopkRow *row)
-{
-	if (state->rules.relaxed && !state->strict_now)
-		state->strict_now = !TopkTidsFit(state->ties, (Size) work_mem * 1024 / 2);
-	else if (!(row->distance <= state->last_distance))
-		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
-	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
-	/* the farthest, where late ones are nearer */
-	if (!(row->distance <= state->last_distance))
-		state->last_distance = row->distance;
-}
-
 /* Show a row that was found in the scan's slot. */
 static bool
 show_row(TopkState *state, const TopkRow *row)
@@ -62,12 +45,17 @@ show_row(TopkState *state, const TopkRow *row)
 
 /* Let the projection find the row's distance as the ORDER BY operator would give it. */
 static void
-show_distance(TopkState *state, double distance)
+show_distance(TopkState *state, const TopkRow *row)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
+	double		distance = row->distance;
 
 	if (!state->shows_distance)
+		return;
+	/* it is what the rows are ordered by, and nothing else */
+	econtext->caseValue_isNull = row->least < distance;
+	if (econtext->caseValue_isNull)
 		return;
 	econtext->caseValue_isNull = state->value == NULL;
 	if (isfinite(distance))
@@ -94,10 +82,10 @@ topk_next(ScanState *ss)
 		{
 			const TopkRow *row = &state->nearest.rows[state->returned++];
 
-			note_returned(state, row);
+			TopkNoteReturned(state, row);
 			if (!show_row(state, row))
 				continue;
-			show_distance(state, row->distance);
+			show_distance(state, row);
 			return ss->ss_ScanTupleSlot;
 		}
 		if (state->nearest.count < state->nearest.wanted)

@@ -52,9 +52,11 @@ TopkTidsFit(const struct QvTids_hash *tids, Size max_bytes)
 }
 
 void
-TopkNearestReset(TopkNearest *nearest, uint32 wanted)
+TopkNearestReset(TopkNearest *nearest, uint32 wanted, TopkMeasure measure, void *arg)
 {
 	MemoryContextReset(nearest->context);
+	nearest->measure = measure;
+	nearest->arg = arg;
 	nearest->wanted = wanted;
 	nearest->count = 0;
 	nearest->allocated = Min(wanted, FIRST_ROWS);
@@ -115,17 +117,102 @@ sift_down(TopkNearest *nearest, const TopkRow *row)
 	return &heap[at];
 }
 
-HeapTuple *
-TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
-{
-	TopkRow		row = {.distance = distance, .tid = *tid};
+/* ---- rows that were not measured ---- */
 
-	if (nearest->count == nearest->wanted && !is_before(&row, &nearest->rows[0]))
-		return NULL;
-	if (!TopkTidsAdd(nearest->kept, tid))
+static bool
+is_measured(const TopkRow *row)
+{
+	return row->least == row->distance;
+}
+
+void
+TopkNearestMeasure(TopkNearest *nearest, uint32 from, uint32 to)
+{
+	for (uint32 i = from; i < to; i++)
+		if (!is_measured(&nearest->rows[i]))
+			nearest->measure(nearest->arg, &nearest->rows[i], false);
+}
+
+/*
+ * Of the rows kept and one more, which is the farthest?  One that may be nearer than another surely
+ * is is not.  Measure the others, unless it is one only; the one more first, since it was fetched last.
+ */
+static void
+find_farthest(TopkNearest *nearest, TopkRow *row)
+{
+	double		least = row->least;
+	uint32		others = 0;
+
+	for (uint32 i = 0; i < nearest->count; i++)
+		least = Max(least, nearest->rows[i].least);
+	for (uint32 i = 0; i < nearest->count; i++)
+		others += nearest->rows[i].distance >= least;
+	if (others + (row->distance >= least) == 1)
+		return;
+	if (row->distance >= least && !is_measured(row))
+		nearest->measure(nearest->arg, row, true);
+	for (uint32 i = 0; i < nearest->count; i++)
+		if (nearest->rows[i].distance >= least)
+			TopkNearestMeasure(nearest, i, i + 1);
+	/* they are a heap again */
+	for (uint32 i = 1; i < nearest->count; i++)
+	{
+		TopkRow		moved = nearest->rows[i];
+
+		(void) sift_up(nearest, i, &moved);
+	}
+}
+
+static int
+compare_least(const void *a, const void *b)
+{
+	const TopkRow *x = a,
+			   *y = b;
+
+	return x->least < y->least ? -1 : x->least > y->least;
+}
+
+/* Measure rows that lie where others may. */
+static void
+measure_doubtful(TopkNearest *nearest)
+{
+	TopkRow    *rows = nearest->rows;
+	uint32		end;
+
+	qsort(rows, nearest->count, sizeof(TopkRow), compare_least);
+	for (uint32 start = 0; start < nearest->count; start = end)
+	{
+		double		farthest = rows[start].distance;
+
+		for (end = start + 1; end < nearest->count && rows[end].least <= farthest; end++)
+			farthest = Max(farthest, rows[end].distance);
+		if (end - start > 1)
+			TopkNearestMeasure(nearest, start, end);
+	}
+}
+
+bool
+TopkNearestIsFull(const TopkNearest *nearest, double least)
+{
+	return nearest->count == nearest->wanted && least > nearest->rows[0].distance;
+}
+
+HeapTuple *
+TopkNearestOffer(TopkNearest *nearest, double least, double distance, ItemPointer tid)
+{
+	TopkRow		row = {.least = least, .distance = distance, .tid = *tid};
+
+	if (TopkNearestIsFull(nearest, least) || !TopkTidsAdd(nearest->kept, tid))
 		return NULL;
 	if (nearest->count == nearest->wanted)
 	{
+		if (nearest->measure)
+			find_farthest(nearest, &row);
+		if (!is_before(&row, &nearest->rows[0]))
+		{
+			(void) QvTids_delete(nearest->kept, *tid);
+			return NULL;
+		}
 		(void) QvTids_delete(nearest->kept, nearest->rows[0].tid);
 		if (nearest->rows[0].tuple)
 			heap_freetuple(nearest->rows[0].tuple);
@@ -142,5 +229,7 @@ TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid)
 void
 TopkNearestSort(TopkNearest *nearest)
 {
+	if (nearest->measure)
+		measure_doubtful(nearest);
 	qsort(nearest->rows, nearest->count, sizeof(TopkRow), compare_rows);
 }

@@ -1,6 +1,9 @@
 /*
  * nearest.h
  *		The k nearest rows found so far, by exact distance.
+ *
+ * Of a row it may be known between which distances it lies: then it is measured only where that
+ * does not tell its place (src/topk/README.md, "Executor").
  */
 #ifndef QV_TOPK_NEAREST_H
 #define QV_TOPK_NEAREST_H
@@ -13,10 +16,15 @@
 typedef struct TopkRow
 {
 	double		distance;
+	double		least;			/* less: it was not measured, and is in
+								 * between */
 	ItemPointerData tid;		/* as the index has it: the root of the row's
 								 * chain */
 	HeapTuple	tuple;			/* a copy, or NULL: to be fetched again */
 } TopkRow;
+
+/* Measure a row: the one that was fetched last, or one that is kept. */
+typedef void (*TopkMeasure) (void *arg, TopkRow *row, bool fetched);
 
 /*
  * A heap with the farthest row on top; ascending after TopkNearestSort().  By distance,
@@ -30,18 +38,27 @@ typedef struct TopkNearest
 	uint32		wanted;			/* k */
 	uint32		allocated;
 	struct QvTids_hash *kept;	/* their heap TIDs: a row may be offered twice */
+	TopkMeasure measure;		/* NULL: all rows offered are measured */
+	void	   *arg;
 } TopkNearest;
 
-/* Empty it, for k rows from now on. */
-extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted);
+/* Empty it, for k rows from now on; measure may be NULL. */
+extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted, TopkMeasure measure, void *arg);
+
+/* Is a row that is not nearer than that farther than k others? */
+extern bool TopkNearestIsFull(const TopkNearest *nearest, double least);
 
 /*
- * Offer a row.  Returns where its tuple goes, until the next is offered; NULL when it has
- * no place or is there already.
+ * Offer a row of that distance, or one that is between these.  Returns where its tuple goes, until
+ * the next is offered; NULL when it has no place or is there already.
  */
-extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double distance, ItemPointer tid);
+extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double least, double distance,
+								   ItemPointer tid);
 
 extern void TopkNearestSort(TopkNearest *nearest);
+
+/* Measure those that were not, from one to before another. */
+extern void TopkNearestMeasure(TopkNearest *nearest, uint32 from, uint32 to);
 
 /* A set of heap TIDs: empty it, or make one; add one, false when it was there; look. */
 extern void TopkTidsReset(struct QvTids_hash **tids, MemoryContext context);

@@ -182,6 +182,31 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 		list_length(root->query_pathkeys) == 1;
 }
 
+/*
+ * Are the rows of this relation all that the query wants of it, in this order?  Then how far they are
+ * is of interest to the scan only, unless that is returned.
+ */
+static bool
+orders_only(PlannerInfo *root, RelOptInfo *rel, const Expr *order)
+{
+	const Query *query = root->parse;
+	ListCell   *lc;
+
+	if (!is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
+		query->limitCount == NULL || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
+		query->hasWindowFuncs || query->hasTargetSRFs || query->groupClause || query->groupingSets ||
+		query->distinctClause || query->setOperations || query->havingQual)
+		return false;
+	foreach(lc, root->processed_tlist)
+	{
+		const TargetEntry *target = lfirst_node(TargetEntry, lc);
+
+		if (!target->resjunk && equal(target->expr, order))
+			return false;
+	}
+	return true;
+}
+
 static Expr *
 limit_expr(Node *expr)
 {
@@ -313,7 +338,8 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 						 makeInteger((int) plain->indexinfo->indexoid),
 						 makeInteger((int) wanted_rows(root)),
 						 makeBoolean(!is_whole_query(root, rel)),
-						 makeBoolean(filters != NIL));
+						 makeBoolean(orders_only(root, rel, order)));
+	private = lappend(private, makeBoolean(filters != NIL));
 	private = lappend(private, makeInteger(result));
 	private = lappend(private, makeBoolean(root->qual_security_level > 0));
 

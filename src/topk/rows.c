@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "compat.h"
@@ -17,6 +19,9 @@
 
 /* Tuples up to this size are kept until they are returned; others are fetched again. */
 #define MAX_COPY 2048
+
+/* So few rows may be kept without being measured: one that comes is compared with each. */
+#define MAX_GUESSED 100
 
 /* ---- rows that are proposed ---- */
 
@@ -51,9 +56,63 @@ copy_row(TopkState *state)
 	return tuple;
 }
 
-/* Test a row that the index calls tid, measure it, and keep it if it is near enough. */
+/* A TopkMeasure. */
+static void
+measure_row(void *arg, TopkRow *row, bool fetched)
+{
+	TopkState  *state = arg;
+	RowReader  *rows = state->rows;
+	ItemPointerData tid = row->tid;
+
+	CHECK_FOR_INTERRUPTS();
+	state->counters.measured++;
+	if (!fetched && row->tuple)
+	{
+		ExecForceStoreHeapTuple(row->tuple, rows->slot, false);
+		fetched = true;
+	}
+	if (!(fetched || RowFetch(rows, &tid, state->css.ss.ps.state->es_snapshot)) ||
+		!RowDistance(rows, state->value, &row->distance))
+		row->distance = INFINITY;
+	row->least = row->distance;
+	ExecClearTuple(rows->slot);
+}
+
+/* Forget the rows of a round, to find so many. */
 void
-TopkTakeRow(TopkState *state, ItemPointer tid)
+TopkStartRows(TopkState *state, uint32 wanted)
+{
+	state->may_guess = state->guesses && wanted <= MAX_GUESSED && state->returned_before == 0 &&
+		state->value != NULL && isinf(state->limit_distance);
+	TopkNearestReset(&state->nearest, wanted, state->may_guess ? measure_row : NULL, state);
+	state->returned = 0;
+}
+
+/* Keep the row fetched, which is between these distances, if it may be near enough. */
+static void
+keep_row(TopkState *state, ItemPointer tid, double least, double most)
+{
+	HeapTuple	tuple = NULL;
+	HeapTuple  *place;
+
+	if (TopkNearestIsFull(&state->nearest, least))
+		return;
+	/* others may be measured in its place */
+	if (state->may_guess)
+		tuple = copy_row(state);
+	place = TopkNearestOffer(&state->nearest, least, most, tid);
+	if (place)
+		*place = state->may_guess ? tuple : copy_row(state);
+	else if (tuple)
+		heap_freetuple(tuple);
+}
+
+/*
+ * Test a row that the index calls tid, measure it, and keep it if it is near enough.  The index may
+ * know that it is no farther than error from a distance.
+ */
+void
+TopkTakeRow(TopkState *state, ItemPointer tid, double distance, double error)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	TupleTableSlot *slot = state->rows->slot;
@@ -76,15 +135,16 @@ TopkTakeRow(TopkState *state, ItemPointer tid)
 		}
 	}
 	state->passed++;
+	if (state->may_guess && isfinite(distance) && isfinite(error))
+	{
+		keep_row(state, tid, distance - error, distance + error);
+		ExecClearTuple(slot);
+		return;
+	}
 	state->counters.measured++;
 	/* in no index, or returned in an earlier round */
 	if (RowDistance(state->rows, state->value, &row.distance) && !is_late(state, &row))
-	{
-		HeapTuple  *place = TopkNearestOffer(&state->nearest, row.distance, tid);
-
-		if (place)
-			*place = copy_row(state);
-	}
+		keep_row(state, tid, row.distance, row.distance);
 	ExecClearTuple(slot);
 }
 
@@ -202,7 +262,7 @@ measure_bitmap(TopkState *state)
 
 			/* of a lossy page: what is no start of a chain gives no row */
 			ItemPointerSet(&tid, block.blockno, lossy ? FirstOffsetNumber + i : offsets[i]);
-			TopkTakeRow(state, &tid);
+			TopkTakeRow(state, &tid, NAN, NAN);
 		}
 	}
 	QvBitmapEnd(iterator);
@@ -224,7 +284,7 @@ TopkMeasureMembers(TopkState *state)
 	}
 	it.set = state->set;
 	while (QvTidSetNext(&it, &tid))
-		TopkTakeRow(state, &tid);
+		TopkTakeRow(state, &tid, NAN, NAN);
 }
 
 /* Lines of a page of the table. */
@@ -258,7 +318,7 @@ TopkMeasureTable(TopkState *state)
 
 			/* what is no start of a chain gives no row */
 			ItemPointerSet(&tid, block, line);
-			TopkTakeRow(state, &tid);
+			TopkTakeRow(state, &tid, NAN, NAN);
 		}
 	}
 }

@@ -190,8 +190,11 @@ search_by_engine(TopkState *state, uint32 wanted)
 			return true;
 		if (step == QV_SCAN_CANDIDATE)
 		{
+			double		distance = QvScanDistance(state->engine, candidate.distance);
+			double		error = state->engine->scale * candidate.error;
+
 			for (int i = 0; i < candidate.ntids; i++)
-				TopkTakeRow(state, &candidate.tids[i]);
+				TopkTakeRow(state, &candidate.tids[i], distance, error);
 			state->proposed += candidate.ntids;
 			state->counters.proposed += candidate.ntids;
 		}
@@ -229,7 +232,10 @@ wanted_rows(TopkState *state)
 	{
 		rows = eval_int8(state, state->limit, -1);
 		if (rows < 0)
+		{
 			rows = DEFAULT_ROWS;
+			state->guesses = false;
+		}
 		rows = Min(rows, PG_INT32_MAX / 2) + Min(eval_int8(state, state->offset, 0), PG_INT32_MAX / 2);
 	}
 	return Max(1, rows);
@@ -272,16 +278,14 @@ run_round(TopkState *state, uint32 wanted)
 	if (state->limit_distance == -INFINITY)
 	{
 		/* no row will do */
-		TopkNearestReset(&state->nearest, 1);
-		state->returned = 0;
+		TopkStartRows(state, 1);
 		state->counters.last = state->counters.bound = INFINITY;
 		return;
 	}
 	wanted = Min(wanted, most_rows());
 	state->counters.rounds++;
 	state->counters.bound = INFINITY;
-	TopkNearestReset(&state->nearest, wanted);
-	state->returned = 0;
+	TopkStartRows(state, wanted);
 	wanted = TopkWantedInAll(state);
 	while (state->strategy != TOPK_EXACT && !search_by_engine(state, wanted))
 		;
@@ -296,17 +300,52 @@ run_round(TopkState *state, uint32 wanted)
 		else
 			TopkMeasureTable(state);
 	}
+	TopkNearestSort(&state->nearest);
+	/* EXPLAIN tells how far it is */
+	if (state->may_guess && state->css.ss.ps.instrument && state->nearest.count > 0)
+		TopkNearestMeasure(&state->nearest, state->nearest.count - 1, state->nearest.count);
 	/* no page stays pinned */
 	RowReleasePages(state->rows);
 	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
-	TopkNearestSort(&state->nearest);
 	state->counters.last = state->nearest.count > 0 ?
 		state->nearest.rows[state->nearest.count - 1].distance : INFINITY;
+}
+
+/*
+ * Take note of a row that is returned.  In relaxed order of all of them, while there is memory: rows of later
+ * rounds that are nearer come late.
+ */
+void
+TopkNoteReturned(TopkState *state, const TopkRow *row)
+{
+	if (state->rules.relaxed && !state->strict_now)
+		state->strict_now = !TopkTidsFit(state->ties, (Size) work_mem * 1024 / 2);
+	else if (!(row->distance <= state->last_distance))
+		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
+	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
+	/* the farthest, where late ones are nearer */
+	if (!(row->distance <= state->last_distance))
+		state->last_distance = row->distance;
+}
+
+/* How far rows that were returned are was not known in full: now it has to be. */
+static void
+measure_returned(TopkState *state)
+{
+	TopkNearestMeasure(&state->nearest, 0, state->nearest.count);
+	RowReleasePages(state->rows);
+	TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
+	state->last_distance = NAN;
+	for (uint32 i = 0; i < state->returned; i++)
+		TopkNoteReturned(state, &state->nearest.rows[i]);
 }
 
 void
 TopkNextRound(TopkState *state)
 {
+	state->guesses = false;
+	if (state->may_guess)
+		measure_returned(state);
 	state->returned_before += state->returned;
 	run_round(state, Min((uint64) state->nearest.wanted * ROUND_GROWTH, PG_INT32_MAX));
 }
@@ -350,6 +389,7 @@ TopkStart(TopkState *state)
 	}
 	MemoryContextSwitchTo(old);
 	state->started = true;
+	state->guesses = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_GUESSES));
 	state->returned_before = 0;
 	state->last_distance = NAN;
 	state->strict_now = false;

@@ -55,6 +55,7 @@ typedef struct TopkState
 	ExprState  *radius;
 	ExprState  *order;			/* the ORDER BY expression */
 	bool		shows_distance; /* the projection takes it from the search */
+	bool		guesses;		/* nobody but us needs the distances */
 	ExprState  *qual;			/* all conditions of the relation */
 	PlanState  *child;			/* gives the bitmap; NULL: none */
 	double		rank_per_row;
@@ -81,6 +82,8 @@ typedef struct TopkState
 								 * the engine can look at all of them: */
 	KnnSweep	sweep;			/* what that takes */
 	TopkNearest nearest;
+	bool		may_guess;		/* rows of this round are measured where their
+								 * place is in doubt only */
 	TopkStrategy strategy;
 	bool		started;
 	QvScanCounters before;		/* the engine's when its search began */
@@ -123,8 +126,12 @@ extern void TopkLookAtChild(TopkState *state);
 /* Have the set without a bitmap; false when that cannot be. */
 extern bool TopkCollectMembers(TopkState *state);
 
-/* rows.c: a row that the index calls tid is tested, measured, and kept if it is near enough. */
-extern void TopkTakeRow(TopkState *state, ItemPointer tid);
+/*
+ * rows.c: a row that the index calls tid, and knows to be no farther than error from a distance (not finite:
+ * it does not), is tested, measured, and kept if it is near enough; before, so many are wanted.
+ */
+extern void TopkStartRows(TopkState *state, uint32 wanted);
+extern void TopkTakeRow(TopkState *state, ItemPointer tid, double distance, double error);
 
 /* Have the bitmap, and with it the number of its rows; what a sweep for these takes now. */
 extern void TopkGetBitmap(TopkState *state);
@@ -159,6 +166,9 @@ extern bool TopkIsDeep(const TopkState *state, double rank, double distance);
 /* search.c: begin a search; find the rows of its first round, then of the next. */
 extern void TopkStart(TopkState *state);
 extern void TopkNextRound(TopkState *state);
+
+/* A row is returned. */
+extern void TopkNoteReturned(TopkState *state, const TopkRow *row);
 
 /* explain.c: CustomExecMethods.ExplainCustomScan */
 extern void TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es);

@@ -17,7 +17,7 @@ extern void QvTopkInit(void);
 #define TOPK_BYTES_PER_ROW 64
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 3
+#define TOPK_PLAN_VERSION 4
 
 typedef enum TopkPrivate
 {
@@ -26,6 +26,8 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_ROWS,			/* Integer: k, 0: known when the scan starts
 								 * only */
 	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
+	TOPK_PRIVATE_GUESSES,		/* Boolean: nobody but the scan needs to know
+								 * how far rows are */
 	TOPK_PRIVATE_FILTERED,		/* Boolean: not all rows of the index pass the
 								 * conditions */
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */

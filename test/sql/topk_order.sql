@@ -1,0 +1,118 @@
+-- Rows that a top-k scan does not measure come in the order of those that it does: a query that returns
+-- distances has all measured, one that does not has those only whose place is in doubt.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET enable_seqscan = off;
+SET enable_sort = off;
+
+-- kind 0: by chance; 1: a thousandth apart, five of each; 2: the same far from the origin; 3: lengths from .001 to 1000
+CREATE FUNCTION ordered_vector(i int, kind int) RETURNS real[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT (SELECT array_agg((CASE WHEN kind IN (1, 2) THEN (hashint4(i % 20 * 5000 + j) % 1000) / 1000.0 + (hashint4(i / 5 * 5000 + j + 99) % 1000) / 1000000.0
+			+ CASE WHEN kind = 2 THEN 1000 ELSE 0 END
+		WHEN kind = 3 THEN (hashint4(i * 5000 + j) % 1000) / 1000.0 * power(10, hashint4(i) % 4)
+		ELSE (hashint4(i * 5000 + j) % 1000) / 1000.0 END) ORDER BY j)::real[] FROM generate_series(1, 32) j) $$;
+CREATE TABLE ordered (id int, few int, v vector(32), h halfvec(32));
+CREATE TABLE ordered_asked (q int, v vector(32), h halfvec(32));
+
+-- Answers that have a row farther than the one measured in its place, or are not in order; and whether fewer rows were measured
+-- than returned in some.  Where float32 tells hardly any distances apart, not to know them yet may read a little more.
+CREATE FUNCTION ordered_compare(value text, op text, OUT asked int, OUT wrong int, OUT unmeasured bool) LANGUAGE plpgsql AS $$
+DECLARE
+	item text;
+	query text;
+	all_measured float8[];
+	few_measured float8[];
+	line text;
+BEGIN
+	asked := 0; wrong := 0; unmeasured := false;
+	FOREACH item IN ARRAY ARRAY['LIMIT 1', 'LIMIT 10', 'LIMIT 7 OFFSET 5', 'LIMIT 100', 'LIMIT 101'] LOOP
+		FOR n IN 0 .. 2 LOOP
+			FOR q IN 1 .. 5 LOOP
+				query := format('FROM ordered WHERE %1$s ORDER BY %2$s %3$s (SELECT %2$s FROM ordered_asked WHERE q = %4$s) %5$s',
+					CASE n WHEN 0 THEN 'true' WHEN 1 THEN 'few = 3' ELSE 'id % 3 = 1' END, value, op, q, item);
+				EXECUTE format('SELECT array_agg(d) FROM (SELECT id, %1$s %2$s (SELECT %1$s FROM ordered_asked WHERE q = %3$s) AS d %4$s) x', value, op, q, query) INTO all_measured;
+				EXECUTE format('SELECT array_agg((SELECT %1$s FROM ordered o WHERE o.id = x.id) %2$s (SELECT %1$s FROM ordered_asked WHERE q = %3$s)) FROM (SELECT id %4$s) x', value, op, q, query) INTO few_measured;
+				asked := asked + 1;
+				IF few_measured IS NULL OR cardinality(few_measured) <> cardinality(all_measured) OR
+					(SELECT bool_or(few > a OR few < before) FROM (SELECT few, a, lag(few) OVER (ORDER BY place) AS before FROM unnest(few_measured, all_measured) WITH ORDINALITY u(few, a, place)) x) THEN
+					wrong := wrong + 1;
+				END IF;
+				FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id ' || query LOOP
+					unmeasured := unmeasured OR coalesce(substring(line FROM 'Rows Measured: (\d+)')::int < cardinality(few_measured), false);
+				END LOOP;
+			END LOOP;
+		END LOOP;
+	END LOOP;
+END $$;
+CREATE FUNCTION ordered_all(am text) RETURNS TABLE (kind int, metric text, asked int, wrong int, unmeasured bool) LANGUAGE plpgsql AS $$
+DECLARE
+	found record;
+	item text;
+BEGIN
+	FOR k IN 0 .. 3 LOOP
+		kind := k;
+		TRUNCATE ordered, ordered_asked;
+		INSERT INTO ordered SELECT i, i % 17, x::vector, x::vector::halfvec FROM (SELECT i, ordered_vector(i, k) AS x FROM generate_series(1, 1500) i) r;
+		INSERT INTO ordered_asked SELECT i, x::vector, x::vector::halfvec FROM (SELECT i, ordered_vector(CASE WHEN i > 3 THEN i ELSE i + 3000 END, k) AS x FROM generate_series(1, 5) i) r;
+		FOREACH item IN ARRAY ARRAY['v <-> vector_l2_ops', 'v <#> vector_ip_ops', 'v <=> vector_cosine_ops', 'h <-> halfvec_l2_ops'] LOOP
+			EXECUTE format('CREATE INDEX ordered_index ON ordered USING %s (%s %s)', am, split_part(item, ' ', 1), split_part(item, ' ', 3));
+			CREATE INDEX ordered_few ON ordered (few);
+			ANALYZE ordered;
+			SELECT * FROM ordered_compare(split_part(item, ' ', 1), split_part(item, ' ', 2)) INTO found;
+			metric := split_part(item, ' ', 1) || ' ' || split_part(item, ' ', 2);
+			asked := found.asked; wrong := found.wrong; unmeasured := found.unmeasured;
+			RETURN NEXT;
+			DROP INDEX ordered_index, ordered_few;
+		END LOOP;
+	END LOOP;
+END $$;
+
+SELECT * FROM ordered_all('quiver_graph');
+SELECT * FROM ordered_all('quiver_ivf');
+
+-- what returns distances, or needs more rows than the limit, has them measured
+TRUNCATE ordered;
+INSERT INTO ordered SELECT i, i % 17, x::vector, NULL FROM (SELECT i, ordered_vector(i, 1) AS x FROM generate_series(1, 1500) i) r;
+CREATE INDEX ON ordered USING quiver_ivf (v vector_l2_ops);
+ANALYZE ordered;
+SELECT v AS q FROM ordered WHERE id = 77 \gset
+CREATE FUNCTION ordered_measured(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
+		IF line ~ 'Rows Measured' THEN
+			RETURN trim(line);
+		END IF;
+	END LOOP;
+END $$;
+SELECT ordered_measured(format('SELECT id FROM ordered ORDER BY v <-> %L LIMIT 10', :'q')) AS few;
+SELECT ordered_measured(format('SELECT id, v <-> %L FROM ordered ORDER BY v <-> %1$L LIMIT 10', :'q')) AS returned;
+SELECT ordered_measured(format('SELECT d FROM (SELECT id, v <-> %L AS d FROM ordered ORDER BY v <-> %1$L LIMIT 10) x ORDER BY d DESC', :'q')) AS above;
+SELECT array_agg(id) FROM (SELECT id FROM ordered ORDER BY v <-> :'q' FETCH FIRST 3 ROWS WITH TIES) x;
+SELECT count(*), count(d), bool_and(d = real) AS same FROM
+	(SELECT id, v <-> :'q' AS d, 1 - (v <-> :'q') AS less FROM ordered ORDER BY v <-> :'q' LIMIT 20) x JOIN
+	(SELECT id, (v::real[]::vector) <-> :'q' AS real FROM ordered) y USING (id);
+SELECT bool_and(less = 1 - ((SELECT v FROM ordered o WHERE o.id = x.id) <-> :'q')) AS same FROM
+	(SELECT id, 1 - (v <-> :'q') AS less FROM ordered ORDER BY v <-> :'q' LIMIT 20) x;
+
+-- by a limit that is known when the plan runs; none at all; a cursor that goes back
+PREPARE ordered_limit(int) AS SELECT id FROM ordered ORDER BY v <-> (SELECT v FROM ordered WHERE id = 77) LIMIT $1;
+SET plan_cache_mode = force_generic_plan;
+CREATE TEMP TABLE by_distance AS SELECT id, row_number() OVER (ORDER BY v <-> :'q', ctid) AS n FROM ordered;
+EXECUTE ordered_limit(3);
+SELECT array_agg(id ORDER BY n) FROM by_distance WHERE n <= 3;
+CREATE TEMP TABLE without_limit AS EXECUTE ordered_limit(NULL);
+SELECT count(*) FROM without_limit;
+BEGIN;
+DECLARE back SCROLL CURSOR FOR SELECT id FROM ordered ORDER BY v <-> :'q' LIMIT 4;
+FETCH 6 FROM back;
+FETCH BACKWARD 6 FROM back;
+FETCH 6 FROM back;
+COMMIT;
+
+DROP TABLE ordered, ordered_asked;
+DROP FUNCTION ordered_measured, ordered_all, ordered_compare, ordered_vector;
