@@ -75,7 +75,7 @@ SELECT * FROM ordered_all('quiver_ivf');
 
 -- what returns distances, or needs more rows than the limit, has them measured
 TRUNCATE ordered;
-INSERT INTO ordered SELECT i, i % 17, x::vector, NULL FROM (SELECT i, ordered_vector(i, 1) AS x FROM generate_series(1, 1500) i) r;
+INSERT INTO ordered SELECT i, i % 17, x::vector, NULL FROM (SELECT i, ordered_vector(i, 0) AS x FROM generate_series(1, 1500) i) r;
 CREATE INDEX ON ordered USING quiver_ivf (v vector_l2_ops);
 ANALYZE ordered;
 SELECT v AS q FROM ordered WHERE id = 77 \gset
