@@ -165,7 +165,7 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	 * through a few of them: the pages of codes, which are read much more
 	 * often, stay.
 	 */
-	handle->hints->scarce = handle->stats->cold > 0;
+	handle->hints->scarce = handle->cached->table_hints.scarce = handle->stats->cold > 0;
 	if (handle->stats->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);

@@ -124,7 +124,7 @@ static inline void
 QvPrefetchLine(const QvBufferHints *hints, ItemPointer tid)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	Size		line = (ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
+	Size		line = (MaxHeapTuplesPerPage + ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
 
 	QvPrefetchPin(hints, block);
 	QvPrefetchPage(hints, block, SizeOfPageHeaderData + line * sizeof(ItemIdData), 1);
@@ -139,7 +139,7 @@ QvPrefetchTuple(const QvBufferHints *hints, ItemPointer tid)
 	if (buf > 0)
 	{
 		ItemIdData *lines = ((PageHeader) BufferGetBlock(buf))->pd_linp;
-		Size		line = (ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
+		Size		line = (MaxHeapTuplesPerPage + ItemPointerGetOffsetNumberNoCheck(tid) - 1) % MaxHeapTuplesPerPage;
 
 		QvPrefetchPage(hints, block, ItemIdGetOffset(&lines[line]), 1);
 	}

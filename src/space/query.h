@@ -42,7 +42,7 @@ QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
  * How far a search distance may be off, of which its code's part is error: what float32 has rounded,
  * too.  That is a share of how long vectors are before they are centered (rotating them), and of the
  * squares that distances are differences of.  Not finite: not known, as of inner products, where
- * nothing tells how long the other vector is; or without an error of a code.
+ * nothing tells how long the other vector is; of vectors that may have been shortened; or without an error of a code.
  */
 static inline float
 QvSpaceQueryError(const QvSpaceQuery *query, float distance, double error)
@@ -52,7 +52,7 @@ QvSpaceQueryError(const QvSpaceQuery *query, float distance, double error)
 	double		other = query->summed + reach;
 	double		squares = (double) query->summed * query->summed + other * other;
 
-	if (query->kind != QV_SPACE_L2 || !(error > 0))
+	if (query->kind != QV_SPACE_L2 || !(error > 0) || query->length + reach > QV_MAX_LENGTH / 4)
 		return INFINITY;
 	return error + (2 * reach + moved) * moved + 4 * FLT_EPSILON * squares;
 }

@@ -119,7 +119,7 @@ QvIsIndexed(const QvOpclassInfo *opclass, const void *value)
 /*
  * Longer vectors are shortened to this length inside an index, so that no square or product
  * overflows float32.  Their rows are still returned in exact order, since distances come
- * from the table.  In L2 space vectors only come nearer to each other by it, so bounds hold;
+ * from the table (QvSpaceQueryError() says of none how far it is).  In L2 space vectors only come nearer to each other by it, so bounds hold;
  * an inner product tells nothing then.
  */
 #define QV_MAX_LENGTH 1e17

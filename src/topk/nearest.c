@@ -82,7 +82,7 @@ is_before(const TopkRow *a, const TopkRow *b)
 }
 
 /* Put a row where position "at" is free, looking up. */
-static TopkRow *
+static void
 sift_up(TopkNearest *nearest, uint32 at, const TopkRow *row)
 {
 	TopkRow    *heap = nearest->rows;
@@ -90,11 +90,10 @@ sift_up(TopkNearest *nearest, uint32 at, const TopkRow *row)
 	for (; at > 0 && is_before(&heap[(at - 1) / 2], row); at = (at - 1) / 2)
 		heap[at] = heap[(at - 1) / 2];
 	heap[at] = *row;
-	return &heap[at];
 }
 
 /* The same of the top, looking down. */
-static TopkRow *
+static void
 sift_down(TopkNearest *nearest, const TopkRow *row)
 {
 	TopkRow    *heap = nearest->rows;
@@ -114,7 +113,6 @@ sift_down(TopkNearest *nearest, const TopkRow *row)
 		at = child;
 	}
 	heap[at] = *row;
-	return &heap[at];
 }
 
 /* ---- rows that were not measured ---- */
@@ -134,32 +132,18 @@ TopkNearestMeasure(TopkNearest *nearest, uint32 from, uint32 to)
 }
 
 /*
- * Of the rows kept and one more, which is the farthest?  One that may be nearer than another surely
- * is is not.  Measure the others, unless it is one only; the one more first, since it was fetched last.
+ * Measure the row on top, when there are k, until it is one that was: then it is the farthest, for none is
+ * farther than it may be, and how far the k-th is is known as if all were measured.
  */
 static void
-find_farthest(TopkNearest *nearest, TopkRow *row)
+settle_top(TopkNearest *nearest)
 {
-	double		least = row->least;
-	uint32		others = 0;
-
-	for (uint32 i = 0; i < nearest->count; i++)
-		least = Max(least, nearest->rows[i].least);
-	for (uint32 i = 0; i < nearest->count; i++)
-		others += nearest->rows[i].distance >= least;
-	if (others + (row->distance >= least) == 1)
-		return;
-	if (row->distance >= least && !is_measured(row))
-		nearest->measure(nearest->arg, row, true);
-	for (uint32 i = 0; i < nearest->count; i++)
-		if (nearest->rows[i].distance >= least)
-			TopkNearestMeasure(nearest, i, i + 1);
-	/* they are a heap again */
-	for (uint32 i = 1; i < nearest->count; i++)
+	while (nearest->count == nearest->wanted && !is_measured(&nearest->rows[0]))
 	{
-		TopkRow		moved = nearest->rows[i];
+		TopkRow		top = nearest->rows[0];
 
-		(void) sift_up(nearest, i, &moved);
+		nearest->measure(nearest->arg, &top, false);
+		sift_down(nearest, &top);
 	}
 }
 
@@ -197,33 +181,36 @@ TopkNearestIsFull(const TopkNearest *nearest, double least)
 	return nearest->count == nearest->wanted && least > nearest->rows[0].distance;
 }
 
-HeapTuple *
-TopkNearestOffer(TopkNearest *nearest, double least, double distance, ItemPointer tid)
+bool
+TopkNearestOffer(TopkNearest *nearest, TopkRow *row)
 {
-	TopkRow		row = {.least = least, .distance = distance, .tid = *tid};
-
-	if (TopkNearestIsFull(nearest, least) || !TopkTidsAdd(nearest->kept, tid))
-		return NULL;
-	if (nearest->count == nearest->wanted)
+	if (TopkNearestIsFull(nearest, row->least) || !TopkTidsAdd(nearest->kept, &row->tid))
+		return false;
+	if (nearest->count < nearest->wanted)
 	{
-		if (nearest->measure)
-			find_farthest(nearest, &row);
-		if (!is_before(&row, &nearest->rows[0]))
+		if (nearest->count == nearest->allocated)
 		{
-			(void) QvTids_delete(nearest->kept, *tid);
-			return NULL;
+			nearest->allocated = Min(nearest->wanted, nearest->allocated * 2);
+			nearest->rows = repalloc_huge(nearest->rows, nearest->allocated * sizeof(TopkRow));
 		}
-		(void) QvTids_delete(nearest->kept, nearest->rows[0].tid);
-		if (nearest->rows[0].tuple)
-			heap_freetuple(nearest->rows[0].tuple);
-		return &sift_down(nearest, &row)->tuple;
+		sift_up(nearest, nearest->count++, row);
+		settle_top(nearest);
+		return true;
 	}
-	if (nearest->count == nearest->allocated)
+	/* may it be nearer than the top, or farther? */
+	if (row->distance >= nearest->rows[0].distance && !is_measured(row))
+		nearest->measure(nearest->arg, row, true);
+	if (!is_before(row, &nearest->rows[0]))
 	{
-		nearest->allocated = Min(nearest->wanted, nearest->allocated * 2);
-		nearest->rows = repalloc_huge(nearest->rows, nearest->allocated * sizeof(TopkRow));
+		(void) QvTids_delete(nearest->kept, row->tid);
+		return false;
 	}
-	return &sift_up(nearest, nearest->count++, &row)->tuple;
+	(void) QvTids_delete(nearest->kept, nearest->rows[0].tid);
+	if (nearest->rows[0].tuple)
+		heap_freetuple(nearest->rows[0].tuple);
+	sift_down(nearest, row);
+	settle_top(nearest);
+	return true;
 }
 
 void

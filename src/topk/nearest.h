@@ -23,7 +23,7 @@ typedef struct TopkRow
 	HeapTuple	tuple;			/* a copy, or NULL: to be fetched again */
 } TopkRow;
 
-/* Measure a row: the one that was fetched last, or one that is kept. */
+/* Measure a row: the one that was fetched last, or one that is kept.  Pages may be let go of. */
 typedef void (*TopkMeasure) (void *arg, TopkRow *row, bool fetched);
 
 /*
@@ -49,11 +49,10 @@ extern void TopkNearestReset(TopkNearest *nearest, uint32 wanted, TopkMeasure me
 extern bool TopkNearestIsFull(const TopkNearest *nearest, double least);
 
 /*
- * Offer a row of that distance, or one that is between these.  Returns where its tuple goes, until
- * the next is offered; NULL when it has no place or is there already.
+ * Offer a row of that distance, or one that is between two; it keeps the row's tuple.  False when it has no place,
+ * or is there already.
  */
-extern HeapTuple *TopkNearestOffer(TopkNearest *nearest, double least, double distance,
-								   ItemPointer tid);
+extern bool TopkNearestOffer(TopkNearest *nearest, TopkRow *row);
 
 extern void TopkNearestSort(TopkNearest *nearest);
 

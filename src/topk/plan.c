@@ -182,6 +182,20 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 		list_length(root->query_pathkeys) == 1;
 }
 
+/* Is there a distance by that operator in an expression?  What stands in a placeholder is found too. */
+static bool
+has_distance(Node *node, void *order)
+{
+	Oid			operator = ((const OpExpr *) order)->opno;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, OpExpr) &&
+		(((OpExpr *) node)->opno == operator || ((OpExpr *) node)->opno == get_commutator(operator)))
+		return true;
+	return expression_tree_walker(node, has_distance, order);
+}
+
 /*
  * Are the rows of this relation all that the query wants of it, in this order?  Then how far they are
  * is of interest to the scan only, unless that is returned.
@@ -195,13 +209,14 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const Expr *order)
 	if (!is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
 		query->limitCount == NULL || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
 		query->hasWindowFuncs || query->hasTargetSRFs || query->groupClause || query->groupingSets ||
-		query->distinctClause || query->setOperations || query->havingQual)
+		query->distinctClause || query->setOperations || query->havingQual ||
+		root->placeholder_list != NIL)
 		return false;
 	foreach(lc, root->processed_tlist)
 	{
 		const TargetEntry *target = lfirst_node(TargetEntry, lc);
 
-		if (!target->resjunk && equal(target->expr, order))
+		if (!target->resjunk && has_distance((Node *) target->expr, (void *) order))
 			return false;
 	}
 	return true;

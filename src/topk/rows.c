@@ -63,6 +63,7 @@ measure_row(void *arg, TopkRow *row, bool fetched)
 	TopkState  *state = arg;
 	RowReader  *rows = state->rows;
 	ItemPointerData tid = row->tid;
+	double		most = row->distance;
 
 	CHECK_FOR_INTERRUPTS();
 	state->counters.measured++;
@@ -74,6 +75,9 @@ measure_row(void *arg, TopkRow *row, bool fetched)
 	if (!(fetched || RowFetch(rows, &tid, state->css.ss.ps.state->es_snapshot)) ||
 		!RowDistance(rows, state->value, &row->distance))
 		row->distance = INFINITY;
+	/* a damaged index, or a distance that the index does not know so */
+	if (!(row->distance >= row->least && row->distance <= most))
+		state->may_guess = false;
 	row->least = row->distance;
 	ExecClearTuple(rows->slot);
 }
@@ -92,19 +96,13 @@ TopkStartRows(TopkState *state, uint32 wanted)
 static void
 keep_row(TopkState *state, ItemPointer tid, double least, double most)
 {
-	HeapTuple	tuple = NULL;
-	HeapTuple  *place;
+	TopkRow		row = {.least = least, .distance = most, .tid = *tid};
 
 	if (TopkNearestIsFull(&state->nearest, least))
 		return;
-	/* others may be measured in its place */
-	if (state->may_guess)
-		tuple = copy_row(state);
-	place = TopkNearestOffer(&state->nearest, least, most, tid);
-	if (place)
-		*place = state->may_guess ? tuple : copy_row(state);
-	else if (tuple)
-		heap_freetuple(tuple);
+	row.tuple = copy_row(state);
+	if (!TopkNearestOffer(&state->nearest, &row) && row.tuple)
+		heap_freetuple(row.tuple);
 }
 
 /*

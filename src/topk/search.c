@@ -272,6 +272,27 @@ most_rows(void)
 	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / TOPK_BYTES_PER_ROW));
 }
 
+/* The rows found, in order. */
+static void
+sort_rows(TopkState *state)
+{
+	TopkNearest *nearest = &state->nearest;
+
+	TopkNearestSort(nearest);
+	if (state->may_guess)
+	{
+		/* EXPLAIN tells how far the last one is */
+		if (state->css.ss.ps.instrument && nearest->count > 0)
+			TopkNearestMeasure(nearest, nearest->count - 1, nearest->count);
+	}
+	else if (nearest->measure)
+	{
+		/* one was not where the index had it */
+		TopkNearestMeasure(nearest, 0, nearest->count);
+		TopkNearestSort(nearest);
+	}
+}
+
 static void
 run_round(TopkState *state, uint32 wanted)
 {
@@ -300,10 +321,7 @@ run_round(TopkState *state, uint32 wanted)
 		else
 			TopkMeasureTable(state);
 	}
-	TopkNearestSort(&state->nearest);
-	/* EXPLAIN tells how far it is */
-	if (state->may_guess && state->css.ss.ps.instrument && state->nearest.count > 0)
-		TopkNearestMeasure(&state->nearest, state->nearest.count - 1, state->nearest.count);
+	sort_rows(state);
 	/* no page stays pinned */
 	RowReleasePages(state->rows);
 	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
@@ -344,7 +362,7 @@ void
 TopkNextRound(TopkState *state)
 {
 	state->guesses = false;
-	if (state->may_guess)
+	if (state->nearest.measure)
 		measure_returned(state);
 	state->returned_before += state->returned;
 	run_round(state, Min((uint64) state->nearest.wanted * ROUND_GROWTH, PG_INT32_MAX));
