@@ -54,8 +54,8 @@ extern double sparsevec_l1(SparseView a, SparseView b);
 extern double sparsevec_cosine(SparseView a, SparseView b);
 
 /*
- * vector and halfvec.  The cosine of very short or long vectors, whose squares
- * leave float32, is computed again in double, so that it is NaN for zero vectors only, and as in an index.
+ * vector and halfvec.  The cosine of very short vectors, whose squares leave
+ * float32, is computed again in double, so that it is NaN for zero vectors only.
  */
 #define QV_DENSE_MEASURES(type, suffix) \
 static inline double \
@@ -81,7 +81,7 @@ type##_cosine(DenseView a, DenseView b) \
 				bb; \
 	\
 	qv_kernels.cosine_##suffix(a.x, b.x, a.dim, &ab, &aa, &bb); \
-	if (unlikely(!(aa >= FLT_MIN && aa <= FLT_MAX && bb >= FLT_MIN && bb <= FLT_MAX))) \
+	if (unlikely(aa < FLT_MIN || bb < FLT_MIN)) \
 		return type##_cosine_double(a, b); \
 	return CosineDistance(ab, aa, bb); \
 }

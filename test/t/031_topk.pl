@@ -163,7 +163,7 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 			my ($far, $near) = map {
 				session_sql($reference, "SELECT string_agg(place::text, ', ') FROM "
 					  . "(SELECT place FROM many GROUP BY place ORDER BY avg(v <-> (SELECT v FROM queries WHERE id = $q)) $_) p")
-			} ('DESC LIMIT 2', 'LIMIT 3');
+			} ('DESC LIMIT 2', 'LIMIT 12');
 			my %where = (far => "place IN ($far)", near => "place IN ($near)", random => 'category < 20');
 
 			foreach my $name (keys %where)
