@@ -10,8 +10,8 @@
 #include "ivf/coded_scan.h"
 #include "ivf/pages.h"
 #include "miscadmin.h"
-#include "space/factor.h"
 #include "port/pg_bitutils.h"
+#include "space/factor.h"
 
 /*
  * How many standard deviations below its estimate a distance is taken to be

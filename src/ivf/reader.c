@@ -31,12 +31,24 @@ IvfBeginReading(IvfReader *reader)
 	reader->handle->layout.codec->begin_reading(reader);
 }
 
-/* Has the nearest that was gathered been sorted out?  False when there is none. */
+/*
+ * Sort out the nearest that were gathered; false when there are none.  All, where records have to be
+ * asked for long before they are read.
+ */
+static bool
+sort_nearest(IvfReader *reader)
+{
+	uint32		count = reader->order.count;
+
+	return BacklogSort(&reader->order,
+					   reader->handle->stats->cold > 0 ? count : Max(LEAST_RUN, count / RUN_SHARE));
+}
+
+/* Is it known which is the nearest of them?  False when there is none. */
 static bool
 has_nearest(IvfReader *reader)
 {
-	return BacklogHasRun(&reader->order) ||
-		BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
+	return BacklogHasRun(&reader->order) || sort_nearest(reader);
 }
 
 static float
@@ -149,7 +161,7 @@ IvfReadGathered(IvfReader *reader)
 			BacklogAdd(&reader->order, reader->gathered[i].bound, i);
 	reader->nordered = reader->ngathered;
 	/* those that came since then may be nearer than the run */
-	(void) BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
+	(void) sort_nearest(reader);
 	for (uint32 taken = 0; has_nearest(reader); taken++)
 	{
 		IvfGathered *next = gathered_after(reader, 0);

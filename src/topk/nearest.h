@@ -23,7 +23,7 @@ typedef struct TopkRow
 	HeapTuple	tuple;			/* a copy, or NULL: to be fetched again */
 } TopkRow;
 
-/* Measure a row: the one that was fetched last, or one that is kept.  Pages may be let go of. */
+/* Measure a row: the one that was fetched last, or one that is kept, in whose place it is then. */
 typedef void (*TopkMeasure) (void *arg, TopkRow *row, bool fetched);
 
 /*

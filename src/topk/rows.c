@@ -20,7 +20,7 @@
 /* Tuples up to this size are kept until they are returned; others are fetched again. */
 #define MAX_COPY 2048
 
-/* So few rows may be kept without being measured: one that comes is compared with each. */
+/* So few rows may be kept without being measured: of more, most lie where others may. */
 #define MAX_GUESSED 100
 
 /* ---- rows that are proposed ---- */
