@@ -69,6 +69,9 @@ check_block(RowReader *reader, ItemPointer tid)
 				 errhint("Please REINDEX it.")));
 }
 
+/* Of pages pinned here, for which the table's part does not do it, one in so many is pruned when it needs to be. */
+#define PRUNED_EVERY 16
+
 /*
  * Let the table's part of a fetch find the page pinned already, where it was found last: to look it
  * up is most of what a fetch costs.
@@ -87,6 +90,8 @@ pin_recent(RowReader *reader, BlockNumber block)
 	if (BufferIsValid(fetch->xs_cbuf))
 		ReleaseBuffer(fetch->xs_cbuf);
 	fetch->xs_cbuf = buf;
+	if (++reader->pages % PRUNED_EVERY == 0)
+		heap_page_prune_opt(reader->fetch->rel, buf);
 }
 
 bool

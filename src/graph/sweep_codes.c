@@ -39,7 +39,7 @@ prefetch_member(void *arg, const QvMember *member)
 
 /* Measure the node of a member; false when it has the row no more, in its own slot. */
 static bool
-measure_member(void *arg, QvMember *member)
+measure_member(void *arg, const QvMember *member, QvMeasured * measured)
 {
 	NodeReader *reader = arg;
 	const GraphLayout *layout = &reader->handle->layout;
@@ -53,12 +53,12 @@ measure_member(void *arg, QvMember *member)
 	reader->counters->nodes++;
 	if (node->state == GRAPH_SLOT_LIVE)
 		for (int i = 0; i < Min(node->ntids, GRAPH_INLINE_TIDS) && !found; i++)
-			found = ItemPointerEquals(&node->tids[i], &member->tid);
+			found = ItemPointerEquals(&node->tids[i], (ItemPointer) &member->tid);
 	if (found)
 	{
 		reader->store->measure(reader->store, node, &result);
-		member->distance = result.distance;
-		member->error = result.error;
+		measured->distance = result.distance;
+		measured->error = result.error;
 	}
 	UnlockReleaseBuffer(buf);
 	return found;

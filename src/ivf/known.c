@@ -319,7 +319,7 @@ base_of(RecordReader *r, uint32 list)
 
 /* Measure a record; false when the row is not there, for its list has moved. */
 static bool
-measure_record(void *arg, QvMember *member)
+measure_record(void *arg, const QvMember *member, QvMeasured * measured)
 {
 	RecordReader *r = arg;
 	IvfHandle  *handle = r->reader->handle;
@@ -347,9 +347,9 @@ measure_record(void *arg, QvMember *member)
 	if (!BufferIsValid(buf))
 		return false;
 	record = IvfPageItem(&handle->layout.items[IVF_RECORDS], BufferGetPage(buf), place->slot);
-	found = ItemPointerEquals(&record->tid, &member->tid);
+	found = ItemPointerEquals(&record->tid, (ItemPointer) &member->tid);
 	if (found)
-		member->distance = coded_record_distance(r->reader, record, base, &member->error);
+		measured->distance = coded_record_distance(r->reader, record, base, &measured->error);
 	UnlockReleaseBuffer(buf);
 	return found;
 }

@@ -12,11 +12,11 @@
 
 /*
  * ReadRecentBuffer() does not raise a buffer's usage count, so a page read
- * only through hints would look unused to the clock sweep.  Every so often a
- * read takes the long way, which does raise it; when buffers are scarce, all do,
- * or pages read once would stay longer.
+ * only through hints would look unused to the clock sweep.  So that is done here, every
+ * so often; when buffers are scarce, all reads take the long way, which does it, or pages
+ * read once would stay longer.
  */
-#define FULL_LOOKUP_EVERY 16
+#define USED_EVERY 16
 
 void
 QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf)
@@ -106,6 +106,17 @@ QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 	return read_block(index, block, strategy);
 }
 
+/* As PinBuffer() does, but where somebody else is at it: it is no more than a hint for the clock sweep. */
+static void
+raise_usage(Buffer buf)
+{
+	BufferDesc *desc = GetBufferDescriptor(buf - 1);
+	uint32		state = pg_atomic_read_u32(&desc->state);
+
+	if ((state & BM_LOCKED) == 0 && BUF_STATE_GET_USAGECOUNT(state) < BM_MAX_USAGE_COUNT)
+		(void) pg_atomic_compare_exchange_u32(&desc->state, &state, state + BUF_USAGECOUNT_ONE);
+}
+
 /*
  * Pin a block where it was found last; InvalidBuffer when it is to be looked up.  passing: who reads
  * it does not make it one that is used.
@@ -115,10 +126,11 @@ read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool pas
 {
 	Buffer		buf = QvHintedBuffer(hints, block);
 
-	if (buf == InvalidBuffer ||
-		(!passing && (hints->scarce || ++hints->reads % FULL_LOOKUP_EVERY == 0)) ||
+	if (buf == InvalidBuffer || (!passing && hints->scarce) ||
 		!ReadRecentBuffer(QvRelationLocator(relation), MAIN_FORKNUM, block, buf))
 		return InvalidBuffer;
+	if (!passing && ++hints->reads % USED_EVERY == 0)
+		raise_usage(buf);
 	/* what ReadBuffer() would have counted */
 	pgstat_count_buffer_read(relation);
 	pgstat_count_buffer_hit(relation);

@@ -20,7 +20,7 @@ typedef struct QvBufferHints
 	MemoryContext context;
 	Buffer	   *buffers;		/* by QvHintPlace(); InvalidBuffer = unknown */
 	uint32		size;			/* entries in buffers */
-	uint32		reads;			/* since the last full look-up */
+	uint32		reads;			/* of pages that this makes used */
 	BlockNumber nblocks;		/* that the index had when it was last asked:
 								 * it only grows */
 	bool		scarce;			/* buffers are: let the clock sweep see every
@@ -84,7 +84,7 @@ extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber bl
 
 /*
  * Pin a page of a table that was found before and is where it was; InvalidBuffer: it has to be
- * read.  One in 16 has, so that buffers that are used stay, and what is read is pruned at times.
+ * read.
  */
 extern Buffer QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block);
 

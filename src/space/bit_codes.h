@@ -66,17 +66,13 @@ typedef struct QvBitQuery
 
 extern void QvBitQueryInit(QvBitQuery *query, const QvBitCodes *codes, const QvSpaceQuery *base);
 
-/* A search distance that the row is hardly ever below; -INFINITY when nothing can be said. */
-static inline float
-QvBitBound(const QvBitQuery *query, const QvBitCode *code)
-{
-	const QvQuery *q = &query->base->q;
-	float		ip = code->factor * query->scale *
-		((float) qv_kernels.ip_bits_s8(code->bits, q->hi, q->pdim) - query->half_sum);
-	float		bound = QvSpaceQueryDistance(query->base, ip, code->norm2) - query->slack -
-		query->weight * (code->spread * query->base->norm + code->factor * query->rounding);
+/* Codes that are read together, at most. */
+#define QV_BITS_TOGETHER 12
 
-	return isfinite(bound) ? bound : -INFINITY;
-}
+/*
+ * Search distances that the rows of n codes are hardly ever below; -INFINITY where nothing can be
+ * said.
+ */
+extern void QvBitBounds(const QvBitQuery *query, const QvBitCode *const *codes, uint32 n, float *bounds);
 
 #endif							/* QV_SPACE_BIT_CODES_H */

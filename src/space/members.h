@@ -45,13 +45,18 @@ typedef struct QvMember
 {
 	ItemPointerData tid;
 	uint32		number;			/* QV_NOWHERE: not known */
-	float		distance;		/* once it was measured: by what the index
-								 * stores of it, */
-	float		error;			/* and how far off that is, at most */
 } QvMember;
 
+/* One that was measured by what the index stores of it. */
+typedef struct QvMeasured
+{
+	uint32		place;			/* of the member */
+	float		distance;
+	float		error;			/* how far off that is, at most */
+}			QvMeasured;
+
 /* What a search takes for each member, at most. */
-#define QV_MEMBER_BYTES (sizeof(QvMember) + sizeof(BacklogItem) + sizeof(MinHeapItem))
+#define QV_MEMBER_BYTES (sizeof(QvMember) + sizeof(BacklogItem) + sizeof(QvMeasured) + sizeof(MinHeapItem))
 
 typedef struct QvMemberSearch
 {
@@ -59,7 +64,7 @@ typedef struct QvMemberSearch
 	 * by the engine: measure a member, false when it is not where it was;
 	 * answer no Ctrl-C
 	 */
-	bool		(*measure) (void *arg, QvMember *member);
+	bool		(*measure) (void *arg, const QvMember *member, QvMeasured * measured);
 	void		(*prefetch) (void *arg, const QvMember *member);
 	void	   *arg;
 	QvScanCounters *counters;
@@ -71,7 +76,11 @@ typedef struct QvMemberSearch
 	uint32		count;
 	Backlog		waiting;		/* places of those that were not measured, by
 								 * their codes */
-	MinHeap		measured;		/* and of those that were */
+	uint32		asked;			/* of their run, what the CPU was asked for */
+	QvMeasured *measured;		/* those that were, as many as were taken of
+								 * "waiting" */
+	uint32		nmeasured;
+	MinHeap		nearest;		/* places of these, but for those returned */
 } QvMemberSearch;
 
 /*
