@@ -138,9 +138,22 @@ GraphSearchMemory(const GraphSearch *s)
 		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
 }
 
+/* Ask the CPU for the node that is the next in the pool; returns which. */
+static uint32
+prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
+{
+	uint32		id = PoolHasNext(&s->pool) ? s->pool.items[s->pool.cursor].id : asked;
+
+	if (id != asked && store->prefetch)
+		store->prefetch(store, id);
+	return id;
+}
+
 void
 GraphSearchRun(GraphSearch *s, GraphStore *store)
 {
+	uint32		asked = GRAPH_NONE;
+
 	while (PoolHasNext(&s->pool))
 	{
 		Candidate	next = PoolPop(&s->pool);
@@ -152,9 +165,14 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		/* (in a build's memory nobody's: nothing is in the set) */
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
+
+		/*
+		 * the next but one, unless a neighbor of this one is nearer: while
+		 * this one is read
+		 */
+		asked = prefetch_next(s, store, asked);
 		store->expand(store, s, next.id, next.distance);
-		if (store->prefetch && PoolHasNext(&s->pool))
-			store->prefetch(store, s->pool.items[s->pool.cursor].id);
+		asked = prefetch_next(s, store, asked);
 	}
 }
 

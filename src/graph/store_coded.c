@@ -139,6 +139,7 @@ coded_store_prefetch(GraphStore *base, uint32 id)
 	GraphCodedStore *store = (GraphCodedStore *) base;
 	const GraphLayout *layout = &store->handle->layout;
 
+	QvPrefetchPin(store->handle->hints, GraphNodeBlock(layout, id));
 	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
 				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size,
 				   Min(PREFETCH_BYTES, layout->node_size));

@@ -11,6 +11,9 @@
 /* Blocks that there is room for at first. */
 #define FIRST_ROOM 64
 
+/* With fewer rows than so many for each block, some blocks have none likely. */
+#define FEW_A_BLOCK 4
+
 QvTidSet *
 QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 {
@@ -115,6 +118,25 @@ note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 	return last;
 }
 
+/* Take all blocks to have members, where nearly all have; returns the last line. */
+static OffsetNumber
+note_all_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
+{
+	OffsetNumber last = 0;
+
+	for (Size i = 0; i < n; i++)
+		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	for (Size group = 0; group <= set->nblocks / 64; group++)
+	{
+		set->blocks[group] = ~UINT64_C(0);
+		set->before[group] = group * 64;
+	}
+	/* those of the last group that are there */
+	set->blocks[set->nblocks / 64] = (UINT64_C(1) << (set->nblocks % 64)) - 1;
+	set->used = set->nblocks;
+	return last;
+}
+
 QvTidSet *
 QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
 {
@@ -123,7 +145,7 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 
 	if (set == NULL)
 		return NULL;
-	set->words = note_blocks(set, rows, n) / 64 + 1;
+	set->words = (n < (Size) nblocks * FEW_A_BLOCK ? note_blocks(set, rows, n) : note_all_blocks(set, rows, n)) / 64 + 1;
 	bytes = (Size) set->used * set->words * sizeof(uint64);
 	if (bytes > set->max_bytes)
 	{
@@ -141,7 +163,7 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 
 		if (block >= set->nblocks)
 			continue;
-		lines = &set->lines[QvTidSetPlace(set, block) * set->words + line / 64];
+		lines = &set->lines[(set->used == nblocks ? block : QvTidSetPlace(set, block)) * set->words + line / 64];
 		set->members += (*lines & (UINT64_C(1) << (line % 64))) == 0;
 		*lines |= UINT64_C(1) << (line % 64);
 	}
