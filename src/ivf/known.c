@@ -228,7 +228,8 @@ make_known(const IvfHandle *handle, BlockNumber table_blocks, double rows)
 	known->generations = MemoryContextAllocHuge(known->part.context, Max(1, known->nlists) * sizeof(uint32));
 	known->places = MemoryContextAllocExtended(known->part.context, known->room * sizeof(RecordPlace),
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	QvBitCodesInit(&known->rows.codes, layout->space, layout->dims, layout->pdim, known->room, known->part.context);
+	QvBitCodesInit(&known->rows.codes, layout->space, layout->dims, layout->pdim, known->room,
+				   QvFineMapMemory() - (size - QvBitCodesSize(layout->pdim, known->room)), known->part.context);
 	if (known->places && known->rows.codes.codes &&
 		QvTidMapInit(&known->rows.numbers, known->part.context, table_blocks, rows,
 					 QvTidMapMemory() - (size - map)))

@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "port/pg_bitutils.h"
 #include "space/bit_codes.h"
 #include "utils/memutils.h"
 
@@ -46,59 +47,98 @@ QvBitCodesSize(uint32 pdim, Size codes)
 
 void
 QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
-			   MemoryContext context)
+			   Size max_bytes, MemoryContext context)
 {
-	Size		size;
-	Size		align;
+	Size		size = QvBitCodesSize(pdim, count);
+	Size		align = size < LEAST_HUGE ? CACHE_LINE : HUGE_PAGE;
+	bool		fine;
 
 	memset(codes, 0, sizeof(*codes));
 	codes->kind = kind;
 	codes->certainty = Min(1, CERTAIN_SIGMAS / sqrt(dims));
 	codes->pdim = pdim;
 	codes->stride = code_stride(pdim);
-	size = QvBitCodesSize(pdim, count);
-	align = size < LEAST_HUGE ? CACHE_LINE : HUGE_PAGE;
-	codes->memory = MemoryContextAllocExtended(context, TYPEALIGN(align, size) + align, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	size = TYPEALIGN(align, size);
+	fine = 2 * size <= max_bytes;
+	codes->memory = MemoryContextAllocExtended(context, (fine ? 2 : 1) * size + align, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	codes->scratch = MemoryContextAlloc(context, pdim * sizeof(float));
 	if (codes->memory == NULL)
 		return;
 	codes->codes = (char *) TYPEALIGN(align, codes->memory);
+	codes->fine = fine ? codes->codes + size : NULL;
 #ifdef MADV_HUGEPAGE
 	if (align == HUGE_PAGE)
-		(void) madvise(codes->codes, TYPEALIGN(align, size), MADV_HUGEPAGE);
+		(void) madvise(codes->codes, (fine ? 2 : 1) * size, MADV_HUGEPAGE);
 #endif
 	codes->count = count;
 }
 
 void
-QvBitCodesFree(QvBitCodes *codes)
+QvBitCodesFree(QvBitCodes *codes, bool in_use)
 {
-	if (codes->memory)
+	if (codes->memory && !in_use)
 		pfree(codes->memory);
-	codes->memory = codes->codes = NULL;
+	codes->memory = codes->codes = codes->fine = NULL;
 	codes->count = 0;
+}
+
+/*
+ * How far the product of a query of length one with the row may be above its estimate by a code y, which is
+ * that far from x, in a direction that is by chance; so is x from the row, in another.
+ */
+static float
+spread_of(const QvBitCodes *codes, double error2, float norm2, float residual)
+{
+	double		spread = codes->certainty * sqrt(Max(0, error2) + (double) residual * residual);
+
+	/* as QvCandidateCertainty() */
+	if (norm2 > 0)
+		spread += Min(1, residual / sqrt(norm2)) * residual;
+	return QvIsShortened(codes->kind, norm2) ? INFINITY : spread;
+}
+
+/*
+ * The lower of two bits of each coordinate, of which code has the upper one: what they stand for is -3/2, -1/2,
+ * 1/2 and 3/2 times the factor, and parted where that errs least for normal coordinates (Max, IRE
+ * Transactions on Information Theory 1960).
+ */
+static void
+put_fine(QvBitCodes *codes, QvBitCode *fine, const QvBitCode *code, const float *x, float length2, float residual)
+{
+	uint32		n = codes->pdim;
+	float		part = 0.9957f * sqrtf(length2 / n);
+	double		sum_abs = code->factor > 0 ? 2.0 * length2 / code->factor : 0;
+	double		sum_apart;
+	uint32		outer = 0;
+	double		ip;
+
+	for (uint32 i = 0; i < n; i++)
+		codes->scratch[i] = x[i] - copysignf(part, x[i]);
+	/* how far they are from where they are parted, together */
+	sum_apart = qv_kernels.sign_bits_f32(codes->scratch, n, fine->bits);
+	for (uint32 i = 0; i < n / 8; i++)
+		outer += pg_number_of_ones[(uint8) ~(fine->bits[i] ^ code->bits[i])];
+	/* <x, y> = half of the sum of |x|, and the sum of those beyond */
+	ip = sum_abs / 2 + (sum_apart + sum_abs - part * ((double) n - 2.0 * outer)) / 2;
+	fine->norm2 = code->norm2;
+	fine->factor = ip > 0 ? length2 / ip : 0;
+	fine->spread = spread_of(codes, (double) fine->factor * fine->factor * (n / 4.0 + 2.0 * outer) - length2,
+							 code->norm2, residual);
 }
 
 void
 QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2, float residual)
 {
-	QvBitCode  *code = (QvBitCode *) (codes->codes + (Size) number * codes->stride);
+	Size		at = (Size) number * codes->stride;
+	QvBitCode  *code = (QvBitCode *) (codes->codes + at);
 	float		length2 = qv_kernels.norm2_f32(x, codes->pdim);
 
 	code->norm2 = norm2;
 	code->factor = QvEncodeBits(x, codes->pdim, codes->pdim, code->bits);
-
-	/*
-	 * what the bits stand for is as far from x as Pythagoras says, in a
-	 * direction that is by chance; so is x from the row, in another
-	 */
-	code->spread = codes->certainty *
-		sqrtf(Max(0, code->factor * code->factor * codes->pdim / 4 - length2) + residual * residual);
-	/* as QvCandidateCertainty() */
-	if (norm2 > 0)
-		code->spread += Min(1, residual / sqrtf(norm2)) * residual;
-	if (QvIsShortened(codes->kind, norm2))
-		code->spread = INFINITY;
-	else
+	code->spread = spread_of(codes, (double) code->factor * code->factor * codes->pdim / 4 - length2, norm2, residual);
+	if (codes->fine)
+		put_fine(codes, (QvBitCode *) (codes->fine + at), code, x, length2, residual);
+	if (!QvIsShortened(codes->kind, norm2))
 		codes->longest = Max(codes->longest, sqrtf(Max(0, norm2)) + residual);
 }
 
@@ -126,22 +166,33 @@ QvBitQueryInit(QvBitQuery *query, const QvBitCodes *codes, const QvSpaceQuery *b
 		query->slack = INFINITY;
 }
 
+/* The bound for the product of what the bits stand for with the query's bytes, of which rounding may be missing. */
+static inline float
+bound_of(const QvBitQuery *query, const QvBitCode *code, float product, float rounding)
+{
+	bool		l2 = query->base->kind == QV_SPACE_L2;
+	float		ip = code->factor * (query->scale * product + rounding) + code->spread * query->base->norm;
+	float		bound = (l2 ? code->norm2 + query->base->q.norm2 : 0) - query->slack - query->weight * ip;
+
+	return isfinite(bound) ? bound : -INFINITY;
+}
+
 void
-QvBitBounds(const QvBitQuery *query, const QvBitCode *const *codes, uint32 n, float *bounds)
+QvBitBounds(const QvBitQuery *query, const QvBitCode *const *codes, uint32 n, int32 *sums, float *bounds)
 {
 	const QvQuery *q = &query->base->q;
-	bool		l2 = query->base->kind == QV_SPACE_L2;
-	float		base = (l2 ? q->norm2 : 0) - query->slack;
-	int32		sums[QV_BITS_TOGETHER];
 
 	for (uint32 i = 0; i < n; i++)
 		sums[i] = qv_kernels.ip_bits_s8(codes[i]->bits, q->hi, q->pdim);
 	for (uint32 i = 0; i < n; i++)
-	{
-		const QvBitCode *code = codes[i];
-		float		ip = code->factor * (query->scale * (sums[i] - query->half_sum) + query->rounding);
-		float		bound = (l2 ? code->norm2 : 0) + base - query->weight * (ip + code->spread * query->base->norm);
+		bounds[i] = bound_of(query, codes[i], sums[i] - query->half_sum, query->rounding);
+}
 
-		bounds[i] = isfinite(bound) ? bound : -INFINITY;
-	}
+float
+QvFineBound(const QvBitQuery *query, const QvBitCode *fine, int32 sum)
+{
+	const QvQuery *q = &query->base->q;
+	float		product = 2.0f * sum + qv_kernels.ip_bits_s8(fine->bits, q->hi, q->pdim) - 3 * query->half_sum;
+
+	return bound_of(query, fine, product, 2 * query->rounding);
 }

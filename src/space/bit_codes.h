@@ -11,11 +11,15 @@
 #include "space/query.h"
 #include "space/scan.h"
 
-/* Of what an index stores of a row: a vector that is off by no more than its residual. */
+/*
+ * Of what an index stores of a row, a vector x that is off by no more than its residual: the upper of two bits of
+ * each coordinate, its sign, or the lower one, which together with the upper ones is a code of its own.
+ */
 typedef struct QvBitCode
 {
 	float		norm2;			/* |x|^2, of the row itself */
-	float		factor;			/* QvEncodeBits() */
+	float		factor;			/* x is about that times what the bits stand
+								 * for */
 	float		spread;			/* of a query of length one: how far <x, q>
 								 * may be above its estimate */
 	uint8		bits[FLEXIBLE_ARRAY_MEMBER];	/* pdim */
@@ -24,7 +28,10 @@ typedef struct QvBitCode
 typedef struct QvBitCodes
 {
 	char	   *codes;			/* by number; NULL: there are none */
-	char	   *memory;			/* that they are in */
+	char	   *fine;			/* likewise, their lower bits; NULL: there was
+								 * no memory for these */
+	char	   *memory;			/* that both are in */
+	float	   *scratch;		/* [pdim] */
 	Size		stride;
 	uint32		pdim;
 	uint32		count;			/* of numbers that there is room for */
@@ -33,15 +40,18 @@ typedef struct QvBitCodes
 	float		longest;		/* |x| + residual of the rows, at most */
 } QvBitCodes;
 
-/* What so many codes take. */
+/* What so many codes take, without lower bits. */
 extern Size QvBitCodesSize(uint32 pdim, Size codes);
 
-/* Room for so many, in a context; none when there is no memory. */
+/*
+ * Room for so many, in a context, with lower bits if that takes no more than max_bytes; none when there is no
+ * memory.
+ */
 extern void QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
-						   MemoryContext context);
+						   Size max_bytes, MemoryContext context);
 
-/* There are none any more. */
-extern void QvBitCodesFree(QvBitCodes *codes);
+/* There are none any more; in use: but their memory stays until that of their context goes. */
+extern void QvBitCodesFree(QvBitCodes *codes, bool in_use);
 
 /* Put x[pdim] (as stored: rotated, centered) under a number below count.  Nothing fails. */
 extern void QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2,
@@ -51,6 +61,25 @@ static inline const QvBitCode *
 QvBitCodeOf(const QvBitCodes *codes, uint32 number)
 {
 	return (const QvBitCode *) (codes->codes + (Size) number * codes->stride);
+}
+
+static inline const QvBitCode *
+QvFineCodeOf(const QvBitCodes *codes, uint32 number)
+{
+	return (const QvBitCode *) (codes->fine + (Size) number * codes->stride);
+}
+
+/* Ask the CPU for a code.  (For its second cache: the first waits for 24 lines at most.) */
+static inline void
+QvBitCodePrefetch(const QvBitCodes *codes, const QvBitCode *code)
+{
+	const char *at = (const char *) code;
+
+	for (Size i = 0; i < codes->stride; i += 64)
+		__builtin_prefetch(at + i, 0, 2);
+	/* not where a line begins */
+	if (codes->stride % 64 != 0)
+		__builtin_prefetch(at + codes->stride - 1, 0, 2);
 }
 
 /* A query for them. */
@@ -66,13 +95,16 @@ typedef struct QvBitQuery
 
 extern void QvBitQueryInit(QvBitQuery *query, const QvBitCodes *codes, const QvSpaceQuery *base);
 
-/* Codes that are read together, at most. */
+/* Codes that are measured together, at most. */
 #define QV_BITS_TOGETHER 12
 
 /*
  * Search distances that the rows of n codes are hardly ever below; -INFINITY where nothing can be
- * said.
+ * said.  sums: of the query's bytes whose bits are set.
  */
-extern void QvBitBounds(const QvBitQuery *query, const QvBitCode *const *codes, uint32 n, float *bounds);
+extern void QvBitBounds(const QvBitQuery *query, const QvBitCode *const *codes, uint32 n, int32 *sums, float *bounds);
+
+/* The same by both bits, of which the upper ones have given that sum. */
+extern float QvFineBound(const QvBitQuery *query, const QvBitCode *fine, int32 sum);
 
 #endif							/* QV_SPACE_BIT_CODES_H */

@@ -29,7 +29,8 @@
 #define RUN_SHARE 16
 #define LEAST_RUN 64
 
-/* They are measured so many together, so that waiting for one page is waiting for all. */
+/* So many are looked at, or measured, together, so that waiting for one is waiting for all. */
+#define REFINED_TOGETHER 64
 #define MEASURED_TOGETHER 16
 
 bool
@@ -60,19 +61,6 @@ QvShareAbsent(const QvKnownRows *known, const QvTidSet *only)
 	return absent / (double) Max(1, members);
 }
 
-/* Ask the CPU for a code. */
-static inline void
-prefetch_code(const QvBitCodes *codes, uint32 number)
-{
-	const char *code = (const char *) QvBitCodeOf(codes, number);
-
-	for (Size at = 0; at < codes->stride; at += 64)
-		__builtin_prefetch(code + at, 0, 2);
-	/* not where a line begins */
-	if (codes->stride % 64 != 0)
-		__builtin_prefetch(code + codes->stride - 1, 0, 2);
-}
-
 /* Take the next members of a set, and ask the CPU for what tells their numbers; returns how many. */
 static uint32
 take_members(QvMemberSearch *s, const QvKnownRows *known, QvTidSetIterator *it, uint32 from, uint32 room)
@@ -96,7 +84,7 @@ find_codes(QvMemberSearch *s, const QvKnownRows *known, uint32 from, uint32 n, Q
 
 		member->number = QvTidMapFind(&known->numbers, &member->tid);
 		if (member->number < codes->count)
-			prefetch_code(codes, member->number);
+			QvBitCodePrefetch(codes, QvBitCodeOf(codes, member->number));
 		else
 		{
 			member->number = QV_NOWHERE;
@@ -107,38 +95,42 @@ find_codes(QvMemberSearch *s, const QvKnownRows *known, uint32 from, uint32 n, Q
 
 /* Have n members from one on wait, in the order in which they may be near. */
 static void
-have_wait(QvMemberSearch *s, const QvBitCodes *codes, const QvBitQuery *query, uint32 from, uint32 n)
+have_wait(QvMemberSearch *s, uint32 from, uint32 n)
 {
 	const QvBitCode *code[QV_BITS_TOGETHER];
+	int32		sums[QV_BITS_TOGETHER];
 	float		bounds[QV_BITS_TOGETHER];
 	uint32		known = 0;
 
 	for (uint32 i = 0; i < n; i++)
 		if (s->members[from + i].number != QV_NOWHERE)
-			code[known++] = QvBitCodeOf(codes, s->members[from + i].number);
-	QvBitBounds(query, code, known, bounds);
+			code[known++] = QvBitCodeOf(&s->codes, s->members[from + i].number);
+	QvBitBounds(&s->query, code, known, sums, bounds);
 	known = 0;
 	for (uint32 i = 0; i < n; i++)
-		BacklogAdd(&s->waiting, s->members[from + i].number != QV_NOWHERE ? bounds[known++] : -INFINITY, from + i);
+	{
+		QvMember   *member = &s->members[from + i];
+		bool		is_known = member->number != QV_NOWHERE;
+
+		member->sum = is_known ? sums[known] : 0;
+		BacklogAdd(&s->waiting, is_known ? bounds[known++] : -INFINITY, from + i);
+	}
 }
 
 bool
-QvMemberSearchStart(QvMemberSearch *s, QvKnownRows *known, const QvTidSet *only,
+QvMemberSearchStart(QvMemberSearch *s, const QvKnownRows *known, const QvTidSet *only,
 					const QvSpaceQuery *base, QvKnownUse *use)
 {
 	QvTidSetIterator it = {.set = only};
-	const QvBitCodes *codes = &known->codes;
 	Size		members = Max(1, only->members);
-	QvBitQuery	query;
 	uint32		soon;
 
 	s->context = CurrentMemoryContext;
-	s->query = base;
+	s->codes = known->codes;
 	s->members = MemoryContextAllocHuge(s->context, members * sizeof(QvMember));
 	s->waiting.items = MemoryContextAllocHuge(s->context, members * sizeof(BacklogItem));
 	s->waiting.capacity = members;
-	s->count = 0;
-	QvBitQueryInit(&query, codes, base);
+	QvBitQueryInit(&s->query, &s->codes, base);
 	/* some are measured, those after them looked for, and the next taken */
 	soon = take_members(s, known, &it, 0, Min(QV_BITS_TOGETHER, members));
 	for (uint32 n = 0, later; n + soon > 0; s->count += n, n = soon, soon = later)
@@ -146,7 +138,7 @@ QvMemberSearchStart(QvMemberSearch *s, QvKnownRows *known, const QvTidSet *only,
 		CHECK_FOR_INTERRUPTS();
 		later = take_members(s, known, &it, s->count + n + soon, Min(QV_BITS_TOGETHER, members - (s->count + n + soon)));
 		find_codes(s, known, s->count + n, soon, use);
-		have_wait(s, codes, &query, s->count, n);
+		have_wait(s, s->count, n);
 	}
 	use->seen = s->count;
 	s->counters->tested += s->count;
@@ -159,42 +151,68 @@ QvMemberSearchStart(QvMemberSearch *s, QvKnownRows *known, const QvTidSet *only,
 	return false;
 }
 
-/* Have room for so many more that are measured. */
-static void
-make_room(QvMemberSearch *s, uint32 more)
+/* Have room for more in a heap, or where as many are kept; returns for how many now. */
+static uint32
+more_room(const QvMemberSearch *s, uint32 room, uint32 needed)
 {
-	uint32		room = s->nearest.capacity;
-
-	if (s->nmeasured + more <= room)
-		return;
-	room = Max(s->nmeasured + more, Min(Max(room * 2, LEAST_RUN), s->count));
-	if (s->measured == NULL)
-	{
-		s->measured = MemoryContextAllocHuge(s->context, room * sizeof(QvMeasured));
-		s->nearest.items = MemoryContextAllocHuge(s->context, room * sizeof(MinHeapItem));
-	}
-	else
-	{
-		s->measured = repalloc_huge(s->measured, room * sizeof(QvMeasured));
-		s->nearest.items = repalloc_huge(s->nearest.items, room * sizeof(MinHeapItem));
-	}
-	s->nearest.capacity = room;
+	return Max(needed, Min(Max(room * 2, LEAST_RUN), s->count));
 }
 
-/* Ask the CPU for what it takes to measure those of the run up to the n-th. */
-static void
-prefetch_run(QvMemberSearch *s, uint32 n)
+static void *
+grow(const QvMemberSearch *s, void *memory, Size bytes)
 {
-	const Backlog *waiting = &s->waiting;
-	uint32		end = Min(waiting->first + n, waiting->sorted);
+	return memory ? repalloc_huge(memory, bytes) : MemoryContextAllocHuge(s->context, bytes);
+}
 
-	for (s->asked = Max(s->asked, waiting->first); s->asked < end; s->asked++)
+static void
+make_room(const QvMemberSearch *s, MinHeap *heap, uint32 more)
+{
+	if (heap->count + more <= heap->capacity)
+		return;
+	heap->capacity = more_room(s, heap->capacity, heap->count + more);
+	heap->items = grow(s, heap->items, heap->capacity * sizeof(MinHeapItem));
+}
+
+/* Sort out the nearest of those that wait; false when there are none. */
+static bool
+sort_waiting(QvMemberSearch *s)
+{
+	return BacklogSort(&s->waiting, Max(LEAST_RUN, s->count / RUN_SHARE));
+}
+
+/* How near the nearest of those that wait may be; INFINITY when there are none. */
+static double
+waits_at(QvMemberSearch *s)
+{
+	return sort_waiting(s) ? BacklogDistance(s->waiting.items[s->waiting.first]) : INFINITY;
+}
+
+/* Look at both bits of the nearest of those that wait. */
+static void
+refine_some(QvMemberSearch *s)
+{
+	Backlog    *waiting = &s->waiting;
+	uint32		n = Min(REFINED_TOGETHER, waiting->sorted - waiting->first);
+	const BacklogItem *items = waiting->items + waiting->first;
+
+	make_room(s, &s->refined, n);
+	for (uint32 i = 0; s->codes.fine && i < n; i++)
 	{
-		const QvMember *member = &s->members[BacklogId(waiting->items[s->asked])];
+		uint32		number = s->members[BacklogId(items[i])].number;
 
-		if (member->number != QV_NOWHERE)
-			s->prefetch(s->arg, member);
+		if (number != QV_NOWHERE)
+			QvBitCodePrefetch(&s->codes, QvFineCodeOf(&s->codes, number));
 	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		const QvMember *member = &s->members[BacklogId(items[i])];
+		float		bound = BacklogDistance(items[i]);
+
+		if (s->codes.fine && member->number != QV_NOWHERE)
+			bound = Max(bound, QvFineBound(&s->query, QvFineCodeOf(&s->codes, member->number), member->sum));
+		MinHeapPush(&s->refined, bound, BacklogId(items[i]));
+	}
+	waiting->first += n;
 }
 
 /* Measure a member. */
@@ -218,35 +236,42 @@ measure_one(QvMemberSearch *s, uint32 place)
 	MinHeapPush(&s->nearest, isnan(bound) ? -INFINITY : bound, s->nmeasured++);
 }
 
-/* Sort out the nearest of those that wait; false when there are none. */
-static bool
-sort_nearest(QvMemberSearch *s)
-{
-	return BacklogSort(&s->waiting, Max(LEAST_RUN, s->count / RUN_SHARE));
-}
-
-/* Measure some of those that wait, the nearest, while the CPU fetches the next. */
+/* Measure the nearest of those that were looked at, which none that waits may be nearer than. */
 static void
 measure_some(QvMemberSearch *s)
 {
-	Backlog    *waiting = &s->waiting;
-	uint32		n = Min(MEASURED_TOGETHER, waiting->sorted - waiting->first);
+	uint32		places[MEASURED_TOGETHER];
+	double		waits = waits_at(s);
+	uint32		n = 0;
 
-	prefetch_run(s, MEASURED_TOGETHER);
-	make_room(s, n);
+	while (n < MEASURED_TOGETHER && s->refined.count > 0 && s->refined.items[0].key <= waits)
+	{
+		places[n] = MinHeapPop(&s->refined).value;
+		if (s->members[places[n]].number != QV_NOWHERE)
+			s->prefetch(s->arg, &s->members[places[n]]);
+		n++;
+	}
+	make_room(s, &s->nearest, n);
+	if (s->nmeasured + n > s->room)
+	{
+		s->room = more_room(s, s->room, s->nmeasured + n);
+		s->measured = grow(s, s->measured, s->room * sizeof(QvMeasured));
+	}
 	for (uint32 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		measure_one(s, BacklogId(BacklogTake(waiting)));
+		measure_one(s, places[i]);
 	}
 }
 
-/* Is one that was measured nearer than any that was not may be? */
+/* Is one that was measured nearer than any that was not may be?  False, too, when there is none. */
 static bool
 has_nearest(QvMemberSearch *s)
 {
-	return s->nearest.count > 0 &&
-		(!sort_nearest(s) || s->nearest.items[0].key <= BacklogDistance(s->waiting.items[s->waiting.first]));
+	double		key = s->nearest.count > 0 ? s->nearest.items[0].key : INFINITY;
+
+	return s->nearest.count > 0 && key <= waits_at(s) &&
+		(s->refined.count == 0 || key <= s->refined.items[0].key);
 }
 
 bool
@@ -257,15 +282,18 @@ QvMemberSearchNext(QvMemberSearch *s, QvCandidate *candidate)
 
 	while (!has_nearest(s))
 	{
-		if (!sort_nearest(s))
+		if (s->refined.count > 0 && s->refined.items[0].key <= waits_at(s))
+			measure_some(s);
+		else if (sort_waiting(s))
+			refine_some(s);
+		else
 			return false;
-		measure_some(s);
 	}
 	nearest = MinHeapPop(&s->nearest);
 	measured = &s->measured[nearest.value];
 	candidate->distance = measured->distance;
 	candidate->bound = nearest.key;
-	candidate->error = QvSpaceQueryError(s->query, measured->distance, measured->error * s->certainty);
+	candidate->error = QvSpaceQueryError(s->query.base, measured->distance, measured->error * s->certainty);
 	candidate->same_node = false;
 	candidate->ntids = 1;
 	candidate->tids = &s->members[measured->place].tid;

@@ -45,6 +45,7 @@ typedef struct QvMember
 {
 	ItemPointerData tid;
 	uint32		number;			/* QV_NOWHERE: not known */
+	int32		sum;			/* of its code, QvBitBounds() */
 } QvMember;
 
 /* One that was measured by what the index stores of it. */
@@ -56,7 +57,8 @@ typedef struct QvMeasured
 }			QvMeasured;
 
 /* What a search takes for each member, at most. */
-#define QV_MEMBER_BYTES (sizeof(QvMember) + sizeof(BacklogItem) + sizeof(QvMeasured) + sizeof(MinHeapItem))
+#define QV_MEMBER_BYTES \
+	(sizeof(QvMember) + sizeof(BacklogItem) + sizeof(QvMeasured) + 2 * sizeof(MinHeapItem))
 
 typedef struct QvMemberSearch
 {
@@ -71,23 +73,24 @@ typedef struct QvMemberSearch
 	double		certainty;
 
 	MemoryContext context;
-	const QvSpaceQuery *query;
+	QvBitCodes	codes;			/* that are known, */
+	QvBitQuery	query;			/* and the query for them */
 	QvMember   *members;
 	uint32		count;
-	Backlog		waiting;		/* places of those that were not measured, by
-								 * their codes */
-	uint32		asked;			/* of their run, what the CPU was asked for */
-	QvMeasured *measured;		/* those that were, as many as were taken of
-								 * "waiting" */
+	Backlog		waiting;		/* places of those that were not looked at, by
+								 * the upper bits of their codes; */
+	MinHeap		refined;		/* of those that were not measured, by both; */
+	QvMeasured *measured;		/* and those that were */
 	uint32		nmeasured;
+	uint32		room;			/* for these */
 	MinHeap		nearest;		/* places of these, but for those returned */
 } QvMemberSearch;
 
 /*
- * Begin, in CurrentMemoryContext, with what the engine sets; the query belongs to codes.  What is
- * known is not used after that.  False when it does not do for this set: nothing is found then.
+ * Begin, in CurrentMemoryContext, with what the engine sets; the query belongs to codes.  The memory of what is
+ * known stays until the last one is found.  False when it does not do for this set: nothing is found then.
  */
-extern bool QvMemberSearchStart(QvMemberSearch *search, QvKnownRows *known, const QvTidSet *only,
+extern bool QvMemberSearchStart(QvMemberSearch *search, const QvKnownRows *known, const QvTidSet *only,
 								const QvSpaceQuery *query, QvKnownUse *use);
 
 /* The next member, nearest first; false when there is none.  Answers Ctrl-C. */
