@@ -47,7 +47,7 @@ prefetch_member(void *arg, const QvMember *member)
 
 /* Measure the node of a member; false when it has the row no more, in its own slot. */
 static bool
-measure_member(void *arg, const QvMember *member, QvMeasured * measured)
+measure_member(void *arg, const QvMember *member, QvMeasured *measured)
 {
 	NodeReader *reader = arg;
 	const GraphLayout *layout = &reader->handle->layout;

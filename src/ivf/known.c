@@ -320,7 +320,7 @@ base_of(RecordReader *r, uint32 list)
 
 /* Measure a record; false when the row is not there, for its list has moved. */
 static bool
-measure_record(void *arg, const QvMember *member, QvMeasured * measured)
+measure_record(void *arg, const QvMember *member, QvMeasured *measured)
 {
 	RecordReader *r = arg;
 	IvfHandle  *handle = r->reader->handle;

@@ -278,7 +278,7 @@ bool
 QvMemberSearchNext(QvMemberSearch *s, QvCandidate *candidate)
 {
 	MinHeapItem nearest;
-	const		QvMeasured *measured;
+	const QvMeasured *measured;
 
 	while (!has_nearest(s))
 	{

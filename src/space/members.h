@@ -54,7 +54,7 @@ typedef struct QvMeasured
 	uint32		place;			/* of the member */
 	float		distance;
 	float		error;			/* how far off that is, at most */
-}			QvMeasured;
+} QvMeasured;
 
 /* What a search takes for each member, at most. */
 #define QV_MEMBER_BYTES \
@@ -66,7 +66,7 @@ typedef struct QvMemberSearch
 	 * by the engine: measure a member, false when it is not where it was;
 	 * answer no Ctrl-C
 	 */
-	bool		(*measure) (void *arg, const QvMember *member, QvMeasured * measured);
+	bool		(*measure) (void *arg, const QvMember *member, QvMeasured *measured);
 	void		(*prefetch) (void *arg, const QvMember *member);
 	void	   *arg;
 	QvScanCounters *counters;
