@@ -16,15 +16,7 @@ typedef struct NodeReader
 	GraphHandle *handle;
 	GraphStore *store;
 	QvScanCounters *counters;
-	GraphTidMap *known;			/* pinned until the query's memory goes */
-	MemoryContextCallback release;
 } NodeReader;
-
-static void
-release_known(void *arg)
-{
-	QvRelCacheUnpinPart(&((NodeReader *) arg)->known->part);
-}
 
 /* Where a member's node has a part of its slot. */
 static Size
@@ -98,10 +90,6 @@ GraphSweepByCodes(GraphHandle *handle, const GraphSweepParams *params, Size max_
 		return false;
 	QvKnownNoteUse(&known->rows, &use);
 	GraphForgetSpent(handle);
-	reader->known = known;
-	QvRelCachePinPart(&known->part);
-	reader->release.func = release_known;
-	reader->release.arg = reader;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, &reader->release);
+	QvRelCachePinPartHere(&known->part);
 	return true;
 }

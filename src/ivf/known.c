@@ -288,14 +288,7 @@ typedef struct RecordReader
 	IvfReader  *reader;
 	struct IvfKnownRows *known; /* pinned */
 	float	   *bases;			/* distances of centroids; NaN: not known yet */
-	MemoryContextCallback release;
 } RecordReader;
-
-static void
-release_known(void *arg)
-{
-	QvRelCacheUnpinPart(&((RecordReader *) arg)->known->part);
-}
 
 static void
 prefetch_record(void *arg, const QvMember *member)
@@ -394,10 +387,7 @@ start_search(IvfReader *reader, struct IvfKnownRows *known, QvMemberSearch *sear
 		return false;
 	}
 	QvKnownNoteUse(&known->rows, &use);
-	QvRelCachePinPart(&known->part);
-	r->release.func = release_known;
-	r->release.arg = r;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, &r->release);
+	QvRelCachePinPartHere(&known->part);
 	return true;
 }
 

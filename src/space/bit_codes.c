@@ -12,7 +12,7 @@
 
 /*
  * A bound is so many standard deviations from its estimate.  One of the nearest rows is missed for that with a probability
- * of 2e-8, and a fourth fewer rows are measured than with the six of QvCandidateCertainty().
+ * of 3e-7, and little more than half of the rows are measured that the six of QvCandidateCertainty() would take (src/space/README.md, "Members").
  */
 #define CERTAIN_SIGMAS 5.0
 

@@ -257,3 +257,20 @@ QvRelCacheUnpinPart(QvRelCachePart *part)
 	part->pins--;
 	free_unused(part);
 }
+
+static void
+unpin_part(void *arg)
+{
+	QvRelCacheUnpinPart(arg);
+}
+
+void
+QvRelCachePinPartHere(QvRelCachePart *part)
+{
+	MemoryContextCallback *release = palloc(sizeof(MemoryContextCallback));
+
+	QvRelCachePinPart(part);
+	release->func = unpin_part;
+	release->arg = part;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, release);
+}

@@ -85,4 +85,7 @@ extern void QvRelCacheRetirePart(QvRelCachePart *part);
 extern void QvRelCachePinPart(QvRelCachePart *part);
 extern void QvRelCacheUnpinPart(QvRelCachePart *part);
 
+/* Pin it until CurrentMemoryContext is reset. */
+extern void QvRelCachePinPartHere(QvRelCachePart *part);
+
 #endif							/* QV_SPACE_RELCACHE_H */

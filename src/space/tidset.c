@@ -118,14 +118,20 @@ note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 	return last;
 }
 
-/* Take all blocks to have members, where nearly all have; returns the last line. */
 static OffsetNumber
-note_all_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
+last_line(const ItemPointerData *rows, Size n)
 {
 	OffsetNumber last = 0;
 
 	for (Size i = 0; i < n; i++)
 		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	return last;
+}
+
+/* Take all blocks to have members, some of them none of their lines. */
+static void
+note_all_blocks(QvTidSet *set)
+{
 	for (Size group = 0; group <= set->nblocks / 64; group++)
 	{
 		set->blocks[group] = ~UINT64_C(0);
@@ -134,18 +140,27 @@ note_all_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 	/* those of the last group that are there */
 	set->blocks[set->nblocks / 64] = (UINT64_C(1) << (set->nblocks % 64)) - 1;
 	set->used = set->nblocks;
-	return last;
 }
 
 QvTidSet *
 QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
 {
 	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
+	bool		all = false;
 	Size		bytes;
 
 	if (set == NULL)
 		return NULL;
-	set->words = (n < (Size) nblocks * FEW_A_BLOCK ? note_blocks(set, rows, n) : note_all_blocks(set, rows, n)) / 64 + 1;
+	/* where nearly all blocks have members, there is nothing to count */
+	if (n >= (Size) nblocks * FEW_A_BLOCK)
+	{
+		set->words = last_line(rows, n) / 64 + 1;
+		all = (Size) nblocks * set->words * sizeof(uint64) <= set->max_bytes;
+	}
+	if (all)
+		note_all_blocks(set);
+	else
+		set->words = note_blocks(set, rows, n) / 64 + 1;
 	bytes = (Size) set->used * set->words * sizeof(uint64);
 	if (bytes > set->max_bytes)
 	{
@@ -163,7 +178,7 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 
 		if (block >= set->nblocks)
 			continue;
-		lines = &set->lines[(set->used == nblocks ? block : QvTidSetPlace(set, block)) * set->words + line / 64];
+		lines = &set->lines[(all ? block : QvTidSetPlace(set, block)) * set->words + line / 64];
 		set->members += (*lines & (UINT64_C(1) << (line % 64))) == 0;
 		*lines |= UINT64_C(1) << (line % 64);
 	}

@@ -3,7 +3,7 @@
  *		A set of heap TIDs: the rows of a table that a search is for.
  *
  * A bit for each block of the table, and for the blocks that have members a bit for
- * each line, found by counting the blocks before them.  A set that would be too large
+ * each line, found by counting the blocks before them.  (Where nearly all have, all are taken to.)  A set that would be too large
  * has blocks only: then it says "yes" for all rows of a block.
  */
 #ifndef QV_SPACE_TIDSET_H
