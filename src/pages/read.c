@@ -129,7 +129,8 @@ read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool pas
 	if (buf == InvalidBuffer || (!passing && hints->scarce) ||
 		!ReadRecentBuffer(QvRelationLocator(relation), MAIN_FORKNUM, block, buf))
 		return InvalidBuffer;
-	if (!passing && ++hints->reads % USED_EVERY == 0)
+	/* of a temporary table ReadRecentBuffer() has done it */
+	if (!passing && !BufferIsLocal(buf) && ++hints->reads % USED_EVERY == 0)
 		raise_usage(buf);
 	/* what ReadBuffer() would have counted */
 	pgstat_count_buffer_read(relation);
