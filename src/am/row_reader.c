@@ -90,7 +90,7 @@ pin_recent(RowReader *reader, BlockNumber block)
 	if (BufferIsValid(fetch->xs_cbuf))
 		ReleaseBuffer(fetch->xs_cbuf);
 	fetch->xs_cbuf = buf;
-	if (++reader->pages % PRUNED_EVERY == 0)
+	if (++reader->hints->recent % PRUNED_EVERY == 0)
 		heap_page_prune_opt(reader->fetch->rel, buf);
 }
 

@@ -23,7 +23,6 @@ typedef struct RowReader
 	BlockNumber nblocks;		/* of the table, when last asked */
 	IndexFetchTableData *fetch;
 	QvBufferHints *hints;		/* where its pages were found; may be NULL */
-	uint32		pages;			/* found there */
 	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
 	IndexInfo  *info;			/* for an expression */
 	EState	   *estate;

@@ -43,6 +43,16 @@ release_handle(void *arg)
 	QvRelCacheUnpin(&handle->entry->base);
 }
 
+/* Lower bits of codes. */
+static void
+free_fine_codes(QvRelCacheEntry *entry)
+{
+	GraphTidMap *map = ((GraphRelCache *) entry)->tid_map;
+
+	if (map)
+		QvBitCodesFreeFine(&map->rows.codes);
+}
+
 /* Start an entry for the index of a handle, and let the handle use it. */
 static GraphRelCache *
 make_entry(GraphHandle *handle)
@@ -51,6 +61,7 @@ make_entry(GraphHandle *handle)
 	GraphRelCache *entry = (GraphRelCache *) QvRelCacheNew(sizeof(GraphRelCache));
 	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
+	entry->base.do_without = free_fine_codes;
 	handle->hints = &entry->base.hints;
 	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
 	if (meta->form == QV_FORM_CODED)

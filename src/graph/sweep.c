@@ -166,7 +166,7 @@ new_map(const GraphSweepState *s)
 					 handle->meta.live_nodes, QvTidMapMemory() - codes))
 	{
 		QvBitCodesInit(&map->rows.codes, handle->meta.space, handle->meta.dims, handle->layout.pdim,
-					   nodes, QvFineMapMemory() - QvTidMapBytes(&map->rows.numbers), map->part.context);
+					   nodes, map->part.context);
 		map->had_codes = map->rows.codes.codes != NULL;
 		return map;
 	}

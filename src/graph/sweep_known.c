@@ -36,7 +36,7 @@ GraphKnownFor(const GraphHandle *handle, const QvTidSet *only)
 {
 	GraphTidMap *map = only->words > 0 ? GraphKeptTidMap(handle) : NULL;
 
-	if (map && map->rows.codes.codes && map->rows.vacuums != handle->meta.vacuums)
+	if (map && map->rows.codes.memory && map->rows.vacuums != handle->meta.vacuums)
 		QvBitCodesFree(&map->rows.codes, map->part.pins > 0);
 	return map;
 }

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "ivf/cache.h"
+#include "ivf/known.h"
 #include "ivf/meta.h"
 #include "ivf/sweep.h"
 #include "miscadmin.h"
@@ -185,6 +186,16 @@ release_handle(void *arg)
 	QvRelCacheUnpin(&handle->entry->base);
 }
 
+/* Lower bits of codes. */
+static void
+free_fine_codes(QvRelCacheEntry *entry)
+{
+	struct IvfKnownRows *known = ((IvfRelCache *) entry)->known;
+
+	if (known)
+		IvfKnownFreeFine(known);
+}
+
 /* Start an entry for the index of a handle, and let the handle use it. */
 static IvfRelCache *
 make_entry(IvfHandle *handle)
@@ -193,6 +204,7 @@ make_entry(IvfHandle *handle)
 	IvfRelCache *entry = (IvfRelCache *) QvRelCacheNew(sizeof(IvfRelCache));
 	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
+	entry->base.do_without = free_fine_codes;
 	handle->hints = &entry->base.hints;
 	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
 	if (meta->pdim > 0)

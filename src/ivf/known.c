@@ -229,13 +229,19 @@ make_known(const IvfHandle *handle, BlockNumber table_blocks, double rows)
 	known->places = MemoryContextAllocExtended(known->part.context, known->room * sizeof(RecordPlace),
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	QvBitCodesInit(&known->rows.codes, layout->space, layout->dims, layout->pdim, known->room,
-				   QvFineMapMemory() - (size - QvBitCodesSize(layout->pdim, known->room)), known->part.context);
+				   known->part.context);
 	if (known->places && known->rows.codes.codes &&
 		QvTidMapInit(&known->rows.numbers, known->part.context, table_blocks, rows,
 					 QvTidMapMemory() - (size - map)))
 		return known;
 	MemoryContextDelete(known->part.context);
 	return NULL;
+}
+
+void
+IvfKnownFreeFine(struct IvfKnownRows *known)
+{
+	QvBitCodesFreeFine(&known->rows.codes);
 }
 
 /* Read all rows and keep what is to be known of them; false when that cannot be. */

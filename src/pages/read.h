@@ -21,6 +21,8 @@ typedef struct QvBufferHints
 	Buffer	   *buffers;		/* by QvHintPlace(); InvalidBuffer = unknown */
 	uint32		size;			/* entries in buffers */
 	uint32		reads;			/* of pages that this makes used */
+	uint32		recent;			/* pages of a table pinned by it, in all
+								 * searches */
 	BlockNumber nblocks;		/* that the index had when it was last asked:
 								 * it only grows */
 	bool		scarce;			/* buffers are: let the clock sweep see every

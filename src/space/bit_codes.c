@@ -26,6 +26,9 @@
 #define HUGE_PAGE ((Size) 2 * 1024 * 1024)
 #define LEAST_HUGE (4 * HUGE_PAGE)
 
+/* Squared lengths below this have lost digits in float32. */
+#define SMALLEST_LENGTH2 1e-30f
+
 /*
  * Bytes from one code to the next.  They begin where a line of the cache does, or fewer would be read in
  * vain, unless that takes more than a quarter as much memory again.
@@ -45,51 +48,75 @@ QvBitCodesSize(uint32 pdim, Size codes)
 	return codes * code_stride(pdim);
 }
 
+/* Where so many bytes of codes go, and the memory that these are in; NULL when there is none. */
+static char *
+room_for(Size size, MemoryContext context, char **memory)
+{
+	Size		align = size < LEAST_HUGE ? CACHE_LINE : HUGE_PAGE;
+	char	   *room;
+
+	*memory = MemoryContextAllocExtended(context, TYPEALIGN(align, size) + align, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (*memory == NULL)
+		return NULL;
+	room = (char *) TYPEALIGN(align, *memory);
+#ifdef MADV_HUGEPAGE
+	if (align == HUGE_PAGE)
+		(void) madvise(room, TYPEALIGN(align, size), MADV_HUGEPAGE);
+#endif
+	return room;
+}
+
 void
 QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
-			   Size max_bytes, MemoryContext context)
+			   MemoryContext context)
 {
 	Size		size = QvBitCodesSize(pdim, count);
-	Size		align = size < LEAST_HUGE ? CACHE_LINE : HUGE_PAGE;
-	bool		fine;
 
 	memset(codes, 0, sizeof(*codes));
 	codes->kind = kind;
 	codes->certainty = Min(1, CERTAIN_SIGMAS / sqrt(dims));
 	codes->pdim = pdim;
 	codes->stride = code_stride(pdim);
-	size = TYPEALIGN(align, size);
-	fine = 2 * size <= max_bytes;
-	codes->memory = MemoryContextAllocExtended(context, (fine ? 2 : 1) * size + align, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	codes->scratch = MemoryContextAlloc(context, pdim * sizeof(float));
-	if (codes->memory == NULL)
+	codes->codes = room_for(size, context, &codes->memory);
+	if (codes->codes == NULL)
 		return;
-	codes->codes = (char *) TYPEALIGN(align, codes->memory);
-	codes->fine = fine ? codes->codes + size : NULL;
-#ifdef MADV_HUGEPAGE
-	if (align == HUGE_PAGE)
-		(void) madvise(codes->codes, (fine ? 2 : 1) * size, MADV_HUGEPAGE);
-#endif
+	codes->fine = room_for(size, context, &codes->fine_memory);
 	codes->count = count;
 }
 
 void
 QvBitCodesFree(QvBitCodes *codes, bool in_use)
 {
-	if (codes->memory && !in_use)
-		pfree(codes->memory);
-	codes->memory = codes->codes = codes->fine = NULL;
+	codes->codes = codes->fine = NULL;
 	codes->count = 0;
+	if (in_use)
+		return;
+	QvBitCodesFreeFine(codes);
+	if (codes->memory)
+		pfree(codes->memory);
+	codes->memory = NULL;
+}
+
+void
+QvBitCodesFreeFine(QvBitCodes *codes)
+{
+	codes->fine = NULL;
+	if (codes->fine_memory)
+		pfree(codes->fine_memory);
+	codes->fine_memory = NULL;
 }
 
 /*
  * How far the product of a query of length one with the row may be above its estimate by a code y, which is
- * that far from x, in a direction that is by chance; so is x from the row, in another.
+ * that far from x, in a direction that is by chance; so is x from the row, in another.  Of few dimensions
+ * nothing is left to chance.
  */
 static float
 spread_of(const QvBitCodes *codes, double error2, float norm2, float residual)
 {
-	double		spread = codes->certainty * sqrt(Max(0, error2) + (double) residual * residual);
+	double		error = sqrt(Max(0, error2));
+	double		spread = codes->certainty < 1 ? codes->certainty * hypot(error, residual) : error + residual;
 
 	/* as QvCandidateCertainty() */
 	if (norm2 > 0)
@@ -122,8 +149,10 @@ put_fine(QvBitCodes *codes, QvBitCode *fine, const QvBitCode *code, const float 
 	ip = sum_abs / 2 + (sum_apart + sum_abs - part * ((double) n - 2.0 * outer)) / 2;
 	fine->norm2 = code->norm2;
 	fine->factor = ip > 0 ? length2 / ip : 0;
-	fine->spread = spread_of(codes, (double) fine->factor * fine->factor * (n / 4.0 + 2.0 * outer) - length2,
-							 code->norm2, residual);
+	/* where squares have left float32 these bits tell nothing */
+	fine->spread = length2 > SMALLEST_LENGTH2 ?
+		spread_of(codes, (double) fine->factor * fine->factor * (n / 4.0 + 2.0 * outer) - length2, code->norm2, residual) :
+		INFINITY;
 }
 
 void
@@ -194,5 +223,9 @@ QvFineBound(const QvBitQuery *query, const QvBitCode *fine, int32 sum)
 	const QvQuery *q = &query->base->q;
 	float		product = 2.0f * sum + qv_kernels.ip_bits_s8(fine->bits, q->hi, q->pdim) - 3 * query->half_sum;
 
-	return bound_of(query, fine, product, 2 * query->rounding);
+	/*
+	 * they stand for a vector that is up to three times as long as that of
+	 * the upper ones
+	 */
+	return bound_of(query, fine, product, 3 * query->rounding);
 }

@@ -28,9 +28,10 @@ typedef struct QvBitCode
 typedef struct QvBitCodes
 {
 	char	   *codes;			/* by number; NULL: there are none */
-	char	   *fine;			/* likewise, their lower bits; NULL: there was
+	char	   *fine;			/* likewise, their lower bits; NULL: there is
 								 * no memory for these */
-	char	   *memory;			/* that both are in */
+	char	   *memory;			/* that codes are in, */
+	char	   *fine_memory;	/* and lower bits */
 	float	   *scratch;		/* [pdim] */
 	Size		stride;
 	uint32		pdim;
@@ -43,15 +44,15 @@ typedef struct QvBitCodes
 /* What so many codes take, without lower bits. */
 extern Size QvBitCodesSize(uint32 pdim, Size codes);
 
-/*
- * Room for so many, in a context, with lower bits if that takes no more than max_bytes; none when there is no
- * memory.
- */
+/* Room for so many, in a context; none, or no lower bits, when there is no memory. */
 extern void QvBitCodesInit(QvBitCodes *codes, QvSpaceKind kind, int dims, uint32 pdim, uint32 count,
-						   Size max_bytes, MemoryContext context);
+						   MemoryContext context);
 
-/* There are none any more; in use: but their memory stays until that of their context goes. */
+/* There are none any more; in use: but their memory stays until that is called again, or their context goes. */
 extern void QvBitCodesFree(QvBitCodes *codes, bool in_use);
+
+/* There are no lower bits any more, whose memory others want. */
+extern void QvBitCodesFreeFine(QvBitCodes *codes);
 
 /* Put x[pdim] (as stored: rotated, centered) under a number below count.  Nothing fails. */
 extern void QvBitCodesPut(QvBitCodes *codes, uint32 number, const float *x, float norm2,

@@ -29,6 +29,13 @@
 #define RUN_SHARE 16
 #define LEAST_RUN 64
 
+/*
+ * When so many were looked at, and this share of them measured, the others are not looked at: the lower bits of
+ * few dimensions tell little.
+ */
+#define REFINED_TRIAL 1024
+#define USELESS_SHARE 0.75
+
 /* So many are looked at, or measured, together, so that waiting for one is waiting for all. */
 #define REFINED_TOGETHER 64
 #define MEASURED_TOGETHER 16
@@ -130,6 +137,7 @@ QvMemberSearchStart(QvMemberSearch *s, const QvKnownRows *known, const QvTidSet 
 	s->members = MemoryContextAllocHuge(s->context, members * sizeof(QvMember));
 	s->waiting.items = MemoryContextAllocHuge(s->context, members * sizeof(BacklogItem));
 	s->waiting.capacity = members;
+	s->refined.items = s->waiting.items;
 	QvBitQueryInit(&s->query, &s->codes, base);
 	/* some are measured, those after them looked for, and the next taken */
 	soon = take_members(s, known, &it, 0, Min(QV_BITS_TOGETHER, members));
@@ -151,26 +159,18 @@ QvMemberSearchStart(QvMemberSearch *s, const QvKnownRows *known, const QvTidSet 
 	return false;
 }
 
-/* Have room for more in a heap, or where as many are kept; returns for how many now. */
-static uint32
-more_room(const QvMemberSearch *s, uint32 room, uint32 needed)
-{
-	return Max(needed, Min(Max(room * 2, LEAST_RUN), s->count));
-}
-
-static void *
-grow(const QvMemberSearch *s, void *memory, Size bytes)
-{
-	return memory ? repalloc_huge(memory, bytes) : MemoryContextAllocHuge(s->context, bytes);
-}
-
+/* Have room for so many more that are measured. */
 static void
-make_room(const QvMemberSearch *s, MinHeap *heap, uint32 more)
+make_room(QvMemberSearch *s, uint32 more)
 {
+	MinHeap    *heap = &s->nearest;
+	Size		bytes;
+
 	if (heap->count + more <= heap->capacity)
 		return;
-	heap->capacity = more_room(s, heap->capacity, heap->count + more);
-	heap->items = grow(s, heap->items, heap->capacity * sizeof(MinHeapItem));
+	heap->capacity = Max(heap->count + more, Min(Max(heap->capacity * 2, LEAST_RUN), s->count));
+	bytes = heap->capacity * sizeof(MinHeapItem);
+	heap->items = heap->items ? repalloc_huge(heap->items, bytes) : MemoryContextAllocHuge(s->context, bytes);
 }
 
 /* Sort out the nearest of those that wait; false when there are none. */
@@ -187,53 +187,71 @@ waits_at(QvMemberSearch *s)
 	return sort_waiting(s) ? BacklogDistance(s->waiting.items[s->waiting.first]) : INFINITY;
 }
 
+/* How near the nearest of those that were looked at may be; INFINITY when there are none. */
+static double
+refined_at(QvMemberSearch *s)
+{
+	return s->refined.count > 0 ? BacklogDistance(s->refined.items[0]) : INFINITY;
+}
+
+/* Are there lower bits, and do they keep some from being measured? */
+static bool
+has_fine(const QvMemberSearch *s)
+{
+	uint32		refined = s->waiting.first;
+
+	return s->codes.fine && (refined < REFINED_TRIAL || s->measured < USELESS_SHARE * refined);
+}
+
 /* Look at both bits of the nearest of those that wait. */
 static void
 refine_some(QvMemberSearch *s)
 {
 	Backlog    *waiting = &s->waiting;
 	uint32		n = Min(REFINED_TOGETHER, waiting->sorted - waiting->first);
-	const BacklogItem *items = waiting->items + waiting->first;
+	bool		fine = has_fine(s);
 
-	make_room(s, &s->refined, n);
-	for (uint32 i = 0; s->codes.fine && i < n; i++)
+	CHECK_FOR_INTERRUPTS();
+	for (uint32 i = 0; fine && i < n; i++)
 	{
-		uint32		number = s->members[BacklogId(items[i])].number;
+		uint32		number = s->members[BacklogId(waiting->items[waiting->first + i])].number;
 
 		if (number != QV_NOWHERE)
 			QvBitCodePrefetch(&s->codes, QvFineCodeOf(&s->codes, number));
 	}
 	for (uint32 i = 0; i < n; i++)
 	{
-		const QvMember *member = &s->members[BacklogId(items[i])];
-		float		bound = BacklogDistance(items[i]);
+		BacklogItem item = BacklogTake(waiting);
+		const QvMember *member = &s->members[BacklogId(item)];
+		float		bound = BacklogDistance(item);
 
-		if (s->codes.fine && member->number != QV_NOWHERE)
+		if (fine && member->number != QV_NOWHERE)
 			bound = Max(bound, QvFineBound(&s->query, QvFineCodeOf(&s->codes, member->number), member->sum));
-		MinHeapPush(&s->refined, bound, BacklogId(items[i]));
+		/* no more than were taken */
+		ItemHeapPush(&s->refined, BacklogMake(bound, BacklogId(item)));
 	}
-	waiting->first += n;
 }
 
 /* Measure a member. */
 static void
 measure_one(QvMemberSearch *s, uint32 place)
 {
-	const QvMember *member = &s->members[place];
-	QvMeasured *measured = &s->measured[s->nmeasured];
+	QvMember   *member = &s->members[place];
+	QvMeasured	measured;
 	double		bound;
 
-	measured->place = place;
 	/* whoever asked will measure the row itself */
-	if (member->number == QV_NOWHERE || !s->measure(s->arg, member, measured))
+	if (member->number == QV_NOWHERE || !s->measure(s->arg, member, &measured))
 	{
-		measured->distance = -INFINITY;
-		measured->error = 0;
+		measured.distance = -INFINITY;
+		measured.error = 0;
 	}
 	/* an error may be zero, where float32 has rounded the distance */
-	bound = measured->distance - measured->error * s->certainty - 4 * FLT_EPSILON * fabs(measured->distance);
+	bound = measured.distance - measured.error * s->certainty - 4 * FLT_EPSILON * fabs(measured.distance);
 	/* damaged factors: likewise */
-	MinHeapPush(&s->nearest, isnan(bound) ? -INFINITY : bound, s->nmeasured++);
+	MinHeapPush(&s->nearest, isnan(bound) ? -INFINITY : bound, place);
+	member->measured = measured;
+	s->measured++;
 }
 
 /* Measure the nearest of those that were looked at, which none that waits may be nearer than. */
@@ -244,19 +262,14 @@ measure_some(QvMemberSearch *s)
 	double		waits = waits_at(s);
 	uint32		n = 0;
 
-	while (n < MEASURED_TOGETHER && s->refined.count > 0 && s->refined.items[0].key <= waits)
+	while (n < MEASURED_TOGETHER && s->refined.count > 0 && refined_at(s) <= waits)
 	{
-		places[n] = MinHeapPop(&s->refined).value;
+		places[n] = BacklogId(ItemHeapPop(&s->refined));
 		if (s->members[places[n]].number != QV_NOWHERE)
 			s->prefetch(s->arg, &s->members[places[n]]);
 		n++;
 	}
-	make_room(s, &s->nearest, n);
-	if (s->nmeasured + n > s->room)
-	{
-		s->room = more_room(s, s->room, s->nmeasured + n);
-		s->measured = grow(s, s->measured, s->room * sizeof(QvMeasured));
-	}
+	make_room(s, n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -270,32 +283,33 @@ has_nearest(QvMemberSearch *s)
 {
 	double		key = s->nearest.count > 0 ? s->nearest.items[0].key : INFINITY;
 
-	return s->nearest.count > 0 && key <= waits_at(s) &&
-		(s->refined.count == 0 || key <= s->refined.items[0].key);
+	return s->nearest.count > 0 && key <= waits_at(s) && key <= refined_at(s);
 }
 
 bool
 QvMemberSearchNext(QvMemberSearch *s, QvCandidate *candidate)
 {
 	MinHeapItem nearest;
-	const QvMeasured *measured;
+	QvMember   *member;
 
 	while (!has_nearest(s))
 	{
-		if (s->refined.count > 0 && s->refined.items[0].key <= waits_at(s))
+		double		waits = waits_at(s);
+
+		if (s->refined.count > 0 && refined_at(s) <= waits)
 			measure_some(s);
-		else if (sort_waiting(s))
+		else if (BacklogHasRun(&s->waiting))
 			refine_some(s);
 		else
 			return false;
 	}
 	nearest = MinHeapPop(&s->nearest);
-	measured = &s->measured[nearest.value];
-	candidate->distance = measured->distance;
+	member = &s->members[nearest.value];
+	candidate->distance = member->measured.distance;
 	candidate->bound = nearest.key;
-	candidate->error = QvSpaceQueryError(s->query.base, measured->distance, measured->error * s->certainty);
+	candidate->error = QvSpaceQueryError(s->query.base, member->measured.distance, member->measured.error * s->certainty);
 	candidate->same_node = false;
 	candidate->ntids = 1;
-	candidate->tids = &s->members[measured->place].tid;
+	candidate->tids = &member->tid;
 	return true;
 }

@@ -6,7 +6,7 @@
 #ifndef QV_SPACE_MEMBERS_H
 #define QV_SPACE_MEMBERS_H
 
-#include "containers/backlog.h"
+#include "containers/item_heap.h"
 #include "containers/minheap.h"
 #include "space/bit_codes.h"
 #include "space/tidmap.h"
@@ -41,24 +41,29 @@ extern double QvShareAbsent(const QvKnownRows *known, const QvTidSet *only);
 /* Of the members, more than this share that is unknown makes it good for nothing. */
 #define QV_MOST_ABSENT 0.75
 
-typedef struct QvMember
-{
-	ItemPointerData tid;
-	uint32		number;			/* QV_NOWHERE: not known */
-	int32		sum;			/* of its code, QvBitBounds() */
-} QvMember;
-
-/* One that was measured by what the index stores of it. */
+/* What measuring a member by what the index stores of it gives. */
 typedef struct QvMeasured
 {
-	uint32		place;			/* of the member */
 	float		distance;
 	float		error;			/* how far off that is, at most */
 } QvMeasured;
 
+typedef struct QvMember
+{
+	ItemPointerData tid;
+	union
+	{
+		struct
+		{
+			uint32		number; /* QV_NOWHERE: not known */
+			int32		sum;	/* of its code, QvBitBounds() */
+		};
+		QvMeasured	measured;	/* afterwards */
+	};
+} QvMember;
+
 /* What a search takes for each member, at most. */
-#define QV_MEMBER_BYTES \
-	(sizeof(QvMember) + sizeof(BacklogItem) + sizeof(QvMeasured) + 2 * sizeof(MinHeapItem))
+#define QV_MEMBER_BYTES (sizeof(QvMember) + sizeof(BacklogItem) + sizeof(MinHeapItem))
 
 typedef struct QvMemberSearch
 {
@@ -79,11 +84,10 @@ typedef struct QvMemberSearch
 	uint32		count;
 	Backlog		waiting;		/* places of those that were not looked at, by
 								 * the upper bits of their codes; */
-	MinHeap		refined;		/* of those that were not measured, by both; */
-	QvMeasured *measured;		/* and those that were */
-	uint32		nmeasured;
-	uint32		room;			/* for these */
-	MinHeap		nearest;		/* places of these, but for those returned */
+	ItemHeap	refined;		/* of those that were not measured, by both:
+								 * in memory that the others have left; */
+	uint32		measured;		/* and how many were, */
+	MinHeap		nearest;		/* which are here, but for those returned */
 } QvMemberSearch;
 
 /*

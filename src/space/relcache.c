@@ -31,6 +31,25 @@ discard(QvRelCacheEntry *entry)
 	MemoryContextDelete(entry->context);
 }
 
+/* While all take more than the bound, have them free what they can do without, those used the longest ago first. */
+static void
+do_without(Size more, Size bound)
+{
+	dlist_iter	iter;
+
+	dlist_reverse_foreach(iter, &all)
+	{
+		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
+
+		if (all_bytes + more <= bound)
+			return;
+		if (entry->pins > 0 || entry->do_without == NULL)
+			continue;
+		entry->do_without(entry);
+		count_bytes(entry);
+	}
+}
+
 /*
  * While all take more than the bound, with some bytes more, discard the one that is
  * used the longest ago of those that nobody uses; not this one (or NULL).  One that is
@@ -41,6 +60,7 @@ make_fit(Size more, const QvRelCacheEntry *spared)
 {
 	Size		bound = (Size) qv_cache_mem * 1024;
 
+	do_without(more, bound);
 	while (all_bytes + more > bound)
 	{
 		QvRelCacheEntry *victim = NULL;

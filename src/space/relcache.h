@@ -5,8 +5,8 @@
  * An engine extends QvRelCacheEntry by what it wants to find again.  It is found by
  * relation file, which a rebuild changes, and verified by the build_id of the
  * metapage, a random number (so that no engine finds what is another's).
- * All engines together keep what fits into quiver.cache_mem; the least recently used one
- * without pins goes first, the one used last at the end of the transaction.  What the
+ * All engines together keep what fits into quiver.cache_mem.  What entries can do without goes
+ * first, then the least recently used one without pins, and the one used last at the end of the transaction.  What the
  * server says has changed (an index that was dropped, rebuilt or vacuumed) goes then too,
  * unless it is used until then and still is what it was.
  *
@@ -40,6 +40,12 @@ typedef struct QvRelCacheEntry
 								 * more */
 	QvBufferHints hints;
 	QvBufferHints table_hints;	/* of the table's pages */
+
+	/*
+	 * free what it can do without, before an entry has to go; of one without
+	 * pins; raises nothing
+	 */
+	void		(*do_without) (struct QvRelCacheEntry *entry);
 	QvSpace		space;			/* for the engine to fill in */
 } QvRelCacheEntry;
 

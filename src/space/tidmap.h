@@ -25,16 +25,10 @@ typedef struct QvTidMap
 } QvTidMap;
 
 /*
- * So many bytes the map of an index may take, with one-bit codes: a quarter of quiver.cache_mem; and with lower
- * bits of codes half.
+ * So many bytes the map of an index may take, with one-bit codes: a quarter of quiver.cache_mem.  (Lower bits of
+ * codes take as much again, and go first.)
  */
 extern Size QvTidMapMemory(void);
-
-static inline Size
-QvFineMapMemory(void)
-{
-	return 2 * QvTidMapMemory();
-}
 
 /*
  * An empty map in a context, for a table of so many blocks and rows, more or less; false when
@@ -61,12 +55,6 @@ extern bool QvTidMapExtend(QvTidMap *map, BlockNumber blocks);
  * those of damaged pages, stay unknown.
  */
 extern bool QvTidMapPut(QvTidMap *map, uint32 place, const ItemPointerData *tid);
-
-static inline Size
-QvTidMapBytes(const QvTidMap *map)
-{
-	return (Size) map->blocks * map->lines * sizeof(uint32);
-}
 
 static inline uint32
 QvTidMapFind(const QvTidMap *map, const ItemPointerData *tid)

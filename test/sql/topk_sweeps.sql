@@ -118,5 +118,85 @@ DROP INDEX limited_v;
 CREATE INDEX limited_v ON limited USING quiver_ivf (v vector_cosine_ops);
 SELECT * FROM sweeps_answers('{}');
 
+SET enable_seqscan = off;
+SET enable_sort = off;
+
+-- Bounds by both bits of a coordinate, of a row that is rotated to equal coordinates: a lower bound that is a
+-- thousandth too high lets those be found first that lie by chance somewhat farther.
+CREATE FUNCTION level_normal(i int, j bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
+	SELECT sqrt(-2 * ln((hashint4((i * 64 + j)::int) & 65535) / 65536.0 + .00001)) * cos(2 * pi() * (hashint4((i * 64 + j + 32)::int) & 65535) / 65536.0) $$;
+CREATE FUNCTION level_vector(i int, along float8, across float8) RETURNS vector LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg(along * e + across * (e = 0)::int * level_normal(i, j) ORDER BY j)::vector(16)
+	FROM unnest('{1,-1,0,0,-1,-1,0,0,0,0,0,0,0,0,0,0}'::float8[]) WITH ORDINALITY u (e, j) $$;
+CREATE TABLE level (id int, part int, v vector(16)) WITH (autovacuum_enabled = false);
+INSERT INTO level SELECT i, 0, level_vector(i, (2 * (i % 2) - 1) * (2 + i / 2 % 997 / 1000.0), .002) FROM generate_series(1, 6000) i;
+CREATE INDEX ON level (part);
+CREATE INDEX level_v ON level USING quiver_graph (v vector_ip_ops);
+INSERT INTO level VALUES (100000, 1, '[1,-1,0,0,-1,-1,0,0,0,0,0,0,0,0,0,0]');
+INSERT INTO level SELECT 100000 + i, 1, ARRAY[c, -c, 2 * cos(i), sin(i) * cos(i * 3), -c, -c, sin(i) * sin(i * 3) * cos(i * 7), sin(i) * sin(i * 3) * sin(i * 7), 0, 0, 0, 0, 0, 0, 0, 0]::vector(16)
+	FROM (SELECT i, CASE WHEN i <= 30 THEN .9993 + .0004 * (i / 30.0) ELSE .97 + .0293 * ((i - 30) / 600.0) END AS c FROM generate_series(1, 630) i) x;
+INSERT INTO level SELECT 200000 + i, 1, level_vector(i + 10000, .35 + i % 100 / 330.0, .6) FROM generate_series(1, 5000) i;
+ANALYZE level;
+CREATE FUNCTION level_answers(OUT asked bigint, OUT answers bigint, OUT nearest int) LANGUAGE plpgsql AS $$
+DECLARE
+	found text[] := '{}';
+	answer int[];
+BEGIN
+	FOR n IN 1 .. 12 LOOP
+		SELECT array_agg(id) INTO answer FROM (SELECT id FROM level WHERE part = 1 ORDER BY v <#> '[1,-1,0,0,-1,-1,0,0,0,0,0,0,0,0,0,0]' LIMIT 10) x;
+		found := found || answer::text;
+	END LOOP;
+	asked := cardinality(found);
+	answers := (SELECT count(DISTINCT f) FROM unnest(found) f);
+	nearest := answer[1];
+END $$;
+SELECT * FROM level_answers();
+DROP TABLE level;
+DROP FUNCTION level_answers, level_vector, level_normal;
+
+-- Three indexes in turn, of which not all codes fit into quiver.cache_mem: lower bits go, and none is read anew.
+CREATE TABLE turns AS SELECT i AS id, i % 6 AS part,
+	(SELECT array_agg(hashint4(i * 64 + j) % 1000 / 1000.0 ORDER BY j)::vector(64) FROM generate_series(1, 64) j) AS v
+FROM generate_series(1, 4000) i;
+CREATE TABLE turns_2 AS SELECT * FROM turns;
+CREATE TABLE turns_3 AS SELECT * FROM turns;
+CREATE INDEX turns_v ON turns USING quiver_graph (v vector_l2_ops);
+CREATE INDEX turns_2_v ON turns_2 USING quiver_graph (v vector_l2_ops);
+CREATE INDEX turns_3_v ON turns_3 USING quiver_graph (v vector_l2_ops);
+CREATE INDEX ON turns (part);
+CREATE INDEX ON turns_2 (part);
+CREATE INDEX ON turns_3 (part);
+ANALYZE turns, turns_2, turns_3;
+CREATE FUNCTION turns_by_codes(times int, OUT turns bool, OUT turns_2 bool, OUT turns_3 bool, OUT answers bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	query text := 'SELECT id FROM %I WHERE part IN (1, 2, 3) ORDER BY v <-> (SELECT v FROM turns WHERE id = 1) LIMIT 10';
+	by_codes bool[] := '{}';
+	found text[] := '{}';
+	answer int[];
+	line text;
+BEGIN
+	FOR n IN 1 .. times LOOP
+		FOR t IN 1 .. 3 LOOP
+			by_codes[t] := false;
+			EXECUTE format('SELECT array_agg(id) FROM (%s) x', format(query, ('{turns,turns_2,turns_3}'::text[])[t])) INTO answer;
+			found := found || answer::text;
+			FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || format(query, ('{turns,turns_2,turns_3}'::text[])[t]) LOOP
+				by_codes[t] := by_codes[t] OR (line ~ 'Codes Scored: 2001');
+			END LOOP;
+		END LOOP;
+	END LOOP;
+	turns := by_codes[1]; turns_2 := by_codes[2]; turns_3 := by_codes[3];
+	answers := (SELECT count(DISTINCT f) FROM unnest(found) f);
+END $$;
+SELECT * FROM turns_by_codes(30);
+SELECT count(*) FROM quiver_cache();
+CREATE TEMP TABLE turns_bytes AS SELECT * FROM quiver_cache() WHERE index::text ~ 'turns';
+SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 - 60)::int::text, false) IS NOT NULL AS bounded FROM turns_bytes;
+SELECT * FROM turns_by_codes(3);
+SELECT count(*), count(*) FILTER (WHERE c.bytes < b.bytes) AS smaller FROM quiver_cache() c JOIN turns_bytes b USING (index);
+RESET quiver.cache_mem;
+DROP TABLE turns, turns_2, turns_3, turns_bytes;
+DROP FUNCTION turns_by_codes;
+
 DROP TABLE sweeps, sweeps_asked, limited;
 DROP FUNCTION sweeps_answers, sweeps_all, sweeps_compare, sweeps_vector;

@@ -135,4 +135,21 @@ cmp_ok((sort { $a <=> $b } @nodes)[0], '>=', count_of('WHERE v IS NOT NULL') / 3
 end_session($small);
 end_session($reference);
 
+# Pages of the table that are found without the server's part of a fetch are pruned all the same, by short searches too.
+$node->safe_psql('postgres', 'CREATE TABLE pruned (id int, v vector(8), mark int) WITH (fillfactor = 40, autovacuum_enabled = false)');
+$node->safe_psql('postgres', "INSERT INTO pruned SELECT i, (SELECT array_agg(hashint4(i * 8 + j) % 1000) FROM generate_series(1, 8) j)::vector, 0 FROM generate_series(1, 2000) i");
+$node->safe_psql('postgres', 'CREATE INDEX pruned_v ON pruned USING quiver_graph (v vector_l2_ops); CREATE TABLE asked AS SELECT * FROM pruned; ANALYZE pruned');
+my $short = new_session($node, 'postgres');
+session_sql($short, 'SET enable_seqscan = off; SET enable_sort = off');
+my $searches = q{DO $$ BEGIN FOR i IN 1 .. 1500 LOOP
+	PERFORM id FROM pruned ORDER BY v <-> (SELECT v FROM asked WHERE id = 1 + i % 2000) LIMIT 3; END LOOP; END $$};
+session_sql($short, $searches);
+$node->safe_psql('postgres', 'UPDATE pruned SET mark = mark + 1');
+session_sql($short, $searches);
+session_sql($short, 'SELECT pg_stat_force_next_flush()');
+my $dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'pruned'";
+$node->poll_query_until('postgres', "SELECT ($dead) <= 1800");
+cmp_ok($node->safe_psql('postgres', $dead), '<=', 1800, 'short searches prune pages');
+end_session($short);
+
 done_testing();

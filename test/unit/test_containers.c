@@ -1,10 +1,10 @@
 /*
  * test_containers.c
- *		Containers that do more than hold: the backlog.
+ *		Containers that do more than hold: the backlog, and a heap of its items.
  */
 #include "unit.h"
 
-#include "containers/backlog.h"
+#include "containers/item_heap.h"
 
 #define MOST 20000
 
@@ -139,6 +139,40 @@ test_backlog(void)
 	}
 }
 
+/* Pushed and popped by turns: always the least of all that there are. */
+static void
+test_item_heap(void)
+{
+	static BacklogItem memory[MOST],
+				model[MOST];
+
+	UnitSeed(5);
+	for (int round = 0; round < 40; round++)
+	{
+		ItemHeap	heap = {.items = memory};
+		uint32_t	n = 0;
+
+		for (int step = 0; step < 40; step++)
+		{
+			uint32_t	add = UnitRandom() % 300,
+						take = UnitRandom() % 300,
+						taken = 0;
+
+			for (uint32_t i = 0; i < add; i++)
+			{
+				model[n] = BacklogMake(UnitRandom() % 50 / 7.0f - 3, UnitRandom() % 100);
+				ItemHeapPush(&heap, model[n++]);
+			}
+			qsort(model, n, sizeof(BacklogItem), compare_items);
+			for (; taken < take && heap.count > 0; taken++)
+				CHECK(ItemHeapPop(&heap) == model[taken], "round %d, step %d", round, step);
+			CHECK(taken == (take < n ? take : n), "round %d, step %d: as many as there are", round, step);
+			memmove(model, model + taken, (n - taken) * sizeof(BacklogItem));
+			n -= taken;
+		}
+	}
+}
+
 void
 SuiteContainers(void)
 {
@@ -146,4 +180,5 @@ SuiteContainers(void)
 	UnitRun("backlog sort", NULL, test_sort_front);
 	UnitRun("backlog sort of a million", NULL, test_sort_orders);
 	UnitRun("backlog", NULL, test_backlog);
+	UnitRun("item heap", NULL, test_item_heap);
 }
