@@ -12,11 +12,11 @@ typedef struct ItemHeap
 {
 	BacklogItem *items;
 	uint32_t	count;
-}			ItemHeap;
+} ItemHeap;
 
 /* There must be room for one more. */
 static inline void
-ItemHeapPush(ItemHeap * heap, BacklogItem item)
+ItemHeapPush(ItemHeap *heap, BacklogItem item)
 {
 	uint32_t	pos = heap->count++;
 
@@ -30,7 +30,7 @@ ItemHeapPush(ItemHeap * heap, BacklogItem item)
 
 /* The heap must not be empty. */
 static inline BacklogItem
-ItemHeapPop(ItemHeap * heap)
+ItemHeapPop(ItemHeap *heap)
 {
 	BacklogItem top = heap->items[0];
 	BacklogItem last = heap->items[--heap->count];
