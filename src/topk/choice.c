@@ -37,6 +37,9 @@
 #define PRIOR_PASSED 4.0
 #define PRIOR_ROWS 100.0
 
+/* Where it expects what is a default, for want of a parameter's value. */
+#define UNSURE_PASSED 0.5
+
 /*
  * Rows proposed before anything else is thought of; before the bitmap is: of which so many were
  * expected to pass, but at least so many, and no more than those.
@@ -277,7 +280,8 @@ choose_with_bitmap(const TopkState *state, uint32 wanted, double found_rank)
 static uint32
 rows_before_bitmap(const TopkState *state)
 {
-	return Min(MIN_SWITCH, Max(MIN_SWITCH_TO_BITMAP, MIN_SWITCH_PASSING * state->rank_per_row));
+	return state->unsure ? MIN_SWITCH_TO_BITMAP :
+		Min(MIN_SWITCH, Max(MIN_SWITCH_TO_BITMAP, MIN_SWITCH_PASSING * state->rank_per_row));
 }
 
 /*
@@ -458,6 +462,24 @@ is_bitmap_better(TopkState *state, double proposed, double cost, double more, bo
 	return going_on >= others || (cost >= others && !gathered);
 }
 
+/* Where the planner's estimate is a default, let those met by row tell how many pass, and are in the bitmap. */
+static void
+learn_share(TopkState *state)
+{
+	double		planned = floatVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RANK));
+	double		rank = (state->proposed + UNSURE_PASSED * planned) / (state->passed + UNSURE_PASSED);
+
+	if (!state->unsure || state->strategy != TOPK_BY_ROW || TopkHasBitmap(state))
+		return;
+	rank = Min(Max(1, rank), Max(1, state->table_rows));
+	if (state->unsure_members)
+	{
+		state->expected_members *= state->rank_per_row / rank;
+		state->bitmap_rows *= state->rank_per_row / rank;
+	}
+	state->rank_per_row = rank;
+}
+
 /*
  * Tell the engine, which has proposed all that it had been told to expect, how many more
  * rows it will take, and how deep it has to go for them.
@@ -467,6 +489,7 @@ TopkExpectMore(TopkState *state, double bound)
 {
 	uint32		enough = rows_before_bitmap(state);
 
+	learn_share(state);
 	if (state->nearest.count == state->nearest.wanted && state->value)
 		state->engine->limit = nextafterf(QvScanSearchDistance(state->engine,
 															   state->nearest.rows[0].distance),
@@ -533,6 +556,7 @@ TopkSwitches(TopkState *state, bool ended)
 {
 	TopkStrategy all;
 
+	learn_share(state);
 	if (TopkRowsSeen(state) < (state->child && state->strategy == TOPK_BY_ROW ? rows_before_bitmap(state) : MIN_SWITCH))
 		return false;
 	if (state->child == NULL)

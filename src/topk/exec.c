@@ -121,8 +121,12 @@ forget_bitmap(TopkState *state)
 	state->set = NULL;
 	state->sweepable = false;
 	state->sweep = (KnnSweep) {0};
+	state->unsure = boolVal(TopkPlanField(scan, TOPK_PRIVATE_UNSURE));
+	state->unsure_members = boolVal(TopkPlanField(scan, TOPK_PRIVATE_UNSURE_MEMBERS));
 	state->rank_per_row = floatVal(TopkPlanField(scan, TOPK_PRIVATE_RANK));
 	state->expected_members = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
+	if (state->child)
+		TopkLookAtChild(state);
 }
 
 /*
@@ -184,7 +188,6 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->radius = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), &css->ss.ps);
 	state->table_rows = floatVal(TopkPlanField(scan, TOPK_PRIVATE_TABLE));
 	state->measure_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEASURE));
-	forget_bitmap(state);
 	if (scan->custom_plans != NIL)
 	{
 		state->child = ExecInitNode(linitial(scan->custom_plans), estate,
@@ -193,8 +196,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	if (state->child)
-		TopkLookAtChild(state);
+	forget_bitmap(state);
 	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 	state->source = KnnAccessMethodOf(state->index->rd_indam->amcostestimate)->scans;
 	QvGetOpclass(state->index, &state->opclass);
@@ -213,11 +215,10 @@ topk_rescan(CustomScanState *css)
 
 	ExecScanReScan(&css->ss);
 	state->started = false;
-	if (state->child == NULL)
-		return;
-	if (css->ss.ps.chgParam)
+	if (state->child && css->ss.ps.chgParam)
 		UpdateChangedParamSet(state->child, css->ss.ps.chgParam);
-	if (state->child->chgParam)
+	/* or what the search before has learned */
+	if ((state->child && state->child->chgParam) || (state->unsure && !TopkHasBitmap(state)))
 		forget_bitmap(state);
 }
 

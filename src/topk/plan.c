@@ -29,6 +29,7 @@
 #include "optimizer/tlist.h"
 #include "topk/topk.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -304,6 +305,57 @@ find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr 
 	return NULL;
 }
 
+/*
+ * Does a condition compare with a parameter, and not for equality?  Then how many rows pass is no
+ * more than a default, such as a third.
+ */
+static bool
+is_default_estimate(Node *node, void *context)
+{
+	Oid			operator = InvalidOid;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return true;
+	if (IsA(node, OpExpr))
+		operator = ((OpExpr *) node)->opno;
+	else if (IsA(node, ScalarArrayOpExpr))
+		operator = ((ScalarArrayOpExpr *) node)->opno;
+	if (OidIsValid(operator) && get_oprrest(operator) == F_EQSEL)
+		return false;
+	return expression_tree_walker(node, is_default_estimate, context);
+}
+
+static bool
+has_default_estimate(const List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+		if (is_default_estimate((Node *) lfirst_node(RestrictInfo, lc)->clause, NULL))
+		return true;
+	return false;
+}
+
+/* Likewise, of the conditions that a bitmap's scans answer. */
+static bool
+has_default_members(const Path *path)
+{
+	const List *parts = IsA(path, BitmapAndPath) ? ((const BitmapAndPath *) path)->bitmapquals :
+		IsA(path, BitmapOrPath) ? ((const BitmapOrPath *) path)->bitmapquals : NIL;
+	const List *clauses = IsA(path, IndexPath) ? ((const IndexPath *) path)->indexclauses : NIL;
+	ListCell   *lc;
+
+	foreach(lc, parts)
+		if (has_default_members(lfirst(lc)))
+		return true;
+	foreach(lc, clauses)
+		if (is_default_estimate((Node *) lfirst_node(IndexClause, lc)->rinfo->clause, NULL))
+		return true;
+	return false;
+}
+
 /* What reading a row's value and measuring it costs, in fetches of the row. */
 static double
 measure_cost(RangeTblEntry *rte, AttrNumber attribute)
@@ -357,6 +409,8 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	private = lappend(private, makeBoolean(filters != NIL));
 	private = lappend(private, makeInteger(result));
 	private = lappend(private, makeBoolean(root->qual_security_level > 0));
+	private = lappend(private, makeBoolean(has_default_estimate(filters)));
+	private = lappend(private, makeBoolean(bitmap && has_default_members(bitmap->bitmapqual)));
 
 	/*
 	 * the rows within the radius are the nearest: it has no part in how many

@@ -58,7 +58,11 @@ typedef struct TopkState
 	bool		guesses;		/* nobody but us needs the distances */
 	ExprState  *qual;			/* all conditions of the relation */
 	PlanState  *child;			/* gives the bitmap; NULL: none */
-	double		rank_per_row;
+	bool		unsure;			/* how many pass: the planner's estimate is a
+								 * default */
+	bool		unsure_members; /* so is what it expects of the bitmap */
+	double		rank_per_row;	/* learned, where that is so, until there is
+								 * the bitmap */
 	double		table_rows;
 	BlockNumber table_blocks;	/* known with "sweep" */
 	double		measure_cost;

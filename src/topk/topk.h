@@ -17,7 +17,7 @@ extern void QvTopkInit(void);
 #define TOPK_BYTES_PER_ROW 64
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 4
+#define TOPK_PLAN_VERSION 5
 
 typedef enum TopkPrivate
 {
@@ -33,6 +33,9 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
 	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
 								 * security hides from the user */
+	TOPK_PRIVATE_UNSURE,		/* Boolean: how many pass depends on what the
+								 * planner did not know; */
+	TOPK_PRIVATE_UNSURE_MEMBERS,	/* Boolean: so does what the bitmap has */
 	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
 								 * last of those wanted, for each wanted */
 	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */

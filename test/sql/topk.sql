@@ -241,7 +241,37 @@ DROP INDEX far_v;
 CREATE INDEX far_v ON far USING quiver_graph (v vector_l2_ops);
 SELECT c, (work_far(c)).* FROM unnest(ARRAY['place IN (11, 12, 13)', 'part < 4']) c;
 DROP FUNCTION work_far;
+
 DROP TABLE far;
+
+-- how many rows pass is not known when a generic plan is made: those met tell soon that it is less than a third
+CREATE TABLE unsure AS SELECT i AS id, hashint4(i) & 65535 AS price,
+	(SELECT array_agg(hashint4(i + j * 1000000) % 1000 ORDER BY j) FROM generate_series(1, 4) j)::vector(4) AS v
+	FROM generate_series(1, 60000) i;
+CREATE INDEX ON unsure (id);
+CREATE INDEX ON unsure (price);
+CREATE INDEX unsure_v ON unsure USING quiver_graph (v vector_l2_ops);
+ANALYZE unsure;
+SET plan_cache_mode = force_generic_plan;
+PREPARE below (int, int) AS SELECT id FROM unsure WHERE price < $1 ORDER BY v <-> (SELECT v FROM unsure WHERE id = $2) LIMIT 10;
+CREATE FUNCTION many_proposed(below int) RETURNS bigint LANGUAGE sql AS $$
+	SELECT count(*) FILTER (WHERE substring(x FROM 'Rows Proposed: ([0-9]*)')::int > 120)
+	FROM generate_series(21, 60) q, work(format('EXECUTE below (%s, %s)', below, q)) x $$;
+SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_in_50;
+DROP INDEX unsure_v;
+CREATE INDEX unsure_v ON unsure USING quiver_ivf (v vector_l2_ops);
+SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_in_50;
+-- the rows of an exact scan; one search of a join tells the next nothing
+CREATE FUNCTION below(most int, q int) RETURNS int[] LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT array_agg(id) FROM (SELECT id FROM unsure WHERE price < most ORDER BY v <-> (SELECT v FROM unsure WHERE id = q) LIMIT 10) x);
+END $$;
+SELECT count(*), count(*) FILTER (WHERE found = below(1300, q)) AS same FROM generate_series(21, 60) q,
+	LATERAL (SELECT array_agg(id) AS found FROM (SELECT id FROM unsure WHERE price < 1280 + CASE WHEN q > 0 THEN 20 END ORDER BY v <-> (SELECT v FROM unsure WHERE id = q) LIMIT 10) x) f;
+RESET plan_cache_mode;
+DEALLOCATE below;
+DROP FUNCTION many_proposed, below;
+DROP TABLE unsure;
 
 -- whole values: members of a bitmap, in an index that gathers nothing
 CREATE TABLE bits AS SELECT i AS id, i % 50 AS c, (hashint4(i)::bit(32) || hashint4(-i)::bit(32))::bit(64) AS b FROM generate_series(1, 8000) i;
