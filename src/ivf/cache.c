@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "ivf/cache.h"
-#include "ivf/known.h"
 #include "ivf/meta.h"
 #include "ivf/sweep.h"
 #include "miscadmin.h"
@@ -23,7 +22,8 @@ typedef struct IvfRelCache
 	IvfLists   *lists;
 	struct IvfTidMap *tid_map;	/* or NULL */
 	struct IvfKnownRows *known; /* or NULL; */
-	QvRelCachePart *known_part; /* the part that it is */
+	QvRelCachePart *known_part; /* the part that it is, */
+	QvBitCodes *known_codes;	/* and its codes */
 	double		spent;			/* IvfNoteSpent(), since there was none */
 } IvfRelCache;
 
@@ -190,10 +190,10 @@ release_handle(void *arg)
 static void
 free_fine_codes(QvRelCacheEntry *entry)
 {
-	struct IvfKnownRows *known = ((IvfRelCache *) entry)->known;
+	QvBitCodes *codes = ((IvfRelCache *) entry)->known_codes;
 
-	if (known)
-		IvfKnownFreeFine(known);
+	if (codes)
+		QvBitCodesFreeFine(codes);
 }
 
 /* Start an entry for the index of a handle, and let the handle use it. */
@@ -292,7 +292,7 @@ IvfKeptKnown(const IvfHandle *handle)
 }
 
 void
-IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known)
+IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known, QvBitCodes *codes)
 {
 	QvRelCachePart *old = handle->entry->known_part;
 
@@ -300,9 +300,16 @@ IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known
 		QvRelCacheKeepPart(part, &handle->entry->base);
 	handle->entry->known = known;
 	handle->entry->known_part = part;
+	handle->entry->known_codes = codes;
 	handle->entry->spent = 0;
 	if (old)
 		QvRelCacheRetirePart(old);
+}
+
+void
+IvfForgetKnown(IvfHandle *handle)
+{
+	IvfKeepKnown(handle, NULL, NULL, NULL);
 }
 
 void

@@ -8,6 +8,7 @@
 #define QV_IVF_CACHE_H
 
 #include "ivf/handle.h"
+#include "space/bit_codes.h"
 
 /*
  * Open an index: reads the metapage (always) and the rest when it is not
@@ -21,12 +22,13 @@ extern IvfHandle *IvfOpen(Relation index, const QvOpclassInfo *opclass);
 extern bool IvfRefresh(IvfHandle *handle);
 
 /*
- * What is known of the rows of an index (known.h): NULL, nothing.  Other, or NULL, takes its place.
- * Searches that have begun with it must not use it after that.
+ * What is known of the rows of an index (known.h): NULL, nothing.  Other takes its place, with its part and
+ * its codes, or nothing.  Searches that have begun with it must not use it after that.
  */
 struct IvfKnownRows;
 extern struct IvfKnownRows *IvfKeptKnown(const IvfHandle *handle);
-extern void IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known);
+extern void IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known, QvBitCodes *codes);
+extern void IvfForgetKnown(IvfHandle *handle);
 
 /* What was spent for want of it, in rows looked at. */
 extern void IvfNoteSpent(IvfHandle *handle, double rows);

@@ -238,12 +238,6 @@ make_known(const IvfHandle *handle, BlockNumber table_blocks, double rows)
 	return NULL;
 }
 
-void
-IvfKnownFreeFine(struct IvfKnownRows *known)
-{
-	QvBitCodesFreeFine(&known->rows.codes);
-}
-
 /* Read all rows and keep what is to be known of them; false when that cannot be. */
 static bool
 learn(IvfHandle *handle, const QvTidSet *only)
@@ -259,7 +253,7 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	if (lesson.known == NULL)
 	{
 		/* not again soon */
-		IvfKeepKnown(handle, NULL, NULL);
+		IvfForgetKnown(handle);
 		return false;
 	}
 	lesson.known->rows.vacuums = handle->meta.vacuums;
@@ -277,12 +271,12 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	{
 		/* rows without a value are no reason to read all of them again */
 		lesson.known->rows.absent = QvShareAbsent(&lesson.known->rows, only);
-		IvfKeepKnown(handle, &lesson.known->part, lesson.known);
+		IvfKeepKnown(handle, &lesson.known->part, lesson.known, &lesson.known->rows.codes);
 	}
 	else
 	{
 		MemoryContextDelete(lesson.known->part.context);
-		IvfKeepKnown(handle, NULL, NULL);
+		IvfForgetKnown(handle);
 	}
 	return done;
 }
@@ -363,7 +357,7 @@ still_known(IvfHandle *handle)
 	/* rows have gone, and others may have come to their heap TIDs */
 	if (known && known->rows.vacuums != handle->meta.vacuums)
 	{
-		IvfKeepKnown(handle, NULL, NULL);
+		IvfForgetKnown(handle);
 		known = NULL;
 	}
 	return known;
@@ -389,7 +383,7 @@ start_search(IvfReader *reader, struct IvfKnownRows *known, QvMemberSearch *sear
 	search->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	if (!QvMemberSearchStart(search, &known->rows, reader->only, &reader->query.base, &use))
 	{
-		IvfKeepKnown(handle, NULL, NULL);
+		IvfForgetKnown(handle);
 		return false;
 	}
 	QvKnownNoteUse(&known->rows, &use);

@@ -22,9 +22,6 @@ extern Size IvfKnownSize(const IvfLayout *layout, BlockNumber table_blocks, doub
  */
 extern bool IvfSearchKnown(IvfReader *reader, Size max_memory, QvMemberSearch *search);
 
-/* Free the lower bits of its codes, while nobody uses it. */
-extern void IvfKnownFreeFine(struct IvfKnownRows *known);
-
 /* The share of the members of the last searches that was known; 0: it is good no more. */
 extern double IvfShareKnown(const struct IvfKnownRows *known, const IvfMetaData *meta);
 
