@@ -240,7 +240,7 @@ make_known(const IvfHandle *handle, BlockNumber table_blocks, double rows)
 
 /* Read all rows and keep what is to be known of them; false when that cannot be. */
 static bool
-learn(IvfHandle *handle, const QvTidSet *only)
+learn(IvfHandle *handle, const QvTidSet *only, QvScanCounters *counters)
 {
 	Lesson		lesson = {.handle = handle};
 	const IvfLayout *layout = &handle->layout;
@@ -263,6 +263,8 @@ learn(IvfHandle *handle, const QvTidSet *only)
 	lesson.x = palloc(layout->pdim * sizeof(float));
 	for (uint32 list = 0; list < lesson.known->nlists && done; list++)
 		done = learn_list(&lesson, list);
+	counters->lists += lesson.known->nlists;
+	counters->records += lesson.known->count;
 	pfree(lesson.images.page);
 	pfree(lesson.images.items[IVF_RECORDS]);
 	pfree(lesson.centroid);
@@ -407,7 +409,7 @@ IvfSearchKnown(IvfReader *reader, Size max_memory, QvMemberSearch *search)
 
 		/* all of them will be looked at */
 		IvfNoteSpent(handle, rows);
-		if (IvfSpent(handle) > IVF_LEARNING_ROWS(rows) && learn(handle, reader->only))
+		if (IvfSpent(handle) > IVF_LEARNING_ROWS(rows) && learn(handle, reader->only, reader->counters))
 			known = IvfKeptKnown(handle);
 	}
 	return known && known->rows.absent < QV_MOST_ABSENT && start_search(reader, known, search);

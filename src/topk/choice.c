@@ -37,8 +37,12 @@
 #define PRIOR_PASSED 4.0
 #define PRIOR_ROWS 100.0
 
-/* Where it expects what is a default, for want of a parameter's value. */
+/*
+ * Where it expects what is a default, for want of a parameter's value: likewise, and lists' first window is
+ * for so many rows at most.
+ */
 #define UNSURE_PASSED 0.5
+#define UNSURE_WINDOW 50
 
 /*
  * Rows proposed before anything else is thought of; before the bitmap is: of which so many were
@@ -301,7 +305,8 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
 	TopkStrategy all;
 
-	if (state->child == NULL)
+	/* whether the bitmap is small nobody knows: rows met by row will tell */
+	if (state->child == NULL || (state->unsure_members && !TopkHasBitmap(state)))
 		return TOPK_BY_ROW;
 	if (!TopkHasBitmap(state) && state->expected_members > EXACT_ROWS)
 	{
@@ -612,7 +617,8 @@ void
 TopkSetGoal(TopkState *state, uint32 wanted)
 {
 	double		rank = expected_rank(state, wanted, CHANCE_SIGMAS);
-	double		proposals = Min(expected_rank(state, wanted, WINDOW_SIGMAS), wanted * TRUSTED_PASS);
+	double		proposals = Min(expected_rank(state, wanted, WINDOW_SIGMAS),
+								state->unsure ? Max(wanted, UNSURE_WINDOW) : wanted * TRUSTED_PASS);
 
 	state->goal.filtered = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_FILTERED));
 	state->goal.rows = state->source->nodes && state->goal.filtered ? Max(LEAST_PAGE, wanted) : wanted;

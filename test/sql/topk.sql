@@ -261,6 +261,10 @@ SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_i
 DROP INDEX unsure_v;
 CREATE INDEX unsure_v ON unsure USING quiver_ivf (v vector_l2_ops);
 SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_in_50;
+-- and that it is more than one in 200
+PREPARE between_two (int, int, int) AS SELECT id FROM unsure WHERE price BETWEEN $1 AND $2 ORDER BY v <-> (SELECT v FROM unsure WHERE id = $3) LIMIT 10;
+SELECT count(*) FROM generate_series(21, 40) q, work(format('EXECUTE between_two (0, 60000, %s)', q)) x WHERE x ~ 'Strategies: by row$';
+DEALLOCATE between_two;
 -- the rows of an exact scan; one search of a join tells the next nothing
 CREATE FUNCTION below(most int, q int) RETURNS int[] LANGUAGE plpgsql AS $$
 BEGIN
