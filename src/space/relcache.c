@@ -31,36 +31,44 @@ discard(QvRelCacheEntry *entry)
 	MemoryContextDelete(entry->context);
 }
 
-/* While all take more than the bound, have them free what they can do without, those used the longest ago first. */
-static void
-do_without(Size more, Size bound)
+/* Have an entry that nobody uses free what it can do without; false when there is nothing. */
+static bool
+does_without(QvRelCacheEntry *entry)
+{
+	Size		before = entry->bytes;
+
+	if (entry->pins > 0 || entry->do_without == NULL)
+		return false;
+	entry->do_without(entry);
+	count_bytes(entry);
+	return entry->bytes < before;
+}
+
+/* Likewise the one that is used the longest ago of those that have something. */
+static bool
+some_does_without(void)
 {
 	dlist_iter	iter;
 
 	dlist_reverse_foreach(iter, &all)
 	{
-		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
-
-		if (all_bytes + more <= bound)
-			return;
-		if (entry->pins > 0 || entry->do_without == NULL)
-			continue;
-		entry->do_without(entry);
-		count_bytes(entry);
+		if (does_without(dlist_container(QvRelCacheEntry, node, iter.cur)))
+			return true;
 	}
+	return false;
 }
 
 /*
  * While all take more than the bound, with some bytes more, discard the one that is
  * used the longest ago of those that nobody uses; not this one (or NULL).  One that is
- * larger than the bound by itself goes first, and no other goes for its sake.
+ * larger than the bound by itself goes first, and no other goes for its sake, nor what others
+ * can do without.
  */
 static void
 make_fit(Size more, const QvRelCacheEntry *spared)
 {
 	Size		bound = (Size) qv_cache_mem * 1024;
 
-	do_without(more, bound);
 	while (all_bytes + more > bound)
 	{
 		QvRelCacheEntry *victim = NULL;
@@ -77,7 +85,17 @@ make_fit(Size more, const QvRelCacheEntry *spared)
 				(victim == NULL || victim->bytes <= bound || entry->bytes > bound))
 				victim = entry;
 		}
-		if (victim == NULL || (victim->bytes <= bound && fitting <= bound))
+		if (victim && victim->bytes > bound)
+		{
+			if (!does_without(victim))
+				discard(victim);
+			continue;
+		}
+		if (fitting <= bound)
+			return;
+		if (some_does_without())
+			continue;
+		if (victim == NULL)
 			return;
 		discard(victim);
 	}

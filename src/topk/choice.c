@@ -306,7 +306,7 @@ TopkChooseFirst(TopkState *state, uint32 wanted)
 	TopkStrategy all;
 
 	/* whether the bitmap is small nobody knows: rows met by row will tell */
-	if (state->child == NULL || (state->unsure_members && !TopkHasBitmap(state)))
+	if (state->child == NULL || (state->unsure && !TopkHasBitmap(state)))
 		return TOPK_BY_ROW;
 	if (!TopkHasBitmap(state) && state->expected_members > EXACT_ROWS)
 	{
@@ -471,17 +471,21 @@ is_bitmap_better(TopkState *state, double proposed, double cost, double more, bo
 static void
 learn_share(TopkState *state)
 {
-	double		planned = floatVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RANK));
-	double		rank = (state->proposed + UNSURE_PASSED * planned) / (state->passed + UNSURE_PASSED);
+	double		planned,
+				rank;
 
 	if (!state->unsure || state->strategy != TOPK_BY_ROW || TopkHasBitmap(state))
 		return;
+	planned = floatVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RANK));
+	rank = (state->proposed + UNSURE_PASSED * planned) / (state->passed + UNSURE_PASSED);
 	rank = Min(Max(1, rank), Max(1, state->table_rows));
-	if (state->unsure_members)
-	{
-		state->expected_members *= state->rank_per_row / rank;
-		state->bitmap_rows *= state->rank_per_row / rank;
-	}
+
+	/*
+	 * their product stays what it was, so that nothing learned is left when
+	 * the bitmap is there
+	 */
+	state->expected_members *= state->rank_per_row / rank;
+	state->bitmap_rows *= state->rank_per_row / rank;
 	state->rank_per_row = rank;
 }
 

@@ -122,7 +122,6 @@ forget_bitmap(TopkState *state)
 	state->sweepable = false;
 	state->sweep = (KnnSweep) {0};
 	state->unsure = boolVal(TopkPlanField(scan, TOPK_PRIVATE_UNSURE));
-	state->unsure_members = boolVal(TopkPlanField(scan, TOPK_PRIVATE_UNSURE_MEMBERS));
 	state->rank_per_row = floatVal(TopkPlanField(scan, TOPK_PRIVATE_RANK));
 	state->expected_members = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
 	if (state->child)

@@ -322,8 +322,13 @@ is_default_estimate(Node *node, void *context)
 		operator = ((OpExpr *) node)->opno;
 	else if (IsA(node, ScalarArrayOpExpr))
 		operator = ((ScalarArrayOpExpr *) node)->opno;
-	if (OidIsValid(operator) && get_oprrest(operator) == F_EQSEL)
-		return false;
+	if (OidIsValid(operator))
+	{
+		Oid			estimator = get_oprrest(operator);
+
+		if (estimator == F_EQSEL || estimator == F_NEQSEL)
+			return false;
+	}
 	return expression_tree_walker(node, is_default_estimate, context);
 }
 
@@ -333,8 +338,12 @@ has_default_estimate(const List *conditions)
 	ListCell   *lc;
 
 	foreach(lc, conditions)
-		if (is_default_estimate((Node *) lfirst_node(RestrictInfo, lc)->clause, NULL))
-		return true;
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
+
+		if (!info->pseudoconstant && is_default_estimate((Node *) info->clause, NULL))
+			return true;
+	}
 	return false;
 }
 
@@ -409,8 +418,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	private = lappend(private, makeBoolean(filters != NIL));
 	private = lappend(private, makeInteger(result));
 	private = lappend(private, makeBoolean(root->qual_security_level > 0));
-	private = lappend(private, makeBoolean(has_default_estimate(filters)));
-	private = lappend(private, makeBoolean(bitmap && has_default_members(bitmap->bitmapqual)));
+	private = lappend(private, makeBoolean(bitmap ? has_default_members(bitmap->bitmapqual) : has_default_estimate(filters)));
 
 	/*
 	 * the rows within the radius are the nearest: it has no part in how many

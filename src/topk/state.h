@@ -58,9 +58,8 @@ typedef struct TopkState
 	bool		guesses;		/* nobody but us needs the distances */
 	ExprState  *qual;			/* all conditions of the relation */
 	PlanState  *child;			/* gives the bitmap; NULL: none */
-	bool		unsure;			/* how many pass: the planner's estimate is a
-								 * default */
-	bool		unsure_members; /* so is what it expects of the bitmap */
+	bool		unsure;			/* the planner's estimate of the bitmap's rows
+								 * is a default */
 	double		rank_per_row;	/* learned, where that is so, until there is
 								 * the bitmap */
 	double		table_rows;

@@ -33,9 +33,9 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
 	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
 								 * security hides from the user */
-	TOPK_PRIVATE_UNSURE,		/* Boolean: how many pass depends on what the
-								 * planner did not know; */
-	TOPK_PRIVATE_UNSURE_MEMBERS,	/* Boolean: so does what the bitmap has */
+	TOPK_PRIVATE_UNSURE,		/* Boolean: how many rows the bitmap has (or
+								 * pass, without one) depends on what the
+								 * planner did not know */
 	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
 								 * last of those wanted, for each wanted */
 	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */
