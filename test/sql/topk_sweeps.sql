@@ -191,22 +191,18 @@ END $$;
 SELECT * FROM turns_by_codes(30);
 SELECT count(*) FROM quiver_cache();
 CREATE TEMP TABLE turns_bytes AS SELECT * FROM quiver_cache() WHERE index::text ~ 'turns';
+-- one that is too large by itself takes nothing of another's
+CREATE TABLE wide (id int, v vector(2000));
+INSERT INTO wide SELECT i, array_fill(i, ARRAY[2000])::vector FROM generate_series(1, 400) i;
+CREATE INDEX wide_v ON wide USING quiver_ivf (v vector_l2_ops) WITH (lists = 400);
+SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 + 50)::int::text, false) IS NOT NULL AS bounded FROM turns_bytes;
+SELECT id FROM wide ORDER BY v <-> array_fill(1, ARRAY[2000])::vector LIMIT 1;
+SELECT count(*), bool_and(c.bytes = b.bytes) AS same FROM quiver_cache() c JOIN turns_bytes b USING (index);
 SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 - 60)::int::text, false) IS NOT NULL AS bounded FROM turns_bytes;
 SELECT * FROM turns_by_codes(3);
 SELECT count(*), count(*) FILTER (WHERE c.bytes < b.bytes) AS smaller FROM quiver_cache() c JOIN turns_bytes b USING (index);
 RESET quiver.cache_mem;
--- one that is too large by itself takes nothing of another's
-DROP TABLE turns_2, turns_3;
-CREATE TABLE wide (id int, v vector(2000));
-INSERT INTO wide SELECT i, array_fill(i, ARRAY[2000])::vector FROM generate_series(1, 400) i;
-CREATE INDEX wide_v ON wide USING quiver_ivf (v vector_l2_ops) WITH (lists = 400);
-TRUNCATE turns_bytes;
-INSERT INTO turns_bytes SELECT * FROM quiver_cache();
-SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 + 50)::int::text, false) IS NOT NULL AS bounded FROM turns_bytes;
-SELECT id FROM wide ORDER BY v <-> array_fill(1, ARRAY[2000])::vector LIMIT 1;
-SELECT count(*), bool_and(c.bytes = b.bytes) AS same FROM quiver_cache() c JOIN turns_bytes b USING (index);
-RESET quiver.cache_mem;
-DROP TABLE turns, turns_bytes, wide;
+DROP TABLE turns, turns_2, turns_3, turns_bytes, wide;
 DROP FUNCTION turns_by_codes;
 
 DROP TABLE sweeps, sweeps_asked, limited;
