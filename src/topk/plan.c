@@ -357,11 +357,15 @@ has_default_members(const Path *path)
 	ListCell   *lc;
 
 	foreach(lc, parts)
+	{
 		if (has_default_members(lfirst(lc)))
-		return true;
+			return true;
+	}
 	foreach(lc, clauses)
+	{
 		if (is_default_estimate((Node *) lfirst_node(IndexClause, lc)->rinfo->clause, NULL))
-		return true;
+			return true;
+	}
 	return false;
 }
 

@@ -59,7 +59,8 @@ typedef struct TopkState
 	ExprState  *qual;			/* all conditions of the relation */
 	PlanState  *child;			/* gives the bitmap; NULL: none */
 	bool		unsure;			/* the planner's estimate of the bitmap's rows
-								 * is a default */
+								 * (without one, of those that pass) is a
+								 * default */
 	double		rank_per_row;	/* learned, where that is so, until there is
 								 * the bitmap */
 	double		table_rows;
