@@ -31,9 +31,7 @@ DATA_built = $(if $(only_quiver),,\
 	$(TO_PGVECTOR:%=sql/build/vector--$(vector_version)--%.sql))
 PGFILEDESC = "quiver - vector similarity search"
 
-FOLDERS = . containers kernels quant cluster pages space stats graph ivf am topk see types
-OBJS = $(patsubst %.c,%.o,$(patsubst src/./%,src/%,\
-	$(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.c)))))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c)))
 
 REGRESS = $(sort $(patsubst test/sql/%.sql,%,$(wildcard test/sql/*.sql)))
 REGRESS_OPTS = --inputdir=test

@@ -8,10 +8,10 @@
 #include "am/graph_options.h"
 #include "am/ivf_options.h"
 #include "am/scan_settings.h"
-#include "am/simd_level.h"
 #include "fmgr.h"
 #include "kernels/kernels.h"
-#include "see/see.h"
+#include "monitor/monitor.h"
+#include "monitor/simd_level.h"
 #include "stats/stats.h"
 #include "topk/topk.h"
 
@@ -33,7 +33,7 @@ _PG_init(void)
 	GraphDefineOptions(hnsw_too);
 	IvfDefineOptions(ivfflat_too);
 	QvTopkInit();
-	QvSeeInit();
+	QvMonitorInit();
 	QvStatsInit();
 	MarkGUCPrefixReserved("quiver");
 }

@@ -11,7 +11,7 @@
 #include "am/beside.h"
 #include "am/graph_options.h"
 #include "compat.h"
-#include "graph/format.h"
+#include "graph/page/format.h"
 #include "utils/guc.h"
 
 static GraphScanSettings hnsw_settings;

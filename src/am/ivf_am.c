@@ -9,11 +9,11 @@
 #include "am/knn_am.h"
 #include "am/knn_scan.h"
 #include "am/opclass.h"
-#include "am/table_values.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "space/members.h"
+#include "table/values.h"
 
 /* ---- build, insert, vacuum ---- */
 

@@ -9,7 +9,7 @@
 #include "am/beside.h"
 #include "am/ivf_options.h"
 #include "compat.h"
-#include "ivf/format.h"
+#include "ivf/codec/format.h"
 #include "utils/guc.h"
 
 static IvfScanSettings ivfflat_settings;

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "am/rerank.h"
-#include "am/row_reader.h"
 #include "containers/minheap.h"
+#include "table/row_reader.h"
 #include "utils/memutils.h"
 
 struct Reranker

@@ -13,13 +13,13 @@
 #include <float.h>
 #include <math.h>
 
-#include "graph/cache.h"
 #include "graph/graph.h"
-#include "graph/meta.h"
-#include "graph/node.h"
-#include "graph/node_value.h"
-#include "graph/reach.h"
-#include "graph/rows.h"
+#include "graph/page/cache.h"
+#include "graph/page/meta.h"
+#include "graph/page/node.h"
+#include "graph/page/node_value.h"
+#include "graph/page/rows.h"
+#include "graph/update/reach.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"

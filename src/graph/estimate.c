@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-#include "graph/entry_points.h"
+#include "graph/build/store_mem_plain.h"
 #include "graph/graph.h"
-#include "graph/meta.h"
-#include "graph/store_mem_plain.h"
+#include "graph/page/entry_points.h"
+#include "graph/page/meta.h"
 
 /* What a value on a page of its own has beside itself. */
 #define VALUE_OVERHEAD (offsetof(GraphPieceData, data) + sizeof(GraphValueLine))

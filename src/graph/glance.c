@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "graph/graph.h"
-#include "graph/meta.h"
+#include "graph/page/meta.h"
 #include "pages/sample.h"
 
 typedef struct Glance

@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-#include "ivf/centroids.h"
-#include "ivf/cluster.h"
+#include "ivf/build/centroids.h"
+#include "ivf/build/cluster.h"
+#include "ivf/codec/layout.h"
 #include "ivf/ivf.h"
-#include "ivf/layout.h"
-#include "ivf/meta.h"
+#include "ivf/page/meta.h"
 
 /* How even lists are: the shape of a gamma distribution with their mean. */
 #define SHAPE 3

@@ -4,8 +4,8 @@
  */
 #include "postgres.h"
 
-#include "ivf/cache.h"
 #include "ivf/ivf.h"
+#include "ivf/page/cache.h"
 #include "pages/sample.h"
 
 typedef struct Glance

@@ -8,9 +8,9 @@
 #include "postgres.h"
 
 #include "am/knn_scan.h"
-#include "am/row_reader.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
+#include "table/row_reader.h"
 #include "topk/nearest.h"
 #include "topk/topk.h"
 

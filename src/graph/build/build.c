@@ -1,0 +1,290 @@
+/*
+ * build.c
+ *		Building a graph index, alone or with workers: the rows become nodes in memory
+ *		(build_load.c), these are connected (build_connect.c) and written
+ *		(build_write.c).
+ *
+ * What the forms do differently is in build_coded.c and build_plain.c.  Rows for
+ * which there is no memory are inserted on the pages (src/graph/README.md, "Build").
+ */
+#include "postgres.h"
+
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "graph/build/coded_build.h"
+#include "graph/build/connect.h"
+#include "graph/build/load.h"
+#include "graph/build/plain_build.h"
+#include "graph/build/team.h"
+#include "graph/build/write.h"
+#include "graph/graph.h"
+#include "graph/page/cache.h"
+#include "graph/page/meta.h"
+#include "graph/update/calibrate.h"
+#include "graph/update/reach.h"
+#include "miscadmin.h"
+#include "pages/write.h"
+#include "pgstat.h"
+#include "space/sample.h"
+#include "utils/memutils.h"
+
+char *
+GraphBuildPhaseName(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case PHASE_SAMPLE:
+			return "sampling table";
+		case PHASE_CLUSTER:
+			return "clustering sample";
+		case PHASE_LOAD:
+			return "loading tuples";
+		case PHASE_CONNECT:
+			return "connecting nodes";
+		case PHASE_WRITE:
+			return "writing graph";
+		default:
+			return NULL;
+	}
+}
+
+static void
+check_options(const GraphOptions *options)
+{
+	if (options->ef_construction < 2 * options->m)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ef_construction must be greater than or equal to 2 * m")));
+}
+
+/* A handle on an index that has no pages yet. */
+static void
+init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
+					  const GraphMetaData *meta)
+{
+	memset(handle, 0, sizeof(*handle));
+	handle->index = index;
+	handle->building = true;
+	handle->meta = *meta;
+	if (!GraphLayoutFromMeta(&handle->layout, meta))
+		elog(ERROR, "graph node layout does not fit together");
+	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim);
+}
+
+static void
+init_handle(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
+			const GraphOptions *options)
+{
+	GraphMetaData meta;
+
+	GraphMetaInit(&meta, QvColumnDims(index, opclass), options->m, options->ef_construction,
+				  opclass);
+	init_handle_from_meta(handle, index, opclass, &meta);
+}
+
+static GraphBuildState *
+start_build(Relation heap, IndexInfo *info, const GraphHandle *handle)
+{
+	const GraphBuildOps *ops = handle->layout.form == QV_FORM_CODED ?
+		&graph_coded_build : &graph_plain_build;
+	GraphBuildState *bs = palloc0(ops->state_size);
+
+	bs->ops = ops;
+	bs->heap = heap;
+	bs->index = handle->index;
+	bs->info = info;
+	bs->handle = *handle;
+	bs->max_memory = (Size) maintenance_work_mem * 1024;
+	if (handle->layout.form == QV_FORM_CODED)
+		QvSpaceInitRotation(&bs->handle.space, handle->meta.seed);
+	bs->hints.context = CurrentMemoryContext;
+	bs->handle.hints = &bs->hints;
+	bs->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",
+											ALLOCSET_DEFAULT_SIZES);
+	return bs;
+}
+
+static void
+show_phase(const GraphBuildState *bs, int phase)
+{
+	if (!bs->leader)
+		return;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
+	if (phase == PHASE_CONNECT)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs->mem.count);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, 0);
+	}
+}
+
+/* The leader: what is known when all rows are there. */
+static void
+complete_meta(GraphBuildState *bs)
+{
+	GraphBuildShared *shared = bs->shared;
+	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
+	GraphMetaData meta;
+	GraphReached found;
+
+	pages->building = true;
+	if (shared->spilled > 0)
+		GraphReachAll(&(GraphReach) {pages, NULL, GraphAnswerInterrupts}, &found);
+	GraphReadMeta(bs->index, &meta);
+	if (shared->spilled > 0)
+		meta.live_nodes = found.live;
+	meta.tuples = shared->loaded + shared->spilled;
+	meta.reached_rows = Max(1, shared->heap_tuples);
+	QvMetaWrite(bs->index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
+}
+
+static uint32
+claim(void *bs, uint32 pieces)
+{
+	return GraphClaim(bs, pieces);
+}
+
+static void
+meet(void *bs)
+{
+	GraphMeet(bs);
+}
+
+/* Everyone: how large a scan's pool must be. */
+static void
+measure(GraphBuildState *bs)
+{
+	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
+	GraphCrew	crew = {
+		.participants = bs->shared->participants,
+		.memory = GraphTeamMeasured(bs),
+		.arg = bs,
+		.claim = claim,
+		.meet = meet
+	};
+
+	pages->building = true;
+	GraphCalibrate(pages, GraphAnswerInterrupts, &crew, bs->leader);
+}
+
+/* What every participant does, from the rows of the table to the index's pages. */
+static void
+take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
+{
+	bool		shares = bs->shared->participants > 1;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver build graph",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	int			most;
+
+	bs->ops->begin(bs, floats, shares);
+	most = Max(bs->handle.meta.ef_construction, bs->mem.max_edges) + 1;
+	bs->chosen = palloc(most * sizeof(Candidate));
+	bs->scratch = palloc(most * sizeof(Candidate));
+	GraphSearchInit(&bs->search, bs->mem.base.exact, false);
+
+	show_phase(bs, PHASE_LOAD);
+	GraphLoadRows(bs, scan);
+	GraphMeet(bs);
+	if (bs->leader)
+		GraphArrangeNodes(bs);
+	GraphMeet(bs);
+	if (!bs->leader)
+		GraphSeeNodes(bs);
+	show_phase(bs, PHASE_CONNECT);
+	GraphConnectNodes(bs);
+	show_phase(bs, PHASE_WRITE);
+	if (bs->leader)
+	{
+		GraphReachNodes(bs);
+		GraphWriteHead(bs);
+	}
+	GraphMeet(bs);
+	GraphWriteNodes(bs);
+	GraphMeet(bs);
+	if (bs->leader)
+		GraphWriteTail(bs);
+
+	GraphChunksDetach(&bs->mem.nodes);
+	GraphChunksDetach(&bs->mem.values);
+	if (bs->segment)
+		dsm_detach(bs->segment);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	GraphMeet(bs);
+	show_phase(bs, PHASE_LOAD);
+	GraphInsertSpilled(bs);
+	GraphMeet(bs);
+	if (bs->leader)
+		complete_meta(bs);
+	GraphMeet(bs);
+	measure(bs);
+}
+
+IndexBuildResult *
+GraphBuild(Relation heap, Relation index, IndexInfo *info,
+		   const QvOpclassInfo *opclass, const GraphOptions *options)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
+	GraphBuildState *bs;
+	GraphHandle handle;
+	GraphTeam  *team;
+	float	   *floats;
+	Size		n;
+
+	check_options(options);
+	init_handle(&handle, index, opclass, options);
+	prepared->heap = RelationGetRelid(heap);
+	prepared->index = RelationGetRelid(index);
+	prepared->concurrent = info->ii_Concurrent;
+	prepared->rows = QvEstimateRows(heap);
+	prepared->meta = handle.meta;
+	bs = start_build(heap, info, &handle);
+	bs->shared = prepared;
+	floats = bs->ops->prepare(bs, &n);
+	team = GraphTeamBegin(bs, QvBuildWorkers(heap, index, info), floats, n);
+	take_part(bs, floats, GraphTeamScan(team));
+	result->heap_tuples = bs->shared->heap_tuples;
+	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
+	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
+	GraphTeamEnd(team);
+	QvWriteLogAll(index, MAIN_FORKNUM);
+	return result;
+}
+
+/* A worker. */
+static void
+help(Relation heap, Relation index, const QvOpclassInfo *opclass, GraphBuildShared *shared,
+	 float *floats, TableScanDesc scan)
+{
+	IndexInfo  *info = BuildIndexInfo(index);
+	GraphHandle handle;
+	GraphBuildState *bs;
+
+	info->ii_Concurrent = shared->concurrent;
+	init_handle_from_meta(&handle, index, opclass, &shared->meta);
+	bs = start_build(heap, info, &handle);
+	bs->shared = shared;
+	take_part(bs, floats, scan);
+}
+
+void
+GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
+{
+	GraphTeamWork(toc, get_opclass, help);
+}
+
+void
+GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
+				const GraphOptions *options)
+{
+	GraphHandle handle;
+
+	check_options(options);
+	init_handle(&handle, index, opclass, options);
+	GraphWriteFixedPages(&handle, INIT_FORKNUM, NULL);
+	QvWriteLogAll(index, INIT_FORKNUM);
+}

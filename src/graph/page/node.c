@@ -1,0 +1,263 @@
+/*
+ * node.c
+ *		Filling node slots; formulas in src/graph/README.md, "Factors".
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "graph/page/node.h"
+
+void
+GraphEncode(const GraphLayout *layout, const float *x, const float *mean,
+			GraphCode *code, uint8 *bytes)
+{
+	QvCodeFactors factors;
+
+	QvEncode(x, layout->pdim, layout->own_bits, bytes, &factors);
+	code->norm2 = factors.norm2;
+	code->scale = factors.scale;
+	code->residual = factors.residual;
+	code->aux = qv_kernels.ip_f32(x, mean, layout->pdim);
+	code->sum = qv_kernels.sum_u8(bytes, layout->pdim);
+	code->bytes = bytes;
+}
+
+static inline float
+pair_ip(const GraphLayout *layout, const GraphCode *a, const GraphCode *b)
+{
+	return QvCodePairIp(a->bytes, a->scale, a->sum, b->bytes, b->scale, b->sum,
+						layout->pdim, layout->own_bits);
+}
+
+float
+GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
+				  float mean_norm2, const GraphCode *a, const GraphCode *b)
+{
+	float		ip = pair_ip(layout, a, b);
+
+	if (space == QV_SPACE_L2)
+		return a->norm2 + b->norm2 - 2 * ip;
+	return -(ip + a->aux + b->aux + mean_norm2);
+}
+
+/* Squared norm of the decoded code: the residual is orthogonal to it. */
+static inline float
+decoded_norm2(const GraphCode *code)
+{
+	return Max(0, code->norm2 - code->residual * code->residual);
+}
+
+void
+GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p,
+				const float *p_decoded, const GraphCode *o, uint32 id,
+				GraphEdge *edge, uint8 *bits)
+{
+	float		ip = pair_ip(layout, p, o);
+	float		p2 = decoded_norm2(p);
+	float		r2 = Max(0, decoded_norm2(o) + p2 - 2 * ip);
+	float		sum_abs,
+				yp,
+				f;
+
+	qv_kernels.residual_bits(o->bytes, o->scale, QvCodeOffset(layout->own_bits),
+							 p_decoded, layout->code_bits, bits, &sum_abs, &yp);
+	f = sum_abs > 0 ? 2 * r2 / sum_abs : 0;
+	edge->id = id;
+	if (space == QV_SPACE_L2)
+	{
+		edge->a = r2 + 2 * f * yp;
+		edge->b = -2 * f;
+	}
+	else
+	{
+		edge->a = f * yp - (ip - p2);
+		edge->b = -f;
+	}
+}
+
+void
+GraphNodeInit(const GraphLayout *layout, GraphNode node)
+{
+	memset(node, 0, layout->node_size);
+	node->state = GRAPH_SLOT_LIVE;
+	node->overflow = GRAPH_NONE;
+	for (uint32 i = 0; i < layout->degree; i++)
+		GraphNodeClearEdge(layout, node, i);
+}
+
+void
+GraphNodeSetCode(const GraphLayout *layout, GraphNode node, const GraphCode *code)
+{
+	node->norm2 = code->norm2;
+	node->scale = code->scale;
+	node->residual = code->residual;
+	node->aux = code->aux;
+	if (layout->own_bits == 8)
+		memcpy(GraphNodeOwn(layout, node), code->bytes, layout->pdim);
+	else
+		QvPackCode(code->bytes, layout->pdim, layout->own_bits,
+				   GraphNodeOwn(layout, node));
+}
+
+void
+GraphNodeCode(const GraphLayout *layout, GraphNode node, GraphCode *code,
+			  uint8 *scratch)
+{
+	code->norm2 = node->norm2;
+	code->scale = node->scale;
+	code->residual = node->residual;
+	code->aux = node->aux;
+	code->bytes = GraphNodeOwn(layout, node);
+	if (layout->own_bits != 8)
+	{
+		qv_kernels.unpack_bits(code->bytes, layout->own_bits, scratch, layout->pdim);
+		code->bytes = scratch;
+	}
+	code->sum = qv_kernels.sum_u8(code->bytes, layout->pdim);
+}
+
+void
+GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place)
+{
+	GraphNodeIds(layout, node)[place] = GRAPH_NONE;
+	if (layout->form != QV_FORM_CODED)
+		return;
+	GraphNodeA(layout, node)[place] = QV_EMPTY_FACTOR;
+	GraphNodeB(layout, node)[place] = 0;
+}
+
+int
+GraphNodeFindEdge(const GraphLayout *layout, GraphNode node, uint32 id, int *empty)
+{
+	const uint32 *ids = GraphNodeIds(layout, node);
+
+	*empty = -1;
+	for (uint32 i = 0; i < layout->degree; i++)
+	{
+		if (GraphEdgeTo(ids[i]) == id)
+			return i;
+		if (ids[i] == GRAPH_NONE && *empty < 0)
+			*empty = i;
+	}
+	return -1;
+}
+
+bool
+GraphNodeTakesAnchor(const GraphLayout *layout, GraphNode node)
+{
+	const uint32 *ids = GraphNodeIds(layout, node);
+	uint32		anchors = 0;
+
+	for (uint32 i = 0; i < layout->degree; i++)
+		anchors += GraphEdgeIsAnchor(ids[i]);
+	return anchors < GraphMaxAnchors(layout);
+}
+
+static void
+put_edge(const GraphLayout *layout, GraphNode node, int place,
+		 const GraphEdge *edge)
+{
+	GraphNodeIds(layout, node)[place] = edge->id;
+	GraphNodeA(layout, node)[place] =
+		QvFactorPack(node->a_scale > 0 ? edge->a / node->a_scale : 0);
+	GraphNodeB(layout, node)[place] =
+		QvFactorPack(node->b_scale > 0 ? edge->b / node->b_scale : 0);
+}
+
+/*
+ * A power of two, so that scaling is exact, with room for edges that are twice as
+ * long: another scale changes the factors of all neighbors.
+ */
+static float
+factor_scale(float largest)
+{
+	int			exponent;
+
+	if (largest == 0)
+		return 0;
+	frexpf(largest, &exponent);
+	return ldexpf(1, Min(exponent + 1, FLT_MAX_EXP - 1));
+}
+
+void
+GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
+				  const GraphEdge *edges, const uint8 *bits, int n)
+{
+	Size		stride = layout->code_bits / 8;
+
+	Assert(n <= layout->degree);
+	node->a_scale = node->b_scale = 0;
+	for (int i = 0; i < n; i++)
+	{
+		node->a_scale = Max(node->a_scale, fabsf(edges[i].a));
+		node->b_scale = Max(node->b_scale, fabsf(edges[i].b));
+	}
+	node->a_scale = factor_scale(node->a_scale);
+	node->b_scale = factor_scale(node->b_scale);
+	for (int i = 0; i < layout->degree; i++)
+		if (i < n)
+			put_edge(layout, node, i, &edges[i]);
+		else
+			GraphNodeClearEdge(layout, node, i);
+	if (!layout->batches)
+		memcpy(GraphNodeCodes(layout, node, 0), bits, n * stride);
+	else
+		for (int first = 0; first < layout->degree; first += QV_BATCH)
+			QvPackBatch(GraphNodeCodes(layout, node, first), layout->code_bits,
+						bits + first * stride, stride, Max(0, Min(n - first, QV_BATCH)));
+}
+
+/* Have a scale that the factor of another edge fits, and the others with it. */
+static void
+fit_scale(const GraphLayout *layout, GraphNode node, uint16 *factors, float *scale,
+		  float factor)
+{
+	float		fitting;
+
+	if (fabsf(factor) <= *scale)
+		return;
+	fitting = factor_scale(fabsf(factor));
+	for (uint32 i = 0; i < layout->degree; i++)
+		if (GraphNodeHasEdge(layout, node, i))
+			factors[i] = QvFactorPack(QvFactorUnpack(factors[i]) * (*scale / fitting));
+	*scale = fitting;
+}
+
+void
+GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
+				 const GraphEdge *edge, const uint8 *bits)
+{
+	GraphNodeClearEdge(layout, node, place);
+	fit_scale(layout, node, GraphNodeA(layout, node), &node->a_scale, edge->a);
+	fit_scale(layout, node, GraphNodeB(layout, node), &node->b_scale, edge->b);
+	put_edge(layout, node, place, edge);
+	if (layout->batches)
+		QvPackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
+				   layout->code_bits, place % QV_BATCH, bits);
+	else
+		memcpy(GraphNodeCodes(layout, node, place), bits, layout->code_bits / 8);
+}
+
+/*
+ * b holds |r|^2 / <y, r> of the residual r; for a random direction <y, r> is
+ * its expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
+ */
+float
+GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
+{
+	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[place]) * node->b_scale);
+
+	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
+}
+
+void
+GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place, uint8 *bits)
+{
+	if (layout->batches)
+		QvUnpackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
+					 layout->code_bits, place % QV_BATCH, bits);
+	else
+		memcpy(bits, GraphNodeCodes(layout, node, place), layout->code_bits / 8);
+}

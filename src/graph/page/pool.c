@@ -1,0 +1,118 @@
+/*
+ * pool.c
+ *		From a recall to the pool that it takes; see pool.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/graph.h"
+#include "graph/page/meta.h"
+#include "graph/page/pool.h"
+
+const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
+
+/* Fewer misses than this cannot be told from none. */
+#define LEAST_MISSES 0.0005
+
+/* Misses fall at least so slowly, as a power of the pool. */
+#define LEAST_POWER 0.3
+
+/* An ef for .95 when nothing is measured, and how it grows as the misses get fewer. */
+#define USUAL_EF 40
+#define USUAL_POWER 0.7
+
+/* Rows are mostly asked for by the ten. */
+#define LEAST_EF 10
+
+/*
+ * Estimates from few bits are worse, and those of inner products worst, since the
+ * query is not centered.
+ */
+#define FEW_CODE_BITS 96
+
+void
+GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
+{
+	double		more;
+
+	*slope = GRAPH_POOL_SLOPE;
+	*extra = GRAPH_POOL_EXTRA;
+	if (meta->code_bits <= FEW_CODE_BITS)
+	{
+		*slope = 3.4;
+		*extra = meta->space == QV_SPACE_IP ? 40 : 24;
+	}
+	/* a node that knows fewer sends a search on through more of them */
+	more = GraphMoreNodes(meta);
+	*slope *= more;
+	*extra *= more;
+	/* a damaged metapage may say anything */
+	if (meta->pool_slope > *slope && meta->pool_slope <= GRAPH_MAX_SLOPE)
+		*slope = meta->pool_slope;
+	if (meta->pool_extra > *extra && meta->pool_extra <= GRAPH_MAX_EXTRA)
+		*extra = meta->pool_extra;
+}
+
+double
+GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall)
+{
+	double		wanted = Max(1 - recall, LEAST_MISSES);
+	int			at = 0;
+	double		misses,
+				before,
+				power;
+
+	while (at < n && 1 - points[at].recall > wanted)
+		at++;
+	if (at == 0)
+		return points[0].pool;
+	if (at == n && n == 1)
+		return points[0].pool;
+	/* the two points around it, or the last two */
+	at = Min(at, n - 1);
+	misses = Max(1 - points[at].recall, LEAST_MISSES);
+	before = Max(1 - points[at - 1].recall, LEAST_MISSES);
+	if (before <= misses)
+		return points[at].pool;
+	power = Max(LEAST_POWER, log(before / misses) / log(points[at].pool / points[at - 1].pool));
+	return points[at - 1].pool * pow(before / wanted, 1 / power);
+}
+
+double
+GraphNodesFor(Relation index, uint32 ef)
+{
+	GraphMetaData meta;
+	double		slope = 1,
+				extra = 0;
+
+	GraphReadMeta(index, &meta);
+	if (meta.code_bits > 0)
+		GraphPoolLine(&meta, &slope, &extra);
+	return slope * ef + extra;
+}
+
+int
+GraphEfFor(Relation index, double recall)
+{
+	GraphMetaData meta;
+	GraphRecallPoint points[GRAPH_RECALLS];
+	double		ef,
+				slope,
+				extra;
+
+	GraphReadMeta(index, &meta);
+	GraphPoolLine(&meta, &slope, &extra);
+	if (!(meta.recall_pools[0] > 0))
+		ef = USUAL_EF * pow(0.05 / Max(1 - recall, LEAST_MISSES), USUAL_POWER);
+	else
+	{
+		for (int i = 0; i < GRAPH_RECALLS; i++)
+			points[i] = (GraphRecallPoint) {meta.recall_pools[i], graph_recalls[i]};
+		ef = (GraphPoolForRecall(points, GRAPH_RECALLS, recall) - extra) / slope;
+	}
+	/* also what is not a number */
+	if (!(ef > LEAST_EF))
+		return LEAST_EF;
+	return Min(ceil(ef), GRAPH_MAX_EF);
+}

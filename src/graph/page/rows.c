@@ -1,0 +1,323 @@
+/*
+ * rows.c
+ *		Node slots and the heap TIDs of nodes; see rows.h.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "containers/pool.h"
+#include "graph/page/meta.h"
+#include "graph/page/node.h"
+#include "graph/page/rows.h"
+#include "miscadmin.h"
+#include "storage/indexfsm.h"
+
+Buffer
+GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
+{
+	const GraphLayout *layout = &handle->layout;
+	Buffer		buf;
+
+	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, id),
+					 QV_PAGE_NODES, lockmode);
+	*node = GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, id));
+	if ((*node)->state != GRAPH_SLOT_LIVE && (*node)->state != GRAPH_SLOT_DELETED)
+		*node = NULL;
+	return buf;
+}
+
+GraphNode
+GraphBeginChange(GraphHandle *handle, QvWrite *w, Buffer buf, uint32 number)
+{
+	QvWriteBegin(w, handle->index, handle->building);
+	return GraphPageNode(&handle->layout, QvWriteRegister(w, buf),
+						 GraphNodeSlot(&handle->layout, number));
+}
+
+void
+GraphEndChange(QvWrite *w, Buffer buf)
+{
+	QvWriteCommit(w);
+	UnlockReleaseBuffer(buf);
+}
+
+bool
+GraphAsk(GraphHandle *handle, GraphHost *host, uint32 to, uint32 id,
+		 GraphOffer offer, GraphAnswer *answer)
+{
+	const GraphLayout *layout = &handle->layout;
+	bool		anchor = offer != GRAPH_EDGE;
+	int			place;
+	QvWrite		w;
+
+	host->id = to;
+	host->buf = GraphLockNode(handle, to, BUFFER_LOCK_EXCLUSIVE, &host->node);
+	*answer = GRAPH_REFUSED;
+	if (host->node == NULL || host->node->state != GRAPH_SLOT_LIVE)
+		return true;
+	place = GraphNodeFindEdge(layout, host->node, id, &host->empty);
+	if (place >= 0 && (!anchor || GraphEdgeIsAnchor(GraphNodeIds(layout, host->node)[place])))
+		*answer = GRAPH_TAKEN;
+	else if (anchor && !GraphNodeTakesAnchor(layout, host->node))
+		*answer = GRAPH_NO_MORE_ANCHORS;
+	else if (place >= 0)
+	{
+		GraphNodeSetAnchor(layout, GraphBeginChange(handle, &w, host->buf, to), place);
+		QvWriteCommit(&w);
+		*answer = GRAPH_TAKEN;
+	}
+	else
+		return false;
+	return true;
+}
+
+bool
+GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to)
+{
+	GraphHost	host;
+	GraphAnswer answer;
+	bool		settled = GraphAsk(handle, &host, from, to, GRAPH_ANCHOR_EDGE, &answer);
+
+	UnlockReleaseBuffer(host.buf);
+	if (!settled || answer != GRAPH_TAKEN)
+		return false;
+	QvInjectionPoint("quiver-graph-anchor-moved");
+	return true;
+}
+
+/*
+ * A page that the free space map knows to have free slots, or
+ * InvalidBlockNumber.  Only node pages are recorded there, but the map is not
+ * WAL-logged: after a crash it may say anything.
+ */
+static BlockNumber
+recycled_page(GraphHandle *handle)
+{
+	Relation	index = handle->index;
+	BlockNumber block = GetFreeIndexPage(index);
+	Buffer		buf;
+	bool		usable;
+
+	/* the metapage is locked by us */
+	if (!BlockNumberIsValid(block) || block == QV_META_BLOCK ||
+		block >= RelationGetNumberOfBlocks(index))
+		return InvalidBlockNumber;
+	buf = QvReadBuffer(index, block, NULL);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	usable = QvPageIs(BufferGetPage(buf), QV_PAGE_NODES);
+	UnlockReleaseBuffer(buf);
+	return usable ? block : InvalidBlockNumber;
+}
+
+/* A new page of free slots, pinned and exclusively locked. */
+static Buffer
+new_node_page(GraphHandle *handle)
+{
+	Buffer		buf = QvNewPage(handle->index, MAIN_FORKNUM);
+
+	if (((uint64) BufferGetBlockNumber(buf) + 1) * handle->layout.per_page > POOL_MAX_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index \"%s\" has too many nodes",
+						RelationGetRelationName(handle->index))));
+	return buf;
+}
+
+/*
+ * The page "full" has no free slot: the one that others went on to, one that
+ * vacuum freed, or a new one.
+ */
+static BlockNumber
+next_page(GraphHandle *handle, BlockNumber full)
+{
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	Buffer		new_buf = InvalidBuffer;
+	BlockNumber next = meta->insert_block;
+	QvWrite		w;
+
+	if (next == full)
+	{
+		next = handle->building ? InvalidBlockNumber : recycled_page(handle);
+		if (!BlockNumberIsValid(next))
+		{
+			new_buf = new_node_page(handle);
+			next = BufferGetBlockNumber(new_buf);
+		}
+		QvWriteBegin(&w, handle->index, handle->building);
+		GraphRegisterMeta(&w, meta_buf)->insert_block = next;
+		if (BufferIsValid(new_buf))
+			QvWriteRegisterNew(&w, new_buf, QV_PAGE_NODES);
+		QvWriteCommit(&w);
+		if (BufferIsValid(new_buf))
+			UnlockReleaseBuffer(new_buf);
+	}
+	UnlockReleaseBuffer(meta_buf);
+	QvInjectionPoint("quiver-graph-another-page");
+	return next;
+}
+
+Buffer
+GraphAllocSlot(GraphHandle *handle, uint32 *number)
+{
+	const GraphLayout *layout = &handle->layout;
+	BlockNumber block = handle->meta.insert_block;
+
+	for (;; block = next_page(handle, block))
+	{
+		Buffer		buf;
+
+		if (!BlockNumberIsValid(block))
+			continue;
+		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_NODES,
+						 BUFFER_LOCK_EXCLUSIVE);
+		for (uint32 slot = 0; slot < layout->per_page; slot++)
+			if (GraphPageNode(layout, BufferGetPage(buf), slot)->state == GRAPH_SLOT_FREE)
+			{
+				*number = GraphNodeNumber(layout, block, slot);
+				return buf;
+			}
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* ---- heap TIDs ---- */
+
+typedef enum AddResult
+{
+	ADDED,
+	FULL,						/* no room where we looked */
+	GONE						/* the node is no longer live */
+} AddResult;
+
+/* Add a row in the node's own slot.  FULL: *head is the first slot of its chain. */
+static AddResult
+add_to_node(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 *head)
+{
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	AddResult	result = FULL;
+
+	if (node == NULL || node->state != GRAPH_SLOT_LIVE)
+		result = GONE;
+	else if (node->ntids < GRAPH_INLINE_TIDS)
+	{
+		QvWrite		w;
+
+		node = GraphBeginChange(handle, &w, buf, id);
+		node->tids[node->ntids++] = *tid;
+		GraphEndChange(&w, buf);
+		return ADDED;
+	}
+	else
+		*head = node->overflow;
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+/* Add a row in slot "at" of the node's chain.  FULL: *next is the slot after it. */
+static AddResult
+add_to_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 at, uint32 *next)
+{
+	const GraphLayout *layout = &handle->layout;
+	Buffer		buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, at),
+								 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+	GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
+												 GraphNodeSlot(layout, at));
+	AddResult	result = FULL;
+
+	if (tids->state != GRAPH_SLOT_TIDS || tids->owner != id)
+		result = GONE;
+	else if (tids->ntids < layout->tids_per_slot)
+	{
+		QvWrite		w;
+
+		tids = (GraphTids) GraphBeginChange(handle, &w, buf, at);
+		tids->tids[tids->ntids++] = *tid;
+		GraphEndChange(&w, buf);
+		return ADDED;
+	}
+	*next = tids->next;
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+/* Add a row in a slot of the node's chain with room: the newest is first. */
+static AddResult
+add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
+{
+	const GraphLayout *layout = &handle->layout;
+	AddResult	result = FULL;
+	uint32		steps = 0;
+
+	for (uint32 at = head, next; at != GRAPH_NONE && result == FULL; at = next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		result = add_to_slot(handle, id, tid, at, &next);
+		if (result == FULL &&
+			(next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot))
+			QvReportCorruption(handle->index, GraphNodeBlock(layout, id),
+							   "The chain of heap TIDs of node %u is broken.", id);
+	}
+	return result;
+}
+
+/*
+ * Add a row in a new slot before the first of the chain.  It is linked in
+ * afterwards: until then nobody sees it.
+ */
+static bool
+add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
+{
+	const GraphLayout *layout = &handle->layout;
+	GraphTids	tids;
+	GraphNode	node;
+	uint32		added;
+	Buffer		buf = GraphAllocSlot(handle, &added);
+	QvWrite		w;
+
+	tids = (GraphTids) GraphBeginChange(handle, &w, buf, added);
+	memset(tids, 0, layout->node_size);
+	tids->state = GRAPH_SLOT_TIDS;
+	tids->owner = id;
+	tids->next = head;
+	tids->tids[tids->ntids++] = *tid;
+	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-tids-written");
+
+	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
+	if (node != NULL && node->state == GRAPH_SLOT_LIVE && node->overflow == head)
+	{
+		GraphBeginChange(handle, &w, buf, id)->overflow = added;
+		GraphEndChange(&w, buf);
+		QvInjectionPoint("quiver-graph-tids-linked");
+		return true;
+	}
+	UnlockReleaseBuffer(buf);
+
+	/* somebody else linked one in meanwhile: give ours back */
+	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, added),
+					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
+	memset(GraphBeginChange(handle, &w, buf, added), 0, layout->node_size);
+	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-tids-given-back");
+	return false;
+}
+
+/*
+ * The node was seen live under the update lock, so it is still what it was:
+ * vacuum may delete it meanwhile, but waits for us before it frees the slot.
+ */
+bool
+GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid)
+{
+	uint32		head;
+	AddResult	result = add_to_node(handle, id, tid, &head);
+
+	if (result == FULL)
+		result = add_to_chain(handle, id, tid, head);
+	if (result == FULL)
+		return add_slot(handle, id, tid, head);
+	QvInjectionPoint("quiver-graph-row-added");
+	return result == ADDED;
+}

@@ -1,0 +1,553 @@
+/*
+ * calibrate.c
+ *		How large a scan's pool must be; see calibrate.h and src/graph/README.md,
+ *		"ef".
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "common/hashfn.h"
+#include "common/pg_prng.h"
+#include "compat.h"
+#include "graph/page/entry_points.h"
+#include "graph/page/meta.h"
+#include "graph/page/node.h"
+#include "graph/page/pool.h"
+#include "graph/page/rows.h"
+#include "graph/update/calibrate.h"
+#include "graph/walk/store_coded.h"
+#include "utils/memutils.h"
+
+/*
+ * Rows that are searched for, fewer when there are so many nodes that so many
+ * distances would be more; and the nearest that are to be found of each.
+ */
+#define MAX_QUERIES 200
+#define MIN_QUERIES 64
+#define MAX_DISTANCES 1e8
+#define K 10
+
+/* In an index of fewer nodes any pool will do. */
+#define LEAST_NODES 1000
+
+/*
+ * Values of ef_search for which the pool is measured.  The line is drawn through the first
+ * and the last, and as high as the others want it.
+ */
+static const int efs[] = {10, 40, 100};
+
+/* Pools tried: from the first on, in such steps, until next to nothing is missed. */
+#define FIRST_POOL 12
+#define STEP 1.3
+#define LAST_POOL 2000
+#define ENOUGH 0.998
+#define MAX_POINTS 24
+
+/* Of the misses that a target allows, what a pool may have: queries differ from rows. */
+#define SLACK 0.5
+
+/*
+ * Of what a pool of exact distances misses, estimates are to find so much: searches
+ * for rows of the index are a little easier than others, and another build of the same
+ * rows finds a hundredth more or less.  Recall below what can be
+ * told from 200 queries may be missing.
+ */
+#define BETTER 0.2
+#define TOLERANCE 0.002
+
+#define ENTRIES 8
+
+/* Claimed at a time: pages that are read for the nearest, rows that are searched for. */
+#define CLAIM_PAGES 64
+#define CLAIM_QUERIES 4
+
+/* ---- distances ---- */
+
+/*
+ * What a row's true distance may be, of which the index knows its code's: off by
+ * what a residual of that length in a random direction makes it, the same whenever
+ * row id is met by query number.  So rows that codes cannot tell apart are not
+ * nearer or farther by their codes' chance.
+ */
+static float
+likely_distance(const GraphQuery *query, uint32 pdim, uint32 number, uint32 id, float distance,
+				float error)
+{
+	uint32		hash = murmurhash32(id ^ murmurhash32(number));
+	int			sum = (hash & 0xFF) + (hash >> 8 & 0xFF) + (hash >> 16 & 0xFF) + (hash >> 24);
+	float		normal = (sum - 510) / 147.8f;	/* of mean 0 and deviation 1,
+												 * nearly */
+
+	/*
+	 * the error is at most that of a residual along the query, not along q -
+	 * x
+	 */
+	if (query->base.kind == QV_SPACE_L2)
+		error *= query->base.norm > 0 ? Min(1, sqrtf(Max(distance, 0)) / query->base.norm) : 0;
+	return distance + normal * error / sqrtf(pdim);
+}
+
+/* ---- searching by exact distances, as pgvector does ---- */
+
+typedef struct ExactStore
+{
+	GraphStore	base;
+	GraphHandle *handle;
+	const GraphQuery *query;
+	uint32		number;			/* of the query */
+	uint8	   *unpacked;
+	uint32		ids[GRAPH_MAX_DEGREE];
+} ExactStore;
+
+/* The likely distance of a node; unpacked: room for a code. */
+static float
+node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
+			  GraphNode node, uint8 *unpacked)
+{
+	const uint8 *code = GraphNodeOwn(layout, node);
+	float		ip;
+
+	if (layout->own_bits != 8)
+	{
+		qv_kernels.unpack_bits(code, layout->own_bits, unpacked, layout->pdim);
+		code = unpacked;
+	}
+	ip = QvCodeIp(&query->base.q, code, layout->own_bits, node->scale);
+	return likely_distance(query, layout->pdim, number, id,
+						   QvSpaceQueryDistance(&query->base, ip, node->norm2),
+						   GraphQueryError(query, node->norm2, node->residual));
+}
+
+/* The likely distance of node id, and its neighbors; INFINITY: there is none. */
+static float
+measure(ExactStore *store, uint32 id, uint32 *ids)
+{
+	const GraphLayout *layout = &store->handle->layout;
+	GraphNode	node;
+	Buffer		buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
+	float		distance = INFINITY;
+
+	if (node != NULL)
+		distance = node_distance(store->query, layout, store->number, id, node, store->unpacked);
+	if (ids)
+	{
+		if (node != NULL)
+			memcpy(ids, GraphNodeIds(layout, node), layout->degree * sizeof(uint32));
+		else
+			memset(ids, 0xFF, layout->degree * sizeof(uint32));
+	}
+	UnlockReleaseBuffer(buf);
+	return distance;
+}
+
+static void
+exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+{
+	ExactStore *store = (ExactStore *) base;
+
+	(void) measure(store, id, store->ids);
+	for (uint32 i = 0; i < store->handle->layout.degree; i++)
+	{
+		uint32		neighbor = GraphEdgeTo(store->ids[i]);
+
+		if (neighbor != GRAPH_NONE && !IdSetHas(&search->seen, neighbor))
+		{
+			float		distance = measure(store, neighbor, NULL);
+
+			if (distance < INFINITY)
+				GraphSearchOffer(search, distance, neighbor);
+		}
+	}
+}
+
+/* ---- one query ---- */
+
+/* The K nearest of what a search has met, ascending; INFINITY where there are fewer. */
+typedef struct Nearest
+{
+	float		distances[K];
+} Nearest;
+
+/* What the crew shares. */
+typedef struct Measured
+{
+	/*
+	 * What a search for all rows has found.  There are two, for the next one
+	 * begins when all have done their part of this one, but not yet read the
+	 * others'.
+	 */
+	Nearest		found[2][MAX_QUERIES];
+	struct
+	{
+		bool		there;
+		Nearest		truth[MAX_QUERIES]; /* of the pages that it has read */
+	}			of[FLEXIBLE_ARRAY_MEMBER];	/* each participant */
+} Measured;
+
+typedef struct Calibrator
+{
+	GraphHandle *handle;
+	const GraphCrew *crew;
+	Measured   *measured;
+	int			searches;		/* done for all rows */
+	void		(*interrupt) (void);
+	MemoryContext context;		/* reset after every query */
+	uint32	   *ids;			/* rows that are searched for */
+	int			n;
+} Calibrator;
+
+/* A row as a query; false: it is not there any more. */
+static bool
+load_query(Calibrator *c, uint32 id, GraphQuery *query)
+{
+	GraphHandle *handle = c->handle;
+	const GraphLayout *layout = &handle->layout;
+	uint8	   *bytes = palloc(layout->pdim);
+	float	   *rotated = palloc(layout->pdim * sizeof(float));
+	GraphNode	node;
+	GraphCode	code;
+	Buffer		buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
+	bool		live = node != NULL && node->state == GRAPH_SLOT_LIVE;
+
+	if (live)
+	{
+		GraphNodeCode(layout, node, &code, bytes);
+		qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits), rotated,
+							 layout->pdim);
+	}
+	UnlockReleaseBuffer(buf);
+	if (!live)
+		return false;
+	for (uint32 i = 0; i < layout->pdim; i++)
+		rotated[i] += handle->space.mean[i];
+	GraphQueryInit(handle, query, rotated);
+	return true;
+}
+
+static void
+add_nearest(Nearest *nearest, float distance)
+{
+	int			i = K - 1;
+
+	if (!(distance < nearest->distances[i]))
+		return;
+	for (; i > 0 && nearest->distances[i - 1] > distance; i--)
+		nearest->distances[i] = nearest->distances[i - 1];
+	nearest->distances[i] = distance;
+}
+
+/*
+ * Search for row id, as if it were not there itself, with a pool of that size: of
+ * estimates, or of exact distances.
+ */
+static void
+search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exact, Nearest *found)
+{
+	GraphCodedStore coded;
+	ExactStore	by_distance = {0};
+	GraphSearch s;
+	Candidate	entries[ENTRIES];
+	int			nentries;
+	bool		added;
+
+	GraphCodedStoreInit(&coded, c->handle, query);
+	by_distance.base.exact = true;
+	by_distance.base.expand = exact_expand;
+	by_distance.handle = c->handle;
+	by_distance.query = query;
+	by_distance.number = id;
+	by_distance.unpacked = palloc(c->handle->layout.pdim);
+	GraphSearchInit(&s, exact, false);
+	GraphSearchReset(&s, pool);
+	IdSetPut(&s.seen, id, -INFINITY, &added);
+	nentries = GraphNearestEntryPoints(c->handle, query, entries, ENTRIES);
+	for (int i = 0; i < nentries; i++)
+		GraphSearchOffer(&s, exact ? measure(&by_distance, entries[i].id, NULL) : entries[i].distance,
+						 entries[i].id);
+	GraphSearchRun(&s, exact ? &by_distance.base : &coded.base);
+
+	for (int i = 0; i < K; i++)
+		found->distances[i] = INFINITY;
+	if (exact)
+		for (uint32 i = 0; i < s.pool.count; i++)
+			add_nearest(found, s.pool.items[i].distance);
+	else
+		for (uint32 i = 0; i < s.nresults; i++)
+			add_nearest(found, likely_distance(query, c->handle->layout.pdim, id, s.results[i].id,
+											   s.results[i].distance, s.results[i].error));
+}
+
+/* How many of found are among the nearest known. */
+static int
+count_hits(const Nearest *found, const Nearest *truth)
+{
+	int			hits = 0;
+
+	while (hits < K && found->distances[hits] <= truth->distances[K - 1])
+		hits++;
+	return hits;
+}
+
+/* ---- all queries ---- */
+
+/* Search for a row with a pool of that size. */
+static void
+search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
+{
+	MemoryContext old = MemoryContextSwitchTo(c->context);
+	GraphQuery	query;
+
+	c->interrupt();
+	for (int j = 0; j < K; j++)
+		found->distances[j] = INFINITY;
+	if (load_query(c, c->ids[i], &query))
+		search(c, &query, c->ids[i], pool, exact, found);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->context);
+}
+
+/* The share of the nearest that searches for all rows with a pool of that size find. */
+static double
+search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth)
+{
+	Nearest    *found = c->measured->found[c->searches++ % 2];
+	double		hits = 0;
+
+	for (uint32 at; (at = c->crew->claim(c->crew->arg, CLAIM_QUERIES)) < c->n;)
+		for (int i = at; i < Min(at + CLAIM_QUERIES, c->n); i++)
+			search_one(c, i, pool, exact, &found[i]);
+	c->crew->meet(c->crew->arg);
+	for (int i = 0; i < c->n; i++)
+		hits += count_hits(&found[i], &truth[i]);
+	return hits / (K * c->n);
+}
+
+/* Let every node of a page be one that may be near. */
+static void
+look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery *queries,
+			 const bool *there, uint8 *unpacked, Nearest *truth)
+{
+	const GraphLayout *layout = &c->handle->layout;
+
+	for (uint32 slot = 0; slot < layout->per_page; slot++)
+	{
+		GraphNode	node = GraphPageNode(layout, page, slot);
+		uint32		id = GraphNodeNumber(layout, block, slot);
+
+		if (node->state != GRAPH_SLOT_LIVE)
+			continue;
+		for (int i = 0; i < c->n; i++)
+			if (there[i] && id != c->ids[i])
+				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node,
+													 unpacked));
+	}
+}
+
+/* Read every page for the nearest of each row, everyone some, and see what all have found. */
+static void
+find_truth(Calibrator *c, Nearest *truth)
+{
+	const GraphCrew *crew = c->crew;
+	Relation	index = c->handle->index;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	GraphQuery *queries = palloc0(c->n * sizeof(GraphQuery));
+	bool	   *there = palloc(c->n * sizeof(bool));
+	PGAlignedBlock copy;
+	uint8	   *unpacked = palloc(c->handle->layout.pdim);
+	int			number = crew->claim(crew->arg, 1);
+
+	crew->meet(crew->arg);
+	for (int i = 0; i < c->n; i++)
+	{
+		there[i] = load_query(c, c->ids[i], &queries[i]);
+		for (int j = 0; j < K; j++)
+			truth[i].distances[j] = INFINITY;
+	}
+	for (BlockNumber first; (first = crew->claim(crew->arg, CLAIM_PAGES)) < nblocks;)
+		for (BlockNumber block = Max(1, first); block < Min(first + CLAIM_PAGES, nblocks); block++)
+		{
+			Buffer		buf;
+
+			c->interrupt();
+			buf = QvReadAnyPage(index, NULL, block, NULL, BUFFER_LOCK_SHARE);
+			memcpy(copy.data, BufferGetPage(buf), BLCKSZ);
+			UnlockReleaseBuffer(buf);
+			if (QvPageIs((Page) copy.data, QV_PAGE_NODES))
+				look_at_page(c, (Page) copy.data, block, queries, there, unpacked, truth);
+		}
+	memcpy(c->measured->of[number].truth, truth, c->n * sizeof(Nearest));
+	c->measured->of[number].there = true;
+	crew->meet(crew->arg);
+	for (int other = 0; other < crew->participants; other++)
+		if (other != number && c->measured->of[other].there)
+			for (int i = 0; i < c->n; i++)
+				for (int j = 0; j < K; j++)
+					add_nearest(&truth[i], c->measured->of[other].truth[i].distances[j]);
+	pfree(there);
+	pfree(unpacked);
+}
+
+/* The share of the nearest that pools of estimates find, from small ones on. */
+static int
+measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
+{
+	int			n = 0;
+
+	for (double pool = FIRST_POOL; n < MAX_POINTS && pool <= LAST_POOL; pool *= STEP)
+	{
+		points[n].pool = floor(pool);
+		points[n].recall = search_all(c, pool, false, truth);
+		if (points[n++].recall >= ENOUGH)
+			break;
+	}
+	return n;
+}
+
+/* The pool of estimates that finds as many as one of ef exact distances. */
+static double
+pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *points, int n)
+{
+	double		more = GraphMoreNodes(&c->handle->meta);
+	double		recall = search_all(c, ceil(ef * more), true, truth);
+
+	recall += BETTER * (1 - recall) - TOLERANCE;
+	return Max(more * (GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA),
+			   Min(GraphPoolForRecall(points, n, recall), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
+}
+
+/* Live nodes by chance, each index's own; fewer when many slots have none. */
+static void
+choose_queries(Calibrator *c)
+{
+	const GraphLayout *layout = &c->handle->layout;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(c->handle->index);
+	pg_prng_state random;
+	int			wanted = Max(MIN_QUERIES, Min(MAX_QUERIES, MAX_DISTANCES / c->handle->meta.live_nodes));
+
+	pg_prng_seed(&random, c->handle->meta.seed);
+	c->ids = palloc(wanted * sizeof(uint32));
+	for (int tries = 0; tries < 4 * wanted && c->n < wanted; tries++)
+	{
+		BlockNumber block = pg_prng_uint64_range(&random, 1, nblocks - 1);
+		uint32		slot = pg_prng_uint64_range(&random, 0, layout->per_page - 1);
+		Buffer		buf = QvReadAnyPage(c->handle->index, NULL, block, NULL, BUFFER_LOCK_SHARE);
+		Page		page = BufferGetPage(buf);
+
+		if (QvPageIs(page, QV_PAGE_NODES) &&
+			GraphPageNode(layout, page, slot)->state == GRAPH_SLOT_LIVE)
+			c->ids[c->n++] = GraphNodeNumber(layout, block, slot);
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+static void
+write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPoint *points, int n)
+{
+	GraphMetaData *meta;
+	Buffer		buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	QvWrite		w;
+
+	QvWriteBegin(&w, handle->index, handle->building);
+	meta = GraphRegisterMeta(&w, buf);
+	meta->pool_slope = slope;
+	meta->pool_extra = extra;
+	meta->pool_nodes = meta->live_nodes;
+	for (int i = 0; i < GRAPH_RECALLS; i++)
+		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
+									GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK));
+	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-pools-written");
+}
+
+Size
+GraphCalibrateMemory(int participants)
+{
+	return offsetof(Measured, of) + participants * sizeof(((Measured *) NULL)->of[0]);
+}
+
+void
+GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *crew, bool writes)
+{
+	MemoryContext context;
+	MemoryContext old;
+	Calibrator	c = {
+		.handle = handle, .crew = crew, .measured = crew->memory, .interrupt = interrupt
+	};
+	Nearest    *truth;
+	GraphRecallPoint points[MAX_POINTS];
+	const int	last = lengthof(efs) - 1;
+	double		pools[lengthof(efs)];
+	double		slope,
+				extra;
+	int			n;
+
+	if (handle->layout.form != QV_FORM_CODED || handle->meta.live_nodes < LEAST_NODES)
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver calibration",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	c.context = AllocSetContextCreate(context, "quiver calibration query", ALLOCSET_DEFAULT_SIZES);
+	choose_queries(&c);
+	if (c.n > 0)
+	{
+		truth = palloc(c.n * sizeof(Nearest));
+		find_truth(&c, truth);
+		n = measure_pools(&c, truth, points);
+		for (int i = 0; i < lengthof(efs); i++)
+			pools[i] = pool_like(&c, efs[i], truth, points, n);
+		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[last] - pools[0]) / (efs[last] - efs[0]));
+		slope = Min(slope, GRAPH_MAX_SLOPE);
+		extra = GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA;
+		for (int i = 0; i < lengthof(efs); i++)
+			extra = Max(extra, Min(GRAPH_MAX_EXTRA, pools[i] - slope * efs[i]));
+		for (int i = 0; i < n && writes; i++)
+			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
+		if (writes)
+		{
+			for (int i = 0; i < lengthof(efs); i++)
+				elog(DEBUG1, "%d rows: a pool of %.0f candidates is as good as %d exact distances",
+					 c.n, pools[i], efs[i]);
+			elog(DEBUG1, "so pools are of %.1f ef + %.0f candidates", slope, extra);
+			write_pools(handle, slope, extra, points, n);
+		}
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+/* ---- alone ---- */
+
+static uint32
+claim_alone(void *arg, uint32 pieces)
+{
+	uint32	   *claims = arg;
+	uint32		first = *claims;
+
+	*claims += pieces;
+	return first;
+}
+
+static void
+meet_alone(void *arg)
+{
+	uint32	   *claims = arg;
+
+	*claims = 0;
+}
+
+void
+GraphCalibrateAlone(GraphHandle *handle, void (*interrupt) (void))
+{
+	uint32		claims = 0;
+	GraphCrew	alone = {
+		.participants = 1,
+		.memory = palloc0(GraphCalibrateMemory(1)),
+		.arg = &claims,
+		.claim = claim_alone,
+		.meet = meet_alone
+	};
+
+	GraphCalibrate(handle, interrupt, &alone, true);
+	pfree(alone.memory);
+}

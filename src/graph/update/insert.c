@@ -1,0 +1,113 @@
+/*
+ * insert.c
+ *		Inserting a row into a graph on its pages.
+ *
+ * One search finds the neighbors and copies what comparing them takes; the
+ * node is written with its edges; then one neighbor becomes its anchor, and each
+ * is offered the node in return, which changes that neighbor's page alone.
+ *
+ * Locks: the update lock, shared, for the whole insert; then one page at a
+ * time (but for the cases in src/graph/README.md, "Locks").
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "compat.h"
+#include "graph/form/forms.h"
+#include "graph/graph.h"
+#include "graph/page/cache.h"
+#include "graph/page/entry_points.h"
+#include "graph/page/rows.h"
+#include "graph/update/insert.h"
+#include "graph/update/neighbors.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+
+/* Nearest nodes looked at for one with the same value. */
+#define DUPLICATE_CANDIDATES 8
+
+/* Put the node of a neighborhood's point on a page.  Returns its number. */
+static uint32
+write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
+{
+	GraphHandle *handle = nb->handle;
+	const GraphFormOps *ops = GraphFormOf(handle);
+	uint32		id;
+	Buffer		buf;
+	QvWrite		w;
+	GraphNode	node;
+
+	if (ops->store_value)
+		ops->store_value(nb);
+	buf = GraphAllocSlot(handle, &id);
+	node = GraphBeginChange(handle, &w, buf, id);
+	ops->fill_node(nb, n, node);
+	node->tids[node->ntids++] = *tid;
+	GraphEndChange(&w, buf);
+	QvInjectionPoint("quiver-graph-node-written");
+	return id;
+}
+
+/*
+ * Keep the entry points at about c sqrt(nodes), c = GRAPH_ENTRY_FACTOR: adding
+ * with probability c^2 / (2 entries) makes it so (the derivative of
+ * c sqrt(n) is c / (2 sqrt(n)) = c^2 / (2 c sqrt(n))).
+ */
+static bool
+wants_entry_point(const GraphHandle *handle)
+{
+	double		c = GRAPH_ENTRY_FACTOR;
+	uint32		entries = handle->meta.entry_count;
+
+	return entries == 0 ||
+		pg_prng_double(&pg_global_prng_state) < c * c / (2.0 * entries);
+}
+
+void
+GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
+{
+	const GraphFormOps *ops = GraphFormOf(handle);
+	GraphNeighborhood *nb;
+	uint32		id;
+	int			n;
+
+	QvCheckDims(&handle->space.opclass, handle->meta.dims, value);
+	nb = GraphFindNeighborhood(handle, ops->prepare(handle, value), GRAPH_NONE);
+	for (uint32 i = 0; i < Min(nb->count, DUPLICATE_CANDIDATES); i++)
+		if (ops->same(nb, nb->candidates[i].id) &&
+			GraphAddRow(handle, GraphNeighborId(nb, i), tid))
+			return;
+
+	n = GraphChooseNeighbors(nb);
+	id = write_node(nb, n, tid);
+
+	/*
+	 * The anchor comes first, so who finds the node finds it anchored.  One
+	 * that has none is where a search must begin: it has no neighbors, or all
+	 * of them were deleted meanwhile.
+	 */
+	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
+		GraphAddEntryPoint(handle, id, nb->centered);
+	GraphLinkAllBack(nb, n, id);
+}
+
+void
+GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
+			ItemPointer tid)
+{
+	MemoryContext context;
+	MemoryContext old;
+
+	if (!QvIsIndexed(opclass, value))
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+
+	/* inserts share this lock; vacuum takes it to wait for those under way */
+	LockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
+	GraphInsertValue(GraphOpen(index, opclass), value, tid);
+	UnlockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}

@@ -1,0 +1,265 @@
+/*
+ * search.c
+ *		Best-first search; see search.h.
+ */
+#include "postgres.h"
+
+#include "graph/walk/search.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#define INITIAL_SEEN 1024
+#define INITIAL_RESULTS 256
+
+/* Discarded candidates are looked through for stale ones from so many on. */
+#define MIN_COMPACT 65536
+
+/*
+ * Discarded candidates that are sorted to find the nearest that is no stale one, and for
+ * each place of the pool; at least so many, for each run takes a look at all.
+ */
+#define FRONTIER_RUN 64
+#define RUN_SHARE 2
+#define LEAST_RUN 128
+
+/* An expansion discards at most all neighbors and as many that they replace. */
+#define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
+
+void
+GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
+{
+	memset(s, 0, sizeof(*s));
+	s->context = CurrentMemoryContext;
+	s->offer_once = offer_once;
+	s->keep_discarded = keep_discarded;
+	IdSetInit(&s->seen, palloc(IdSetBytes(INITIAL_SEEN)), INITIAL_SEEN);
+}
+
+void
+GraphSearchReset(GraphSearch *s, uint32 ef)
+{
+	if (s->pool.items == NULL || ef > s->pool.capacity)
+	{
+		if (s->pool.items)
+			pfree(s->pool.items);
+		s->pool.items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
+	}
+	PoolReset(&s->pool, s->pool.items, ef);
+	IdSetClear(&s->seen);
+	s->nresults = 0;
+	BacklogClear(&s->discarded);
+	s->hops = s->scored = 0;
+}
+
+void
+GraphSearchGrowSeen(GraphSearch *s)
+{
+	uint32		capacity = (s->seen.mask + 1) * 2;
+	IdSetEntry *old = s->seen.entries;
+
+	IdSetMove(&s->seen,
+			  MemoryContextAllocHuge(s->context, IdSetBytes(capacity)), capacity);
+	pfree(old);
+}
+
+void
+GraphSearchGrowResults(GraphSearch *s)
+{
+	uint32		size = s->max_results ? s->max_results * 2 : INITIAL_RESULTS;
+
+	if (s->results == NULL)
+		s->results = MemoryContextAlloc(s->context, size * sizeof(GraphResult));
+	else
+		s->results = repalloc_huge(s->results, size * sizeof(GraphResult));
+	s->max_results = size;
+}
+
+void
+GraphSearchGrowDiscarded(GraphSearch *s)
+{
+	Backlog    *log = &s->discarded;
+	uint32		size = log->capacity ? log->capacity * 2 : 4 * INITIAL_RESULTS;
+
+	if (log->items == NULL)
+		log->items = MemoryContextAlloc(s->context, size * sizeof(BacklogItem));
+	else
+		log->items = repalloc_huge(log->items, size * sizeof(BacklogItem));
+	log->capacity = size;
+}
+
+/* By node, the better estimate first; and back. */
+static void
+swap_halves(BacklogItem *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+		items[i] = items[i] << 32 | items[i] >> 32;
+}
+
+/*
+ * Before the discarded candidates take more memory, drop those that are in the
+ * pool or expanded by now, and of the estimates of a node all but the best.
+ */
+static void
+make_room(GraphSearch *s)
+{
+	Backlog    *log = &s->discarded;
+	uint32		left = 0,
+				n = 0;
+
+	if (log->capacity < MIN_COMPACT)
+	{
+		GraphSearchGrowDiscarded(s);
+		return;
+	}
+	for (uint32 i = log->first; i < log->count; i++)
+	{
+		const IdSetEntry *entry = IdSetFind(&s->seen, BacklogId(log->items[i]));
+
+		if (entry->generation != s->seen.generation || entry->value == INFINITY)
+			log->items[left++] = log->items[i];
+	}
+	swap_halves(log->items, left);
+	BacklogSortFront(log->items, left, left);
+	for (uint32 i = 0; i < left; i++)
+		if (n == 0 || log->items[n - 1] >> 32 != log->items[i] >> 32)
+			log->items[n++] = log->items[i];
+	swap_halves(log->items, n);
+	BacklogClear(log);
+	log->count = n;
+	if (n > log->capacity / 2)
+		GraphSearchGrowDiscarded(s);
+}
+
+Size
+GraphSearchMemory(const GraphSearch *s)
+{
+	return s->max_results * sizeof(GraphResult) +
+		s->discarded.capacity * sizeof(BacklogItem) +
+		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
+}
+
+/* Ask the CPU for the node that is the next in the pool; returns which. */
+static uint32
+prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
+{
+	uint32		id = PoolHasNext(&s->pool) ? s->pool.items[s->pool.cursor].id : asked;
+
+	if (id != asked && store->prefetch)
+		store->prefetch(store, id);
+	return id;
+}
+
+void
+GraphSearchRun(GraphSearch *s, GraphStore *store)
+{
+	uint32		asked = GRAPH_NONE;
+
+	while (PoolHasNext(&s->pool))
+	{
+		Candidate	next = PoolPop(&s->pool);
+
+		CHECK_FOR_INTERRUPTS();
+		if (s->keep_discarded &&
+			s->discarded.capacity - s->discarded.count < EXPANSION_DISCARDS)
+			make_room(s);
+		/* (in a build's memory nobody's: nothing is in the set) */
+		IdSetFind(&s->seen, next.id)->value = -INFINITY;
+		s->hops++;
+
+		/*
+		 * the next but one, unless a neighbor of this one is nearer: while
+		 * this one is read
+		 */
+		asked = prefetch_next(s, store, asked);
+		store->expand(store, s, next.id, next.distance);
+		asked = prefetch_next(s, store, asked);
+	}
+}
+
+float
+GraphSearchFrontier(GraphSearch *s)
+{
+	Backlog    *log = &s->discarded;
+
+	for (uint32 run = FRONTIER_RUN; BacklogSort(log, run); run *= 2)
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (BacklogHasRun(log))
+		{
+			const IdSetEntry *entry = IdSetFind(&s->seen, BacklogId(log->items[log->first]));
+
+			if (entry->generation != s->seen.generation || entry->value == INFINITY)
+				return BacklogDistance(log->items[log->first]);
+			(void) BacklogTake(log);
+		}
+	}
+	return INFINITY;
+}
+
+/* Fill the pool with the nearest candidates that were discarded. */
+static void
+take_discarded(GraphSearch *s)
+{
+	Pool	   *pool = &s->pool;
+	Backlog    *log = &s->discarded;
+
+	while (pool->count < pool->capacity &&
+		   BacklogSort(log, Max(LEAST_RUN, RUN_SHARE * (pool->capacity - pool->count))))
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (pool->count < pool->capacity && BacklogHasRun(log))
+		{
+			BacklogItem item = BacklogTake(log);
+			float		distance = BacklogDistance(item);
+			IdSetEntry *entry;
+			bool		added;
+
+			/*
+			 * it may be here under several estimates, the best comes first
+			 */
+			if (unlikely(IdSetFull(&s->seen)))
+				GraphSearchGrowSeen(s);
+			entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
+			if (entry->value < INFINITY)
+				continue;
+			if (PoolInsert(pool, distance, BacklogId(item), NULL))
+				entry->value = distance;
+		}
+	}
+}
+
+bool
+GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
+{
+	Assert(s->keep_discarded && ef > s->pool.capacity);
+	s->pool.items = repalloc_huge(s->pool.items, (ef + 1) * sizeof(Candidate));
+	s->pool.capacity = ef;
+	take_discarded(s);
+	if (!PoolHasNext(&s->pool))
+		return false;
+	GraphSearchRun(s, store);
+	return true;
+}
+
+bool
+GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
+{
+	Candidate  *items = s->pool.items;
+	uint32		before = s->nresults;
+
+	Assert(s->keep_discarded);
+	if (ef > s->pool.capacity)
+	{
+		pfree(items);
+		items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
+	}
+	do
+	{
+		PoolReset(&s->pool, items, ef);
+		take_discarded(s);
+		if (s->pool.count == 0)
+			return false;
+		GraphSearchRun(s, store);
+	} while (s->nresults == before);
+	return true;
+}

@@ -1,0 +1,30 @@
+/*
+ * store_coded.h
+ *		A coded graph on its pages, as a search sees it.
+ */
+#ifndef QV_GRAPH_WALK_STORE_CODED_H
+#define QV_GRAPH_WALK_STORE_CODED_H
+
+#include "graph/page/query.h"
+#include "graph/walk/search.h"
+
+typedef struct GraphCodedStore
+{
+	GraphStore	base;
+	GraphHandle *handle;
+	const GraphQuery *query;
+	uint8	   *unpacked;		/* pdim bytes, when own codes are packed */
+
+	/*
+	 * When set, called for every live node expanded, while its page is
+	 * locked: no error, no page access.
+	 */
+	void		(*visit) (void *arg, uint32 id, float distance,
+						  GraphNode node, const uint8 *code);
+	void	   *visit_arg;
+} GraphCodedStore;
+
+extern void GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
+								const GraphQuery *query);
+
+#endif							/* QV_GRAPH_WALK_STORE_CODED_H */

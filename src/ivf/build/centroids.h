@@ -1,0 +1,26 @@
+/*
+ * centroids.h
+ *		The lists of a new index: their number, and their centroids from a sample of
+ *		the table or from a table of centroids.
+ */
+#ifndef QV_IVF_BUILD_CENTROIDS_H
+#define QV_IVF_BUILD_CENTROIDS_H
+
+#include "ivf/build/params.h"
+
+typedef struct IvfNewLists
+{
+	float	   *mean;			/* pdim, rotated; NULL in a plain index */
+	char	   *entries;		/* of the directory, entry_size bytes each */
+	uint32		lists;
+	uint32		tops;			/* groups of lists */
+	double		rows;			/* of the table, roughly */
+} IvfNewLists;
+
+/* Rows that are sampled for so many lists of a table of so many rows, given the memory. */
+extern size_t IvfSampleTarget(uint32 lists, double rows);
+
+/* Find the lists for the rows of a table. */
+extern void IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists);
+
+#endif							/* QV_IVF_BUILD_CENTROIDS_H */

@@ -1,0 +1,29 @@
+/*
+ * load.h
+ *		The rows of a table, encoded for their nearest lists and sorted by them,
+ *		together with workers.
+ */
+#ifndef QV_IVF_BUILD_LOAD_H
+#define QV_IVF_BUILD_LOAD_H
+
+#include "ivf/build/params.h"
+#include "ivf/codec/handle.h"
+
+typedef struct IvfLoad IvfLoad;
+
+/*
+ * Read all rows.  The index has all its pages but those of lists.  The server is in
+ * parallel mode from here to IvfLoadEnd() when there are workers.  Sets heap_tuples
+ * and index_tuples of the result.
+ */
+extern IvfLoad *IvfLoadBegin(const IvfBuildParams *build, IvfHandle *handle,
+							 IndexBuildResult *result);
+
+/*
+ * The next row in order of the lists; false when there is none.  What the row
+ * refers to lives until the next call.
+ */
+extern bool IvfLoadNext(IvfLoad *load, uint32 *list, IvfRow *row);
+extern void IvfLoadEnd(IvfLoad *load);
+
+#endif							/* QV_IVF_BUILD_LOAD_H */

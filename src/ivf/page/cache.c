@@ -1,0 +1,334 @@
+/*
+ * cache.c
+ *		What a backend keeps of an index of posting lists; see cache.h.
+ *
+ * When the metapage says that the directory is another, the pages that changed
+ * are read again.  While other handles use what was read before, it is left to
+ * them, until the last is released, and a new one is made.
+ */
+#include "postgres.h"
+
+#include "ivf/page/cache.h"
+#include "ivf/page/centroid_codes.h"
+#include "ivf/page/meta.h"
+#include "miscadmin.h"
+#include "space/relcache.h"
+#include "utils/memutils.h"
+
+typedef struct IvfRelCache
+{
+	QvRelCacheEntry base;
+	IvfScanStats stats;
+	IvfLists   *lists;
+	struct IvfTidMap *tid_map;	/* or NULL */
+	struct IvfKnownRows *known; /* or NULL; */
+	QvRelCachePart *known_part; /* the part that it is, */
+	QvBitCodes *known_codes;	/* and its codes */
+	double		spent;			/* IvfNoteSpent(), since there was none */
+} IvfRelCache;
+
+/* Copy one entry of the directory to place i. */
+static void
+take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block,
+		   IvfEntry entry)
+{
+	const IvfLayout *layout = &handle->layout;
+
+	if (!layout->codec->take_centroid(layout, &handle->space.opclass, entry, &lists->centroids, i))
+		QvReportCorruption(handle->index, block, "The value of list %u is damaged.", i);
+	if (entry->parent >= Max(1, handle->meta.tops))
+		QvReportCorruption(handle->index, block, "List %u is in group %u of %u.", i,
+						   entry->parent, handle->meta.tops);
+	lists->refs[i].head = entry->head;
+	lists->refs[i].tail = entry->tail;
+	lists->refs[i].directory = block;
+	lists->refs[i].generation = entry->generation;
+	lists->refs[i].parent = entry->parent;
+	lists->refs[i].rows = entry->rows;
+	lists->refs[i].refused = entry->refused;
+}
+
+/* Have room for so many lists, and when they have grown, for some that will be added. */
+static void
+make_room(IvfLists *lists, uint32 count)
+{
+	MemoryContext old;
+	uint32		room;
+
+	if (count <= lists->allocated)
+		return;
+	/* most directories do not grow while a session has them */
+	room = lists->allocated == 0 ? count : Min(count + count / 4 + 16, IVF_MAX_LISTS);
+	old = MemoryContextSwitchTo(lists->part.context);
+	if (lists->allocated == 0)
+	{
+		lists->centroids.codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->centroids.stride,
+															MCXT_ALLOC_HUGE);
+		lists->centroids.scale = palloc(room * sizeof(float));
+		lists->centroids.norm2 = palloc(room * sizeof(float));
+		lists->refs = palloc(room * sizeof(IvfListRef));
+	}
+	else
+	{
+		lists->centroids.codes = repalloc_huge(lists->centroids.codes, room * lists->centroids.stride);
+		lists->centroids.scale = repalloc(lists->centroids.scale, room * sizeof(float));
+		lists->centroids.norm2 = repalloc(lists->centroids.norm2, room * sizeof(float));
+		lists->refs = repalloc(lists->refs, room * sizeof(IvfListRef));
+	}
+	lists->allocated = room;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Read the pages of the directory that are younger than *lists, as it is by the
+ * handle's metapage.
+ */
+static void
+read_lists(IvfHandle *handle, IvfLists *lists)
+{
+	Relation	index = handle->index;
+	const IvfMetaData *meta = &handle->meta;
+	const IvfLayout *layout = &handle->layout;
+	BlockNumber block = meta->list_head;
+	uint32		known = lists->count;
+	uint32		version = lists->version;
+	uint32		done = 0;
+
+	lists->broken = true;
+	lists->version = meta->version_lists;
+	lists->centroids.stride = Max(layout->pdim, MAXALIGN(layout->value_size));
+	make_room(lists, meta->lists);
+	lists->count = meta->lists;
+	while (done < lists->count)
+	{
+		Buffer		buf;
+		IvfDirectory directory;
+		uint32		n;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BlockNumberIsValid(block))
+			QvReportCorruption(index, QV_META_BLOCK, "The directory ends after %u of %u lists.",
+							   done, lists->count);
+		buf = QvReadPage(index, handle->hints, block, QV_PAGE_LISTS, BUFFER_LOCK_SHARE);
+		directory = IvfPageDirectory(BufferGetPage(buf));
+		if (directory->first != done || directory->count == 0 ||
+			directory->count > layout->entries_per_page)
+			QvReportCorruption(index, block, "The page of the directory has %u lists from %u on.",
+							   directory->count, directory->first);
+		/* one appended since the metapage was read is not counted */
+		n = Min(directory->count, lists->count - done);
+		if (done + n > known || (int32) (directory->version - version) > 0)
+			for (uint32 i = 0; i < n; i++)
+			{
+				IvfEntry	entry = IvfPageEntry(layout, BufferGetPage(buf), i);
+				bool		moved = done + i >= known ||
+					lists->refs[done + i].generation != entry->generation;
+
+				take_entry(handle, lists, done + i, block, entry);
+				/* a list that was split has other pages too */
+				if (moved)
+					IvfUpdateCentroidCode(handle, lists, done + i);
+			}
+		done += n;
+		block = QvPageGetHeader(BufferGetPage(buf))->next;
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+static void
+read_meta(IvfHandle *handle)
+{
+	const QvOpclassInfo *opclass = &handle->space.opclass;
+	bool		coded = opclass->type->dense_float;
+
+	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
+	if (handle->meta.metric != opclass->metric ||
+		handle->meta.form != (coded ? QV_FORM_CODED : QV_FORM_PLAIN) ||
+		(coded && handle->meta.space != QvSpaceKindOf(opclass)))
+		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
+}
+
+/* Bring *lists up to the directory of an index as it is now. */
+static void
+update_lists(IvfHandle *handle, IvfLists *lists)
+{
+	do
+	{
+		read_lists(handle, lists);
+
+		/*
+		 * A list that was split meanwhile may have been read as its first
+		 * half, while the second was not counted yet.
+		 */
+		read_meta(handle);
+	} while (handle->meta.version_lists != lists->version);
+	IvfFinishCentroidCodes(handle, lists);
+	lists->broken = false;
+}
+
+/* The directory of an index as it is now, to live in its cache entry. */
+static IvfLists *
+load_lists(IvfHandle *handle, IvfRelCache *entry)
+{
+	IvfLists   *lists = QvRelCacheNewPart(sizeof(IvfLists));
+
+	update_lists(handle, lists);
+	QvRelCacheKeepPart(&lists->part, &entry->base);
+	return lists;
+}
+
+static void
+release_handle(void *arg)
+{
+	IvfHandle  *handle = arg;
+
+	QvRelCacheUnpinPart(&handle->lists->part);
+	QvRelCacheUnpin(&handle->entry->base);
+}
+
+/* Lower bits of codes. */
+static void
+free_fine_codes(QvRelCacheEntry *entry)
+{
+	QvBitCodes *codes = ((IvfRelCache *) entry)->known_codes;
+
+	if (codes)
+		QvBitCodesFreeFine(codes);
+}
+
+/* Start an entry for the index of a handle, and let the handle use it. */
+static IvfRelCache *
+make_entry(IvfHandle *handle)
+{
+	const IvfMetaData *meta = &handle->meta;
+	IvfRelCache *entry = (IvfRelCache *) QvRelCacheNew(sizeof(IvfRelCache));
+	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
+
+	entry->base.do_without = free_fine_codes;
+	handle->hints = &entry->base.hints;
+	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
+	if (meta->pdim > 0)
+		QvSpaceRead(&entry->base.space, meta->seed, handle->index, handle->hints,
+					meta->mean_block);
+	handle->space = entry->base.space;
+	MemoryContextSwitchTo(old);
+	entry->lists = load_lists(handle, entry);
+	QvRelCacheAdd(&entry->base, handle->index, meta->build_id);
+	return entry;
+}
+
+/*
+ * Let an entry have the directory of the handle's metapage; the handle itself may
+ * use it already.
+ */
+static void
+renew_lists(IvfHandle *handle, IvfRelCache *entry)
+{
+	IvfLists   *old = entry->lists;
+
+	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists &&
+		!old->broken)
+		return;
+	if (old->part.pins == (handle->lists == old ? 1 : 0) && !old->broken)
+	{
+		update_lists(handle, old);
+		return;
+	}
+	entry->lists = load_lists(handle, entry);
+	QvRelCacheRetirePart(&old->part);
+}
+
+IvfHandle *
+IvfOpen(Relation index, const QvOpclassInfo *opclass)
+{
+	IvfHandle  *handle = palloc0(sizeof(IvfHandle));
+	IvfRelCache *entry;
+
+	handle->index = index;
+	handle->space.opclass = *opclass;
+	read_meta(handle);
+	entry = (IvfRelCache *) QvRelCacheFind(index, handle->meta.build_id);
+	if (entry == NULL)
+		entry = make_entry(handle);
+	handle->hints = &entry->base.hints;
+	handle->space = entry->base.space;
+	renew_lists(handle, entry);
+	handle->entry = entry;
+	handle->stats = &entry->stats;
+	handle->tid_map = &entry->tid_map;
+	handle->cached = &entry->base;
+	handle->lists = entry->lists;
+	QvRelCachePin(&entry->base);
+	QvRelCachePinPart(&handle->lists->part);
+	handle->release.func = release_handle;
+	handle->release.arg = handle;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
+	return handle;
+}
+
+bool
+IvfRefresh(IvfHandle *handle)
+{
+	IvfLists   *old = handle->lists;
+	uint32		version = old->version;
+
+	read_meta(handle);
+	renew_lists(handle, handle->entry);
+	if (handle->entry->lists != old)
+	{
+		handle->lists = handle->entry->lists;
+		QvRelCachePinPart(&handle->lists->part);
+		QvRelCacheUnpinPart(&old->part);
+	}
+	return handle->lists->version != version;
+}
+
+/* ---- what is known of rows ---- */
+
+struct IvfKnownRows *
+IvfKeptKnown(const IvfHandle *handle)
+{
+	return handle->entry->known;
+}
+
+void
+IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known, QvBitCodes *codes)
+{
+	QvRelCachePart *old = handle->entry->known_part;
+
+	if (part)
+		QvRelCacheKeepPart(part, &handle->entry->base);
+	handle->entry->known = known;
+	handle->entry->known_part = part;
+	handle->entry->known_codes = codes;
+	handle->entry->spent = 0;
+	if (old)
+		QvRelCacheRetirePart(old);
+}
+
+void
+IvfForgetKnown(IvfHandle *handle)
+{
+	IvfKeepKnown(handle, NULL, NULL, NULL);
+}
+
+void
+IvfNoteSpent(IvfHandle *handle, double rows)
+{
+	handle->entry->spent += rows;
+}
+
+double
+IvfSpent(const IvfHandle *handle)
+{
+	return handle->entry->spent;
+}
+
+const struct IvfKnownRows *
+IvfFindKnown(Relation index, const IvfMetaData *meta, double *spent)
+{
+	IvfRelCache *entry = (IvfRelCache *) QvRelCacheFind(index, meta->build_id);
+
+	*spent = entry ? entry->spent : 0;
+	return entry ? entry->known : NULL;
+}

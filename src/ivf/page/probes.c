@@ -1,0 +1,134 @@
+/*
+ * probes.c
+ *		How many lists to read for a recall; see probes.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "ivf/page/probes.h"
+
+/*
+ * Of the share of neighbors that a target may miss, what lists may; of many neighbors, where more
+ * lists cost little beside the rows.
+ */
+#define SLACK 0.3
+#define DEEP_SLACK 0.2
+
+/* So many times the lists they were measured with, shares say nothing any more. */
+#define DEEP_GROWTH 4
+
+static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
+
+const uint32 IvfDepths[IVF_DEPTHS] = {100, 1000};
+
+/* The share of the lists that all but some of so many ranks, in order, are below. */
+static float
+share_of(double missed, const uint32 *ranks, uint32 n, uint32 lists)
+{
+	uint32		at = ceil(n * (1 - missed)) - 1;
+
+	return (ranks[Min(at, n - 1)] + 1) / (float) lists;
+}
+
+void
+IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists)
+{
+	meta->measured_lists = lists;
+	for (int i = 0; i < IVF_TARGETS; i++)
+		meta->probes[i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
+}
+
+void
+IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, uint32 lists)
+{
+	for (int i = 0; i < IVF_TARGETS; i++)
+		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * DEEP_SLACK, ranks, n, lists);
+}
+
+/* All of them measured, or none. */
+static bool
+are_shares(const float *probes)
+{
+	float		before = 0;
+
+	for (int i = 0; i < IVF_TARGETS; i++)
+	{
+		if (!(probes[i] >= before && probes[i] <= 1) || (probes[0] == 0 && probes[i] > 0))
+			return false;
+		before = probes[i];
+	}
+	return true;
+}
+
+bool
+IvfProbesAreShares(const IvfMetaData *meta)
+{
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (!are_shares(meta->deep_probes[i]) ||
+			(meta->deep_probes[i][0] > 0) != (meta->deep_probes[0][0] > 0))
+			return false;
+	return are_shares(meta->probes);
+}
+
+/* Between and beyond the targets, on a logarithmic scale. */
+static double
+share_for(const float *probes, double recall)
+{
+	double		below = 0.5,
+				share = probes[0] * 0.3;
+
+	for (int i = 0; i < IVF_TARGETS; i++)
+	{
+		if (recall <= targets[i])
+		{
+			double		t = Max(0, (recall - below) / (targets[i] - below));
+
+			return share * pow(probes[i] / share, t);
+		}
+		below = targets[i];
+		share = probes[i];
+	}
+	/* all lists for all rows */
+	return share * pow(1 / share, (recall - below) / (1 - below));
+}
+
+double
+IvfProbesFor(const IvfMetaData *meta, double recall)
+{
+	/* nobody has measured: a small index, or one that grew from nothing */
+	if (meta->probes[0] <= 0)
+		return Min(1, 3 / sqrt(meta->lists));
+	return share_for(meta->probes, recall);
+}
+
+double
+IvfRecallFor(const IvfMetaData *meta, double share)
+{
+	double		low = 0.5,
+				high = 1;
+
+	while (high - low > 1e-4)
+	{
+		double		middle = (low + high) / 2;
+
+		if (IvfProbesFor(meta, middle) <= share)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool
+IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares)
+{
+	if (meta->probes[0] <= 0 || meta->deep_probes[0][0] <= 0 ||
+		meta->lists > (double) DEEP_GROWTH * meta->deep_lists)
+		return false;
+	shares[0] = share_for(meta->probes, recall);
+	/* as more rows are wanted, more lists */
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], recall));
+	return true;
+}

@@ -1,0 +1,99 @@
+/*
+ * centroid_sweep.c
+ *		Finding near centroids by their one-bit codes; see centroid_sweep.h.
+ */
+#include "postgres.h"
+
+#include "ivf/page/centroid_codes.h"
+#include "ivf/search/centroid_sweep.h"
+#include "ivf/search/smallest.h"
+
+/* Candidates by one-bit code for each list wanted. */
+#define CANDIDATES(n) (4 * (n) + 32)
+
+/* Groups are taken until they have so many lists for each candidate. */
+#define GROUP_SLACK 8
+
+bool
+IvfSweepsCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n)
+{
+	/*
+	 * A search that began when there were few lists, and went on with the
+	 * directory read again, may have no look-up table for these codes.
+	 */
+	return handle->lists->nbatches > 0 &&
+		query->base.q.nbits >= IvfCentroidBits(handle) &&
+		CANDIDATES((uint64) n) < handle->lists->count;
+}
+
+/* Estimated distances of all lists of some batches. */
+static uint32
+sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
+	  IvfNear *out)
+{
+	const IvfLists *lists = handle->lists;
+	uint32		nbits = IvfCentroidBits(handle);
+	float		bias = nbits == query->base.q.nbits ? query->base.q.lut_bias :
+		QvQueryLutBias(&query->base.q, nbits);
+	bool		l2 = handle->layout.space == QV_SPACE_L2;
+	uint32		n = 0;
+
+	for (uint32 batch = from; batch < to; batch++)
+	{
+		const uint32 *list = lists->batch_list + batch * QV_BATCH;
+		const float *factor = lists->batch_factor + batch * QV_BATCH;
+		uint32		sums[QV_BATCH];
+
+		qv_kernels.fastscan(lists->batch_codes + batch * QvBatchBytes(nbits),
+							query->base.q.lut, nbits / 4, sums);
+		for (int i = 0; i < QV_BATCH && list[i] != IVF_NO_LIST; i++)
+		{
+			float		ip = factor[i] * (query->base.q.lut_scale * sums[i] + bias);
+
+			out[n].list = list[i];
+			out[n++].distance = l2 ? lists->centroids.norm2[list[i]] - 2 * ip : -ip;
+		}
+	}
+	return n;
+}
+
+uint32
+IvfSweepCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+{
+	const IvfLists *lists = handle->lists;
+	IvfNear    *groups;
+	uint32		ngroups = 0;
+	uint32		found = 0;
+
+	if (lists->ngroups == 0)
+		found = sweep(handle, query, 0, lists->nbatches, out);
+	else
+	{
+		groups = palloc(lists->ngroups * sizeof(IvfNear));
+		for (uint32 i = 0; i < lists->ngroups; i++)
+		{
+			const float *center = lists->group_center + (Size) i * handle->layout.pdim;
+
+			if (lists->groups[i].members == 0)
+				continue;
+			groups[ngroups].list = i;
+			groups[ngroups++].distance = handle->layout.space == QV_SPACE_L2 ?
+				qv_kernels.l2sq_f32(query->base.q.x, center, handle->layout.pdim) :
+				-qv_kernels.ip_f32(query->base.q.x, center, handle->layout.pdim);
+		}
+		IvfSelectNearest(groups, ngroups, ngroups);
+		for (uint32 i = 0; i < ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
+		{
+			const IvfListGroup *group = &lists->groups[groups[i].list];
+
+			found += sweep(handle, query, group->batch, group->batch + IVF_BATCHES(group->members),
+						   out + found);
+		}
+		pfree(groups);
+	}
+	if (n == 1 && found >= IVF_SELECT_FEW)
+		found = IvfSelectFew(out, found);
+	else if (found > CANDIDATES(n))
+		found = IvfSelect(out, found, CANDIDATES(n));
+	return found;
+}

@@ -1,0 +1,260 @@
+/*
+ * calibrate.c
+ *		How many lists a search must read for a recall; see calibrate.h.
+ *
+ * Some rows of the index are looked for, each without itself: a share t of
+ * their nearest rows lies in the p lists nearest to them, for the targets t.
+ * Searches then read p lists.  For many rows, as under a condition, that is measured with
+ * fewer queries, in all lists.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "compat.h"
+#include "containers/compare.h"
+#include "ivf/page/meta.h"
+#include "ivf/page/probes.h"
+#include "ivf/page/walk.h"
+#include "ivf/search/nearest.h"
+#include "ivf/search/scan.h"
+#include "ivf/update/calibrate.h"
+#include "miscadmin.h"
+#include "pages/write.h"
+#include "utils/memutils.h"
+
+/* Rows looked for, and how many of their neighbors. */
+#define QUERIES 200
+#define NEIGHBORS 10
+
+#define DEEP_QUERIES 60
+
+/*
+ * This share of the lists is read for each where nothing is known (and at least so many); where
+ * it has to be more, for fewer queries.
+ */
+#define MOST_LISTS 0.25
+#define MOST_RANKS 0.99
+#define LEAST_LISTS 64
+
+/*
+ * When there is little time: the lists read are so many times those that were
+ * needed the last time, and with fewer queries than these it is not worth it.
+ */
+#define SHORT_LISTS 2.0
+#define LEAST_QUERIES 20
+
+/* Probes are measured again when there are so many times the lists. */
+#define MEASURE_AGAIN 1.5
+#define LEAST_MEASURED 8
+
+bool
+IvfWantsMeasuring(const IvfMetaData *meta)
+{
+	return meta->lists >= LEAST_MEASURED &&
+		meta->lists >= MEASURE_AGAIN * meta->measured_lists;
+}
+
+bool
+IvfLacksMeasuring(const IvfMetaData *meta)
+{
+	return (meta->flags & IVF_MEASURE) || IvfWantsMeasuring(meta) ||
+		(meta->probes[0] > 0 && meta->deep_lists == 0);
+}
+
+/* A list, large ones more often. */
+static uint32
+random_list(IvfHandle *handle, pg_prng_state *random)
+{
+	const IvfLists *lists = handle->lists;
+	uint32		most = 1;
+	uint32		list = 0;
+
+	for (uint32 i = 0; i < lists->count; i++)
+		most = Max(most, lists->refs[i].rows);
+	for (int i = 0; i < 100; i++)
+	{
+		list = pg_prng_uint64_range(random, 0, lists->count - 1);
+		if (pg_prng_uint64_range(random, 0, most - 1) < lists->refs[list].rows)
+			break;
+	}
+	return list;
+}
+
+/* Read a row chosen at random; false when the try failed. */
+static bool
+random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
+{
+	IvfHandle  *handle = walk->handle;
+	uint32		list = random_list(handle, random);
+	const IvfListRef *ref = &handle->lists->refs[list];
+	uint32		skip = 0;
+
+	if (ref->rows > 0)
+		skip = pg_prng_uint64_range(random, 0, (ref->rows - 1) / handle->layout.slots);
+	IvfWalkStart(walk, list, ref->head);
+	while (IvfWalkNextPage(walk))
+	{
+		uint32		count = IvfPageList(walk->images.page)->count;
+
+		/* or the last page, if there are fewer */
+		if ((skip == 0 || !BlockNumberIsValid(walk->next)) && count > 0)
+			return IvfWalkRead(walk, pg_prng_uint64_range(random, 0, count - 1), row);
+		if (skip > 0)
+			skip--;
+	}
+	return false;
+}
+
+/* Ranks of lists that the nearest rows of all queries were in. */
+typedef struct Ranks
+{
+	uint32		few[QUERIES * NEIGHBORS];
+	uint32		nfew;
+	uint32	   *deep[IVF_DEPTHS];
+	uint32		ndeep[IVF_DEPTHS];
+} Ranks;
+
+/*
+ * Write the probes for these ranks (none: as they were) down; "whole": as much was read as it
+ * takes, else they are to be measured again.
+ */
+static void
+write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
+{
+	Buffer		buf = IvfLockMeta(handle);
+	IvfMetaData *meta;
+	QvWrite		w;
+
+	QvWriteBegin(&w, handle->index, handle->building);
+	meta = IvfPageMeta(QvWriteRegister(&w, buf));
+	if (ranks->nfew > 0)
+		IvfSetProbes(meta, ranks->few, ranks->nfew, handle->lists->count);
+	else
+		meta->measured_lists = handle->lists->count;
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (ranks->ndeep[i] > 0)
+			IvfSetDeepProbes(meta, i, ranks->deep[i], ranks->ndeep[i], handle->lists->count);
+	if (whole)
+		meta->deep_lists = handle->lists->count;
+	meta->flags = whole ? meta->flags & ~IVF_MEASURE : meta->flags | IVF_MEASURE;
+	handle->meta = *meta;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-probes-written");
+}
+
+/*
+ * Lists that each query reads, and queries, *queries of them, within so many rows.  The nearest 10
+ * are hardly in lists twice as far as all but a hundredth of the nearest 100.
+ */
+static uint32
+plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uint32 *queries)
+{
+	const IvfLists *lists = handle->lists;
+	const float *known = handle->meta.probes;
+	double		share = MOST_LISTS,
+				rows = 0;
+	uint32		most;
+
+	*queries = QUERIES;
+	if (ranks->ndeep[0] > 0)
+		share = SHORT_LISTS * (ranks->deep[0][(Size) (ranks->ndeep[0] * MOST_RANKS)] + 1) / lists->count;
+	else if (known[IVF_TARGETS - 1] > 0)
+		share = SHORT_LISTS * known[IVF_TARGETS - 1];
+	most = Min(Max(LEAST_LISTS, share * lists->count), lists->count);
+	if (max_rows == 0)
+	{
+		*queries = Min(QUERIES, Max(DEEP_QUERIES, QUERIES * MOST_LISTS * lists->count / most));
+		return most;
+	}
+	for (uint32 i = 0; i < lists->count; i++)
+		rows += lists->refs[i].rows;
+	*queries = Min(QUERIES, max_rows / Max(1, rows * most / lists->count));
+	return most;
+}
+
+/* Search for one row chosen at random, in so many lists; how many of k neighbors were found. */
+static uint32
+measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32 *ranks)
+{
+	IvfHandle  *handle = walk->handle;
+	IvfRow		row;
+	IvfQuery	query;
+	float	   *centroid;
+
+	QvVacuumDelayPoint();
+	if (!random_row(walk, random, &row))
+		return 0;
+	centroid = palloc(handle->layout.width * sizeof(float));
+	IvfDecodeCentroid(handle, walk->list, centroid);
+	handle->layout.codec->prepare_row(handle, centroid, &row, IvfLutBits(handle, true), &query);
+	return IvfSearchRanks(handle, &query, &row.tid, k, lists, ranks);
+}
+
+/* The lists of the nearest rows of few queries, of all lists: they are nearest first. */
+static void
+measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, Ranks *ranks)
+{
+	uint32		k = IvfDepths[IVF_DEPTHS - 1];
+	uint32	   *found = palloc(k * sizeof(uint32));
+
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		ranks->deep[i] = palloc(DEEP_QUERIES * IvfDepths[i] * sizeof(uint32));
+	for (uint32 i = 0; i < DEEP_QUERIES; i++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(query_context);
+		uint32		n = measure_row(walk, random, k, walk->handle->lists->count, found);
+
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(query_context);
+		for (int j = 0; j < IVF_DEPTHS; j++)
+		{
+			uint32		take = Min(n, IvfDepths[j]);
+
+			memcpy(ranks->deep[j] + ranks->ndeep[j], found, take * sizeof(uint32));
+			ranks->ndeep[j] += take;
+		}
+	}
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		qsort(ranks->deep[i], ranks->ndeep[i], sizeof(uint32), CompareUint32);
+}
+
+void
+IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver measuring",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext query_context = AllocSetContextCreate(context, "quiver measuring a query",
+														ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	uint32		queries,
+				most;
+	Ranks	   *ranks = palloc0(sizeof(Ranks));
+	IvfWalk		walk;
+	pg_prng_state random;
+
+	pg_prng_seed(&random, handle->meta.seed);
+	IvfWalkInit(&walk, handle);
+	if (max_rows == 0)
+		measure_deep(&walk, &random, query_context, ranks);
+	most = plan_measuring(handle, max_rows, ranks, &queries);
+	if (queries < LEAST_QUERIES)
+		queries = 0;
+	MemoryContextSwitchTo(query_context);
+	for (uint32 i = 0; i < queries; i++)
+	{
+		ranks->nfew += measure_row(&walk, &random, NEIGHBORS, most, ranks->few + ranks->nfew);
+		MemoryContextReset(query_context);
+	}
+	MemoryContextSwitchTo(context);
+	if (ranks->nfew < NEIGHBORS)
+	{
+		/* hardly any row is unlike the others */
+		ranks->nfew = 0;
+		memset(ranks->ndeep, 0, sizeof(ranks->ndeep));
+	}
+	qsort(ranks->few, ranks->nfew, sizeof(uint32), CompareUint32);
+	write_probes(handle, ranks, max_rows == 0);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}

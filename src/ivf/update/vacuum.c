@@ -1,0 +1,372 @@
+/*
+ * vacuum.c
+ *		Taking dead rows out of posting lists.
+ *
+ *	1. Every list is read, page by page with its records; dead rows are marked.
+ *	   A list with many of them is written anew without.
+ *	2. Pages that nothing leads to become free: those of lists that moved when
+ *	   the server went down, and pages added just before that.
+ *
+ * IVF_MOVE_LOCK is held from the first to the last: rows that moved from a list
+ * not read yet to one that was would keep pointing to rows that are gone.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "compat.h"
+#include "containers/bitmap.h"
+#include "ivf/ivf.h"
+#include "ivf/page/cache.h"
+#include "ivf/page/directory.h"
+#include "ivf/page/meta.h"
+#include "ivf/page/pages.h"
+#include "ivf/page/walk.h"
+#include "ivf/update/calibrate.h"
+#include "ivf/update/move.h"
+#include "miscadmin.h"
+#include "pages/write.h"
+#include "storage/indexfsm.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+
+/* A list with this share of dead rows is written anew. */
+#define COMPACT_ABOVE 0.2
+
+typedef struct IvfVacuum
+{
+	IvfHandle  *handle;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	BufferAccessStrategy strategy;
+	BlockNumber nblocks;		/* when it began */
+	uint8	   *used;			/* bitmap by block: something leads to it */
+	double		live;
+	IvfWalk		walk;
+	uint8	   *dead;			/* by slot of the page in hand */
+
+	/* the list being read */
+	uint64		list_live;
+	uint64		list_dead;
+} IvfVacuum;
+
+static void
+set_used(IvfVacuum *v, BlockNumber block)
+{
+	if (block < v->nblocks)
+		BitmapSet(v->used, block);
+}
+
+/*
+ * Mark the dead among the rows of a page whose records are on one page of
+ * records: slots first to last.  WAL record: both pages.
+ */
+static void
+mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfItems *items = &layout->items[IVF_RECORDS];
+	IvfListPage head = IvfPageList(BufferGetPage(buf));
+	Buffer		record_buf = InvalidBuffer;
+	Page		page,
+				records = NULL;
+	QvWrite		w;
+
+	if (items->per_page > 0)
+	{
+		BlockNumber block = IvfItemBlock(layout, items, head, first);
+		IvfItemPageData wanted = IvfItemPageWanted(layout, items, head, first);
+
+		record_buf = IvfReadItemPage(handle, IVF_RECORDS, block, &wanted, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(record_buf))
+			QvReportCorruption(handle->index, block,
+							   "The page of records does not belong to list %u.", head->list);
+	}
+	QvWriteBegin(&w, handle->index, handle->building);
+	page = QvWriteRegister(&w, buf);
+	if (BufferIsValid(record_buf))
+		records = QvWriteRegister(&w, record_buf);
+	for (uint32 slot = first; slot <= last; slot++)
+		if (v->dead[slot])
+		{
+			layout->codec->mark_dead(layout, page, slot, records);
+			IvfPageList(page)->dead++;
+			v->stats->tuples_removed++;
+		}
+	QvWriteCommit(&w);
+	if (BufferIsValid(record_buf))
+		UnlockReleaseBuffer(record_buf);
+	QvInjectionPoint("quiver-ivf-some-dead");
+}
+
+/* Something leads to the page in hand, and it to its pages of records and sketches. */
+static void
+note_used(IvfVacuum *v)
+{
+	IvfListPage head = IvfPageList(v->walk.images.page);
+
+	set_used(v, v->walk.images.block);
+	for (uint32 i = 0; i < v->handle->layout.links; i++)
+		if (BlockNumberIsValid(head->item_pages[i]))
+			set_used(v, head->item_pages[i]);
+}
+
+/* Find the dead rows of the page in hand; returns how many are marked dead now. */
+static uint32
+find_dead(IvfVacuum *v)
+{
+	uint32		count = IvfPageList(v->walk.images.page)->count;
+	uint32		ndead = 0;
+
+	for (uint32 slot = 0; slot < count; slot++)
+	{
+		ItemPointer tid = IvfWalkTid(&v->walk, slot);
+		bool		live = ItemPointerIsValid(tid);
+
+		v->dead[slot] = live && v->callback(tid, v->callback_state);
+		ndead += v->dead[slot];
+		if (live && !v->dead[slot])
+			v->list_live++;
+		else
+			v->list_dead++;
+	}
+	return ndead;
+}
+
+/*
+ * Take the dead rows out of the page in hand, which was looked at without its
+ * lock: rows can only be added meanwhile.
+ */
+static void
+vacuum_page(IvfVacuum *v)
+{
+	IvfHandle  *handle = v->handle;
+	const IvfLayout *layout = &handle->layout;
+	const IvfItems *items = &layout->items[IVF_RECORDS];
+	BlockNumber block = v->walk.images.block;
+	IvfListPage head = IvfPageList(v->walk.images.page);
+	Buffer		buf;
+
+	note_used(v);
+	if (find_dead(v) == 0)
+		return;
+	buf = IvfReadListPage(handle, block, head->list, head->generation, BUFFER_LOCK_EXCLUSIVE);
+	if (!BufferIsValid(buf))
+		QvReportCorruption(handle->index, block, "The page does not belong to list %u.", head->list);
+	for (uint32 first = 0, last; first < head->count; first = last + 1)
+	{
+		bool		any = v->dead[first];
+
+		last = first;
+		while (last + 1 < head->count &&
+			   (items->per_page == 0 ||
+				IvfItemLink(layout, items, head->number, last + 1) ==
+				IvfItemLink(layout, items, head->number, first)))
+			any |= v->dead[++last];
+		if (any)
+			mark_dead(v, buf, first, last);
+	}
+	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-rows-dead");
+}
+
+/* Go through the pages of a list; without a callback, only to see which there are. */
+static void
+vacuum_list(IvfVacuum *v, uint32 list)
+{
+	IvfHandle  *handle = v->handle;
+	BlockNumber head;
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
+
+	/* its first page may be younger than what we know */
+	head = entry->head;
+	UnlockReleaseBuffer(buf);
+	v->list_live = v->list_dead = 0;
+	IvfWalkStart(&v->walk, list, head);
+	while (IvfWalkNextPage(&v->walk))
+	{
+		QvVacuumDelayPoint();
+		if (v->callback)
+			vacuum_page(v);
+		else
+			note_used(v);
+	}
+	v->live += v->list_live;
+	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
+	{
+		IvfSetFlags(handle, IVF_MOVING, 0);
+		QvInjectionPoint("quiver-ivf-move-begun");
+		IvfCompactList(handle, list);
+	}
+}
+
+/* ---- pages that nothing leads to ---- */
+
+/* Whether a page is one that was left behind.  It is exclusively locked. */
+static bool
+is_left_behind(IvfVacuum *v, Page page)
+{
+	const IvfLists *lists = v->handle->lists;
+	uint32		list;
+
+	/* nobody but who moves rows leaves a page so without its lock */
+	if (PageIsNew(page))
+		return true;
+	if (!IvfIsListPage(page))
+		return false;
+	/* one of a list's generation may have been added since */
+	list = IvfPageList(page)->list;
+	return list >= lists->count || IvfPageList(page)->generation != lists->refs[list].generation;
+}
+
+static void
+free_unused(IvfVacuum *v)
+{
+	Relation	index = v->handle->index;
+
+	(void) IvfRefresh(v->handle);
+	for (BlockNumber block = 1; block < v->nblocks; block++)
+	{
+		Buffer		buf;
+		Page		page;
+		bool		left_behind;
+
+		if (BitmapHas(v->used, block))
+			continue;
+		QvVacuumDelayPoint();
+		buf = QvReadAnyPage(index, NULL, block, v->strategy, BUFFER_LOCK_EXCLUSIVE);
+		page = BufferGetPage(buf);
+		left_behind = is_left_behind(v, page);
+		if (left_behind)
+			IvfFreePage(v->handle, buf);
+		else if (QvPageIs(page, QV_PAGE_FREE))
+			RecordFreeIndexPage(index, block);
+		if (QvPageIs(BufferGetPage(buf), QV_PAGE_FREE))
+			v->stats->pages_free++;
+		UnlockReleaseBuffer(buf);
+		if (left_behind)
+			QvInjectionPoint("quiver-ivf-left-page-freed");
+	}
+	QvPublishFreePages(index);
+}
+
+static void
+write_tuples(IvfVacuum *v)
+{
+	Buffer		buf = IvfLockMeta(v->handle);
+	IvfMetaData *meta;
+	QvWrite		w;
+
+	QvWriteBegin(&w, v->handle->index, v->handle->building);
+	meta = IvfPageMeta(QvWriteRegister(&w, buf));
+	meta->tuples = v->live;
+	/* also where one that was interrupted has left nothing to remove */
+	meta->vacuums++;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	QvInjectionPoint("quiver-ivf-counts-written");
+}
+
+/* Begin to go through all lists, which do not move from now on. */
+static void
+begin_vacuum(IvfVacuum *v, IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			 const QvOpclassInfo *opclass)
+{
+	LockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	v->handle = IvfOpen(info->index, opclass);
+	v->strategy = info->strategy;
+	v->handle->strategy = v->handle->record_strategy = info->strategy;
+	v->stats = stats;
+	v->nblocks = RelationGetNumberOfBlocks(info->index);
+	v->used = MemoryContextAllocExtended(CurrentMemoryContext, v->nblocks / 8 + 1,
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v->dead = palloc(v->handle->layout.slots);
+	IvfWalkInit(&v->walk, v->handle);
+}
+
+/* Go through all lists, and free what none of them leads to. */
+static void
+vacuum_lists(IvfVacuum *v)
+{
+	v->stats->pages_free = 0;
+	for (uint32 list = 0; list < v->handle->lists->count; list++)
+		vacuum_list(v, list);
+	free_unused(v);
+	IvfSetFlags(v->handle, 0, IVF_MOVING);
+	QvInjectionPoint("quiver-ivf-move-ended");
+}
+
+IndexBulkDeleteResult *
+IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			  IndexBulkDeleteCallback callback, void *callback_state,
+			  const QvOpclassInfo *opclass)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	IvfVacuum	v = {.callback = callback, .callback_state = callback_state};
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	old = MemoryContextSwitchTo(context);
+	begin_vacuum(&v, info, stats, opclass);
+	vacuum_lists(&v);
+	write_tuples(&v);
+	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	stats->num_index_tuples = v.live;
+	stats->estimated_count = false;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return stats;
+}
+
+/*
+ * Upkeep that needs no dead rows: pages that an interrupted move has left, and
+ * probes that inserts have left unmeasured.
+ */
+static void
+keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo *opclass)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver upkeep",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IvfVacuum	v = {0};
+
+	begin_vacuum(&v, info, stats, opclass);
+	if (v.handle->meta.flags & IVF_MOVING)
+		vacuum_lists(&v);
+	if (IvfLacksMeasuring(&v.handle->meta))
+		IvfMeasureProbes(v.handle, 0);
+	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+IndexBulkDeleteResult *
+IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				 const QvOpclassInfo *opclass)
+{
+	IvfMetaData meta;
+
+	if (info->analyze_only)
+		return stats;
+	if (stats == NULL)
+	{
+		/* no row was dead: no page was read */
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->num_index_tuples = info->num_heap_tuples;
+		stats->estimated_count = true;
+	}
+	/* one that cannot be used is for those to report who use it */
+	if (!IvfPeekMeta(info->index, &meta))
+		ereport(WARNING,
+				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
+						RelationGetRelationName(info->index)),
+				 errhint("Please REINDEX it.")));
+	else if ((meta.flags & IVF_MOVING) || IvfLacksMeasuring(&meta))
+		keep_up(info, stats, opclass);
+	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	return stats;
+}

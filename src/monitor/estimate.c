@@ -1,0 +1,558 @@
+/*
+ * estimate.c
+ *		quiver_estimate(): an index before it is built.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/amapi.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/tableam.h"
+#include "am/access_methods.h"
+#include "am/opclass.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_statistic.h"
+#include "commands/defrem.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "monitor/open_index.h"
+#include "optimizer/paths.h"
+#include "portability/instr_time.h"
+#include "quant/quant.h"
+#include "space/sample.h"
+#include "space/space.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/* Rows whose size tells that of all, for types whose values differ in it. */
+#define SIZED_ROWS 2000
+
+/* Those among so many bytes are kept: they tell how many neighbors a node of a graph has. */
+#define KEPT_BYTES (16 * 1024 * 1024)
+
+/* Rows that a table can have. */
+#define MOST_ROWS ((int64) MaxBlockNumber * MaxHeapTuplesPerPage)
+
+/* What maintenance_work_mem cannot be below. */
+#define LEAST_MEMORY (1024 * 1024.0)
+
+/* A worker of a build must have so many kilobytes of maintenance_work_mem. */
+#define KILOBYTES_PER_WORKER 32768
+
+/*
+ * Build time, in distances between codes or values, which are timed when an estimate is
+ * asked for, and what it takes to have them from memory (README.md, "Build time").
+ */
+#define GRAPH_PER_CANDIDATE 30.0	/* for each of ef_construction, at 100,000
+									 * rows */
+#define GRAPH_GROWTH 0.12		/* exponent of the rows */
+#define IVF_PER_ROW 200.0		/* coding and sorting */
+#define IVF_PER_SAMPLED 20.0	/* for each root of the lists */
+#define WORKER_SHARE 0.5		/* of a process, that a worker does */
+#define MEMORY_SECONDS 50e-9
+
+/* Values timed, a few at a time; the best time counts. */
+#define TIMED_VALUES 64
+#define TIMED_CALLS 2000
+#define TIMED_SLICES 8
+
+/* What is to be built. */
+typedef struct BuildPlan
+{
+	Relation	table;
+	Relation	index;			/* NULL: there is none yet */
+	AttrNumber	column;			/* of the table; 0: an expression of the index */
+	const KnnAccessMethod *am;
+	QvOpclassInfo opclass;
+	int			dims;
+	const bytea *options;		/* parsed, or NULL */
+	double		rows;
+} BuildPlan;
+
+typedef enum EstimateColumn
+{
+	ESTIMATE_ROWS,
+	ESTIMATE_DIMENSIONS,
+	ESTIMATE_BYTES,
+	ESTIMATE_MEMORY,
+	ESTIMATE_WORKERS,
+	ESTIMATE_SECONDS,
+	ESTIMATE_COLUMNS
+} EstimateColumn;
+
+/* ---- what is asked for ---- */
+
+/*
+ * The operator class of that name, else of those for the type, in whatever schema, the one
+ * for Euclidean or Hamming distances, or the default one.
+ */
+static Oid
+find_operator_class(Oid am, Oid type, const char *name)
+{
+	Oid			found = InvalidOid;
+	CatCList   *classes;
+
+	if (name)
+		return get_opclass_oid(am, QvQualifiedNameList(name), false);
+	classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(am));
+	for (int i = 0; i < classes->n_members && !OidIsValid(found); i++)
+	{
+		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
+		const char *end = strstr(NameStr(class->opcname), "_l2_ops");
+
+		if (class->opcintype == type &&
+			((end && strcmp(end, "_l2_ops") == 0) || strcmp(NameStr(class->opcname), "bit_hamming_ops") == 0))
+			found = class->oid;
+	}
+	ReleaseCatCacheList(classes);
+	return OidIsValid(found) ? found : GetDefaultOpClass(type, am);
+}
+
+/* An index of that access method on a column. */
+static void
+plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum options,
+			const char *operator_class)
+{
+	Oid			am = get_index_am_oid(am_name, false);
+	IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, false);
+	Oid			type,
+				collation,
+				class,
+				family;
+	int32		typmod;
+
+	plan->am = KnnAccessMethodOf(routine->amcostestimate);
+	if (plan->am == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("access method \"%s\" is not of Quiver", am_name)));
+	plan->column = get_attnum(RelationGetRelid(plan->table), column);
+	if (plan->column <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of relation \"%s\" does not exist",
+						column, RelationGetRelationName(plan->table))));
+	get_atttypetypmodcoll(RelationGetRelid(plan->table), plan->column, &type, &typmod, &collation);
+	type = getBaseType(type);
+	class = find_operator_class(am, type, operator_class);
+	if (operator_class && get_opclass_input_type(class) != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("operator class \"%s\" does not accept data type %s",
+						operator_class, format_type_be(type))));
+	if (!OidIsValid(class) || get_opclass_input_type(class) != type)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("access method \"%s\" has no operator class for data type %s", am_name,
+						format_type_be(type))));
+	family = get_opclass_family(class);
+	QvGetOpclassOf(get_opfamily_proc(family, type, type, HNSW_DISTANCE_PROC),
+				   OidIsValid(get_opfamily_proc(family, type, type, HNSW_NORM_PROC)),
+				   operator_class ? operator_class : "default", &plan->opclass);
+	plan->dims = typmod;
+	plan->options = routine->amoptions(options, true);
+}
+
+/* The same index once more. */
+static void
+plan_index(BuildPlan *plan, Datum options)
+{
+	Relation	index = plan->index;
+	IndexAmRoutine *routine = index->rd_indam;
+
+	plan->am = KnnAccessMethodOf(routine->amcostestimate);
+	plan->column = index->rd_index->indkey.values[0];
+	QvGetOpclass(index, &plan->opclass);
+	plan->dims = QvColumnDims(index, &plan->opclass);
+	if (DatumGetArrayTypeP(options)->ndim > 0)
+		plan->options = routine->amoptions(options, true);
+	else if (index->rd_options)
+	{
+		/* the relation's own may go when it is invalidated */
+		bytea	   *copy = palloc(VARSIZE(index->rd_options));
+
+		memcpy(copy, index->rd_options, VARSIZE(index->rd_options));
+		plan->options = copy;
+	}
+}
+
+/* The share of a column that is not NULL, as ANALYZE found it. */
+static double
+share_not_null(Oid table, AttrNumber column)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+										Int16GetDatum(column), BoolGetDatum(false));
+	double		nulls = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		nulls = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
+		ReleaseSysCache(tuple);
+	}
+	return 1 - nulls;
+}
+
+/* Rows that a build will see: of a partial index the share that it had. */
+static double
+estimate_rows(const BuildPlan *plan)
+{
+	double		rows = QvEstimateRows(plan->table);
+
+	if (plan->index && plan->index->rd_rel->reltuples >= 0 && plan->table->rd_rel->reltuples > 0)
+		return rows * Min(1, plan->index->rd_rel->reltuples / plan->table->rd_rel->reltuples);
+	/* nobody has counted those of the table */
+	if (plan->index && plan->index->rd_rel->reltuples > 0)
+		return plan->index->rd_rel->reltuples;
+	return rows * share_not_null(RelationGetRelid(plan->table), plan->column);
+}
+
+static Relation
+open_table(Oid oid, LOCKMODE lockmode)
+{
+	char		kind = get_rel_relkind(oid);
+	Relation	table;
+
+	/* all that can be said before it waits for a lock */
+	if (kind != '\0' && kind != RELKIND_RELATION && kind != RELKIND_MATVIEW)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table or an index", get_rel_name(oid)),
+				 kind == RELKIND_PARTITIONED_TABLE ?
+				 errhint("Each partition has an index of its own: name one of them.") : 0));
+	if (kind != '\0' && pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(oid));
+	/* what is read of rows and of their statistics, policies do not govern */
+	if (kind != '\0' && check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot estimate an index of table \"%s\", which has row-level security",
+						get_rel_name(oid)),
+				 errhint("Ask as a role that its policies do not apply to.")));
+	table = try_relation_open(oid, lockmode);
+	if (table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open relation with OID %u", oid)));
+	if (RELATION_IS_OTHER_TEMP(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	return table;
+}
+
+/* ---- values ---- */
+
+/* Values as they would be indexed, and the average size of these and more. */
+typedef struct Values
+{
+	void	   *some[SIZED_ROWS];
+	int			n;
+	double		size;
+} Values;
+
+/* Look at the first rows of the table. */
+static void
+read_values(const BuildPlan *plan, Values *sample)
+{
+	MemoryContext context = CurrentMemoryContext;
+	TableScanDesc scan = table_beginscan(plan->table, GetActiveSnapshot(), 0, NULL);
+	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
+	IndexInfo  *info = plan->column == 0 ? BuildIndexInfo(plan->index) : NULL;
+	EState	   *estate = CreateExecutorState();
+	double		bytes = 0;
+	int			n = 0;
+
+	sample->n = 0;
+	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
+	while (n < SIZED_ROWS && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		nulls[INDEX_MAX_KEYS];
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+		if (info)
+			FormIndexDatum(info, slot, estate, values, nulls);
+		else
+			values[0] = slot_getattr(slot, plan->column, &nulls[0]);
+		if (!nulls[0])
+		{
+			void	   *value = PG_DETOAST_DATUM(values[0]);
+
+			bytes += plan->opclass.type->value_size(value);
+			n++;
+			MemoryContextSwitchTo(context);
+			if (bytes < KEPT_BYTES && plan->opclass.type->dims(value) == plan->dims)
+				sample->some[sample->n++] = PG_DETOAST_DATUM_COPY(values[0]);
+		}
+		MemoryContextSwitchTo(context);
+		ResetPerTupleExprContext(estate);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	FreeExecutorState(estate);
+	sample->size = n > 0 ? bytes / n : 0;
+}
+
+/*
+ * The same with the rights of the table's owner, as in a build: an index may have
+ * functions that are not the user's.
+ */
+static void
+sample_values(const BuildPlan *plan, Values *sample)
+{
+	Oid			user;
+	int			context;
+	int			level;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(plan->table->rd_rel->relowner, context | SECURITY_RESTRICTED_OPERATION);
+	level = NewGUCNestLevel();
+	QvRestrictSearchPath();
+	read_values(plan, sample);
+	AtEOXact_GUC(false, level);
+	SetUserIdAndSecContext(user, context);
+}
+
+/* ---- time ---- */
+
+/*
+ * Seconds that one call of measure(arg, i) takes, of many in a row: the least of a few
+ * times, in which the processor did little else.
+ */
+static double
+time_calls(float (*measure) (const void *arg, uint32 i), const void *arg)
+{
+	double		best = INFINITY;
+	static volatile float sink; /* that the calls are not left out */
+	float		sum = 0;
+	uint32		call = 0;
+
+	for (int slice = 0; slice < TIMED_SLICES; slice++)
+	{
+		instr_time	started,
+					now;
+
+		INSTR_TIME_SET_CURRENT(started);
+		for (int i = 0; i < TIMED_CALLS; i++)
+			sum += measure(arg, call++);
+		INSTR_TIME_SET_CURRENT(now);
+		INSTR_TIME_SUBTRACT(now, started);
+		best = Min(best, INSTR_TIME_GET_DOUBLE(now));
+	}
+	sink = sum;
+	(void) sink;
+	return best / TIMED_CALLS;
+}
+
+typedef struct Codes
+{
+	const uint8 *bytes;
+	int			pdim;
+} Codes;
+
+static float
+measure_code(const void *arg, uint32 i)
+{
+	const Codes *codes = arg;
+
+	return QvCodePairIp(codes->bytes + (Size) (i % TIMED_VALUES) * codes->pdim, 1, 0,
+						codes->bytes + (Size) (i * 7 % TIMED_VALUES) * codes->pdim, 1, 0,
+						codes->pdim, 8);
+}
+
+/* Seconds of a distance between two codes. */
+static double
+time_code(int dims)
+{
+	int			pdim = QvPaddedDim(dims);
+	uint8	   *bytes = palloc((Size) TIMED_VALUES * pdim);
+	Codes		codes = {bytes, pdim};
+	double		seconds;
+
+	for (Size i = 0; i < (Size) TIMED_VALUES * pdim; i++)
+		bytes[i] = i * 31;
+	seconds = time_calls(measure_code, &codes);
+	pfree(bytes);
+	return seconds + MEMORY_SECONDS;
+}
+
+typedef struct TimedValues
+{
+	const QvOpclassInfo *opclass;
+	const Values *values;
+	int			n;				/* of them, that are timed */
+} TimedValues;
+
+static float
+measure_value(const void *arg, uint32 i)
+{
+	const TimedValues *timed = arg;
+	const Values *values = timed->values;
+
+	return timed->opclass->type->distance(timed->opclass->metric, values->some[i % timed->n],
+										  values->some[i * 7 % timed->n]);
+}
+
+/* Seconds of a distance between two values; without any, as much as of codes. */
+static double
+time_value(const BuildPlan *plan, const Values *values)
+{
+	TimedValues timed = {&plan->opclass, values, Min(values->n, TIMED_VALUES)};
+
+	return values->n > 0 ? time_calls(measure_value, &timed) + MEMORY_SECONDS : time_code(plan->dims);
+}
+
+/* Workers that a build would have beside its process, of so much memory. */
+static int
+build_workers(Relation table)
+{
+	int			workers = Min(max_parallel_maintenance_workers,
+							  maintenance_work_mem / KILOBYTES_PER_WORKER - 1);
+	BlockNumber blocks = RelationGetNumberOfBlocks(table);
+	double		least = Max(1, min_parallel_table_scan_size);
+	int			by_size = 0;
+
+	if (table->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return 0;
+	/* as the server has it: one more for each three times the size */
+	for (; blocks >= least && by_size < workers; least *= 3)
+		by_size++;
+	return Max(0, Min(workers, RelationGetParallelWorkers(table, by_size)));
+}
+
+/* More digits would say more than is known. */
+static double
+round_seconds(double seconds)
+{
+	return seconds < 10 ? rint(seconds * 10) / 10 : rint(seconds);
+}
+
+static void
+estimate_graph(const BuildPlan *plan, Datum *values)
+{
+	GraphOptions options;
+	GraphEstimate estimate;
+	Values		sample;
+	double		candidates;
+	int			workers = build_workers(plan->table);
+
+	plan->am->graph_options(plan->options, &options);
+	sample_values(plan, &sample);
+	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size,
+					   sample.some, sample.n, &estimate);
+	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
+	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
+	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory, LEAST_MEMORY));
+	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
+	values[ESTIMATE_SECONDS] =
+		Float8GetDatum(round_seconds(candidates * GRAPH_PER_CANDIDATE *
+									 (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample)) /
+									 (1 + WORKER_SHARE * workers)));
+}
+
+static void
+estimate_ivf(const BuildPlan *plan, Datum *values)
+{
+	IvfOptions	options;
+	IvfEstimate estimate;
+	int			workers = build_workers(plan->table);
+	double		distances;
+
+	plan->am->ivf_options(plan->options, &options);
+	IvfEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, &estimate);
+	distances = plan->rows * IVF_PER_ROW +
+		Min(plan->rows, estimate.sampled) * IVF_PER_SAMPLED * sqrt(estimate.lists);
+	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
+	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory,
+														(workers + 1) * KILOBYTES_PER_WORKER * 1024.0));
+	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
+	values[ESTIMATE_SECONDS] = Float8GetDatum(round_seconds(distances * time_code(plan->dims) /
+															(1 + WORKER_SHARE * workers)));
+}
+
+/* ---- */
+
+static char *
+text_argument(FunctionCallInfo fcinfo, int i)
+{
+	return PG_ARGISNULL(i) ? NULL : pstrdup(NameStr(*PG_GETARG_NAME(i)));
+}
+
+/*
+ * quiver_estimate(relation, column, access method, options, operator class, rows): what
+ * an index on a column, or the index given once more, will be.
+ */
+PG_FUNCTION_INFO_V1(quiver_estimate);
+Datum
+quiver_estimate(PG_FUNCTION_ARGS)
+{
+	BuildPlan	plan = {0};
+	TupleDesc	desc;
+	Datum		values[ESTIMATE_COLUMNS];
+	bool		nulls[ESTIMATE_COLUMNS] = {0};
+	char		kind;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(2) || PG_ARGISNULL(3))
+		PG_RETURN_NULL();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE || desc->natts != ESTIMATE_COLUMNS)
+		elog(ERROR, "return type must be a row type of %d columns", ESTIMATE_COLUMNS);
+	kind = get_rel_relkind(PG_GETARG_OID(0));
+	if (kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX)
+	{
+		plan.index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SELECT);
+		plan.table = open_table(plan.index->rd_index->indrelid, AccessShareLock);
+		plan_index(&plan, PG_GETARG_DATUM(3));
+	}
+	else
+	{
+		plan.table = open_table(PG_GETARG_OID(0), AccessShareLock);
+		if (PG_ARGISNULL(1))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a column of table \"%s\" must be named",
+							RelationGetRelationName(plan.table))));
+		plan_column(&plan, text_argument(fcinfo, 1), text_argument(fcinfo, 2), PG_GETARG_DATUM(3),
+					text_argument(fcinfo, 4));
+	}
+	if (plan.dims <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("column does not have dimensions")));
+	if (plan.dims > plan.opclass.type->max_dims)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("column cannot have more than %d dimensions for an index",
+						plan.opclass.type->max_dims)));
+	if (!PG_ARGISNULL(5) && (PG_GETARG_INT64(5) < 0 || PG_GETARG_INT64(5) > MOST_ROWS))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the number of rows must be between 0 and %lld", (long long) MOST_ROWS)));
+	plan.rows = PG_ARGISNULL(5) ? rint(estimate_rows(&plan)) : PG_GETARG_INT64(5);
+	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
+	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
+	if (plan.am->graph_options)
+		estimate_graph(&plan, values);
+	else
+		estimate_ivf(&plan, values);
+	relation_close(plan.table, AccessShareLock);
+	if (plan.index)
+		relation_close(plan.index, AccessShareLock);
+	desc = BlessTupleDesc(desc);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}

@@ -1,0 +1,126 @@
+/*
+ * prewarm.c
+ *		quiver_prewarm(): an index into shared buffers.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "containers/bitmap.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "monitor/open_index.h"
+#include "pages/page.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Pages asked for ahead of the one that is read. */
+#define AHEAD 64
+
+/* Is a page one that every search reads, or may have to score rows by? */
+static bool
+is_first(Page page)
+{
+	QvPageHeader header = QvPageGetHeader(page);
+
+	return !PageIsNew(page) && header->magic == QV_PAGE_MAGIC && header->kind != QV_PAGE_RECORDS &&
+		header->kind != QV_PAGE_VALUES && header->kind != QV_PAGE_FREE;
+}
+
+/*
+ * Read the pages of an index in order, those in "only" (a bitmap; NULL: all) that are not
+ * in "but", at most so many, by a strategy or to stay.  Sets in "first", when it is given,
+ * which of them come first.  Returns how many were read.
+ */
+typedef struct Pass
+{
+	Relation	index;
+	BlockNumber nblocks;
+	const uint8 *only;
+	const uint8 *but;
+	BlockNumber most;
+	BufferAccessStrategy strategy;
+	uint8	   *first;
+} Pass;
+
+static bool
+in_pass(const Pass *pass, BlockNumber block)
+{
+	return (pass->only == NULL || BitmapHas(pass->only, block)) &&
+		(pass->but == NULL || !BitmapHas(pass->but, block));
+}
+
+static BlockNumber
+read_pages(const Pass *pass)
+{
+	BlockNumber asked = 0,
+				ahead = 0,
+				n = 0;
+
+	for (BlockNumber block = 0; block < pass->nblocks && n < pass->most; block++)
+	{
+		Buffer		buf;
+
+		if (!in_pass(pass, block))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		for (ahead = Max(ahead, block); ahead < pass->nblocks && asked < n + AHEAD; ahead++)
+			if (in_pass(pass, ahead))
+			{
+				(void) PrefetchBuffer(pass->index, MAIN_FORKNUM, ahead);
+				asked++;
+			}
+		buf = ReadBufferExtended(pass->index, MAIN_FORKNUM, block, RBM_NORMAL, pass->strategy);
+		n++;
+		if (pass->first)
+		{
+			LockBuffer(buf, BUFFER_LOCK_SHARE);
+			if (is_first(BufferGetPage(buf)))
+				BitmapSet(pass->first, block);
+			UnlockReleaseBuffer(buf);
+		}
+		else
+			ReleaseBuffer(buf);
+	}
+	return n;
+}
+
+/*
+ * quiver_prewarm(regclass): read an index into shared buffers, or as much of it as these
+ * hold: then first what searches read first.  Returns the number of pages.
+ */
+PG_FUNCTION_INFO_V1(quiver_prewarm);
+Datum
+quiver_prewarm(PG_FUNCTION_ARGS)
+{
+	Relation	index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SELECT);
+	Pass		pass = {.index = index, .nblocks = RelationGetNumberOfBlocks(index)};
+	BlockNumber room = RelationUsesLocalBuffers(index) ? num_temp_buffers : NBuffers;
+	int64		n;
+
+	pass.most = pass.nblocks;
+	if (pass.nblocks <= room)
+		n = read_pages(&pass);
+	else
+	{
+		uint8	   *first = MemoryContextAllocExtended(CurrentMemoryContext, pass.nblocks / 8 + 1,
+													   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+		/* through a few buffers, to see what they are */
+		pass.strategy = GetAccessStrategy(BAS_BULKREAD);
+		pass.first = first;
+		(void) read_pages(&pass);
+		FreeAccessStrategy(pass.strategy);
+		pass.strategy = NULL;
+		pass.first = NULL;
+		pass.most = room;
+		pass.only = first;
+		n = read_pages(&pass);
+		pass.only = NULL;
+		pass.but = first;
+		pass.most = room - n;
+		n += read_pages(&pass);
+	}
+	relation_close(index, AccessShareLock);
+	PG_RETURN_INT64(n);
+}

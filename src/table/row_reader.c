@@ -1,0 +1,236 @@
+/*
+ * row_reader.c
+ *		The table's rows that an index proposes; see row_reader.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "executor/executor.h"
+#include "space/space.h"
+#include "table/row_reader.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+RowReader *
+RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
+{
+	RowReader  *reader = palloc0(sizeof(RowReader));
+
+	reader->context = CurrentMemoryContext;
+	reader->opclass = opclass;
+	reader->index = index;
+	reader->fetch = table_index_fetch_begin(heap);
+	reader->slot = table_slot_create(heap, NULL);
+	reader->attribute = index->rd_index->indkey.values[0];
+	if (reader->attribute == InvalidAttrNumber)
+	{
+		reader->info = BuildIndexInfo(index);
+		reader->estate = CreateExecutorState();
+		GetPerTupleExprContext(reader->estate)->ecxt_scantuple = reader->slot;
+	}
+	reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver row",
+												ALLOCSET_DEFAULT_SIZES);
+	return reader;
+}
+
+void
+RowReaderUseHints(RowReader *reader, QvBufferHints *hints)
+{
+	reader->hints = reader->fetch->rel->rd_tableam == GetHeapamTableAmRoutine() ? hints : NULL;
+}
+
+bool
+RowMayBe(RowReader *reader, ItemPointer tid)
+{
+	Relation	heap = reader->fetch->rel;
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+
+	if (block < reader->nblocks || heap->rd_tableam != GetHeapamTableAmRoutine())
+		return true;
+	reader->nblocks = RelationGetNumberOfBlocks(heap);
+	return block < reader->nblocks;
+}
+
+/* A row pointer beyond the table's end: the table's own error would not say who said so. */
+static void
+check_block(RowReader *reader, ItemPointer tid)
+{
+	if (!RowMayBe(reader, tid))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" is damaged", RelationGetRelationName(reader->index)),
+				 errdetail("It leads to row (%u,%u) of table \"%s\", which has %u blocks.",
+						   ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid),
+						   RelationGetRelationName(reader->fetch->rel), reader->nblocks),
+				 errhint("Please REINDEX it.")));
+}
+
+/* Of pages pinned here, for which the table's part does not do it, one in so many is pruned when it needs to be. */
+#define PRUNED_EVERY 16
+
+/*
+ * Let the table's part of a fetch find the page pinned already, where it was found last: to look it
+ * up is most of what a fetch costs.
+ */
+static void
+pin_recent(RowReader *reader, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) reader->fetch;
+	Buffer		buf;
+
+	if (BufferIsValid(fetch->xs_cbuf) && BufferGetBlockNumber(fetch->xs_cbuf) == block)
+		return;
+	buf = QvReadRecent(reader->fetch->rel, reader->hints, block);
+	if (!BufferIsValid(buf))
+		return;
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = buf;
+	if (++reader->hints->recent % PRUNED_EVERY == 0)
+		heap_page_prune_opt(reader->fetch->rel, buf);
+}
+
+bool
+RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
+{
+	ItemPointerData at = *tid;
+	bool		call_again = false,
+				all_dead = false,
+				found;
+
+	/*
+	 * tables take it for granted: InvalidBlockNumber would even add a page to
+	 * them
+	 */
+	if (!ItemPointerIsValid(tid) ||
+		!BlockNumberIsValid(ItemPointerGetBlockNumberNoCheck(tid)))
+		return false;
+	check_block(reader, tid);
+	if (reader->hints)
+		pin_recent(reader, ItemPointerGetBlockNumber(tid));
+	/* moves "at" to the visible version of the row's chain */
+	found = table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
+									&all_dead);
+	if (reader->hints)
+		QvRememberBuffer(reader->hints, ItemPointerGetBlockNumber(tid),
+						 ((IndexFetchHeapData *) reader->fetch)->xs_cbuf);
+	reader->fetched += found;
+	return found;
+}
+
+/* The indexed value of the row fetched. */
+static Datum
+row_value(RowReader *reader, bool *isnull)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnulls[INDEX_MAX_KEYS];
+
+	if (reader->attribute != InvalidAttrNumber)
+		return slot_getattr(reader->slot, reader->attribute, isnull);
+	FormIndexDatum(reader->info, reader->slot, reader->estate, values, isnulls);
+	*isnull = isnulls[0];
+	return values[0];
+}
+
+/* A value out of line comes by the reader of these, if it can; else as the server does it. */
+static void *
+detoast(RowReader *reader, Datum datum)
+{
+	void	   *value = NULL;
+
+	if (reader->attribute != InvalidAttrNumber &&
+		VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(datum)))
+	{
+		if (!reader->asked_toast)
+		{
+			MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+			reader->toast = ToastReaderBegin(reader->fetch->rel);
+			reader->asked_toast = true;
+			MemoryContextSwitchTo(old);
+		}
+		if (reader->toast)
+			value = ToastReaderValue(reader->toast, datum);
+	}
+	return value ? value : PG_DETOAST_DATUM(datum);
+}
+
+bool
+RowDistance(RowReader *reader, const void *query, double *distance)
+{
+	const VectorTypeOps *type = reader->opclass->type;
+	MemoryContext old = MemoryContextSwitchTo(reader->row_context);
+	bool		isnull;
+	Datum		datum = row_value(reader, &isnull);
+	bool		indexed = false;
+
+	if (!isnull)
+	{
+		void	   *value = detoast(reader, datum);
+
+		indexed = QvIsIndexed(reader->opclass, value) &&
+			(query == NULL || type->dims(value) == type->dims(query));
+		*distance = 0;
+		if (indexed && query)
+		{
+			*distance = type->distance(reader->opclass->metric, query, value);
+			reader->measured++;
+		}
+		if (isnan(*distance))
+			*distance = INFINITY;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(reader->row_context);
+	if (reader->estate)
+		ResetPerTupleExprContext(reader->estate);
+	return indexed;
+}
+
+const void *
+RowValue(RowReader *reader)
+{
+	MemoryContext old;
+	void	   *value = NULL;
+	bool		isnull;
+	Datum		datum;
+
+	MemoryContextReset(reader->row_context);
+	if (reader->estate)
+		ResetPerTupleExprContext(reader->estate);
+	old = MemoryContextSwitchTo(reader->row_context);
+	datum = row_value(reader, &isnull);
+	if (!isnull)
+		value = detoast(reader, datum);
+	MemoryContextSwitchTo(old);
+	return value && QvIsIndexed(reader->opclass, value) ? value : NULL;
+}
+
+void
+RowReleaseValues(RowReader *reader)
+{
+	if (reader->toast)
+		ToastReaderRelease(reader->toast);
+}
+
+void
+RowReleasePages(RowReader *reader)
+{
+	table_index_fetch_reset(reader->fetch);
+	RowReleaseValues(reader);
+}
+
+void
+RowReaderEnd(RowReader *reader)
+{
+	if (reader->toast)
+		ToastReaderEnd(reader->toast);
+	ExecDropSingleTupleTableSlot(reader->slot);
+	table_index_fetch_end(reader->fetch);
+	if (reader->estate)
+		FreeExecutorState(reader->estate);
+	MemoryContextDelete(reader->row_context);
+}

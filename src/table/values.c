@@ -1,0 +1,140 @@
+/*
+ * values.c
+ *		The table's values of rows in an index; see values.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "table/values.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+void
+TableValuesInit(TableValues *values, Relation heap, Relation index, const QvOpclassInfo *opclass)
+{
+	memset(values, 0, sizeof(*values));
+	values->heap = heap;
+	values->index = index;
+	values->opclass = opclass;
+	values->parent = CurrentMemoryContext;
+}
+
+/* Is a function written in a language that others than superusers write in? */
+static bool
+is_users_function(Oid function, void *context)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language != INTERNALlanguageId && language != ClanguageId;
+}
+
+/* Does an expression run users' code, or have anything that might? */
+static bool
+runs_users_code(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_Var:
+		case T_Const:
+		case T_RelabelType:
+			break;
+		case T_FuncExpr:
+		case T_OpExpr:
+			if (check_functions_in_node(node, is_users_function, NULL))
+				return true;
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, runs_users_code, context);
+}
+
+/*
+ * The index's expressions as they were written: the relation cache has functions in SQL inlined,
+ * with what this user's search_path finds.
+ */
+static Node *
+expressions(Relation index)
+{
+	bool		isnull;
+	Datum		datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indexprs,
+										&isnull);
+
+	return isnull ? NULL : stringToNode(TextDatumGetCString(datum));
+}
+
+/*
+ * An INSERT must neither show other rows to code that the one who inserts can exchange (a
+ * function's operators are found by his search_path), nor run what may insert into the same
+ * index.  And out-of-line values must stay as long as there is a snapshot.
+ */
+static bool
+may_read(const TableValues *values)
+{
+	return ActiveSnapshotSet() && !QvSnapshotsAge() &&
+		!runs_users_code(expressions(values->index), NULL);
+}
+
+static void
+open_reader(TableValues *values)
+{
+	MemoryContext old;
+
+	values->asked = true;
+	values->context = AllocSetContextCreate(values->parent, "quiver table values",
+											ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(values->context);
+	if (may_read(values))
+		values->reader = RowReaderBegin(values->heap, values->index, values->opclass);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+TableIsReadable(void *arg)
+{
+	TableValues *values = arg;
+
+	if (!values->asked)
+		open_reader(values);
+	return values->reader != NULL;
+}
+
+const void *
+TableValue(void *arg, ItemPointer tid)
+{
+	TableValues *values = arg;
+
+	/*
+	 * Rows that are not deleted, and committed or our own: whoever deletes
+	 * one now is younger than our snapshot, for which VACUUM leaves the row's
+	 * out-of-line values.  A damaged row pointer is the next search's to
+	 * tell.
+	 */
+	return TableIsReadable(values) && RowMayBe(values->reader, tid) &&
+		RowFetch(values->reader, tid, SnapshotSelf) ? RowValue(values->reader) : NULL;
+}
+
+void
+TableValuesEnd(TableValues *values)
+{
+	if (values->reader)
+		RowReaderEnd(values->reader);
+	if (values->context)
+		MemoryContextDelete(values->context);
+}

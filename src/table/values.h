@@ -1,0 +1,39 @@
+/*
+ * values.h
+ *		What the table has of rows that are in an index, for an insert that codes them
+ *		anew (IvfTable).
+ */
+#ifndef QV_TABLE_VALUES_H
+#define QV_TABLE_VALUES_H
+
+#include "postgres.h"
+
+#include "table/row_reader.h"
+#include "types/type_ops.h"
+
+typedef struct TableValues
+{
+	Relation	heap;
+	Relation	index;
+	const QvOpclassInfo *opclass;
+	bool		asked;			/* whether values may be read */
+	MemoryContext parent;
+	MemoryContext context;		/* of the reader; NULL: none */
+	RowReader  *reader;			/* NULL: values may not be read */
+} TableValues;
+
+extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
+							const QvOpclassInfo *opclass);
+
+/* May values be read at all? */
+extern bool TableIsReadable(void *values);
+
+/*
+ * If so, the value of a row, detoasted, valid until the next call.  NULL when the row is not there,
+ * not committed by somebody else, or nobody's to read here: see src/ivf/README.md, "Split".
+ */
+extern const void *TableValue(void *values, ItemPointer tid);
+
+extern void TableValuesEnd(TableValues *values);
+
+#endif							/* QV_TABLE_VALUES_H */
