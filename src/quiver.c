@@ -5,9 +5,7 @@
 #include "postgres.h"
 
 #include "am/beside.h"
-#include "am/graph_options.h"
-#include "am/ivf_options.h"
-#include "am/scan_settings.h"
+#include "am/options.h"
 #include "fmgr.h"
 #include "kernels/kernels.h"
 #include "monitor/monitor.h"
@@ -28,10 +26,7 @@ _PG_init(void)
 
 	QvKernelsInit();
 	QvDefineSimdLevel();
-	QvDefineScanSettings("quiver", &quiver_scan_settings, ITERATIVE_SCAN_STRICT);
-	QvDefineCacheMem();
-	GraphDefineOptions(hnsw_too);
-	IvfDefineOptions(ivfflat_too);
+	KnnDefineOptions(hnsw_too, ivfflat_too);
 	QvTopkInit();
 	QvMonitorInit();
 	QvStatsInit();

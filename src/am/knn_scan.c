@@ -22,11 +22,11 @@
 
 typedef struct KnnScan
 {
-	const KnnScanSource *source;
+	const KnnMethod *method;
 	QvOpclassInfo opclass;
 	MemoryContext context;
 	MemoryContext query_context;
-	QvScan	   *engine;			/* what source->begin() returned */
+	QvScan	   *engine;			/* what the engine's begin() returned */
 	Reranker   *reranker;
 	KnnScanRules rules;
 	bool		started;
@@ -50,12 +50,12 @@ typedef struct KnnScan
 } KnnScan;
 
 IndexScanDesc
-KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnScanSource *source)
+KnnBeginScan(Relation index, int nkeys, int norderbys, const KnnMethod *method)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
 	KnnScan    *so = palloc0(sizeof(KnnScan));
 
-	so->source = source;
+	so->method = method;
 	so->context = CurrentMemoryContext;
 	QvGetOpclass(index, &so->opclass);
 	so->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver query",
@@ -88,12 +88,13 @@ start(IndexScanDesc scan)
 {
 	KnnScan    *so = scan->opaque;
 	MemoryContext old;
+	KnnSettings settings;
 	void	   *query = NULL;
 
 	old = MemoryContextSwitchTo(so->context);
 	if (so->engine == NULL)
 	{
-		so->engine = so->source->begin(scan->indexRelation, &so->opclass);
+		so->engine = so->method->engine->begin(scan->indexRelation, &so->opclass);
 		so->reranker = RerankBegin(scan, &so->opclass);
 	}
 	if (scan->numberOfOrderBys == 0)
@@ -112,7 +113,8 @@ start(IndexScanDesc scan)
 		query = PG_DETOAST_DATUM_COPY(scan->orderByData->sk_argument);
 	MemoryContextSwitchTo(so->context);
 	memset(&so->rules, 0, sizeof(so->rules));
-	so->source->start(so->engine, scan->indexRelation, query, NULL, &so->rules);
+	KnnSettingsOf(scan->indexRelation, &settings);
+	so->method->engine->start(so->engine, scan->indexRelation, &settings, query, NULL, &so->rules);
 	so->target = Min(so->rules.round_rows, MAX_ROUND);
 	so->nnearest = 0;
 	if (so->rules.round_rows > 0 && so->nearest == NULL)

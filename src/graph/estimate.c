@@ -41,7 +41,7 @@ adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, in
 }
 
 void
-GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const GraphOptions *options,
+GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *options,
 				   double rows, double value_size, void *const *values, int nvalues,
 				   GraphEstimate *estimate)
 {

@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "space/options.h"
 #include "space/scan.h"
 #include "space/tidset.h"
 #include "storage/shm_toc.h"
@@ -19,19 +20,13 @@
 /* Candidates of a search, at most. */
 #define GRAPH_MAX_EF 65535
 
-typedef struct GraphOptions
-{
-	int			m;
-	int			ef_construction;
-} GraphOptions;
-
 /* build.c */
 extern IndexBuildResult *GraphBuild(Relation heap, Relation index,
 									IndexInfo *info,
 									const QvOpclassInfo *opclass,
-									const GraphOptions *options);
+									const QvIndexOptions *options);
 extern void GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
-							const GraphOptions *options);
+							const QvIndexOptions *options);
 extern char *GraphBuildPhaseName(int64 phase);
 
 /* What a worker does; get_opclass is the access methods' own. */
@@ -40,7 +35,7 @@ extern void GraphParallelWork(shm_toc *toc,
 
 /* insert.c: value is detoasted */
 extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
-						const void *value, ItemPointer tid);
+						const void *value, ItemPointer tid, Relation heap);
 
 /* scan.c */
 
@@ -94,14 +89,7 @@ extern int	GraphEfFor(Relation index, double recall);
 extern double GraphNodesFor(Relation index, uint32 ef);
 
 /* cost.c: what a search of the whole index costs, before LIMIT */
-typedef struct GraphCost
-{
-	double		pages;			/* touched before the first row comes */
-	double		tuples;			/* candidates a search yields */
-	double		evaluations;	/* distances computed or estimated */
-} GraphCost;
-
-extern void GraphEstimateCost(Relation index, int ef, GraphCost *cost);
+extern void GraphEstimateCost(Relation index, int ef, QvSearchCost *cost);
 
 /* What a sweep of all nodes takes, and what this backend knows from others. */
 typedef struct GraphSweepCost
@@ -165,7 +153,7 @@ typedef struct GraphEstimate
 } GraphEstimate;
 
 extern void GraphEstimateBuild(const QvOpclassInfo *opclass, int dims,
-							   const GraphOptions *options, double rows, double value_size,
+							   const QvIndexOptions *options, double rows, double value_size,
 							   void *const *values, int nvalues, GraphEstimate *estimate);
 
 #endif							/* QV_GRAPH_H */

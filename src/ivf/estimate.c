@@ -43,7 +43,7 @@ list_pages(double rows, double lists, double per_page)
 }
 
 void
-IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const IvfOptions *options,
+IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *options,
 				 double rows, IvfEstimate *estimate)
 {
 	IvfMetaData meta;

@@ -11,48 +11,28 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "space/options.h"
 #include "space/scan.h"
 #include "space/tidset.h"
 #include "storage/dsm.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
-typedef struct IvfOptions
-{
-	const char *access_method;	/* in messages */
-	int			lists;			/* 0: chosen from the number of rows */
-	int			bits;			/* of the codes: 8, 4 or 2; 0: 8 */
-	const char *centroids;		/* table to read them from, or NULL */
-	bool		notice_little_data; /* say so when there are fewer rows than
-									 * lists */
-} IvfOptions;
-
 /* build.c */
 extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
 								  const QvOpclassInfo *opclass,
-								  const IvfOptions *options);
+								  const QvIndexOptions *options);
 extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
-						  const IvfOptions *options);
+						  const QvIndexOptions *options);
 extern char *IvfBuildPhaseName(int64 phase);
 
 /* load.c: what a worker does */
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
-/*
- * The values in the table of rows that are in the index, if they may be read: detoasted, valid
- * until the next is asked for; NULL when a row is not there, or not for everybody to read yet.
- */
-typedef struct IvfTable
-{
-	bool		(*readable) (void *arg);
-	const void *(*value) (void *arg, ItemPointer tid);
-	void	   *arg;
-} IvfTable;
-
 /* insert.c: value is detoasted */
 extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
-					  const void *value, ItemPointer tid, const IvfTable *table);
+					  const void *value, ItemPointer tid, Relation heap);
 
 /* scan.c */
 typedef struct IvfScanParams
@@ -100,11 +80,9 @@ extern IndexBulkDeleteResult *IvfVacuumCleanup(IndexVacuumInfo *info,
 /* cost.c: what a search costs before the first row comes */
 typedef struct IvfCost
 {
+	QvSearchCost search;
 	double		lists;			/* of the index */
 	double		probes;			/* lists that a search reads */
-	double		pages;			/* that it touches */
-	double		tuples;			/* rows in those lists */
-	double		evaluations;	/* distances computed or estimated */
 } IvfCost;
 
 /* tuples: of the index, as the planner takes it; 0: as of the last build or vacuum */
@@ -184,7 +162,7 @@ typedef struct IvfEstimate
 	double		memory;			/* bytes of maintenance_work_mem for these */
 } IvfEstimate;
 
-extern void IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const IvfOptions *options,
+extern void IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *options,
 							 double rows, IvfEstimate *estimate);
 
 #endif							/* QV_IVF_H */

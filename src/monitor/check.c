@@ -8,8 +8,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xlog.h"
-#include "am/graph_am.h"
-#include "am/ivf_am.h"
+#include "am/methods.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
@@ -18,7 +17,8 @@
 #include "compat.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "graph/page/rows.h"
+#include "graph/graph.h"
+#include "ivf/ivf.h"
 #include "kernels/kernels.h"
 #include "miscadmin.h"
 #include "monitor/open_index.h"
@@ -160,7 +160,7 @@ quiver_index_info(PG_FUNCTION_ARGS)
 	QvGetOpclass(index, &opclass);
 	set_info(&row, INFO_ACCESS_METHOD, CStringGetTextDatum(get_am_name(index->rd_rel->relam)));
 	set_info(&row, INFO_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
-	if (IsGraphIndex(index))
+	if (KnnMethodOf(index)->engine == &knn_graph_engine)
 		describe_graph(index, &opclass, &row);
 	else
 		describe_ivf(index, &opclass, &row);
@@ -220,7 +220,7 @@ quiver_check(PG_FUNCTION_ARGS)
 		LockRelationOid(table, lockmode);
 	index = KnnOpenIndex(oid, AccessShareLock, KNN_RIGHT_OWNER);
 	QvGetOpclass(index, &opclass);
-	tuples = IsGraphIndex(index) ? check_graph(index, &opclass) : check_ivf(index, &opclass);
+	tuples = KnnMethodOf(index)->engine == &knn_graph_engine ? check_graph(index, &opclass) : check_ivf(index, &opclass);
 	relation_close(index, AccessShareLock);
 	if (OidIsValid(table))
 		UnlockRelationOid(table, lockmode);

@@ -10,7 +10,9 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/tableam.h"
-#include "am/access_methods.h"
+#include "am/methods.h"
+#include "graph/graph.h"
+#include "ivf/ivf.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
@@ -77,7 +79,7 @@ typedef struct BuildPlan
 	Relation	table;
 	Relation	index;			/* NULL: there is none yet */
 	AttrNumber	column;			/* of the table; 0: an expression of the index */
-	const KnnAccessMethod *am;
+	const KnnMethod *method;
 	QvOpclassInfo opclass;
 	int			dims;
 	const bytea *options;		/* parsed, or NULL */
@@ -136,8 +138,8 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 				family;
 	int32		typmod;
 
-	plan->am = KnnAccessMethodOf(routine->amcostestimate);
-	if (plan->am == NULL)
+	plan->method = KnnMethodOfRoutine(routine);
+	if (plan->method == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("access method \"%s\" is not of Quiver", am_name)));
@@ -175,7 +177,7 @@ plan_index(BuildPlan *plan, Datum options)
 	Relation	index = plan->index;
 	IndexAmRoutine *routine = index->rd_indam;
 
-	plan->am = KnnAccessMethodOf(routine->amcostestimate);
+	plan->method = KnnMethodOfRoutine(routine);
 	plan->column = index->rd_index->indkey.values[0];
 	QvGetOpclass(index, &plan->opclass);
 	plan->dims = QvColumnDims(index, &plan->opclass);
@@ -446,13 +448,13 @@ round_seconds(double seconds)
 static void
 estimate_graph(const BuildPlan *plan, Datum *values)
 {
-	GraphOptions options;
+	QvIndexOptions options;
 	GraphEstimate estimate;
 	Values		sample;
 	double		candidates;
 	int			workers = build_workers(plan->table);
 
-	plan->am->graph_options(plan->options, &options);
+	KnnGetOptions(plan->method->options, plan->options, &options);
 	sample_values(plan, &sample);
 	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size,
 					   sample.some, sample.n, &estimate);
@@ -469,12 +471,12 @@ estimate_graph(const BuildPlan *plan, Datum *values)
 static void
 estimate_ivf(const BuildPlan *plan, Datum *values)
 {
-	IvfOptions	options;
+	QvIndexOptions options;
 	IvfEstimate estimate;
 	int			workers = build_workers(plan->table);
 	double		distances;
 
-	plan->am->ivf_options(plan->options, &options);
+	KnnGetOptions(plan->method->options, plan->options, &options);
 	IvfEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, &estimate);
 	distances = plan->rows * IVF_PER_ROW +
 		Min(plan->rows, estimate.sampled) * IVF_PER_SAMPLED * sqrt(estimate.lists);
@@ -546,7 +548,7 @@ quiver_estimate(PG_FUNCTION_ARGS)
 	plan.rows = PG_ARGISNULL(5) ? rint(estimate_rows(&plan)) : PG_GETARG_INT64(5);
 	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
 	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
-	if (plan.am->graph_options)
+	if (plan.method->engine == &knn_graph_engine)
 		estimate_graph(&plan, values);
 	else
 		estimate_ivf(&plan, values);

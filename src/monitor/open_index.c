@@ -5,8 +5,7 @@
 #include "postgres.h"
 
 #include "access/relation.h"
-#include "am/graph_am.h"
-#include "am/ivf_am.h"
+#include "am/methods.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
@@ -66,7 +65,7 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a partitioned index", RelationGetRelationName(index)),
 				 errhint("Name an index of one of its partitions.")));
-	if (!IsGraphIndex(index) && !IsIvfIndex(index))
+	if (KnnMethodOf(index) == NULL)
 		report_other(oid);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,

@@ -8,13 +8,15 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "am/access_methods.h"
+#include "am/graph_engine.h"
+#include "am/methods.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "ivf/ivf.h"
 #include "miscadmin.h"
 #include "storage/buf_internals.h"
 #include "storage/lmgr.h"
@@ -63,23 +65,20 @@ set_state(StateRow *row, StateColumn column, Datum value)
 }
 
 static void
-describe_graph(Relation index, const KnnAccessMethod *am, StateRow *row)
+describe_graph(Relation index, const KnnSettings *settings, StateRow *row)
 {
 	double		deleted;
 
-	const GraphScanSettings *settings = am->graph_settings(index);
-
-	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search));
-	if (settings->by_recall)
+	set_state(row, STATE_EF_SEARCH, Int32GetDatum(KnnEfSearch(index, settings)));
+	if (settings->ef_search == 0)
 		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
 	GraphGlance(index, GLANCE_PAGES, &deleted);
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) deleted));
 }
 
 static void
-describe_ivf(Relation index, const KnnAccessMethod *am, StateRow *row)
+describe_ivf(Relation index, const KnnSettings *settings, StateRow *row)
 {
-	const IvfScanSettings *settings = am->ivf_settings(index);
 	QvOpclassInfo opclass;
 	IvfCost		cost;
 	IvfGlanced	glanced;
@@ -101,7 +100,7 @@ static void
 describe(Oid oid, StateRow *row)
 {
 	Relation	index = try_relation_open(oid, NoLock);
-	const KnnAccessMethod *am;
+	const KnnMethod *method;
 
 	if (index == NULL)
 		return;
@@ -117,13 +116,16 @@ describe(Oid oid, StateRow *row)
 			return;
 		}
 		set_state(row, STATE_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
-		am = KnnAccessMethodOf(index->rd_indam->amcostestimate);
-		if (am && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) && readable)
+		method = KnnMethodOf(index);
+		if (method && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) && readable)
 		{
-			if (am->graph_settings)
-				describe_graph(index, am, row);
+			KnnSettings settings;
+
+			KnnSettingsOf(index, &settings);
+			if (method->engine == &knn_graph_engine)
+				describe_graph(index, &settings, row);
 			else
-				describe_ivf(index, am, row);
+				describe_ivf(index, &settings, row);
 		}
 	}
 	relation_close(index, NoLock);

@@ -156,4 +156,13 @@ QvCandidateCertainty(int dims, int bits)
 	return Min(1, 6 / sqrt(dims) + (bits == 4 ? 0.12 : bits == 2 ? 0.4 : 0));
 }
 
+/* What a search costs before the first row comes. */
+typedef struct QvSearchCost
+{
+	double		pages;			/* touched */
+	double		tuples;			/* rows a search yields; more take more
+								 * searches */
+	double		evaluations;	/* distances computed or estimated */
+} QvSearchCost;
+
 #endif							/* QV_SPACE_SCAN_H */

@@ -106,20 +106,16 @@ open_reader(TableValues *values)
 }
 
 bool
-TableIsReadable(void *arg)
+TableIsReadable(TableValues *values)
 {
-	TableValues *values = arg;
-
 	if (!values->asked)
 		open_reader(values);
 	return values->reader != NULL;
 }
 
 const void *
-TableValue(void *arg, ItemPointer tid)
+TableValue(TableValues *values, ItemPointer tid)
 {
-	TableValues *values = arg;
-
 	/*
 	 * Rows that are not deleted, and committed or our own: whoever deletes
 	 * one now is younger than our snapshot, for which VACUUM leaves the row's

@@ -1,7 +1,7 @@
 /*
  * values.h
  *		What the table has of rows that are in an index, for an insert that codes them
- *		anew (IvfTable).
+ *		anew (src/ivf/README.md, "Split").
  */
 #ifndef QV_TABLE_VALUES_H
 #define QV_TABLE_VALUES_H
@@ -26,13 +26,13 @@ extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 							const QvOpclassInfo *opclass);
 
 /* May values be read at all? */
-extern bool TableIsReadable(void *values);
+extern bool TableIsReadable(TableValues *values);
 
 /*
  * If so, the value of a row, detoasted, valid until the next call.  NULL when the row is not there,
  * not committed by somebody else, or nobody's to read here: see src/ivf/README.md, "Split".
  */
-extern const void *TableValue(void *values, ItemPointer tid);
+extern const void *TableValue(TableValues *values, ItemPointer tid);
 
 extern void TableValuesEnd(TableValues *values);
 

@@ -245,8 +245,8 @@ expected_rank(const TopkState *state, uint32 wanted, double sigmas)
 static double
 deep_cost(const TopkState *state, double rank)
 {
-	return state->source->nodes == NULL ? state->source->rows(state->index, rank) * LOOK_COST :
-		state->source->nodes(state->index, rank) * NODE_COST + rank * TEST_COST;
+	return state->source->nodes == NULL ? state->source->rows(state->index, &state->settings, rank) * LOOK_COST :
+		state->source->nodes(state->index, &state->settings, rank) * NODE_COST + rank * TEST_COST;
 }
 
 /* What it takes to have the bitmap, or its rows. */

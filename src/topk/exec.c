@@ -9,7 +9,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/tableam.h"
-#include "am/access_methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -197,7 +196,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 		return;
 	forget_bitmap(state);
 	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
-	state->source = KnnAccessMethodOf(state->index->rd_indam->amcostestimate)->scans;
+	state->source = KnnMethodOf(state->index)->engine;
 	QvGetOpclass(state->index, &state->opclass);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);

@@ -9,7 +9,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "am/access_methods.h"
+#include "am/handler.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_operator_d.h"
@@ -475,7 +475,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		RestrictInfo *within;
 		ListCell   *place;
 
-		if (KnnAccessMethodOf((amcostestimate_function) index->amcostestimate) == NULL ||
+		if ((amcostestimate_function) index->amcostestimate != KnnCostEstimate ||
 			index->hypothetical || !is_plain_table(rel, rte))
 			continue;
 		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);

@@ -154,17 +154,17 @@ TopkAskOfSweep(TopkState *state)
 {
 	state->sweep = (KnnSweep) {0};
 	if (state->sweepable)
-		state->source->sweep(state->index, state->table_rows, &state->sweep);
+		state->source->sweep(state->index, &state->settings, state->table_rows, &state->sweep);
 }
 
 /* And before there is a bitmap: as if it could be swept. */
 void
 TopkExpectSweep(TopkState *state)
 {
-	if (TopkHasBitmap(state) || state->sweep.pages > 0 || state->source->sweep == NULL)
+	if (TopkHasBitmap(state) || state->sweep.pages > 0)
 		return;
 	state->table_blocks = RelationGetNumberOfBlocks(state->css.ss.ss_currentRelation);
-	state->source->sweep(state->index, state->table_rows, &state->sweep);
+	state->source->sweep(state->index, &state->settings, state->table_rows, &state->sweep);
 }
 
 /* Count the rows of the bitmap, where there is no memory for a set. */
@@ -235,7 +235,7 @@ TopkGetBitmap(TopkState *state)
 	state->rank_per_row *= state->expected_members / Max(1, members);
 	state->expected_members = members;
 	/* of rows that the set only seems to have too many would be proposed */
-	state->sweepable = state->set && state->set->words > 0 && state->set->lossy == 0 && state->source->sweep;
+	state->sweepable = state->set && state->set->words > 0 && state->set->lossy == 0;
 	TopkAskOfSweep(state);
 }
 

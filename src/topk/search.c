@@ -34,7 +34,7 @@ start_engine(TopkState *state)
 	state->proposed = state->passed = state->reconsidered = 0;
 	state->prepared = 0;
 	state->asked_for_more = false;
-	state->source->start(state->engine, state->index, state->value, &state->goal, &state->rules);
+	state->source->start(state->engine, state->index, &state->settings, state->value, &state->goal, &state->rules);
 	RowReaderUseHints(state->rows, state->engine->table_hints);
 }
 
@@ -406,6 +406,7 @@ TopkStart(TopkState *state)
 									 &state->opclass);
 	}
 	MemoryContextSwitchTo(old);
+	KnnSettingsOf(state->index, &state->settings);
 	state->started = true;
 	state->guesses = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_GUESSES));
 	state->returned_before = 0;

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "am/knn_scan.h"
+#include "am/methods.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 #include "table/row_reader.h"
@@ -47,7 +47,8 @@ typedef struct TopkState
 	/* of the plan */
 	Relation	index;			/* and what follows: not when it is only
 								 * explained */
-	const KnnScanSource *source;
+	const KnnEngine *source;
+	KnnSettings settings;		/* as of TopkStart() */
 	QvOpclassInfo opclass;
 	ExprState  *query;
 	ExprState  *limit;

@@ -52,7 +52,7 @@ GraphBuildPhaseName(int64 phase)
 }
 
 static void
-check_options(const GraphOptions *options)
+check_options(const QvIndexOptions *options)
 {
 	if (options->ef_construction < 2 * options->m)
 		ereport(ERROR,
@@ -76,7 +76,7 @@ init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *
 
 static void
 init_handle(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
-			const GraphOptions *options)
+			const QvIndexOptions *options)
 {
 	GraphMetaData meta;
 
@@ -225,7 +225,7 @@ take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 
 IndexBuildResult *
 GraphBuild(Relation heap, Relation index, IndexInfo *info,
-		   const QvOpclassInfo *opclass, const GraphOptions *options)
+		   const QvOpclassInfo *opclass, const QvIndexOptions *options)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
@@ -279,7 +279,7 @@ GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassIn
 
 void
 GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
-				const GraphOptions *options)
+				const QvIndexOptions *options)
 {
 	GraphHandle handle;
 

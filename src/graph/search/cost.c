@@ -17,7 +17,7 @@
 #define ESTIMATES_PER_DISTANCE 10
 
 void
-GraphEstimateCost(Relation index, int ef, GraphCost *cost)
+GraphEstimateCost(Relation index, int ef, QvSearchCost *cost)
 {
 	GraphMetaData meta;
 	double		nodes,

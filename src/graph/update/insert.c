@@ -93,7 +93,7 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 
 void
 GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
-			ItemPointer tid)
+			ItemPointer tid, Relation heap)
 {
 	MemoryContext context;
 	MemoryContext old;

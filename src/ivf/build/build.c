@@ -154,7 +154,7 @@ finish_meta(IvfHandle *handle, double rows)
 
 static void
 init_params(IvfBuildParams *build, Relation index, const QvOpclassInfo *opclass,
-			const IvfOptions *options)
+			const QvIndexOptions *options)
 {
 	memset(build, 0, sizeof(*build));
 	build->index = index;
@@ -167,7 +167,7 @@ init_params(IvfBuildParams *build, Relation index, const QvOpclassInfo *opclass,
 
 IndexBuildResult *
 IvfBuild(Relation heap, Relation index, IndexInfo *info,
-		 const QvOpclassInfo *opclass, const IvfOptions *options)
+		 const QvOpclassInfo *opclass, const QvIndexOptions *options)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	IvfBuildParams build;
@@ -212,7 +212,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 }
 
 void
-IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const IvfOptions *options)
+IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const QvIndexOptions *options)
 {
 	IvfBuildParams build;
 	IvfNewLists one = {.lists = 1, .tops = 1};

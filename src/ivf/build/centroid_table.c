@@ -202,7 +202,7 @@ fetch_all(Reading *r, const char *query)
 float *
 IvfReadCentroids(const IvfBuildParams *build, uint32 *lists)
 {
-	const IvfOptions *options = build->options;
+	const QvIndexOptions *options = build->options;
 	const QvSpace *space = &build->space;
 	Reading		r = {0};
 	bool		pushed = false;

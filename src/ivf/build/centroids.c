@@ -201,7 +201,7 @@ choose_target(uint32 lists, Size width)
  * are few for the lists wanted.
  */
 static void
-check_room(const IvfOptions *options, uint32 lists, size_t target, int n)
+check_room(const QvIndexOptions *options, uint32 lists, size_t target, int n)
 {
 	if (n < target || n >= LEAST_ROWS_PER_LIST * (double) lists)
 		return;

@@ -21,7 +21,7 @@ typedef struct IvfBuildParams
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *info;
-	const IvfOptions *options;
+	const QvIndexOptions *options;
 	int			workers;		/* beside this process, at most */
 	QvSpace		space;			/* its mean is not known yet */
 	IvfMetaData meta;

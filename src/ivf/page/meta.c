@@ -22,7 +22,7 @@ static const QvMetaFormat ivf_meta_format = {
 #define ROTATION_SEED UINT64CONST(0x5175697665720002)
 
 void
-IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const IvfOptions *options,
+IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const QvIndexOptions *options,
 			const QvOpclassInfo *opclass)
 {
 	memset(meta, 0, sizeof(*meta));

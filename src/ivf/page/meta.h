@@ -10,7 +10,7 @@
 
 /* Fill in the metapage of a new index, with one list, and derive its layout. */
 extern void IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims,
-						const IvfOptions *options, const QvOpclassInfo *opclass);
+						const QvIndexOptions *options, const QvOpclassInfo *opclass);
 
 /* Read and check the metapage alone, and derive the layout. */
 extern void IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout);

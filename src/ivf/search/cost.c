@@ -41,17 +41,17 @@ IvfEstimateCost(Relation index, double tuples, int probes, double recall,
 	rows = Max(1, tuples > 0 ? tuples : meta.tuples);
 	cost->lists = meta.lists;
 	cost->probes = Max(1, ceil(share * meta.lists));
-	cost->tuples = Max(1, rows * cost->probes / meta.lists);
-	cost->pages = 1 + cost->tuples / layout.slots + 0.5 * cost->probes;
+	cost->search.tuples = Max(1, rows * cost->probes / meta.lists);
+	cost->search.pages = 1 + cost->search.tuples / layout.slots + 0.5 * cost->probes;
 	if (layout.items[IVF_RECORDS].per_page > 0)
 	{
-		double		records = Min(cost->tuples, Max(LEAST_RECORDS, RECORDS_READ * cost->tuples));
+		double		records = Min(cost->search.tuples, Max(LEAST_RECORDS, RECORDS_READ * cost->search.tuples));
 
-		cost->pages += records;
-		cost->evaluations = records + (meta.lists + cost->tuples) / ESTIMATES_PER_DISTANCE;
+		cost->search.pages += records;
+		cost->search.evaluations = records + (meta.lists + cost->search.tuples) / ESTIMATES_PER_DISTANCE;
 	}
 	else
-		cost->evaluations = meta.lists + cost->tuples;
+		cost->search.evaluations = meta.lists + cost->search.tuples;
 }
 
 /* What reading a list takes beside its rows, in rows. */

@@ -359,7 +359,7 @@ add_row(Insertion *in, uint64 *rows, uint32 *generation)
 
 void
 IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
-		  ItemPointer tid, const IvfTable *table)
+		  ItemPointer tid, Relation heap)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -399,7 +399,13 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 							   "A page of list %u does not belong to it, and nothing has changed.", in.list);
 	}
 	if (IvfWantsSplit(in.handle, in.list, rows))
-		IvfTrySplit(index, opclass, in.list, generation, rows, table);
+	{
+		TableValues table;
+
+		TableValuesInit(&table, heap, index, opclass);
+		IvfTrySplit(index, opclass, in.list, generation, rows, &table);
+		TableValuesEnd(&table);
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -144,7 +144,7 @@ typedef struct Split
 {
 	IvfHandle  *handle;
 	uint32		list;
-	const IvfTable *table;
+	TableValues *table;
 	bool		exact;			/* rows are read from the table, if possible */
 	float	   *centroid;		/* of the list, decoded: width */
 	float	   *decoded;		/* room for a row */
@@ -170,7 +170,7 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 	const QvOpclassInfo *opclass = &handle->space.opclass;
 	uint32		width = handle->layout.width;
 	ItemPointerData tid = row->tid;
-	const void *value = s->table->value(s->table->arg, &tid);
+	const void *value = TableValue(s->table, &tid);
 	const float *x;
 
 	if (!value || opclass->type->dims(value) != handle->meta.dims)
@@ -446,7 +446,7 @@ choose_parts(Split *s, uint64 rows, uint32 most)
 
 /* Both locks are held, and the handle is fresh.  False when it is not split. */
 static bool
-split_list(IvfHandle *handle, uint32 list, uint64 rows, const IvfTable *table)
+split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 {
 	const IvfLayout *layout = &handle->layout;
 	const IvfListRef *ref = &handle->lists->refs[list];
@@ -462,7 +462,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, const IvfTable *table)
 
 	s.centroid = palloc(layout->width * sizeof(float));
 	s.decoded = palloc(layout->width * sizeof(float));
-	s.table = handle->meta.form == QV_FORM_CODED && table->readable(table->arg) ? table : NULL;
+	s.table = handle->meta.form == QV_FORM_CODED && TableIsReadable(table) ? table : NULL;
 	s.centroids = palloc(IVF_MAX_PARTS * layout->width * sizeof(float));
 	IvfDecodeCentroid(handle, list, s.centroid);
 	if (!choose_parts(&s, rows, most))
@@ -510,7 +510,7 @@ measure_again(IvfHandle *handle)
 
 void
 IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
-			uint32 generation, uint64 rows, const IvfTable *table)
+			uint32 generation, uint64 rows, TableValues *table)
 {
 	MemoryContext context;
 	MemoryContext old;

@@ -12,6 +12,7 @@
 
 #include "ivf/codec/handle.h"
 #include "ivf/ivf.h"
+#include "table/values.h"
 
 /* Should a list of so many rows be split? */
 extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
@@ -22,7 +23,7 @@ extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
  * this index.
  */
 extern void IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
-						uint32 generation, uint64 rows, const IvfTable *table);
+						uint32 generation, uint64 rows, TableValues *table);
 
 /*
  * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK, and

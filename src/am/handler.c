@@ -1,0 +1,265 @@
+/*
+ * handler.c
+ *		The handlers of the access methods, and the callbacks that they all share.
+ *
+ * A callback finds its method by the index (methods.h) and leaves the work to the method's
+ * engine (engine.h).
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/amapi.h"
+#include "am/handler.h"
+#include "am/knn_scan.h"
+#include "am/methods.h"
+#include "am/opclass.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "utils/float.h"
+#include "utils/selfuncs.h"
+#include "utils/spccache.h"
+
+/* ---- build, insert, vacuum ---- */
+
+static IndexBuildResult *
+knnbuild(Relation heap, Relation index, IndexInfo *info)
+{
+	const KnnMethod *method = KnnMethodOf(index);
+	QvOpclassInfo opclass;
+	QvIndexOptions options;
+
+	QvGetOpclass(index, &opclass);
+	KnnGetOptions(method->options, index->rd_options, &options);
+	return method->engine->build(heap, index, info, &opclass, &options);
+}
+
+static void
+knnbuildempty(Relation index)
+{
+	const KnnMethod *method = KnnMethodOf(index);
+	QvOpclassInfo opclass;
+	QvIndexOptions options;
+
+	QvGetOpclass(index, &opclass);
+	KnnGetOptions(method->options, index->rd_options, &options);
+	method->engine->build_empty(index, &opclass, &options);
+}
+
+static bool
+knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+		  IndexUniqueCheck unique, bool unchanged, IndexInfo *info)
+{
+	QvOpclassInfo opclass;
+	void	   *value;
+
+	if (isnull[0])
+		return false;
+	QvGetOpclass(index, &opclass);
+	value = PG_DETOAST_DATUM(values[0]);
+	KnnMethodOf(index)->engine->insert(index, &opclass, value, tid, heap);
+	if (value != DatumGetPointer(values[0]))
+		pfree(value);
+	return false;
+}
+
+static IndexBulkDeleteResult *
+knnbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			  IndexBulkDeleteCallback callback, void *callback_state)
+{
+	QvOpclassInfo opclass;
+
+	QvGetOpclass(info->index, &opclass);
+	return KnnMethodOf(info->index)->engine->bulk_delete(info, stats, callback, callback_state,
+														 &opclass);
+}
+
+static IndexBulkDeleteResult *
+knnvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	QvOpclassInfo opclass;
+
+	if (info->analyze_only)
+		return stats;
+	QvGetOpclass(info->index, &opclass);
+	return KnnMethodOf(info->index)->engine->vacuum_cleanup(info, stats, &opclass);
+}
+
+static bool
+knnvalidate(Oid opclass)
+{
+	return true;
+}
+
+static IndexScanDesc
+knnbeginscan(Relation index, int nkeys, int norderbys)
+{
+	return KnnBeginScan(index, nkeys, norderbys, KnnMethodOf(index));
+}
+
+/* ---- cost ---- */
+
+/* Does the query ask for rows without a value?  These are in no index. */
+static bool
+wants_nulls(IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	foreach(lc, index->indrestrictinfo)
+	{
+		const NullTest *test = (const NullTest *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (IsA(test, NullTest) && test->nulltesttype == IS_NULL &&
+			match_index_to_operand((Node *) test->arg, 0, index))
+			return true;
+	}
+	return false;
+}
+
+/* Can a path be had at all?  It is ordered by one distance, of an index that exists. */
+static bool
+can_scan(const IndexPath *path)
+{
+	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical &&
+		!wants_nulls(path->indexinfo);
+}
+
+/* A row's place in the order takes its record and its distance. */
+#define ORDER_COST 4
+
+/*
+ * Pages that so many visits of pages meet: those of a small index are met again and
+ * again, which costs a little time only.
+ */
+static double
+distinct_pages(const IndexPath *path, double visits)
+{
+	double		pages = Max(1, path->indexinfo->pages);
+
+	return pages * (1 - exp(-visits / pages));
+}
+
+void
+KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup,
+				Cost *total, Selectivity *selectivity, double *correlation, double *pages)
+{
+	GenericCosts costs = {0};
+	KnnSettings settings;
+	Relation	index;
+	QvSearchCost cost;
+	double		random_page_cost,
+				seq_page_cost,
+				page_cost,
+				evaluation_cost,
+				searches;
+
+	*correlation = 0;
+	if (!can_scan(path))
+	{
+		*startup = *total = get_float8_infinity();
+		*selectivity = 0;
+		*pages = 0;
+		QvDisablePath(&path->path);
+		return;
+	}
+	index = index_open(path->indexinfo->indexoid, NoLock);
+	KnnSettingsOf(index, &settings);
+	KnnMethodOf(index)->engine->estimate_cost(index, &settings, path->indexinfo->tuples, &cost);
+	index_close(index, NoLock);
+	genericcostestimate(root, path, loop_count, &costs);
+	get_tablespace_page_costs(path->indexinfo->reltablespace,
+							  &random_page_cost, &seq_page_cost);
+
+	/*
+	 * Searches share where they enter and many of the other pages, so most
+	 * are in memory: halfway to what a sequential read costs.
+	 */
+	page_cost = (random_page_cost > seq_page_cost) ?
+		seq_page_cost : random_page_cost;
+	page_cost *= 0.5;
+	evaluation_cost = cpu_operator_cost * 0.1;
+	*startup = distinct_pages(path, cost.pages) * page_cost + cost.pages * cpu_tuple_cost +
+		cost.evaluations * evaluation_cost;
+
+	/*
+	 * The rows after the first come out of what the search found, and then
+	 * from further searches: in proportion, up to the whole index.
+	 */
+	searches = Max(1, costs.numIndexTuples / Max(1, cost.tuples));
+	*total = distinct_pages(path, cost.pages * searches) * page_cost +
+		cost.pages * searches * cpu_tuple_cost +
+		cost.evaluations * searches * evaluation_cost +
+		costs.numIndexTuples * (cpu_index_tuple_cost + ORDER_COST * cpu_tuple_cost);
+	*selectivity = costs.indexSelectivity;
+	*pages = costs.numIndexPages;
+}
+
+/* ---- handlers ---- */
+
+static IndexAmRoutine *
+make_routine(const KnnMethod *method)
+{
+	IndexAmRoutine *am = makeNode(IndexAmRoutine);
+
+	/* what is not named is 0, false or NULL */
+	am->amsupport = method->support;
+	am->amcanorderbyop = true;
+	am->amoptionalkey = true;
+	am->amusemaintenanceworkmem = false;	/* of VACUUM, not of builds */
+	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
+	am->amkeytype = InvalidOid;
+	QvSetBuildsInParallel(am);
+
+	am->ambuild = knnbuild;
+	am->ambuildempty = knnbuildempty;
+	am->aminsert = knninsert;
+	am->ambulkdelete = knnbulkdelete;
+	am->amvacuumcleanup = knnvacuumcleanup;
+	am->amcostestimate = KnnCostEstimate;
+	am->amoptions = method->parse_options;
+	am->ambuildphasename = method->engine->phase_name;
+	am->amvalidate = knnvalidate;
+	am->ambeginscan = knnbeginscan;
+	am->amrescan = KnnRescan;
+	am->amgettuple = KnnGetTuple;
+	am->amendscan = KnnEndScan;
+	return am;
+}
+
+/*
+ * The SQL handler of a method.  Settings named after one of pgvector's methods may have been left
+ * to define until now: see "Beside pgvector" in README.md.
+ */
+#define DEFINE_HANDLER(id, name_, engine_, settings_, options_, support_) \
+	PG_FUNCTION_INFO_V1(id##handler); \
+	Datum \
+	id##handler(PG_FUNCTION_ARGS) \
+	{ \
+		KnnDefineSettings(knn_##id##_method.settings); \
+		PG_RETURN_POINTER(make_routine(&knn_##id##_method)); \
+	}
+KNN_METHODS(DEFINE_HANDLER)
+#undef DEFINE_HANDLER
+
+/*
+ * Type-info support functions of pgvector's operator classes.  The catalog names them.  The
+ * distance function tells which type an operator class is for (opclass.c), so they return
+ * nothing.
+ */
+#define DEFINE_SUPPORT(name) \
+	PG_FUNCTION_INFO_V1(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS) \
+	{ \
+		PG_RETURN_POINTER(NULL); \
+	}
+DEFINE_SUPPORT(hnsw_halfvec_support)
+DEFINE_SUPPORT(hnsw_bit_support)
+DEFINE_SUPPORT(hnsw_sparsevec_support)
+DEFINE_SUPPORT(ivfflat_halfvec_support)
+DEFINE_SUPPORT(ivfflat_bit_support)
+#undef DEFINE_SUPPORT

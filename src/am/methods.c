@@ -1,0 +1,54 @@
+/*
+ * methods.c
+ *		The access methods by table; see methods.h.
+ */
+#include "postgres.h"
+
+#include "am/methods.h"
+#include "catalog/pg_class.h"
+
+/*
+ * Each method has a function of its own to parse options: amoptions is told nothing but the
+ * options, and its address tells which method a routine is of.
+ */
+#define DEFINE_METHOD(id, name_, engine_, settings_, options_, support_) \
+	static bytea * \
+	id##_parse_options(Datum reloptions, bool validate) \
+	{ \
+		return KnnParseOptions(&knn_##options_##_options, reloptions, validate); \
+	} \
+	const KnnMethod knn_##id##_method = { \
+		.name = name_, \
+		.engine = &engine_, \
+		.settings = &knn_##settings_##_settings, \
+		.options = &knn_##options_##_options, \
+		.support = support_, \
+		.parse_options = id##_parse_options \
+	};
+KNN_METHODS(DEFINE_METHOD)
+#undef DEFINE_METHOD
+
+const KnnMethod *
+KnnMethodOfRoutine(const IndexAmRoutine *routine)
+{
+#define ADDRESS(id, name, engine, settings, options, support) &knn_##id##_method,
+	static const KnnMethod *const methods[] = {KNN_METHODS(ADDRESS)};
+#undef ADDRESS
+
+	for (int i = 0; i < lengthof(methods); i++)
+		if (methods[i]->parse_options == routine->amoptions)
+			return methods[i];
+	return NULL;
+}
+
+const KnnMethod *
+KnnMethodOf(Relation index)
+{
+	return index->rd_rel->relkind == RELKIND_INDEX ? KnnMethodOfRoutine(index->rd_indam) : NULL;
+}
+
+void
+KnnSettingsOf(Relation index, KnnSettings *settings)
+{
+	KnnGetSettings(KnnMethodOf(index)->settings, index, settings);
+}

@@ -1,0 +1,45 @@
+/*
+ * methods.h
+ *		The access methods: one row each.
+ *
+ * A row gives a method's identifier in SQL function names, its name, its engine, its
+ * settings and its index options (options.h), and how many support functions its operator
+ * classes have.  A method with pgvector's name keeps pgvector's defaults.
+ */
+#ifndef QV_AM_METHODS_H
+#define QV_AM_METHODS_H
+
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "am/engine.h"
+
+#define KNN_METHODS(METHOD) \
+	METHOD(hnsw, "hnsw", knn_graph_engine, hnsw, hnsw, 3) \
+	METHOD(ivfflat, "ivfflat", knn_ivf_engine, ivfflat, ivfflat, 5) \
+	METHOD(quivergraph, "quiver_graph", knn_graph_engine, quiver, quiver_graph, 3) \
+	METHOD(quiverivf, "quiver_ivf", knn_ivf_engine, quiver, quiver_ivf, 3)
+
+typedef struct KnnMethod
+{
+	const char *name;			/* in SQL */
+	const KnnEngine *engine;
+	KnnSettingsGroup *settings;
+	const KnnOptionSet *options;
+	int			support;		/* support functions of operator classes */
+	amoptions_function parse_options;	/* tells the method of a routine */
+} KnnMethod;
+
+#define KNN_DECLARE(id, name, engine, settings, options, support) \
+	extern const KnnMethod knn_##id##_method;
+KNN_METHODS(KNN_DECLARE)
+#undef KNN_DECLARE
+
+/* What settings and options say of scans of an index, as of this call. */
+extern void KnnSettingsOf(Relation index, KnnSettings *settings);
+
+/* The method of an index, or of a routine; NULL when it is none of Quiver's. */
+extern const KnnMethod *KnnMethodOf(Relation index);
+extern const KnnMethod *KnnMethodOfRoutine(const IndexAmRoutine *routine);
+
+#endif							/* QV_AM_METHODS_H */

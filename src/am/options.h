@@ -1,0 +1,91 @@
+/*
+ * options.h
+ *		Settings (parameters) and index options of the access methods, by table.
+ *
+ * Names, ranges and defaults of hnsw and ivfflat are pgvector's.
+ */
+#ifndef QV_AM_OPTIONS_H
+#define QV_AM_OPTIONS_H
+
+#include "postgres.h"
+
+#include "access/reloptions.h"
+#include "space/options.h"
+#include "utils/guc.h"
+#include "utils/rel.h"
+
+/* Options of ivfflat, with pgvector's ranges and defaults. */
+#define IVFFLAT_MIN_LISTS 1
+#define IVFFLAT_DEFAULT_LISTS 100
+#define IVFFLAT_MAX_LISTS 32768
+
+#define DEFAULT_MAX_SCAN_TUPLES 20000
+
+typedef enum IterativeScan
+{
+	ITERATIVE_SCAN_OFF,
+	ITERATIVE_SCAN_RELAXED,
+	ITERATIVE_SCAN_STRICT
+} IterativeScan;
+
+/* Whether searches read sketches rather than records. */
+typedef enum Sketches
+{
+	SKETCHES_AUTO,				/* of indexes that memory is too short for */
+	SKETCHES_ON,
+	SKETCHES_OFF
+} Sketches;
+
+/* What settings and index options say about a scan.  A method without one has 0. */
+typedef struct KnnSettings
+{
+	int			ef_search;		/* graphs; 0: by recall */
+	int			probes;			/* lists; 0: by recall */
+	double		recall;			/* wanted, where the effort is 0 */
+	int			iterative_scan; /* an IterativeScan */
+	int			max_scan_tuples;
+	int			max_probes;		/* 0: all lists */
+	int			sketches;		/* a Sketches */
+	double		scan_mem_multiplier;
+	bool		fixed;			/* pgvector's: a search never takes more than
+								 * they say */
+} KnnSettings;
+
+/* The settings of one prefix. */
+typedef struct KnnSettingsGroup KnnSettingsGroup;
+extern KnnSettingsGroup knn_hnsw_settings;
+extern KnnSettingsGroup knn_ivfflat_settings;
+extern KnnSettingsGroup knn_quiver_settings;
+
+/* Define a group's settings, unless that is done, or not possible: see QvMayDefine(). */
+extern void KnnDefineSettings(KnnSettingsGroup *group);
+
+/*
+ * Define all settings and options; once, at load.  hnsw_too, ivfflat_too: see
+ * QvMayDefineAtLoad().
+ */
+extern void KnnDefineOptions(bool hnsw_too, bool ivfflat_too);
+
+/*
+ * What settings and options say of scans of an index, as of this call (README.md, "Settings
+ * and options").
+ */
+extern void KnnGetSettings(const KnnSettingsGroup *group, Relation index, KnnSettings *settings);
+
+/* Bytes that a scan may use. */
+extern Size KnnScanMemory(const KnnSettings *settings);
+
+/* The options of one method. */
+typedef struct KnnOptionSet KnnOptionSet;
+extern const KnnOptionSet knn_hnsw_options;
+extern const KnnOptionSet knn_ivfflat_options;
+extern const KnnOptionSet knn_quiver_graph_options;
+extern const KnnOptionSet knn_quiver_ivf_options;
+
+/* amoptions */
+extern bytea *KnnParseOptions(const KnnOptionSet *set, Datum reloptions, bool validate);
+
+/* What options parsed say to a build; NULL: the defaults. */
+extern void KnnGetOptions(const KnnOptionSet *set, const bytea *parsed, QvIndexOptions *options);
+
+#endif							/* QV_AM_OPTIONS_H */
