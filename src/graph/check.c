@@ -20,6 +20,7 @@
 #include "graph/page/node_value.h"
 #include "graph/page/rows.h"
 #include "graph/update/reach.h"
+#include "graph/update/row_pages.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -147,7 +148,8 @@ survey(GraphChecker *c)
 		}
 		if (header->magic != QV_PAGE_MAGIC || header->version != QV_PAGE_VERSION ||
 			(header->kind != QV_PAGE_FLOATS && header->kind != QV_PAGE_ENTRIES &&
-			 header->kind != QV_PAGE_NODES && header->kind != QV_PAGE_VALUES))
+			 header->kind != QV_PAGE_NODES && header->kind != QV_PAGE_VALUES &&
+			 !QvPageIsOfRows(page)))
 			QvReportCorruption(c->index, c->block, "The page is of no kind that a graph index has.");
 		if (header->kind == QV_PAGE_NODES)
 			for (c->slot = 0; c->slot < c->layout->per_page; c->slot++)
@@ -497,6 +499,8 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 		if (c.layout->form == QV_FORM_PLAIN)
 			check_values(&c);
 		check_heads(&c);
+		if (c.handle->has_rows)
+			QvRowsCheck(&c.handle->rows, GraphVisitRows, c.handle, &c.info.rows);
 		GraphFindUnreached(&reach, false, &found);
 		c.info.unreached = found.unreached;
 		if (message_level_is_interesting(DEBUG1))

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/page/entry_points.h"
 #include "graph/page/meta.h"
+#include "rows/rows.h"
 
 /* What a value on a page of its own has beside itself. */
 #define VALUE_OVERHEAD (offsetof(GraphPieceData, data) + sizeof(GraphValueLine))
@@ -65,6 +66,8 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions 
 	estimate->blocks = 1 + pages(layout.pdim, QV_FLOATS_PER_PAGE) +
 		Max(1, pages(pages(entries, QV_BATCH), GraphEntryBatchesPerPage(meta.entry_bits))) +
 		pages(rows, layout.per_page);
+	if (estimate->coded)
+		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows, layout.pdim);
 	if (GraphValuesApart(&layout))
 		estimate->blocks += pages(rows * (MAXALIGN(value_size) + VALUE_OVERHEAD), QV_PAGE_SPACE);
 

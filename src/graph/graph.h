@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "rows/check.h"
 #include "space/options.h"
 #include "space/scan.h"
 #include "space/tidset.h"
@@ -125,6 +126,7 @@ typedef struct GraphInfo
 	int			nodes_per_page;
 	int			entries;
 	int64		unreached;		/* nodes that no search comes to; GraphCheck() */
+	QvRowsChecked rows;			/* GraphCheck() */
 } GraphInfo;
 
 /* Read the whole index and verify its invariants.  The caller keeps inserts out. */
@@ -145,6 +147,7 @@ extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
  */
 typedef struct GraphEstimate
 {
+	double		table_rows;		/* set by the caller: all of the table's */
 	bool		coded;
 	int			pdim;			/* coordinates of a code, or 0 */
 	double		blocks;

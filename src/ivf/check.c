@@ -19,6 +19,7 @@
 #include "ivf/page/cache.h"
 #include "ivf/page/pages.h"
 #include "ivf/page/probes.h"
+#include "ivf/update/row_pages.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -378,6 +379,7 @@ static void
 check_others(IvfChecker *c)
 {
 	bool		any = false;
+	uint64		row_pages = 0;
 
 	for (BlockNumber block = 1; block < c->nblocks; block++)
 	{
@@ -390,6 +392,8 @@ check_others(IvfChecker *c)
 			c->info->lost_pages++;
 		else if (QvPageIs(page, QV_PAGE_FREE))
 			c->info->free_pages++;
+		else if (QvPageIsOfRows(page))
+			row_pages++;
 		else if (!IvfIsListPage(page))
 			QvReportCorruption(c->index, block, "Nothing leads to the page, and it is not free.");
 		else if (!c->locks || !is_current(c, page))
@@ -401,6 +405,8 @@ check_others(IvfChecker *c)
 			any = true;
 		}
 	}
+	if (row_pages > c->info->rows.pages)
+		c->info->lost_pages += row_pages - c->info->rows.pages;
 	if (!any)
 		return;
 	for (uint32 list = 0; list < c->meta->lists; list++)
@@ -439,7 +445,7 @@ survey(IvfChecker *c)
 				c->info->dead += IvfDeadSlots(head);
 			}
 		}
-		else if (!QvPageIs(page, QV_PAGE_FLOATS) && !QvPageIs(page, QV_PAGE_LISTS))
+		else if (!QvPageIs(page, QV_PAGE_FLOATS) && !QvPageIs(page, QV_PAGE_LISTS) && !QvPageIsOfRows(page))
 			QvReportCorruption(c->index, block, "The page is of no kind that an index of posting lists has.");
 	}
 }
@@ -507,6 +513,8 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 		check_directory(&c);
 		for (uint32 list = 0; list < c.meta->lists; list++)
 			check_list(&c, list);
+		if (c.handle->has_rows)
+			QvRowsCheck(&c.handle->rows, IvfVisitRows, c.handle, &counts.rows);
 		check_others(&c);
 	}
 	else

@@ -11,6 +11,7 @@
 #include "ivf/codec/layout.h"
 #include "ivf/ivf.h"
 #include "ivf/page/meta.h"
+#include "rows/rows.h"
 
 /* How even lists are: the shape of a gamma distribution with their mean. */
 #define SHAPE 3
@@ -59,6 +60,8 @@ IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *o
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		if (layout.items[which].per_page > 0)
 			estimate->blocks += list_pages(rows, lists, layout.items[which].per_page);
+	if (estimate->coded)
+		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows, layout.pdim);
 	estimate->sampled = IvfSampleTarget(lists, rows);
 	estimate->memory = IvfClusterMemory(estimate->sampled, layout.width, Min(lists, estimate->sampled));
 }

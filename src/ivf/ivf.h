@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "rows/check.h"
 #include "space/options.h"
 #include "space/scan.h"
 #include "space/tidset.h"
@@ -130,6 +131,7 @@ typedef struct IvfInfo
 	int64		largest;
 	double		balance;		/* mean square of list sizes / square of the
 								 * mean */
+	QvRowsChecked rows;			/* IvfCheck() */
 } IvfInfo;
 
 /*
@@ -155,6 +157,7 @@ extern void IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber 
 /* estimate.c: what a build of so many rows makes */
 typedef struct IvfEstimate
 {
+	double		table_rows;		/* set by the caller: all of the table's */
 	bool		coded;
 	double		blocks;
 	double		lists;

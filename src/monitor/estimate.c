@@ -84,6 +84,7 @@ typedef struct BuildPlan
 	int			dims;
 	const bytea *options;		/* parsed, or NULL */
 	double		rows;
+	double		table_rows;
 } BuildPlan;
 
 typedef enum EstimateColumn
@@ -449,7 +450,7 @@ static void
 estimate_graph(const BuildPlan *plan, Datum *values)
 {
 	QvIndexOptions options;
-	GraphEstimate estimate;
+	GraphEstimate estimate = {.table_rows = plan->table_rows};
 	Values		sample;
 	double		candidates;
 	int			workers = build_workers(plan->table);
@@ -472,7 +473,7 @@ static void
 estimate_ivf(const BuildPlan *plan, Datum *values)
 {
 	QvIndexOptions options;
-	IvfEstimate estimate;
+	IvfEstimate estimate = {.table_rows = plan->table_rows};
 	int			workers = build_workers(plan->table);
 	double		distances;
 
@@ -546,6 +547,7 @@ quiver_estimate(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the number of rows must be between 0 and %lld", (long long) MOST_ROWS)));
 	plan.rows = PG_ARGISNULL(5) ? rint(estimate_rows(&plan)) : PG_GETARG_INT64(5);
+	plan.table_rows = PG_ARGISNULL(5) ? Max(plan.rows, QvEstimateRows(plan.table)) : plan.rows;
 	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
 	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
 	if (plan.method->engine == &knn_graph_engine)

@@ -66,6 +66,8 @@ QvPageCheck(Relation index, BlockNumber block, Page page, QvPageKind kind)
 		[QV_PAGE_RECORDS] = "record",
 		[QV_PAGE_FREE] = "free",
 		[QV_PAGE_SKETCHES] = "sketch",
+		[QV_PAGE_ROWS] = "row",
+		[QV_PAGE_ROW_DIRECTORY] = "row directory",
 	};
 
 	if (likely(QvPageIs(page, kind)))

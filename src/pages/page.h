@@ -31,6 +31,9 @@ typedef enum QvPageKind
 	QV_PAGE_RECORDS = 8,		/* finer codes and heap TIDs of a posting list */
 	QV_PAGE_FREE = 9,			/* nothing, to be used again */
 	QV_PAGE_SKETCHES = 10,		/* between the last two: two-bit codes */
+	QV_PAGE_ROWS = 11,			/* an entry for each row of some blocks of the
+								 * table */
+	QV_PAGE_ROW_DIRECTORY = 12, /* where these are */
 	QV_PAGE_KINDS
 } QvPageKind;
 
@@ -69,6 +72,13 @@ QvPageIs(Page page, QvPageKind kind)
 
 	return h->magic == QV_PAGE_MAGIC && h->kind == kind &&
 		h->version == QV_PAGE_VERSION && ((PageHeader) page)->pd_upper == BLCKSZ;
+}
+
+/* Is it of those that row pages take (src/rows)? */
+static inline bool
+QvPageIsOfRows(Page page)
+{
+	return QvPageIs(page, QV_PAGE_ROWS) || QvPageIs(page, QV_PAGE_ROW_DIRECTORY);
 }
 
 /* Raises ERRCODE_INDEX_CORRUPTED unless the page is of that kind. */

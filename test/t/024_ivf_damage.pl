@@ -53,7 +53,7 @@ foreach my $form (values %form)
 	my $blocks = length($image) / $page;
 
 	$form->{image} = $image;
-	push @{ $form->{ { 1 => 'meta', 2 => 'mean', 6 => 'directory', 7 => 'list', 8 => 'records' }->{ kind_at(\$image, $_) } } }, $_
+	push @{ $form->{ { 1 => 'meta', 2 => 'mean', 6 => 'directory', 7 => 'list', 8 => 'records', 11 => 'rows', 12 => 'row_directory' }->{ kind_at(\$image, $_) } } }, $_
 	  foreach 0 .. $blocks - 1;
 	is(number_at(\$image, $data), 0x51764976, "$name: the metapage is where we think");
 	is(number_at(\$image, $data + 76), 12, "$name: its number of lists is where we think");
@@ -82,7 +82,7 @@ foreach my $name (qw(coded plain))
 {
 	my $f = $form{$name};
 
-	foreach my $kind (grep { $f->{$_} } qw(meta mean directory list records))
+	foreach my $kind (grep { $f->{$_} } qw(meta mean directory list records rows row_directory))
 	{
 		my @pages = @{ $f->{$kind} };
 

@@ -23,6 +23,7 @@
 #include "graph/page/meta.h"
 #include "graph/update/calibrate.h"
 #include "graph/update/reach.h"
+#include "graph/update/row_pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "pgstat.h"
@@ -223,6 +224,16 @@ take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 	measure(bs);
 }
 
+static void
+make_row_pages(Relation index, const QvOpclassInfo *opclass, double table_rows)
+{
+	GraphHandle *handle = GraphOpen(index, opclass);
+
+	handle->building = true;
+	if (GraphCanHaveRows(&handle->meta))
+		GraphMergeRows(handle, table_rows);
+}
+
 IndexBuildResult *
 GraphBuild(Relation heap, Relation index, IndexInfo *info,
 		   const QvOpclassInfo *opclass, const QvIndexOptions *options)
@@ -251,6 +262,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
 	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
 	GraphTeamEnd(team);
+	make_row_pages(index, opclass, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;
 }

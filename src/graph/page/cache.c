@@ -95,6 +95,8 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->hints = &entry->base.hints;
 	handle->table_hints = &entry->base.table_hints;
 	handle->space = entry->base.space;
+	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &handle->meta.rows,
+								  offsetof(GraphMetaData, rows));
 	if (entry->entry_points->version != handle->meta.entry_version ||
 		entry->entry_points->count != handle->meta.entry_count)
 	{

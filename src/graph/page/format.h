@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "containers/pool.h"
 #include "pages/meta.h"
+#include "rows/format.h"
 #include "space/factor.h"
 #include "space/space.h"
 #include "storage/itemptr.h"
@@ -20,9 +21,11 @@
 #define GRAPH_META_MAGIC 0x51764772 /* "QvGr" */
 /*
  * Version 1 has the neighbors' codes of a coded node as FastScan batches; 2 one
- * after the other, so that an edge that changes is a few bytes of WAL.
+ * after the other, so that an edge that changes is a few bytes of WAL.  Version 3 has
+ * row pages.
  */
-#define GRAPH_META_VERSION 2
+#define GRAPH_META_VERSION 3
+#define GRAPH_META_WITH_ROWS 3
 #define GRAPH_META_BATCHES 1
 
 /* stock pgvector's hnsw metapage starts with this, where ours has its header */
@@ -89,6 +92,7 @@ typedef struct GraphMetaData
 												 * measured */
 	uint32		vacuums;		/* that may have removed rows: changes before
 								 * their heap TIDs are used again */
+	QvRowsMeta	rows;			/* row pages */
 } GraphMetaData;
 
 /*
@@ -110,7 +114,7 @@ typedef struct GraphMetaData
 #define GRAPH_MAX_EXTRA 1000
 #define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
-StaticAssertDecl(sizeof(GraphMetaData) == 144, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 152, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page is all free slots */

@@ -6,6 +6,7 @@
 #define QV_GRAPH_PAGE_HANDLE_H
 
 #include "graph/page/format.h"
+#include "rows/rows.h"
 #include "space/relcache.h"
 
 typedef struct GraphEntryPoints GraphEntryPoints;	/* entry_points.h */
@@ -18,6 +19,8 @@ typedef struct GraphHandle
 	GraphMetaData meta;			/* as read when the handle was opened */
 	GraphLayout layout;
 	QvSpace		space;
+	QvRows		rows;			/* row pages, */
+	bool		has_rows;		/* if there are any */
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
 	QvBufferHints *table_hints; /* of the table's pages; NULL in a build */

@@ -104,7 +104,8 @@ sweep_page(GraphSweepState *s, BlockNumber block, BufferAccessStrategy strategy)
 	buf = QvReadPassedPage(s->handle->index, s->handle->hints, block, strategy, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buf);
 	/* what else a coded graph has; a new page was never used */
-	if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FLOATS) || QvPageIs(page, QV_PAGE_ENTRIES))
+	if (PageIsNew(page) || QvPageIs(page, QV_PAGE_FLOATS) || QvPageIs(page, QV_PAGE_ENTRIES) ||
+		QvPageIsOfRows(page))
 	{
 		UnlockReleaseBuffer(buf);
 		return;

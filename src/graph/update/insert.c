@@ -20,6 +20,7 @@
 #include "graph/page/rows.h"
 #include "graph/update/insert.h"
 #include "graph/update/neighbors.h"
+#include "rows/write.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
@@ -63,6 +64,15 @@ wants_entry_point(const GraphHandle *handle)
 		pg_prng_double(&pg_global_prng_state) < c * c / (2.0 * entries);
 }
 
+/* Put the entry of a row that is in a node now. */
+static void
+put_entry(const GraphNeighborhood *nb, uint32 id, ItemPointer tid)
+{
+	QvInjectionPoint("quiver-graph-row-added");
+	if (nb->handle->has_rows)
+		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0);
+}
+
 void
 GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 {
@@ -76,7 +86,10 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	for (uint32 i = 0; i < Min(nb->count, DUPLICATE_CANDIDATES); i++)
 		if (ops->same(nb, nb->candidates[i].id) &&
 			GraphAddRow(handle, GraphNeighborId(nb, i), tid))
+		{
+			put_entry(nb, GraphNeighborId(nb, i), tid);
 			return;
+		}
 
 	n = GraphChooseNeighbors(nb);
 	id = write_node(nb, n, tid);
@@ -89,6 +102,7 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);
 	GraphLinkAllBack(nb, n, id);
+	put_entry(nb, id, tid);
 }
 
 void

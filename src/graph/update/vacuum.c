@@ -32,7 +32,9 @@
 #include "graph/update/calibrate.h"
 #include "graph/update/neighbors.h"
 #include "graph/update/reach.h"
+#include "graph/update/row_pages.h"
 #include "miscadmin.h"
+#include "rows/write.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -745,6 +747,8 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.live = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	v.some_live = GRAPH_NONE;
 
+	if (v.handle->has_rows)
+		QvRowsClear(&v.handle->rows, callback, callback_state, info->strategy);
 	for (BlockNumber block = 1; block < v.nblocks; block++)
 		remove_rows(&v, block);
 	clean_chains(&v);
@@ -813,6 +817,8 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 							 found.live >= meta->pool_nodes / 2))
 			GraphCalibrateAlone(handle, delay);
 	}
+	if (GraphCanHaveRows(meta) && QvRowsWantMerge(&meta->rows, info->num_heap_tuples))
+		GraphMergeRows(handle, info->num_heap_tuples);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

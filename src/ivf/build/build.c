@@ -22,6 +22,7 @@
 #include "ivf/page/meta.h"
 #include "ivf/page/writer.h"
 #include "ivf/update/calibrate.h"
+#include "ivf/update/row_pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "storage/indexfsm.h"
@@ -201,6 +202,8 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
 	IvfMeasureProbes(handle, 0);
+	if (IvfCanHaveRows(&handle->meta))
+		IvfMergeRows(handle, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 
 	/*

@@ -12,12 +12,15 @@
 
 #include "kernels/kernels.h"
 #include "pages/meta.h"
+#include "rows/format.h"
 #include "space/factor.h"
 #include "space/space.h"
 #include "storage/itemptr.h"
 
 #define IVF_META_MAGIC 0x51764976	/* "QvIv" */
-#define IVF_META_VERSION 3		/* codes may be raw: IVF_RAW */
+#define IVF_META_VERSION 4		/* has row pages; since 3 codes may be raw:
+								 * IVF_RAW */
+#define IVF_META_WITH_ROWS 4
 #define IVF_META_WITH_RAW 3
 #define IVF_META_FIRST 1		/* and that of plain indexes still */
 
@@ -82,9 +85,10 @@ typedef struct IvfMetaData
 	uint32		deep_lists;		/* lists there were then; 0: never tried */
 	uint32		vacuums;		/* that may have removed rows: changes before
 								 * their heap TIDs are used again */
+	QvRowsMeta	rows;			/* row pages */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 168, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 184, "on-disk ivf metapage changed");
 
 /*
  * A list in the directory, followed by the code of its centroid (coded: packed,

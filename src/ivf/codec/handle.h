@@ -6,6 +6,7 @@
 #define QV_IVF_CODEC_HANDLE_H
 
 #include "ivf/codec/codec.h"
+#include "rows/rows.h"
 #include "space/relcache.h"
 
 /* Where a list is. */
@@ -75,6 +76,8 @@ typedef struct IvfHandle
 	IvfMetaData meta;			/* as read when the handle was opened */
 	IvfLayout	layout;
 	IvfLists   *lists;
+	QvRows		rows;			/* row pages, */
+	bool		has_rows;		/* if there are any */
 	QvBufferHints *hints;
 	BufferAccessStrategy strategy;	/* for pages of lists, or NULL */
 	BufferAccessStrategy record_strategy;	/* and for those of records */

@@ -252,6 +252,8 @@ IvfOpen(Relation index, const QvOpclassInfo *opclass)
 		entry = make_entry(handle);
 	handle->hints = &entry->base.hints;
 	handle->space = entry->base.space;
+	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &handle->meta.rows,
+								  offsetof(IvfMetaData, rows));
 	renew_lists(handle, entry);
 	handle->entry = entry;
 	handle->stats = &entry->stats;

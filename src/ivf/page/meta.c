@@ -9,6 +9,7 @@
 #include "ivf/page/meta.h"
 #include "ivf/page/probes.h"
 #include "pages/write.h"
+#include "rows/rows.h"
 
 static const QvMetaFormat ivf_meta_format = {
 	.what = "an index of posting lists",
@@ -54,7 +55,8 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const QvIndexOptions
 static bool
 derive_layout(IvfLayout *layout, const IvfMetaData *meta)
 {
-	return IvfProbesAreShares(meta) && IvfLayoutFromMeta(layout, meta);
+	return IvfProbesAreShares(meta) && QvRowsMetaIsSound(&meta->rows, meta->pdim) &&
+		IvfLayoutFromMeta(layout, meta);
 }
 
 void

@@ -15,6 +15,7 @@
 #include "ivf/update/move.h"
 #include "miscadmin.h"
 #include "pages/write.h"
+#include "rows/write.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
@@ -27,6 +28,7 @@ typedef struct Insertion
 	IvfRow		row;
 	IvfRowRoom	room;
 	float	   *centroid;		/* of the list, decoded */
+	QvRowPlace	place;			/* where its record is */
 } Insertion;
 
 /* Choose the list for a value, and encode the row for it. */
@@ -177,6 +179,12 @@ add_to_page(Insertion *in, Buffer buf)
 			item_page = QvWriteRegister(&w, place->buf);
 		layout->codec->put_item(layout, which, item_page,
 								IvfItemPlace(layout, items, head->number, slot), &in->row);
+		if (which == IVF_RECORDS)
+			in->place = (QvRowPlace)
+		{
+			BufferGetBlockNumber(place->buf),
+				IvfItemPlace(layout, items, head->number, slot)
+		};
 	}
 	if (slot == 0)
 		IvfSetScales(head, &in->row);
@@ -398,6 +406,9 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 			QvReportCorruption(index, QV_META_BLOCK,
 							   "A page of list %u does not belong to it, and nothing has changed.", in.list);
 	}
+	QvInjectionPoint("quiver-ivf-row-added");
+	if (in.handle->has_rows)
+		QvRowsPut(&in.handle->rows, tid, in.place, in.query.base.q.x, 0);
 	if (IvfWantsSplit(in.handle, in.list, rows))
 	{
 		TableValues table;

@@ -21,6 +21,7 @@
 #include "ivf/update/calibrate.h"
 #include "ivf/update/move.h"
 #include "miscadmin.h"
+#include "rows/write.h"
 #include "space/sample.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
@@ -131,6 +132,8 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 		IvfWriterAdd(writer, &row);
 	IvfWriterFinish(writer, &now.head, &now.tail, &now.rows);
 	IvfReplaceEntry(handle, list, &now);
+	if (handle->has_rows)
+		QvRowsNoteMissing(&handle->rows, now.rows);
 	UnlockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
 	IvfFreeList(handle, list, ref->generation, ref->head);
 	*ref = now;
@@ -495,6 +498,8 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 		return false;
 	}
 	IvfReplaceByParts(handle, list, s.entries, s.parts);
+	if (handle->has_rows)
+		QvRowsNoteMissing(&handle->rows, total);
 	IvfFreeList(handle, list, ref->generation, ref->head);
 	return true;
 }

@@ -22,9 +22,11 @@
 #include "ivf/page/pages.h"
 #include "ivf/page/walk.h"
 #include "ivf/update/calibrate.h"
+#include "ivf/update/row_pages.h"
 #include "ivf/update/move.h"
 #include "miscadmin.h"
 #include "pages/write.h"
+#include "rows/write.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -312,6 +314,8 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	old = MemoryContextSwitchTo(context);
 	begin_vacuum(&v, info, stats, opclass);
+	if (v.handle->has_rows)
+		QvRowsClear(&v.handle->rows, callback, callback_state, info->strategy);
 	vacuum_lists(&v);
 	write_tuples(&v);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
@@ -320,6 +324,13 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return stats;
+}
+
+/* Should the row pages be brought up to date? */
+static bool
+lacks_rows(const IvfMetaData *meta, const IndexVacuumInfo *info)
+{
+	return IvfCanHaveRows(meta) && QvRowsWantMerge(&meta->rows, info->num_heap_tuples);
 }
 
 /*
@@ -339,6 +350,8 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 		vacuum_lists(&v);
 	if (IvfLacksMeasuring(&v.handle->meta))
 		IvfMeasureProbes(v.handle, 0);
+	if (lacks_rows(&v.handle->meta, info))
+		IvfMergeRows(v.handle, info->num_heap_tuples);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
@@ -365,7 +378,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
 						RelationGetRelationName(info->index)),
 				 errhint("Please REINDEX it.")));
-	else if ((meta.flags & IVF_MOVING) || IvfLacksMeasuring(&meta))
+	else if ((meta.flags & IVF_MOVING) || IvfLacksMeasuring(&meta) || lacks_rows(&meta, info))
 		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;

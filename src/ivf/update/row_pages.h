@@ -1,0 +1,22 @@
+/*
+ * row_pages.h
+ *		Making the row pages of an index from its lists.
+ */
+#ifndef QV_IVF_UPDATE_ROW_PAGES_H
+#define QV_IVF_UPDATE_ROW_PAGES_H
+
+#include "ivf/codec/handle.h"
+
+/* Can an index have row pages?  Those of older versions have none. */
+extern bool IvfCanHaveRows(const IvfMetaData *meta);
+
+/* A QvVisitRows of an IvfHandle; the lists cannot move. */
+extern void IvfVisitRows(void *engine, const QvRowVisitor *visitor);
+
+/*
+ * Give each row its entry, by lists that cannot move: in a build, or under IVF_MOVE_LOCK.  Takes at
+ * most maintenance_work_mem, and goes through all lists twice or more.
+ */
+extern void IvfMergeRows(IvfHandle *handle, double table_rows);
+
+#endif							/* QV_IVF_UPDATE_ROW_PAGES_H */

@@ -1,0 +1,139 @@
+/*
+ * check.c
+ *		Verifying row pages; see check.h.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "rows/check.h"
+#include "rows/code.h"
+
+/* Rounding of coordinates, as a share of their length. */
+#define ROUNDING 1e-5f
+
+typedef struct Check
+{
+	const QvRows *rows;
+	QvRowsFinder finder;
+	QvRowEntry	entry;			/* a copy */
+	uint64		found;			/* entries of rows of the index */
+	QvRowsChecked *checked;
+} Check;
+
+static uint32
+count_entries(const QvRows *rows, Page page)
+{
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < rows->per_page; i++)
+		n += QvRowEntryIsThere(QvPageRowEntry(page, rows->meta.entry_size, i));
+	return n;
+}
+
+/* Go through all row pages and count their entries. */
+static void
+check_pages(Check *check)
+{
+	const QvRows *rows = check->rows;
+	uint32		end = QvRowsEnd(rows, &check->checked->pages);
+
+	QvRowsFinderInit(&check->finder, rows);
+	for (uint32 number = 0; number < end; number++)
+	{
+		BlockNumber block = QvRowsFindPage(&check->finder, number);
+		Buffer		buf;
+
+		CHECK_FOR_INTERRUPTS();
+		if (block == QV_ROWS_NO_PAGE)
+			continue;
+		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
+		check->checked->pages++;
+		check->checked->entries += count_entries(rows, BufferGetPage(buf));
+		UnlockReleaseBuffer(buf);
+	}
+	/* pages may have been added meanwhile */
+	QvRowsFinderInit(&check->finder, rows);
+}
+
+/* A sign may differ only where what the index stores is so small that it says nothing of it. */
+static bool
+bits_match(const QvRows *rows, const QvRowEntryData *entry, const float *x, float residual)
+{
+	float		sure = residual + ROUNDING * sqrtf(qv_kernels.norm2_f32(x, rows->space->pdim));
+
+	for (uint32 i = 0; i < rows->space->pdim; i++)
+		if (fabsf(x[i]) > sure && ((entry->bits[i / 8] >> (i % 8)) & 1) != (x[i] >= 0))
+			return false;
+	return true;
+}
+
+/* Copy the entry of a row; its block, or QV_ROWS_NO_PAGE: there is none. */
+static BlockNumber
+copy_entry(Check *check, const ItemPointerData *tid)
+{
+	const QvRows *rows = check->rows;
+	QvRowNumber number;
+	BlockNumber block;
+	Buffer		buf;
+
+	check->entry->slot = 0;
+	if (!QvRowsHasNumber(rows, tid, &number))
+		return QV_ROWS_NO_PAGE;
+	block = QvRowsFindPage(&check->finder, number / rows->per_page);
+	if (block == QV_ROWS_NO_PAGE)
+		return QV_ROWS_NO_PAGE;
+	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
+	memcpy(check->entry, QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, number % rows->per_page),
+		   rows->meta.entry_size);
+	UnlockReleaseBuffer(buf);
+	return block;
+}
+
+/* QvRowVisitor.wants */
+static bool
+wants_row(void *arg, const ItemPointerData *tid)
+{
+	return true;
+}
+
+/* QvRowVisitor.take */
+static void
+take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x, float residual)
+{
+	Check	   *check = arg;
+	BlockNumber block = copy_entry(check, tid);
+	QvRowPlace	said;
+
+	if (!QvRowEntryIsThere(check->entry))
+	{
+		check->checked->missing++;
+		return;
+	}
+	check->found++;
+	said = QvRowEntryPlace(check->entry);
+	check->checked->moved += said.block != place.block || said.slot != place.slot;
+	if (!bits_match(check->rows, check->entry, x, residual))
+		QvReportCorruption(check->rows->index, block, "The code of row (%u,%u) is not that of its vector.",
+						   ItemPointerGetBlockNumberNoCheck(tid),
+						   ItemPointerGetOffsetNumberNoCheck(tid));
+}
+
+void
+QvRowsCheck(const QvRows *rows, QvVisitRows visit, void *engine, QvRowsChecked *checked)
+{
+	Check	   *check = palloc0(sizeof(Check));
+	QvRowVisitor visitor = {wants_row, take_row, check};
+
+	memset(checked, 0, sizeof(*checked));
+	check->rows = rows;
+	check->entry = palloc(rows->meta.entry_size);
+	check->checked = checked;
+	check_pages(check);
+	visit(engine, &visitor);
+	if (check->found < checked->entries)
+		QvReportCorruption(rows->index, rows->meta.root,
+						   "Of " UINT64_FORMAT " entries " UINT64_FORMAT " are of rows that the index does not have.",
+						   checked->entries, checked->entries - check->found);
+	pfree(check->entry);
+	pfree(check);
+}

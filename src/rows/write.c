@@ -1,0 +1,494 @@
+/*
+ * write.c
+ *		Changing row pages; see write.h.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pages/meta.h"
+#include "pages/write.h"
+#include "rows/code.h"
+#include "rows/write.h"
+#include "utils/memutils.h"
+
+/*
+ * Blocks of the table have entries for so many lines that this share of the rows has one: the lines of
+ * a few crowded blocks would cost room in all blocks.
+ */
+#define COVERED_SHARE 0.99
+
+/* Row pages that were not worth it may be when the table has so many times the rows. */
+#define TRY_AGAIN 2
+
+/* VACUUM makes entries that are missing when they are more than this share of the rows. */
+#define MISSING_SHARE 0.05
+
+/* ---- new pages ---- */
+
+/*
+ * Put a new page of a kind into place i of a page of blocks, which is pinned and exclusively
+ * locked: one WAL record.  Returns the new page pinned and exclusively locked.
+ */
+static Buffer
+add_page(const QvRows *rows, Buffer parent, uint32 i, QvPageKind kind, uint32 number)
+{
+	Buffer		buf = QvNewPage(rows->index, MAIN_FORKNUM);
+	QvWrite		w;
+	Page		page;
+
+	QvWriteBegin(&w, rows->index, rows->building);
+	QvPageBlocks(QvWriteRegister(&w, parent))[i] = BufferGetBlockNumber(buf);
+	page = QvWriteRegisterNew(&w, buf, kind);
+	if (kind == QV_PAGE_ROWS)
+		QvPageRows(page)->number = number;
+	QvWriteCommit(&w);
+	return buf;
+}
+
+/* Have a root page lead to one more, which is returned; the old one is released. */
+static Buffer
+add_root(const QvRows *rows, Buffer last)
+{
+	Buffer		buf = QvNewPage(rows->index, MAIN_FORKNUM);
+	QvWrite		w;
+
+	QvWriteBegin(&w, rows->index, rows->building);
+	QvPageGetHeader(QvWriteRegister(&w, last))->next = BufferGetBlockNumber(buf);
+	(void) QvWriteRegisterNew(&w, buf, QV_PAGE_ROW_DIRECTORY);
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(last);
+	return buf;
+}
+
+/* The root page of a directory page, pinned and exclusively locked; made if there is none. */
+static Buffer
+lock_root(const QvRows *rows, uint32 directory)
+{
+	Buffer		buf = QvReadPage(rows->index, rows->hints, rows->meta.root, QV_PAGE_ROW_DIRECTORY,
+								 BUFFER_LOCK_EXCLUSIVE);
+
+	for (uint32 i = 0; i < directory / QV_ROWS_FANOUT; i++)
+	{
+		BlockNumber next = QvPageGetHeader(BufferGetPage(buf))->next;
+
+		if (BlockNumberIsValid(next))
+		{
+			UnlockReleaseBuffer(buf);
+			buf = QvReadPage(rows->index, rows->hints, next, QV_PAGE_ROW_DIRECTORY,
+							 BUFFER_LOCK_EXCLUSIVE);
+		}
+		else
+			buf = add_root(rows, buf);
+	}
+	return buf;
+}
+
+/* A directory page, pinned and exclusively locked; made if there is none. */
+static Buffer
+lock_directory(const QvRows *rows, uint32 directory)
+{
+	Buffer		root = lock_root(rows, directory);
+	uint32		i = directory % QV_ROWS_FANOUT;
+	BlockNumber block = QvPageBlocks(BufferGetPage(root))[i];
+	Buffer		buf;
+
+	if (block == QV_ROWS_NO_PAGE)
+	{
+		buf = add_page(rows, root, i, QV_PAGE_ROW_DIRECTORY, 0);
+		UnlockReleaseBuffer(root);
+		return buf;
+	}
+	UnlockReleaseBuffer(root);
+	return QvReadPage(rows->index, rows->hints, block, QV_PAGE_ROW_DIRECTORY, BUFFER_LOCK_EXCLUSIVE);
+}
+
+/* Row page "number", pinned and exclusively locked; made, by this backend or another, if there is none. */
+static Buffer
+lock_new_page(const QvRows *rows, uint32 number)
+{
+	Buffer		directory = lock_directory(rows, number / QV_ROWS_FANOUT);
+	uint32		i = number % QV_ROWS_FANOUT;
+	BlockNumber block = QvPageBlocks(BufferGetPage(directory))[i];
+	Buffer		buf;
+
+	if (block == QV_ROWS_NO_PAGE)
+	{
+		buf = add_page(rows, directory, i, QV_PAGE_ROWS, number);
+		UnlockReleaseBuffer(directory);
+		QvInjectionPoint("quiver-rows-page-added");
+		return buf;
+	}
+	UnlockReleaseBuffer(directory);
+	return QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+}
+
+/* Row page "number", pinned and exclusively locked. */
+static Buffer
+lock_page(const QvRows *rows, uint32 number)
+{
+	BlockNumber block = QvRowsPageBlock(rows, number);
+
+	return block == QV_ROWS_NO_PAGE ? lock_new_page(rows, number) :
+		QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+}
+
+/* ---- inserts ---- */
+
+static void
+make_entry(const QvRows *rows, QvRowPlace place, const float *x, float residual, QvRowEntry entry)
+{
+	QvRowEncode(rows->space, x, residual, entry);
+	entry->block_hi = place.block >> 16;
+	entry->block_lo = (uint16) place.block;
+	entry->slot = place.slot + 1;
+}
+
+void
+QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
+		  float residual)
+{
+	Size		size = rows->meta.entry_size;
+	QvRowNumber number;
+	QvRowEntry	entry;
+	Buffer		buf;
+	QvWrite		w;
+
+	if (!QvRowsHasNumber(rows, tid, &number))
+		return;
+	entry = palloc(size);
+	make_entry(rows, place, x, residual, entry);
+	buf = lock_page(rows, number / rows->per_page);
+	QvWriteBegin(&w, rows->index, rows->building);
+	memcpy(QvPageRowEntry(QvWriteRegister(&w, buf), size, number % rows->per_page), entry, size);
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	pfree(entry);
+}
+
+/* ---- the metapage ---- */
+
+static QvRowsMeta *
+meta_on_page(const QvRows *rows, Page page)
+{
+	return (QvRowsMeta *) (QvPageGetData(page) + rows->meta_offset);
+}
+
+static Buffer
+lock_meta(const QvRows *rows)
+{
+	return QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+}
+
+/* Set how many entries are missing: one WAL record. */
+static void
+write_missing(QvRows *rows, uint32 missing)
+{
+	Buffer		buf = lock_meta(rows);
+	QvWrite		w;
+
+	QvWriteBegin(&w, rows->index, rows->building);
+	meta_on_page(rows, QvWriteRegister(&w, buf))->missing = missing;
+	QvWriteCommit(&w);
+	rows->meta.missing = missing;
+	UnlockReleaseBuffer(buf);
+}
+
+void
+QvRowsNoteMissing(QvRows *rows, uint32 count)
+{
+	uint32		before = rows->meta.missing;
+
+	write_missing(rows, count < PG_UINT32_MAX - before ? before + count : PG_UINT32_MAX);
+}
+
+bool
+QvRowsWantMerge(const QvRowsMeta *meta, double table_rows)
+{
+	return meta->root == 0 ? table_rows > TRY_AGAIN * (double) meta->missing :
+		meta->missing > MISSING_SHARE * table_rows;
+}
+
+/* ---- VACUUM ---- */
+
+/* Find the dead rows of a page in hand; returns how many. */
+static uint32
+find_dead(const QvRows *rows, Page page, uint32 number, IndexBulkDeleteCallback callback,
+		  void *state, uint16 *dead)
+{
+	uint32		ndead = 0;
+
+	for (uint32 i = 0; i < rows->per_page; i++)
+	{
+		ItemPointerData tid;
+
+		if (!QvRowEntryIsThere(QvPageRowEntry(page, rows->meta.entry_size, i)))
+			continue;
+		QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
+		if (callback(&tid, state))
+			dead[ndead++] = i;
+	}
+	return ndead;
+}
+
+void
+QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
+			BufferAccessStrategy strategy)
+{
+	QvRowsFinder *finder = palloc(sizeof(QvRowsFinder));
+	uint16	   *dead = palloc(rows->per_page * sizeof(uint16));
+	PGAlignedBlock *image = palloc(sizeof(PGAlignedBlock));
+	uint32		end = QvRowsEnd(rows, NULL);
+
+	QvRowsFinderInit(finder, rows);
+	for (uint32 number = 0; number < end; number++)
+	{
+		BlockNumber block = QvRowsFindPage(finder, number);
+		uint32		ndead;
+		Buffer		buf;
+		QvWrite		w;
+		Page		page;
+
+		if (block == QV_ROWS_NO_PAGE)
+			continue;
+		QvVacuumDelayPoint();
+
+		/*
+		 * the callback is not called under a lock; only VACUUM takes entries
+		 * away
+		 */
+		buf = QvReadAnyPage(rows->index, NULL, block, strategy, BUFFER_LOCK_SHARE);
+		memcpy(image->data, BufferGetPage(buf), BLCKSZ);
+		UnlockReleaseBuffer(buf);
+		QvPageCheck(rows->index, block, (Page) image->data, QV_PAGE_ROWS);
+		ndead = find_dead(rows, (Page) image->data, number, callback, state, dead);
+		if (ndead == 0)
+			continue;
+		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+		QvWriteBegin(&w, rows->index, rows->building);
+		page = QvWriteRegister(&w, buf);
+		for (uint32 i = 0; i < ndead; i++)
+			memset(QvPageRowEntry(page, rows->meta.entry_size, dead[i]), 0, rows->meta.entry_size);
+		QvWriteCommit(&w);
+		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-rows-cleared");
+	}
+	pfree(image);
+	pfree(dead);
+	pfree(finder);
+}
+
+/* ---- all rows ---- */
+
+typedef struct Merge
+{
+	QvRows	   *rows;
+	double		table_rows;
+	Size		max_bytes;
+
+	/* counting */
+	bool		counting;
+	uint64		count;
+	uint64		lines[MaxHeapTuplesPerPage + 1];	/* rows on each line */
+	BlockNumber end;			/* of the table, as far as there are rows */
+
+	/* parts */
+	uint32		pages;			/* in all, */
+	uint32		first;			/* and in hand from this one on, */
+	uint32		npages;			/* so many */
+	uint32		room;			/* for so many */
+	char	   *entries;		/* of the pages in hand */
+} Merge;
+
+static void
+count_row(Merge *merge, const ItemPointerData *tid)
+{
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage)
+		return;
+	merge->count++;
+	merge->lines[line]++;
+	merge->end = Max(merge->end, ItemPointerGetBlockNumberNoCheck(tid) + 1);
+}
+
+/* QvRowVisitor.wants */
+static bool
+wants_row(void *arg, const ItemPointerData *tid)
+{
+	Merge	   *merge = arg;
+	QvRowNumber number;
+
+	if (merge->counting)
+	{
+		count_row(merge, tid);
+		return false;
+	}
+	return QvRowsHasNumber(merge->rows, tid, &number) &&
+		number / merge->rows->per_page - merge->first < merge->npages;
+}
+
+/* QvRowVisitor.take */
+static void
+take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x, float residual)
+{
+	Merge	   *merge = arg;
+	const QvRows *rows = merge->rows;
+	QvRowNumber number;
+
+	if (!QvRowsHasNumber(rows, tid, &number))
+		return;
+	number -= (QvRowNumber) merge->first * rows->per_page;
+	make_entry(rows, place, x, residual,
+			   (QvRowEntry) (merge->entries + number * rows->meta.entry_size));
+}
+
+/* How many lines of a block have entries; 0: row pages are not worth it. */
+static uint16
+choose_lines(const Merge *merge)
+{
+	uint64		covered = 0;
+	uint16		lines = 0;
+
+	while (covered < COVERED_SHARE * merge->count &&
+		   covered + merge->lines[lines + 1] >= QV_ROWS_DENSE_SHARE * merge->end * (lines + 1))
+		covered += merge->lines[++lines];
+	return covered >= QV_ROWS_DENSE_SHARE * merge->count ? lines : 0;
+}
+
+/* Begin the directory, with an empty root page: one WAL record of that and the metapage. */
+static void
+make_root(Merge *merge, uint16 lines)
+{
+	QvRows	   *rows = merge->rows;
+	Buffer		meta = lock_meta(rows);
+	Buffer		buf = QvNewPage(rows->index, MAIN_FORKNUM);
+	QvWrite		w;
+
+	rows->meta.root = BufferGetBlockNumber(buf);
+	rows->meta.lines = lines;
+	rows->meta.entry_size = QvRowEntrySize(rows->space->pdim);
+	rows->meta.missing = PG_UINT32_MAX;
+	rows->per_page = QvRowsPerPage(rows->meta.entry_size);
+	QvWriteBegin(&w, rows->index, rows->building);
+	*meta_on_page(rows, QvWriteRegister(&w, meta)) = rows->meta;
+	(void) QvWriteRegisterNew(&w, buf, QV_PAGE_ROW_DIRECTORY);
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	UnlockReleaseBuffer(meta);
+	QvInjectionPoint("quiver-rows-begun");
+}
+
+/* Write one of the pages in hand, where it is not so already: one WAL record. */
+static void
+write_page(const Merge *merge, uint32 i)
+{
+	const QvRows *rows = merge->rows;
+	Size		size = rows->meta.entry_size;
+	const char *entries = merge->entries + (Size) i * rows->per_page * size;
+	bool		begun = false;
+	Buffer		buf;
+	QvWrite		w;
+	Page		page;
+	uint32		e = 0;
+
+	while (e < rows->per_page && !QvRowEntryIsThere((QvRowEntry) (entries + e * size)))
+		e++;
+	if (e == rows->per_page)
+		return;
+	buf = lock_page(rows, merge->first + i);
+	page = BufferGetPage(buf);
+	for (; e < rows->per_page; e++)
+	{
+		const char *entry = entries + e * size;
+
+		/*
+		 * the code that is there may be of the row's value, and better than
+		 * ours
+		 */
+		if (!QvRowEntryIsThere((QvRowEntry) entry) ||
+			memcmp(QvPageRowEntry(page, size, e), entry, offsetof(QvRowEntryData, norm2)) == 0)
+			continue;
+		if (!begun)
+		{
+			QvWriteBegin(&w, rows->index, rows->building);
+			page = QvWriteRegister(&w, buf);
+			begun = true;
+		}
+		memcpy(QvPageRowEntry(page, size, e), entry, size);
+	}
+	if (begun)
+		QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	if (begun)
+		QvInjectionPoint("quiver-rows-merged");
+}
+
+/* The rows have been counted: begin with the first part.  False when there is none. */
+static bool
+begin_parts(Merge *merge)
+{
+	QvRows	   *rows = merge->rows;
+	Size		page_bytes;
+
+	merge->counting = false;
+	if (rows->meta.root == 0)
+	{
+		uint16		lines = merge->count > 0 ? choose_lines(merge) : 0;
+
+		if (lines == 0)
+		{
+			write_missing(rows, Min(merge->table_rows, PG_UINT32_MAX));
+			return false;
+		}
+		make_root(merge, lines);
+	}
+	page_bytes = (Size) rows->per_page * rows->meta.entry_size;
+	merge->pages = ((uint64) merge->end * rows->meta.lines + rows->per_page - 1) / rows->per_page;
+	merge->room = Max(1, Min(merge->pages, merge->max_bytes / page_bytes));
+	merge->npages = merge->room;
+	merge->entries = MemoryContextAllocExtended(CurrentMemoryContext, merge->room * page_bytes,
+												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	return true;
+}
+
+/* Write what was taken, and go on to the next part; false when there is none. */
+static bool
+next_part(Merge *merge)
+{
+	const QvRows *rows = merge->rows;
+
+	for (uint32 i = 0; i < merge->npages; i++)
+	{
+		if (rows->building)
+			CHECK_FOR_INTERRUPTS();
+		else
+			QvVacuumDelayPoint();
+		write_page(merge, i);
+	}
+	merge->first += merge->npages;
+	merge->npages = Min(merge->room, merge->pages - merge->first);
+	memset(merge->entries, 0, (Size) merge->npages * rows->per_page * rows->meta.entry_size);
+	return merge->npages > 0;
+}
+
+void
+QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, void *engine)
+{
+	Merge	   *merge = palloc0(sizeof(Merge));
+	QvRowVisitor visitor = {wants_row, take_row, merge};
+
+	merge->rows = rows;
+	merge->table_rows = table_rows;
+	merge->max_bytes = max_bytes;
+	merge->counting = true;
+	visit(engine, &visitor);
+	if (begin_parts(merge))
+	{
+		do
+			visit(engine, &visitor);
+		while (next_part(merge));
+		write_missing(rows, 0);
+		pfree(merge->entries);
+	}
+	pfree(merge);
+}
