@@ -45,8 +45,8 @@ class Tree:
         )
 
     def run(self, *options: str) -> subprocess.CompletedProcess[str]:
-        command = [TOP / "tools" / "check_prose", "--top", self.top, *options]
-        return subprocess.run(command, capture_output=True, text=True)
+        command: list[str | Path] = [TOP / "tools" / "check_prose", "--top", self.top, *options]
+        return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
 class CheckProse(unittest.TestCase):
@@ -198,7 +198,7 @@ class CheckProse(unittest.TestCase):
     def test_columns(self) -> None:
         long = "x" * 120
         self.check(
-            "README.md",
+            "src/{}/README.md",
             "columns",
             [
                 f"{a(9)}\n{long}\n{a(9)}",
@@ -216,7 +216,7 @@ class CheckProse(unittest.TestCase):
             ],
         )
         self.check(
-            "src/a.c",
+            "src/{}.c",
             "columns",
             [f"int {long};", f"/* {'x' * 94} */", f"\t/* {'x' * 90} */"],
             [(1, f"/* {'x' * 95} */"), (1, f"\t/* {'x' * 91} */"), (2, f"/*\n * {long}\n */")],
@@ -275,6 +275,12 @@ class CheckProse(unittest.TestCase):
             found = self.complaints_of(tree)
             self.assertEqual(len(found), 2, found)
             self.assertTrue(found[0].startswith("README.md:1: decimal: .3"), found)
+
+            tree.write({"README.md": "A .1.\nA .2.\n"})
+            tree.git("mv", "README.md", "OTHER.md")
+            self.assertEqual(len(self.complaints_of(tree)), 3)
+            self.assertEqual(self.complaints_of(tree, "--lower"), [])
+            self.assertEqual(tree.read(EXCEPTIONS), "OTHER.md decimal 2\n")
 
     def test_statistics(self) -> None:
         with tempfile.TemporaryDirectory() as top:
