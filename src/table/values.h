@@ -1,7 +1,7 @@
 /*
  * values.h
- *		What the table has of rows that are in an index, for an insert that codes them
- *		anew (src/ivf/README.md, "Split").
+ *		The table's values of rows that are in an index, for an insert that codes these
+ *		rows again (src/ivf/update/README.md, "Rows from the table").
  */
 #ifndef QV_TABLE_VALUES_H
 #define QV_TABLE_VALUES_H
@@ -29,8 +29,9 @@ extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 extern bool TableIsReadable(TableValues *values);
 
 /*
- * If so, the value of a row, detoasted, valid until the next call.  NULL when the row is not there,
- * not committed by somebody else, or nobody's to read here: see src/ivf/README.md, "Split".
+ * Returns the value of a row, detoasted, valid until the next call.  NULL if the row is not there,
+ * or is not committed by somebody else, or if no value may be read here: see
+ * src/ivf/update/README.md, "Rows from the table".
  */
 extern const void *TableValue(TableValues *values, ItemPointer tid);
 

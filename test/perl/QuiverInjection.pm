@@ -1,8 +1,8 @@
 # Backends held at injection points: after each record of WAL that a change of several pages
-# takes (the tables "WAL" of the READMEs of src/graph and src/ivf).  While a statement is held, others
-# read, write, vacuum and check, and a standby that has replayed it so far is read; then it goes on, is
-# canceled, or the postmaster is killed.  Whatever it was, the index is sound, has every row once, and
-# nothing is left for good.
+# takes (the tables "WAL" of the READMEs of src/graph, src/ivf, their rooms, and src/rows).  While a
+# statement is held, others read, write, vacuum and check, and a standby that has replayed it so far is
+# read; then it goes on, is canceled, or the postmaster is killed.  Whatever it was, the index is sound,
+# has every row once, and nothing is left for good.
 package QuiverInjection;
 
 use strict;
@@ -77,15 +77,31 @@ sub make_standby
 	return $standby;
 }
 
-# The points that a README names in its table of WAL, and those of the sources beside it.
+# A point by its full name.  Lines and tables may leave out the prefix of the engine.
+sub full_name
+{
+	my ($run, $point) = @_;
+	return $point =~ /^quiver-/ ? $point : "$run->{prefix}$point";
+}
+
+# The points that the tables "WAL" of the READMEs in some folders and their rooms name, and the
+# points of the sources there.
 sub points_of
 {
-	my ($readme) = @_;
-	my ($folder) = $readme =~ m{(.*)/};
-	my ($wal) = slurp_file($readme) =~ /^## WAL\n(.*?)^## /ms;
-	my %named = map { $_ => 1 } map { /`([a-z-]+)`/g } map { (split /\|/)[-1] } grep { /^\| / } split /\n/, $wal;
-	my %there = map { $_ => 1 } map { slurp_file($_) =~ /QvInjectionPoint\("quiver-[a-z]+-([a-z-]+)"\)/g } glob "$folder/*.c";
+	my ($run) = @_;
+	my (%named, %there);
 
+	foreach my $readme (map { glob "$_/README.md $_/*/README.md" } @{ $run->{folders} })
+	{
+		my ($wal) = slurp_file($readme) =~ /^## WAL\n(.*?)(?=^## |\z)/ms;
+		my @cells = map { (split /\|/)[-1] } grep { /^\| / } split /\n/, $wal // '';
+
+		$named{ full_name($run, $_) } = 1 foreach map { /`([a-z-]+)`/g } @cells;
+	}
+	foreach my $source (map { glob "$_/*.c $_/*/*.c" } @{ $run->{folders} })
+	{
+		$there{$_} = 1 foreach slurp_file($source) =~ /QvInjectionPoint\("([a-z-]+)"\)/g;
+	}
 	return (\%named, \%there);
 }
 
@@ -203,7 +219,7 @@ sub wake_until
 sub hold
 {
 	my ($run, $line, @cases) = @_;
-	my @points = map { "$run->{prefix}$_" } grep { defined } $line->{via}, $line->{point};
+	my @points = map { full_name($run, $_) } grep { defined } $line->{via}, $line->{point};
 
 	foreach my $case (@cases)
 	{
@@ -367,7 +383,7 @@ sub goes_on
 	standby_ok($run, @cases);
 	@others = map { begin_others($run, $_) } @cases;
 	push @{ $_->{found} }, fetch($_->{session}, 5) foreach @cursors;
-	wake_until($run, "$run->{prefix}$line->{point}", sub { !grep { !has_answered($_->{session}) } @cases });
+	wake_until($run, full_name($run, $line->{point}), sub { !grep { !has_answered($_->{session}) } @cases });
 	is(answer($_->{session}), '', "$_->{name}: no error") foreach @cases, @others;
 	cursor_ok($run, $_) foreach @cursors;
 	end_session($_->{session}) foreach @cases, @others;
@@ -395,7 +411,7 @@ sub is_canceled
 sub fails
 {
 	my ($run, $line, @cases) = @_;
-	my $point = "$run->{prefix}$line->{point}";
+	my $point = full_name($run, $line->{point});
 
 	control_is($run, $cases[0], "SELECT injection_points_attach('$point', 'error')", '', "$point attached");
 	control_is($run, $_, $line->{held}, qr/ERROR:  error triggered for injection point $point$/m, 'fails there') foreach @cases;
@@ -489,8 +505,9 @@ sub groups
 	return @groups;
 }
 
-# All lines of a README's table, and nothing that it does not name:
-#   node, readme, prefix (of the points); nothing: deleted nodes and lost pages as psql shows them;
+# All lines of the READMEs' tables, and nothing that they do not name:
+#   node, folders (with their rooms), prefix (of the points); nothing: deleted nodes and lost pages
+#	  as psql shows them;
 #   may_lose: nodes of rows that did not commit, which searches may not reach until VACUUM;
 #   forms: name => { type, using, op, rows }; base_NAME has the values;
 #   lines: [{ point, forms, held (the statement); name, rows (at the build), with (options of the index),
@@ -500,8 +517,8 @@ sub groups
 sub every_line_ok
 {
 	my (%run) = @_;
-	my ($named, $there) = points_of($run{readme});
-	my %tested = map { $_->{point} => 1 } @{ $run{lines} };
+	my ($named, $there) = points_of(\%run);
+	my %tested = map { full_name(\%run, $_->{point}) => 1 } @{ $run{lines} };
 
 	is_deeply([ sort keys %$there ], [ sort keys %$named ], 'the points of the sources are those of the README');
 	is_deeply([ sort keys %tested ], [ sort keys %$named ], 'each of them is tested');

@@ -42,7 +42,7 @@ sub make_indexes
 }
 my %count = (coded => 0, plain => 0);
 
-# Pages by kind of one index, which says where things are: src/ivf/README.md.
+# Pages by kind of one index, which says where things are: src/ivf/page/README.md.
 $node->safe_psql('postgres', make_indexes('coded', 1) . make_indexes('plain', 1) . 'CHECKPOINT');
 my $page = 8192;
 my $data = 32;

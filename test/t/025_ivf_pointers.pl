@@ -23,7 +23,7 @@ open my $in, '<:raw', $file or die "could not read $file: $!";
 my $good = do { local $/; <$in> };
 close $in;
 
-# Where things are (src/ivf/README.md): 32 bytes of headers, then the data.
+# Where things are (src/ivf/page/README.md): 32 bytes of headers, then the data.
 my $data = 32;
 my $record_size = unpack('V', substr($good, $data + 32, 4));
 my $records_per_page = unpack('v', substr($good, $data + 26, 2));

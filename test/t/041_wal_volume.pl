@@ -44,7 +44,7 @@ foreach my $am (sort keys %dims)
 }
 
 # A row in posting lists, splits included: twice what a row is there, and little more.  Of
-# 784 dimensions, as those of the measurements in src/ivf/README.md.  And in a graph, where
+# 784 dimensions, as those that M43 measured (docs/design/measurements).  And in a graph, where
 # it changes its neighbors: a node is 2.7 kB.
 my ($lists_dims, $built, $grown) = (784, 400, 2400);
 make_rows($node, table => 'source', dims => $lists_dims, first => 1, last => $grown, clusters => 200);

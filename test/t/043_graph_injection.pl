@@ -40,7 +40,7 @@ my $third = 'DELETE FROM $t WHERE id % 3 = 0';
 
 every_line_ok(
 	node => $node,
-	readme => 'src/graph/README.md',
+	folders => ['src/graph'],
 	prefix => 'quiver-graph-',
 	nothing => '0|',
 	may_lose => 3,

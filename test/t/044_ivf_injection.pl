@@ -1,4 +1,4 @@
-# Posting lists, held after each record of WAL that their README lists: what others find meanwhile,
+# Posting lists, held after each record of WAL that their READMEs list: what others find meanwhile,
 # and what is left when the statement goes on, is canceled or fails, or the postmaster is killed.
 
 use strict;
@@ -33,7 +33,7 @@ PERFORM injection_points_detach('quiver-ivf-list-split'); END$$};
 
 every_line_ok(
 	node => $node,
-	readme => 'src/ivf/README.md',
+	folders => [ 'src/ivf', 'src/rows' ],
 	prefix => 'quiver-ivf-',
 	nothing => '|0',
 	may_lose => 0,
