@@ -26,7 +26,7 @@ $node->stop;
 
 my $good = read_image($file);
 
-# Where things are (src/graph/README.md): 32 bytes of headers, then the data of
+# Where things are (src/graph/page/README.md): 32 bytes of headers, then the data of
 # the page; a slot has its 56 bytes and then its neighbors' numbers.
 my $data = 32;
 my $node_size = unpack('V', substr($good, $data + 32, 4));

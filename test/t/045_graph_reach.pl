@@ -210,7 +210,7 @@ $node->safe_psql('postgres', 'REINDEX INDEX hub_idx');
 anchored_ok('hub', 'a few long vectors, built', 4000);
 cmp_ok((index_facts($node, 'hub_idx', 'entry_points'))[0], '<', 400, 'a few long vectors, built: entry points');
 
-# Nodes without any edges (src/graph/README.md: 56 bytes of a slot, then the neighbors'
+# Nodes without any edges (src/graph/page/README.md: 56 bytes of a slot, then the neighbors'
 # numbers): those that are no entry points are lost.
 $node->safe_psql('postgres', q{
 CREATE TABLE lost (id int, v bit(64));
