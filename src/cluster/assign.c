@@ -1,10 +1,9 @@
 /*
  * assign.c
- *		The nearest centroid of every row, a tile of rows and centroids at a
- *		time.
+ *		The nearest centroid of every row, a tile of rows and centroids at a time.
  *
- * |x - c|^2 = |x|^2 + 2 (|c|^2 / 2 - <x, c>), so the nearest centroid is the
- * one of least |c|^2 / 2 - <x, c>.
+ * |x - c|^2 = |x|^2 + 2 (|c|^2 / 2 - <x, c>), so the nearest centroid is the one with the
+ * least |c|^2 / 2 - <x, c>.
  */
 #include "cluster/assign.h"
 
@@ -19,7 +18,7 @@ QvAssignWorkspace(size_t k)
 		QV_ASSIGN_ROWS * QV_ASSIGN_CENTROIDS * sizeof(float);
 }
 
-/* Assign at most QV_ASSIGN_ROWS rows from row number "first" on. */
+/* Assigns at most QV_ASSIGN_ROWS rows from row number "first" on. */
 static size_t
 assign_rows(const QvAssignJob *job, size_t first, const float *half_norms,
 			float *tile)

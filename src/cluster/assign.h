@@ -1,7 +1,7 @@
 /*
  * assign.h
- *		Blocked assignment of rows to centroids.  Nothing allocates: the caller
- *		passes a workspace.
+ *		Blocked assignment of rows to centroids.  Nothing allocates: the caller passes
+ *		a workspace.
  */
 #ifndef QV_ASSIGN_H
 #define QV_ASSIGN_H
@@ -10,9 +10,8 @@
 #include <stdint.h>
 
 /*
- * For each of n rows the nearest of k centroids by squared L2.  workspace
- * holds QvAssignWorkspace(k) bytes.  dist (may be NULL) gets the squared
- * distances.
+ * Finds for each of n rows the nearest of k centroids by squared L2.  The workspace has
+ * QvAssignWorkspace(k) bytes. dist (may be NULL) gets the squared distances.
  */
 extern size_t QvAssignWorkspace(size_t k);
 extern void QvAssign(const float *rows, size_t n, size_t dim,
@@ -22,9 +21,9 @@ extern void QvAssign(const float *rows, size_t n, size_t dim,
 /* ---- with interrupts, for k-means ---- */
 
 /*
- * Rows and centroids per tile: multiples of the kernels' own tiles (6 x 4,
- * 4 x 3, 4 x 4) or nearly so.  At 768 dimensions they are 0.75 MB, which fits
- * a second-level cache.  Measured best of a few with AVX-512, by 5 to 10 %.
+ * Rows and centroids of a tile: multiples, or nearly so, of the kernels' own tiles (6 x
+ * 4, 4 x 3, 4 x 4).  At 768 dimensions a tile has 0.75 MB, which fits a second-level
+ * cache.  A few other sizes were slower [M79].
  */
 #define QV_ASSIGN_ROWS 120
 #define QV_ASSIGN_CENTROIDS 128

@@ -9,16 +9,19 @@
 
 #include "kernels/kernels.h"
 
-/* Rows that are asked for their nearest, these, and rows that they are found among. */
+/*
+ * The number of rows whose neighbors are found, of neighbors, and of rows among which
+ * they are found.
+ */
 #define QUERIES 200
 #define NEAREST 20
 #define SAMPLE 2000
 #define LEAST_SAMPLE 1000
 
-/* Squared distances below so much of the farthest of the nearest count as that. */
+/* Squared distances below this share of the farthest neighbor's are set to that share. */
 #define LEAST 1e-12f
 
-/* Put a squared distance among the nearest so far, in order.  Returns how many there are. */
+/* Puts a squared distance among the nearest so far, in order.  Returns their number. */
 static int
 keep_nearest(float *nearest, int n, float distance)
 {
@@ -36,7 +39,10 @@ keep_nearest(float *nearest, int n, float distance)
 	return n + 1;
 }
 
-/* By the squared distances of the nearest, in order; 0: all are at the same place. */
+/*
+ * Returns the dimension by the ascending squared distances of the nearest rows, or 0 if
+ * all are at the same place.
+ */
 static double
 dimension_at(const float *nearest)
 {

@@ -10,19 +10,22 @@
 #include <math.h>
 #include <string.h>
 
-/* Up to so many centroids, one task is best; see src/cluster/README.md, "Hierarchy". */
+/*
+ * Up to this number of centroids one task is best: see src/cluster/README.md,
+ * "Hierarchy".
+ */
 #define FLAT_MAX 256
-/* Rows per top cluster in the sample that they are made from. */
+/* Rows for each top cluster in the sample that top clusters are made from. */
 #define TOP_SAMPLE 256
 
-/* Parent of a centroid that was planned but not made. */
+/* The parent of a centroid that was planned but not made. */
 #define NOT_MADE UINT32_MAX
 
 /*
- * Where the parts of a plan are.  Top cluster t has the rows
- * order[row_end[t - 1] .. row_end[t]) and the centroids
- * centroid_end[t - 1] .. centroid_end[t]; the ends stand in for starts so that
- * arrays have the length tops.  There is no order when there is one cluster.
+ * Where the parts of a plan are.  Top cluster t has the rows order[row_end[t - 1] ..
+ * row_end[t]) and the centroids centroid_end[t - 1] .. centroid_end[t].  Ends are stored
+ * rather than starts, so that the arrays have the length tops.  There is no order when
+ * there is one cluster.
  */
 typedef struct Plan
 {
@@ -32,7 +35,7 @@ typedef struct Plan
 	size_t		tops;
 } Plan;
 
-/* What a plan begins with. */
+/* The start of a plan. */
 typedef struct PlanHeader
 {
 	uint64_t	tops;
@@ -93,9 +96,9 @@ QvHierarchyPlanSize(size_t n, size_t tops)
 }
 
 /*
- * The workspace holds the centroids of the top clusters and the cluster of
- * every row; and beside them either a sample with what k-means of it takes, or
- * what the assignment of all rows takes.
+ * The workspace holds the centroids of the top clusters and the cluster of every row.
+ * Beside them it holds either a sample with the workspace of its k-means, or the
+ * workspace of the assignment of all rows.
  */
 size_t
 QvHierarchyPlanWorkspace(const QvHierarchyParams *p, size_t tops)
@@ -113,7 +116,7 @@ QvHierarchyPlanWorkspace(const QvHierarchyParams *p, size_t tops)
 		(first > second ? first : second);
 }
 
-/* Returns how many top clusters came out. */
+/* Makes the top clusters.  Returns their number. */
 static size_t
 make_tops(const QvHierarchyParams *p, size_t tops, float *centroids,
 		  void *workspace)
@@ -143,7 +146,7 @@ make_tops(const QvHierarchyParams *p, size_t tops, float *centroids,
 					(char *) workspace + QV_ALIGN64(sampled * rowsize));
 }
 
-/* Sort the row numbers by cluster. */
+/* Sorts the row numbers by cluster. */
 static void
 sort_rows(const QvHierarchyParams *p, Plan *plan, const uint32_t *assign)
 {
@@ -159,15 +162,15 @@ sort_rows(const QvHierarchyParams *p, Plan *plan, const uint32_t *assign)
 		plan->row_end[t] = end;
 		end += rows;
 	}
-	/* what is a start now, is the end when all rows are in */
+	/* a start becomes the end when all rows are in */
 	for (size_t i = 0; i < p->n; i++)
 		plan->order[plan->row_end[assign[i]]++] = (uint32_t) i;
 }
 
 /*
- * Share out the centroids: each cluster with rows gets one at least and as many
- * as it has rows at most, and beyond that in proportion to its rows.  Their sum
- * is exactly what is wanted.
+ * Divides the centroids between the clusters.  Each cluster with rows gets at least one,
+ * at most as many as it has rows, and otherwise a number in proportion to its rows.  The
+ * sum is exactly the number wanted.
  */
 static void
 share_centroids(const QvHierarchyParams *p, Plan *plan)
@@ -188,7 +191,10 @@ share_centroids(const QvHierarchyParams *p, Plan *plan)
 		plan->centroid_end[t] = share;
 		given += share;
 	}
-	/* roundings, one by one, to where a centroid has most or fewest rows */
+
+	/*
+	 * corrects roundings one by one, where a centroid has most or fewest rows
+	 */
 	while (given != wanted)
 	{
 		size_t		best = 0;
@@ -301,7 +307,7 @@ QvHierarchyTaskWorkspace(const QvHierarchyParams *p, const void *memory)
 	return most;
 }
 
-/* Another stream of random numbers for every task; the first has the seed. */
+/* Returns another seed for every task.  The first task has the seed itself. */
 static uint64_t
 task_seed(uint64_t seed, size_t task)
 {
@@ -325,8 +331,8 @@ hash_centroid(const float *centroid, size_t dim)
 }
 
 /*
- * Keep the first of equal centroids and close up; returns how many are left.
- * "table" has room for 2 k numbers: QvKmeansWorkspace() of k or more rows has.
+ * Keeps the first of equal centroids and closes the gaps.  Returns the number left.
+ * "table" has room for 2 k numbers, as QvKmeansWorkspace() of k or more rows has.
  */
 static size_t
 drop_equals(float *centroids, size_t k, size_t dim, uint32_t *table)

@@ -13,19 +13,19 @@
 
 /* Seeds drawn between two updates of the distances; see src/cluster/README.md, "Seeding". */
 #define SEED_BATCH 32
-/* Rows per seed in the sample that seeds are drawn from. */
+/* Rows for each seed in the sample that seeds are drawn from. */
 #define SEED_SAMPLE 4
 /*
  * A row's weight is its squared distance plus this many times the mean; see
  * src/cluster/README.md, "Seeding".
  */
 #define SEED_UNIFORM 3
-/* Draws before a batch is closed short, in units of its size. */
+/* Draws before a batch is closed incomplete, in units of its size. */
 #define SEED_ATTEMPTS 4
 
 /*
- * A split of a cluster moves its two centroids apart by this part of the way
- * to its farthest row: little, so that they keep the rows of the mean.
+ * A split of a cluster moves its two centroids apart by this part of the way to its
+ * farthest row.  The part is small, so that they keep the rows of the mean.
  */
 #define SPLIT_STEP 0.05f
 
@@ -56,7 +56,7 @@ QvKmeansWorkspace(size_t n, size_t dim, size_t k)
 		QV_ASSIGN_ROWS * SEED_BATCH * sizeof(float) + QvAssignWorkspace(k);
 }
 
-/* xorshift64*: enough for drawing seeds, and the same everywhere. */
+/* xorshift64*. It suffices for drawing seeds, and is the same everywhere. */
 static uint64_t
 random_next(Work *w)
 {
@@ -107,9 +107,9 @@ normalize(const Work *w, float *centroid)
 /* ---- seeding ---- */
 
 /*
- * The sample rows are every step-th, so that they need no copy: their matrix
- * has the row stride step * dim.  dist[s] is the squared distance of sample
- * row s to its nearest seed, and 0 for the seeds themselves.
+ * The sample has every step-th row, and needs no copy: only the row stride of its matrix
+ * is larger. dist[s] is the squared distance of sample row s to its nearest seed.  It is
+ * 0 for a seed.
  */
 typedef struct Sample
 {
@@ -118,7 +118,7 @@ typedef struct Sample
 	bool		seeded;			/* is dist valid yet? */
 } Sample;
 
-/* Bring dist up to date with the m centroids from number "first" on. */
+/* Updates dist for the m centroids from number "first" on. */
 static void
 update_distances(Work *w, const Sample *sample, size_t first, size_t m)
 {
@@ -149,7 +149,10 @@ update_distances(Work *w, const Sample *sample, size_t first, size_t m)
 				float		d = norm2 + seed_norms[j] -
 					2 * w->tile[i * SEED_BATCH + j];
 
-				/* what rounding leaves of a duplicate must not be drawn */
+				/*
+				 * rounding may leave a little of a duplicate, which must not
+				 * be drawn
+				 */
 				if (d < 1e-6f * norm2)
 					d = 0;
 				best = d < best ? d : best;
@@ -168,8 +171,8 @@ seed_weight(const Work *w, size_t s, double uniform)
 }
 
 /*
- * Draw up to "want" more seeds by weight and make them centroids from number
- * "first" on.  Returns how many were drawn; 0 when all distances are 0.
+ * Draws up to "want" more seeds by weight, and makes them centroids from number "first"
+ * on.  Returns the number drawn, or 0 when all distances are 0.
  */
 static size_t
 draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
@@ -201,7 +204,10 @@ draw_seeds(Work *w, const Sample *sample, size_t first, size_t want)
 				break;
 			}
 		}
-		/* else the weight of what this batch has drawn: try again */
+
+		/*
+		 * otherwise the draw fell on the weight of a row drawn in this batch
+		 */
 	}
 	return made;
 }
@@ -246,7 +252,7 @@ seed_centroids(Work *w)
 		made += drawn;
 	}
 
-	/* all the sample is seeds or their duplicates: take any rows */
+	/* all rows of the sample are seeds or their duplicates: use any rows */
 	for (; made < w->k; made++)
 		set_centroid(w, made, row(w, random_next(w) % n));
 }
@@ -272,9 +278,9 @@ assign_all(Work *w)
 }
 
 /*
- * Give the empty cluster "empty" half of the largest: both centroids leave the
- * mean in opposite directions, so that the plane between them halves it.
- * Returns false when the largest consists of duplicates.
+ * Gives the empty cluster "empty" half of the largest.  Both centroids leave the mean in
+ * opposite directions, so that the plane between them halves the cluster.  Returns false
+ * if the largest consists of duplicates.
  */
 static bool
 split_largest(Work *w, size_t empty)

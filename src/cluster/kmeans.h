@@ -1,11 +1,11 @@
 /*
  * kmeans.h
- *		Lloyd's k-means with k-means++-style seeding over float32 rows.
+ *		Lloyd's k-means over float32 rows, seeded in the manner of k-means++.
  *
- * Deterministic for a seed and kernel level.  Nothing allocates: the caller
- * passes a workspace.  interrupt (may be NULL) is called about once per
- * thousand distance-row evaluations and may not return (longjmp): no resource
- * is held across it.  No server header is included.
+ * The result is deterministic for a seed and a kernel level.  Nothing allocates: the
+ * caller passes a workspace.  The callback interrupt (may be NULL) is called every 120
+ * rows of an assignment, and every 1,024 rows of an average.  It may leave by longjmp, so
+ * no resource is held across it.  No server header is included.
  */
 #ifndef QV_KMEANS_H
 #define QV_KMEANS_H
@@ -30,9 +30,9 @@ typedef struct QvKmeansParams
 extern size_t QvKmeansWorkspace(size_t n, size_t dim, size_t k);
 
 /*
- * centroids gets up to k x dim floats; returns how many were made (min(k, n),
- * at least 1 when n > 0).  Empty clusters are refilled from the largest.
- * assign (n entries, may be NULL) gets each row's final centroid.
+ * Makes up to k x dim floats of centroids.  Returns the number of centroids: min(k, n).
+ * Empty clusters are refilled from the largest. assign (n entries, may be NULL) gets each
+ * row's final centroid.
  */
 extern size_t QvKmeans(const QvKmeansParams *p, float *centroids,
 					   uint32_t *assign, void *workspace);

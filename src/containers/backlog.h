@@ -1,11 +1,11 @@
 /*
  * backlog.h
- *		Candidates put aside by the ten thousands, of which a few are taken again,
- *		nearest first, in memory that the caller grows.
+ *		Candidates put aside by the ten thousands.  A few of them are taken again,
+ *		nearest first.  The caller grows the memory.
  *
- * They are sorted as far as they are asked for: a run of the nearest lies at the front in
- * order, the others behind it as they came.  A heap costs as much for each that is put
- * aside as this does for each that is taken (src/graph/README.md, "Search").
+ * Candidates are sorted only as far as they are needed.  A sorted run of the nearest lies
+ * at the front.  The others follow in the order in which they came.  A heap would cost as
+ * much for each candidate put aside as this costs for each candidate taken.
  */
 #ifndef QV_BACKLOG_H
 #define QV_BACKLOG_H
@@ -15,8 +15,8 @@
 #include <string.h>
 
 /*
- * A candidate as a number: the distance, so that numbers compare as distances do, then the
- * id.  What is no number comes after all that are.
+ * A candidate as a number: the distance above the id.  Numbers compare as their distances
+ * do, then as their ids do.  A NaN comes after all distances.
  */
 typedef uint64_t BacklogItem;
 
@@ -24,18 +24,18 @@ typedef struct Backlog
 {
 	BacklogItem *items;
 	uint32_t	capacity;
-	uint32_t	count;			/* end of those put aside */
-	uint32_t	first;			/* the run: from here */
-	uint32_t	sorted;			/* to here */
-	uint32_t	known;			/* those from sorted to here are not nearer
+	uint32_t	count;			/* end of the candidates */
+	uint32_t	first;			/* start of the run */
+	uint32_t	sorted;			/* end of the run */
+	uint32_t	known;			/* end of the candidates that are not nearer
 								 * than any that was in a run */
-	BacklogItem limit;			/* the last that was in one */
+	BacklogItem limit;			/* the farthest that was in a run */
 } Backlog;
 
-/* So few are sorted by insertion. */
+/* Up to this many items are sorted by insertion. */
 #define BACKLOG_SMALL 16
 
-/* Of many, so many tell where the nearest end. */
+/* Size of the random sample that a pivot is taken from, when there are many items. */
 #define BACKLOG_SAMPLE 32
 
 static inline BacklogItem
@@ -67,7 +67,7 @@ BacklogDistance(BacklogItem item)
 	return distance;
 }
 
-/* Nothing is put aside; the memory is kept. */
+/* Empties the backlog, and keeps its memory. */
 static inline void
 BacklogClear(Backlog *log)
 {
@@ -75,7 +75,7 @@ BacklogClear(Backlog *log)
 	log->limit = 0;
 }
 
-/* There must be room: count < capacity. */
+/* Adds a candidate.  There must be room: count < capacity. */
 static inline void
 BacklogAdd(Backlog *log, float distance, uint32_t id)
 {
@@ -91,7 +91,7 @@ BacklogSwap(BacklogItem *a, BacklogItem *b)
 	*b = t;
 }
 
-/* Sort few items by insertion. */
+/* Sorts a few items by insertion. */
 static inline void
 BacklogSortFew(BacklogItem *items, uint32_t n)
 {
@@ -107,9 +107,9 @@ BacklogSortFew(BacklogItem *items, uint32_t n)
 }
 
 /*
- * An item to part n by, of places by chance: no order that the items may have makes all of
- * them bad.  When the want least are few of many, what little more than these are less than
- * (up to a tenth of n more), else one in the middle.
+ * Returns an item to partition n items by, from random places.  No order of the items can
+ * therefore make every pivot bad.  If the "want" least items are few of many, the pivot
+ * is a little above them: by at most a tenth of n.  Otherwise it is near the middle.
  */
 static inline BacklogItem
 BacklogPivot(const BacklogItem *items, uint32_t n, uint32_t want, uint32_t *random)
@@ -130,8 +130,9 @@ BacklogPivot(const BacklogItem *items, uint32_t n, uint32_t want, uint32_t *rand
 }
 
 /*
- * Have those of n items that are less than the pivot in front, or (equals) not greater:
- * returns how many.  Without a branch on what is compared, which nobody could predict.
+ * Moves the items less than the pivot to the front, or with "equals" those not greater.
+ * Returns their number.  The loop has no branch on the comparison, which a processor
+ * could not predict.
  */
 static inline uint32_t
 BacklogPartition(BacklogItem *items, uint32_t n, BacklogItem pivot, bool equals)
@@ -150,13 +151,13 @@ BacklogPartition(BacklogItem *items, uint32_t n, BacklogItem pivot, bool equals)
 }
 
 /*
- * Put the want least of n items in front, in order, by quicksort of the parts that they lie
- * in.  Unlucky choices of pivots make it slow, not wrong.
+ * Puts the "want" least of n items in front, in order.  This is a quicksort of the parts
+ * that contain them.  Bad pivots make it slow, not wrong.
  */
 static inline void
 BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 {
-	/* of parts to come, the larger ones are put off */
+	/* the larger parts are put off */
 	struct
 	{
 		uint32_t	from,
@@ -174,7 +175,7 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 			BacklogItem pivot = BacklogPivot(items + from, to - from, want - from, &random);
 			uint32_t	i = from + BacklogPartition(items + from, to - from, pivot, false);
 
-			/* the least of all: its equals are in order */
+			/* the pivot is the least of all: its equals are in order */
 			if (i == from)
 			{
 				from += BacklogPartition(items + from, to - from, pivot, true);
@@ -206,15 +207,15 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 }
 
 /*
- * Have the nearest in a run, about want of them unless there is one; false when nothing is
- * put aside.
+ * Makes a run of about "want" nearest candidates, unless there is one.  Returns false if
+ * nothing is put aside.
  */
 static inline bool
 BacklogSort(Backlog *log, uint32_t want)
 {
 	uint32_t	fresh = log->sorted;
 
-	/* what was put aside since then and is nearer joins the run */
+	/* candidates added since then that are nearer join the run */
 	for (uint32_t i = log->known; i < log->count; i++)
 		if (log->items[i] < log->limit)
 			BacklogSwap(&log->items[i], &log->items[fresh++]);
@@ -239,14 +240,14 @@ BacklogSort(Backlog *log, uint32_t want)
 	return true;
 }
 
-/* Take the nearest, of a run that has one. */
+/* Takes the nearest candidate of the run, which must not be empty. */
 static inline BacklogItem
 BacklogTake(Backlog *log)
 {
 	return log->items[log->first++];
 }
 
-/* Does the run have one? */
+/* Is the run not empty? */
 static inline bool
 BacklogHasRun(const Backlog *log)
 {

@@ -1,6 +1,6 @@
 /*
  * bitmap.h
- *		Bits by number, in memory of the caller's.
+ *		Bits by number, in the caller's memory.
  */
 #ifndef QV_BITMAP_H
 #define QV_BITMAP_H

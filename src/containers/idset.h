@@ -1,11 +1,10 @@
 /*
  * idset.h
- *		A set of 32-bit numbers, each with a float, by open addressing: the
- *		nodes that a search knows of.
+ *		A set of 32-bit numbers, each with a float, by open addressing: the nodes that
+ *		a search has examined.
  *
- * Emptied in O(1) (each entry carries the generation that wrote it).  The
- * caller gives the memory and doubles it when IdSetFull() says so, by
- * IdSetMove().
+ * It is emptied in O(1), because each entry has the generation that wrote it.  The caller
+ * passes the memory, and doubles it by IdSetMove() when IdSetFull() says so.
  */
 #ifndef QV_IDSET_H
 #define QV_IDSET_H
@@ -53,7 +52,7 @@ IdSetClear(IdSet *set)
 	}
 }
 
-/* Time to grow: more than half full. */
+/* Must the set grow?  It is more than half full. */
 static inline bool
 IdSetFull(const IdSet *set)
 {
@@ -63,7 +62,7 @@ IdSetFull(const IdSet *set)
 static inline IdSetEntry *
 IdSetFind(const IdSet *set, uint32_t id)
 {
-	/* Fibonacci hashing: consecutive numbers spread over the table */
+	/* Fibonacci hashing spreads consecutive numbers over the table */
 	uint32_t	pos = (uint32_t) ((id * UINT64_C(11400714819323198485)) >> 32) & set->mask;
 
 	while (set->entries[pos].generation == set->generation &&
@@ -78,7 +77,7 @@ IdSetHas(const IdSet *set, uint32_t id)
 	return IdSetFind(set, id)->generation == set->generation;
 }
 
-/* The entry of id, added with the given value when it was not there. */
+/* Returns the entry of id.  If there is none, adds one with the given value. */
 static inline IdSetEntry *
 IdSetPut(IdSet *set, uint32_t id, float value, bool *added)
 {
@@ -95,7 +94,9 @@ IdSetPut(IdSet *set, uint32_t id, float value, bool *added)
 	return e;
 }
 
-/* Rehash into mem of a larger capacity; the old memory is the caller's again. */
+/*
+ * Rehashes into mem, which has a larger capacity.  The old memory is the caller's again.
+ */
 static inline void
 IdSetMove(IdSet *set, void *mem, uint32_t capacity)
 {

@@ -1,7 +1,7 @@
 /*
  * item_heap.h
- *		A binary min-heap of backlog items (a distance and an id in one number), in memory
- *		that the caller grows.
+ *		A binary min-heap of backlog items: a distance and an id in one number.  The
+ *		caller grows the memory.
  */
 #ifndef QV_ITEM_HEAP_H
 #define QV_ITEM_HEAP_H
@@ -14,7 +14,7 @@ typedef struct ItemHeap
 	uint32_t	count;
 } ItemHeap;
 
-/* There must be room for one more. */
+/* Adds an item.  There must be room for it. */
 static inline void
 ItemHeapPush(ItemHeap *heap, BacklogItem item)
 {
@@ -28,7 +28,7 @@ ItemHeapPush(ItemHeap *heap, BacklogItem item)
 	heap->items[pos] = item;
 }
 
-/* The heap must not be empty. */
+/* Takes the least item.  The heap must not be empty. */
 static inline BacklogItem
 ItemHeapPop(ItemHeap *heap)
 {

@@ -1,7 +1,6 @@
 /*
  * minheap.h
- *		A binary min-heap of (double key, uint32 value) in memory that the
- *		caller grows.
+ *		A binary min-heap of (double key, uint32 value).  The caller grows the memory.
  */
 #ifndef QV_MINHEAP_H
 #define QV_MINHEAP_H
@@ -21,7 +20,7 @@ typedef struct MinHeap
 	uint32_t	capacity;
 } MinHeap;
 
-/* There must be room: count < capacity. */
+/* Adds an item.  There must be room: count < capacity. */
 static inline void
 MinHeapPush(MinHeap *heap, double key, uint32_t value)
 {
@@ -40,7 +39,7 @@ MinHeapPush(MinHeap *heap, double key, uint32_t value)
 	heap->items[pos].value = value;
 }
 
-/* The heap must not be empty. */
+/* Takes the item with the least key.  The heap must not be empty. */
 static inline MinHeapItem
 MinHeapPop(MinHeap *heap)
 {

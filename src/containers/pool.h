@@ -1,10 +1,10 @@
 /*
  * pool.h
- *		The candidate pool of a best-first graph search: the ef nearest
- *		candidates in ascending order, each either waiting or expanded.
+ *		The candidate pool of a best-first graph search: the ef nearest candidates in
+ *		ascending order.  Each is either waiting or expanded.
  *
- * A sorted array beats a heap here: ef is small, most offers fail the
- * threshold, and the next candidate to expand is a cursor.
+ * A sorted array beats a heap here: ef is small, most candidates fail the threshold, and
+ * the next candidate to expand is a cursor.
  */
 #ifndef QV_POOL_H
 #define QV_POOL_H
@@ -20,7 +20,7 @@ typedef struct Candidate
 	uint32_t	id;				/* POOL_EXPANDED set once expanded */
 } Candidate;
 
-/* For qsort(): nearest first, of equally near ones the lower number. */
+/* For qsort(): nearest first.  At equal distances the lower number comes first. */
 static inline int
 CompareCandidates(const void *a, const void *b)
 {
@@ -33,8 +33,8 @@ CompareCandidates(const void *a, const void *b)
 }
 
 /*
- * The flag sits in the distance-sorted entry itself, so node numbers have 31
- * bits: 2^31 nodes of at least 388 bytes are 0.8 TB of index.
+ * The flag is in the sorted entry itself, so node numbers have 31 bits.  That suffices:
+ * 2^31 nodes of at least 388 bytes are an index of 0.8 TB.
  */
 #define POOL_EXPANDED UINT32_C(0x80000000)
 #define POOL_MAX_ID (POOL_EXPANDED - 1)
@@ -56,7 +56,7 @@ PoolReset(Pool *pool, Candidate *items, uint32_t capacity)
 	pool->cursor = 0;
 }
 
-/* Offers at or above this cannot enter. */
+/* Candidates at or above this distance cannot enter. */
 static inline float
 PoolThreshold(const Pool *pool)
 {
@@ -65,9 +65,9 @@ PoolThreshold(const Pool *pool)
 }
 
 /*
- * Offer a candidate that is not in the pool.  Returns false, and leaves the
- * pool alone, when it is not near enough.  *dropped (unless NULL) gets the
- * candidate that had to make room, and is left alone when none had to.
+ * Adds a candidate that is not in the pool.  Returns false, and leaves the pool
+ * unchanged, if it is not near enough.  *dropped (unless NULL) gets the candidate that
+ * had to make room.  It stays unchanged if none had to.
  */
 static inline bool
 PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
@@ -102,7 +102,7 @@ PoolInsert(Pool *pool, float distance, uint32_t id, Candidate *dropped)
 	return true;
 }
 
-/* Take out a waiting candidate that is in the pool with this distance. */
+/* Removes a waiting candidate that is in the pool with this distance. */
 static inline void
 PoolRemove(Pool *pool, float distance, uint32_t id)
 {
@@ -136,7 +136,7 @@ PoolHasNext(const Pool *pool)
 	return pool->cursor < pool->count;
 }
 
-/* The nearest waiting candidate; it becomes an expanded one. */
+/* Returns the nearest waiting candidate, and marks it as expanded. */
 static inline Candidate
 PoolPop(Pool *pool)
 {

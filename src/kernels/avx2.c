@@ -306,10 +306,9 @@ qv_sum_u8_avx2(const uint8_t *a, size_t n)
 }
 
 /*
- * Bytes are widened to 16 bits before they are multiplied: the instruction
- * that multiplies bytes saturates its sums of two products.  Even and odd
- * bytes are parted by masks and shifts, which more ports execute than the
- * widening moves.
+ * Bytes are widened to 16 bits before they are multiplied, because the instruction that
+ * multiplies bytes saturates its sums of two products.  Even and odd bytes are separated
+ * by masks and shifts, which more ports execute than the widening moves.
  */
 #define EVEN_U8(v) _mm256_and_si256(v, _mm256_set1_epi16(255))
 #define ODD_U8(v) _mm256_srli_epi16(v, 8)
@@ -426,8 +425,8 @@ add_halves(__m256i v)
 }
 
 /*
- * Sums of at most SCAN_GROUPS groups, as 16-bit numbers of codes 0 to 31; the
- * method is explained in avx512_scan.h.
+ * Returns the sums of at most SCAN_GROUPS groups, as 16-bit numbers of codes 0 to 31.
+ * avx512_scan.h explains the method.
  */
 AVX2 static inline void
 scan_groups(const uint8_t *batch, const uint8_t *lut, size_t groups,
@@ -490,9 +489,9 @@ qv_fastscan_avx2(const uint8_t *batch, const uint8_t *lut, size_t nibbles,
 }
 
 /*
- * Transpose 16 x 16 bytes in each half of 16 registers: four times, row r of
- * the first eight is interleaved with row r of the others, which moves the
- * highest bit of the row's number to the end of the column's.
+ * Transposes 16 x 16 bytes in each half of 16 registers.  Row r of the first eight is
+ * interleaved with row r of the others, four times.  Each time moves the highest bit of
+ * the row's number to the end of the column's.
  */
 AVX2 static inline void
 transpose_bytes(__m256i x[16])
@@ -517,7 +516,9 @@ transpose_bytes(__m256i x[16])
 	}
 }
 
-/* 32 bytes of a batch from one byte of codes 0 to 15 and of codes 16 to 31. */
+/*
+ * Stores 32 bytes of a batch, made from one byte of codes 0 to 15 and of codes 16 to 31.
+ */
 AVX2 static inline void
 store_nibbles(uint8_t *batch, __m256i bytes)
 {
@@ -532,8 +533,8 @@ store_nibbles(uint8_t *batch, __m256i bytes)
 }
 
 /*
- * n <= 16 bytes of each code.  The last 16 codes are read up to their end, for
- * nothing past it may be read, and shifted down.
+ * Packs n <= 16 bytes of each code.  Nothing past the codes may be read, so the last 16
+ * codes are read up to their end and shifted down.
  */
 AVX2 static inline void
 pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
@@ -674,7 +675,7 @@ qv_decode_u8_avx2(const uint8_t *code, float scale, float offset,
 	}
 }
 
-/* Eight codes less half, as integers; adds to the sums. */
+/* Eight codes less half, as integers.  Adds to the sums. */
 #define QUANTIZE_STEP(q, v, valid) \
 do { \
 	__m256		x_ = v; \
@@ -809,7 +810,7 @@ qv_positive_bits_f32_avx2(const float *x, size_t n, uint8_t *bits)
 	}
 }
 
-/* Eight halves as all ones or zero, in descending order */
+/* Eight halves as all ones or zero, in descending order. */
 AVX2 static inline __m128i
 positive_f16(__m128i v)
 {
@@ -899,7 +900,7 @@ qv_ip_bits_f32_avx2(const uint8_t *bits, const float *x, size_t n)
 	return sum_f32(sum);
 }
 
-/* Those of sixteen bytes whose bit is set, in pairs and then in fours. */
+/* Sums the bytes of sixteen whose bit is set, in pairs and then in fours. */
 AVX2 static inline __m128i
 sum_set_bytes(uint16_t bits, const int8_t *x)
 {
@@ -964,7 +965,7 @@ qv_split_s16_avx2(const float *x, size_t n, float inv, float scale,
 	*err2 = sum_f32(errors);
 }
 
-/* As in avx512.c; entries 8 to 15 are entries 0 to 7 plus the fourth x. */
+/* As in avx512.c.  Entries 8 to 15 are entries 0 to 7 plus the fourth x. */
 AVX2 static void
 qv_lut_f32_avx2(const float *x, size_t nibbles, float inv, uint8_t *lut)
 {
@@ -1231,7 +1232,7 @@ qv_argmin_diff_f32_avx2(const float *a, const float *b, size_t n, float *min)
 	return first;
 }
 
-/* As in avx512.c; 4 x 3 accumulators and the operands fill 16 registers. */
+/* As in avx512.c.  The 4 x 3 accumulators and the operands fill 16 registers. */
 #define TILE_ROWS 4
 #define TILE_COLS 3
 
@@ -1345,9 +1346,9 @@ qv_ip_f32_block_avx2(const float *a, size_t na, size_t lda,
 }
 
 /*
- * Sparse vectors, as in avx512.c with eight indices at once.  Where the metric
- * counts the elements that only one vector has, those of the shorter one are
- * summed one by one in rest, without a branch.
+ * Sparse vectors, as in avx512.c with eight indices at once.  Where the metric counts
+ * elements that only one vector has, those of the shorter one are added up in rest, one
+ * by one and without a branch.
  */
 #define SPARSE(name, step, all) \
 AVX2 static float \
@@ -1416,7 +1417,7 @@ zero_bytes(void *dst, size_t n)
 #define STORE_VALUES(to, values) _mm256_storeu_ps(to, values)
 #define STORE_HALVES(to, values) _mm_storeu_si128((__m128i *) (to), to_f16(values))
 
-/* What is scattered one by one was checked, and converted, eight at a time. */
+/* Elements that are scattered one by one were checked and converted eight at a time. */
 #define SCATTER(name, type, store_elem, store_vector) \
 AVX2 static bool \
 name(const QvSparse *v, float limit, type *dst, size_t dim) \

@@ -1,6 +1,6 @@
 /*
  * avx512.c
- *		Kernels for AVX-512 F, BW, DQ and VL; VNNI, VPOPCNTDQ and GFNI where
+ *		Kernels for AVX-512 F, BW, DQ and VL, and for VNNI, VPOPCNTDQ and GFNI where
  *		the CPU has them.
  *
  * Tails are masked loads, which touch no memory behind the mask.
@@ -269,8 +269,8 @@ qv_sum_u8_avx512(const uint8_t *a, size_t n)
 }
 
 /*
- * The instruction multiplies unsigned by signed bytes: b goes in less 128,
- * and 128 * sum(a) is added back.
+ * The instruction multiplies unsigned by signed bytes.  It is given b less 128, and 128 *
+ * sum(a) is added afterwards.
  */
 #define U8U8_STEP(j, x, y) \
 do { \
@@ -398,8 +398,8 @@ qv_ip_u8s16_avx512(const uint8_t *code, const int8_t *hi, const int8_t *lo,
 }
 
 /*
- * Widen each packed byte to the width of its elements, shift copies of it to
- * where each element belongs, and mask off the rest.
+ * Widens each packed byte to the width of its elements, shifts copies of it to where each
+ * element belongs, and masks off the rest.
  */
 AVX512 static void
 qv_unpack_bits_avx512(const uint8_t *packed, int bits, uint8_t *out, size_t n)
@@ -442,8 +442,8 @@ qv_unpack_bits_avx512(const uint8_t *packed, int bits, uint8_t *out, size_t n)
 #include "kernels/avx512_scan.h"
 
 /*
- * GFNI takes the high nibble in one instruction, as a product of bit matrices:
- * the loop is bound by the number of instructions and gains 9 %.
+ * GFNI takes the high nibble in one instruction, as a product of bit matrices.  That is
+ * faster, because the number of instructions bounds the loop [M79].
  */
 #define SCAN_TARGET AVX512_GFNI
 #define SCAN_NAME(name) name##_gfni_avx512
@@ -476,8 +476,9 @@ transpose_bytes(__m512i x[16])
 }
 
 /*
- * n <= 32 bytes of each code: bytes c and c + 16 of codes r and r + 16 are the
- * quarters of register r, and then codes are the bytes of register c's.
+ * Packs n <= 32 bytes of each code.  Bytes c and c + 16 of codes r and r + 16 become the
+ * quarters of register r.  The transposition then makes the codes the bytes of register
+ * c's.
  */
 AVX512 static inline void
 pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
@@ -579,7 +580,7 @@ qv_decode_u8_avx512(const uint8_t *code, float scale, float offset,
 	}
 }
 
-/* Sixteen codes less half, as integers; adds to the sums where m is set. */
+/* Sixteen codes less half, as integers.  Adds to the sums where m is set. */
 #define QUANTIZE_STEP(q, m, v) \
 do { \
 	__m512		x_ = v; \
@@ -799,7 +800,7 @@ qv_ip_bits_f32_avx512(const uint8_t *bits, const float *x, size_t n)
 	return _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
 }
 
-/* The bits of x + i to x + i + 63 below n. */
+/* The bits of x + i to x + i + 63 that are below n. */
 AVX512 static inline __mmask64
 set_bits64(const uint8_t *bits, size_t i, size_t n)
 {
@@ -887,8 +888,8 @@ lut_entries(const float *p, float clear, __m512 inv)
 }
 
 /*
- * Entry 0 of a nibble, all bits clear, is the sum of max(-x, 0); each set bit
- * then adds its x.
+ * Entry 0 of a nibble, with all bits clear, is the sum of max(-x, 0).  Each set bit then
+ * adds its x.
  */
 AVX512 static void
 qv_lut_f32_avx512(const float *x, size_t nibbles, float inv, uint8_t *lut)
@@ -1207,9 +1208,9 @@ sums_of_4(__m512 s0, __m512 s1, __m512 s2, __m512 s3)
 }
 
 /*
- * Rows of a per tile: 6 x 4 accumulators leave registers for the operands, and
- * ten loads feed 24 multiplications.  The six rows stay in the first-level
- * cache while those of b pass.
+ * Rows of a tile.  The 6 x 4 accumulators leave registers for the operands, and ten loads
+ * feed 24 multiplications.  The six rows of a stay in the first-level cache while those
+ * of b pass.
  */
 #define TILE_ROWS 6
 #define TILE_COLS 4
@@ -1359,12 +1360,13 @@ qv_ip_f32_block_avx512(const float *a, size_t na, size_t lda,
 }
 
 /*
- * Sparse vectors.  Sixteen indices of the longer vector are compared at once
- * with each index of the shorter one that is not above them, which leaves one
- * branch in sixteen elements that cannot be predicted; a merge has one in each.
- * y is the shorter vector at the block's indices.  Where the metric counts the
- * elements that only one vector has, found tells which of the last 64 of the
- * shorter one the other has too.
+ * Sparse vectors.  Sixteen indices of the longer vector are compared at once with each
+ * index of the shorter one that is not above them.  That leaves one unpredictable branch
+ * in sixteen elements, where a merge has one in each.
+ *
+ * y is the shorter vector at the indices of the block.  Where the metric counts elements
+ * that only one vector has, "found" has a bit for each of the last 64 elements of the
+ * shorter vector.  The bit is set if the longer vector has the index, too.
  */
 #define SPARSE_REST(step, v, elements) \
 do { \
@@ -1448,7 +1450,7 @@ zero_bytes(void *dst, size_t n)
 						_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | \
 										_MM_FROUND_NO_EXC))
 
-/* What is scattered one by one was checked, and converted, sixteen at a time. */
+/* Elements that are scattered one by one were checked and converted sixteen at a time. */
 #define SCATTER(name, type, store_elem, store_vector) \
 AVX512 static bool \
 name(const QvSparse *v, float limit, type *dst, size_t dim) \

@@ -9,11 +9,11 @@
  */
 
 /*
- * Sums of at most SCAN_GROUPS groups, as 16-bit numbers of codes 0 to 31.
+ * Returns the sums of at most SCAN_GROUPS groups, as 16-bit numbers of codes 0 to 31.
  *
- * A looked-up 16-bit word holds code 2w below code 2w + 1.  Adding whole
- * words gives sum(low) + 256 * sum(high) modulo 2^16, adding the high bytes
- * alone sum(high), and the low sum follows.
+ * A looked-up 16-bit word has code 2w below code 2w + 1.  Adding whole words gives
+ * sum(low) + 256 * sum(high) modulo 2^16.  Adding the high bytes alone gives sum(high),
+ * and the low sum follows.
  */
 SCAN_TARGET static inline __m512i
 SCAN_NAME(scan_groups) (const uint8_t *batch, const uint8_t *lut, size_t groups)

@@ -1,20 +1,22 @@
 /*
  * kernels.h
- *		The arithmetic every other layer is built from: distances, code inner
- *		products, FastScan and the fast Hadamard transform, in one table per
- *		instruction-set level.
+ *		The arithmetic that every other layer is built from: distances, inner products
+ *		of codes, FastScan and the fast Hadamard transform.  There is one table for
+ *		each instruction-set level.
  *
- * A level fills the entries it improves on and inherits the rest from the
- * level below (scalar is complete and is the reference).  The level is chosen
- * once, by QvKernelsInit(), from CPUID; QvKernelsSetLevel() lowers it for
- * tests.  Names are a grammar: qv_<op>_<type> through the table, and
- * qv_<op>_<type>_<level> for one level's function.
+ * A level fills the entries it improves on, and inherits the rest from the level below.
+ * The scalar level is complete, and is the reference.  QvKernelsInit() chooses the level
+ * once, from CPUID.  QvKernelsSetLevel() lowers it for tests.  The function of an entry
+ * is named qv_<op>_<type>_<level>.
  *
- * Unless an entry says otherwise: lengths count elements, any length
- * (including 0) is fine, pointers need no alignment, nothing past the length
- * is read or written, and float sums are accumulated in float32 over several
- * lanes (relative error of the order of 1e-6; overflow to infinity is the
- * caller's to detect).
+ * Unless an entry says otherwise:
+ *
+ * - lengths count elements, and any length is allowed, 0 included;
+ * - pointers need no alignment;
+ * - nothing past the length is read or written;
+ * - float sums are accumulated in float32 over several lanes, with a relative error of
+ *   the order of 1e-6;
+ * - the caller detects overflow to infinity.
  *
  * No server header is included here, and nothing allocates.
  */
@@ -25,11 +27,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Codes per FastScan batch: one byte of LUT output per code and per lane. */
+/* Codes of a FastScan batch. */
 #define QV_BATCH 32
 
 /*
- * What turns the raw FastScan sums of one batch into distance estimates; see
+ * The parameters that turn the FastScan sums of a batch into estimates: see
  * fastscan_estimate.
  */
 typedef struct QvEstimateParams
@@ -39,11 +41,11 @@ typedef struct QvEstimateParams
 	float		base;			/* the distance of the batch's reference point */
 	float		a_scale;		/* multiplies a[] */
 	float		b_scale;		/* multiplies b[] */
-	float		lut_scale;		/* the code's inner product with the query is */
+	float		lut_scale;		/* inner product of a code and the query: */
 	float		lut_bias;		/* lut_scale * sum + lut_bias */
 } QvEstimateParams;
 
-/* The n non-zero elements of a long vector, by ascending index */
+/* The n non-zero elements of a long vector, in ascending order of their indices. */
 typedef struct QvSparse
 {
 	const int32_t *indices;
@@ -70,49 +72,55 @@ typedef struct QvKernels
 	void		(*cosine_f16) (const uint16_t *a, const uint16_t *b, size_t n,
 							   float *ab, float *aa, float *bb);
 
-	/* conversion; f32_to_f16 rounds to nearest even and overflows to infinity */
+	/*
+	 * conversions; f32_to_f16 rounds to nearest even, and overflows to
+	 * infinity
+	 */
 	void		(*f16_to_f32) (const uint16_t *src, float *dst, size_t n);
 	void		(*f32_to_f16) (const float *src, uint16_t *dst, size_t n);
 
-	/* bit strings, n in bytes: differing bits; bits in both and in either */
+	/*
+	 * bit strings of n bytes: bits that differ; bits set in both, and in
+	 * either
+	 */
 	uint64_t	(*hamming) (const uint8_t *a, const uint8_t *b, size_t n);
 	void		(*jaccard) (const uint8_t *a, const uint8_t *b, size_t n,
 							uint64_t *both, uint64_t *either);
 
 	/*
-	 * Unsigned 8-bit codes: inner product of two codes and the sum of one.
-	 * Exact for n <= 32768 (255 * 255 * 32768 < 2^31).
+	 * Unsigned 8-bit codes: the inner product of two codes, and the sum of
+	 * one.  Exact for n <= 32768, since 255 * 255 * 32768 < 2^31.
 	 */
 	int32_t		(*ip_u8u8) (const uint8_t *a, const uint8_t *b, size_t n);
 	int32_t		(*sum_u8) (const uint8_t *a, size_t n);
 
 	/*
-	 * Code times a 16-bit query given as q = 256 * hi + lo, both signed
-	 * bytes. Exact for n <= 32768.
+	 * Inner product of a code and a 16-bit query q = 256 * hi + lo, where hi
+	 * and lo are signed bytes.  Exact for n <= 32768.
 	 */
 	int64_t		(*ip_u8s16) (const uint8_t *code, const int8_t *hi,
 							 const int8_t *lo, size_t n);
 
 	/*
-	 * Expand packed codes to one byte each: bits is 4 or 2, element i sits in
-	 * byte i * bits / 8 at bit (i * bits) % 8, low bits first.  n is a
+	 * Expands packed codes of 4 or 2 bits to one byte each.  Element i is in
+	 * byte i * bits / 8 at bit (i * bits) % 8, low bits first. n is a
 	 * multiple of 16.
 	 */
 	void		(*unpack_bits) (const uint8_t *packed, int bits, uint8_t *out,
 								size_t n);
 
 	/*
-	 * FastScan over one batch of 32 one-bit codes (layout: see
-	 * src/quant/README.md, "FastScan layout").  nibbles = code bits / 4, a
-	 * multiple of 4, at most 8192; lut holds 16 bytes per nibble; out[i] is
-	 * the sum over nibbles of lut[nibble][value of code i].  Exact.
+	 * FastScan over one batch of 32 one-bit codes; src/quant/README.md,
+	 * "FastScan layout", has the layout. nibbles = code bits / 4 is a
+	 * multiple of 4, at most 8192. lut holds 16 bytes per nibble. out[i] is
+	 * the sum of lut[nibble][value of code i] over the nibbles.  Exact.
 	 */
 	void		(*fastscan) (const uint8_t *batch, const uint8_t *lut,
 							 size_t nibbles, uint32_t out[QV_BATCH]);
 
 	/*
-	 * Make that batch of 32 codes of nbytes each, a multiple of 2, that start
-	 * stride >= nbytes bytes apart.  Writes 32 * nbytes bytes.
+	 * Makes such a batch of 32 codes of nbytes each, a multiple of 2.  The
+	 * codes start stride >= nbytes bytes apart.  Writes 32 * nbytes bytes.
 	 */
 	void		(*fastscan_pack) (const uint8_t *codes, size_t stride,
 								  size_t nbytes, uint8_t *batch);
@@ -130,9 +138,9 @@ typedef struct QvKernels
 
 	/*
 	 * One-bit code of the residual r = decode(code) - p over its first n
-	 * coordinates, decode(code)[i] = scale * (code[i] - offset).  Writes bit
-	 * i = (r[i] >= 0) to bits (n / 8 bytes; n a multiple of 16), and the sums
-	 * sum_abs = sum |r[i]|, yp = sum (bit - 0.5) * p[i].
+	 * coordinates, where decode(code)[i] = scale * (code[i] - offset). n is a
+	 * multiple of 16.  Writes bit i = (r[i] >= 0) to the n / 8 bytes of bits.
+	 * Returns the sums sum_abs = sum |r[i]| and yp = sum (bit - 0.5) * p[i].
 	 */
 	void		(*residual_bits) (const uint8_t *code, float scale, float offset,
 								  const float *p, size_t n, uint8_t *bits,
@@ -143,18 +151,19 @@ typedef struct QvKernels
 							  float *dst, size_t n);
 
 	/*
-	 * Extended-RaBitQ rounding: code[i] = clamp(floor(x[i] * t), -half, half
-	 * - 1) + half, y = code - (half - 0.5).  Returns the sums xy = <x, y> and
-	 * yy = <y, y>.  half is 128, 8 or 2 (8, 4 and 2 bits).
+	 * Rounding of extended RaBitQ: code[i] = clamp(floor(x[i] * t), -half,
+	 * half - 1) + half, and y = code - (half - 0.5).  Returns the sums xy =
+	 * <x, y> and yy = <y, y>. half is 128, 8 or 2, for codes of 8, 4 and 2
+	 * bits.
 	 */
 	void		(*quantize_u8) (const float *x, size_t n, float t, float half,
 								uint8_t *code, float *xy, float *yy);
 
 	/*
-	 * Sum of squares in double, which float32 elements neither overflow nor
-	 * leave below.  Squares are exact, and the order of the additions is
-	 * fixed (see qv_norm2_end() in levels.h): equal at all levels, bit for
-	 * bit.
+	 * Sum of squares in double, which squares of float32 elements neither
+	 * overflow nor underflow.  The squares are exact, and the order of the
+	 * additions is fixed: see qv_norm2_end() in levels.h.  The result is
+	 * therefore equal at all levels, bit for bit.
 	 */
 	double		(*norm2_f64) (const float *x, size_t n);
 
@@ -163,7 +172,7 @@ typedef struct QvKernels
 
 	/*
 	 * Bits of the type bit, high bit first: bit i = (x[i] > 0).  Writes all
-	 * of the (n + 7) / 8 bytes, those of no element as zero.
+	 * (n + 7) / 8 bytes.  Bits beyond the last element are zero.
 	 */
 	void		(*positive_bits_f32) (const float *x, size_t n, uint8_t *bits);
 	void		(*positive_bits_f16) (const uint16_t *x, size_t n, uint8_t *bits);
@@ -179,24 +188,27 @@ typedef struct QvKernels
 	void		(*flip_signs_f32) (float *x, const uint8_t *signs, size_t n);
 
 	/*
-	 * Inner products of every row of a with every row of b, row major: out[i *
-	 * ldo + j] = <a[i], b[j]>, register-blocked.  lda/ldb/ldo are row strides
-	 * in elements.
+	 * Inner products of every row of a with every row of b, row major and
+	 * register-blocked: out[i * ldo + j] = <a[i], b[j]>. lda, ldb and ldo are
+	 * row strides in elements.
 	 */
 	void		(*ip_f32_block) (const float *a, size_t na, size_t lda,
 								 const float *b, size_t nb, size_t ldb,
 								 size_t dim, float *out, size_t ldo);
 
 	/*
-	 * One-bit code of x: writes bit i = (x[i] >= 0) to bits (n / 8 bytes; n a
-	 * multiple of 16) and returns sum |x[i]|.
+	 * One-bit code of x: writes bit i = (x[i] >= 0) to the n / 8 bytes of
+	 * bits, and returns sum |x[i]|. n is a multiple of 16.
 	 */
 	float		(*sign_bits_f32) (const float *x, size_t n, uint8_t *bits);
 
-	/* sum of the x[i] whose bit i of bits (low bit first) is set; n likewise */
+	/*
+	 * sum of the x[i] whose bit i of bits (low bit first) is set; n is a
+	 * multiple of 16
+	 */
 	float		(*ip_bits_f32) (const uint8_t *bits, const float *x, size_t n);
 
-	/* the same of signed bytes.  Exact for n <= 32768 */
+	/* as ip_bits_f32, for signed bytes.  Exact for n <= 32768 */
 	int32_t		(*ip_bits_s8) (const uint8_t *bits, const int8_t *x, size_t n);
 
 	/*
@@ -209,10 +221,10 @@ typedef struct QvKernels
 							  float *err2);
 
 	/*
-	 * FastScan look-up table of 4 * nibbles coordinates: entry v of a nibble
-	 * is inv * sum over its four coordinates of max(x, 0) where v has the
-	 * coordinate's bit and max(-x, 0) where not, rounded to nearest, at most
-	 * 255.
+	 * FastScan look-up table of 4 * nibbles coordinates.  Entry v of a nibble
+	 * is inv times a sum over the nibble's coordinates: max(x, 0) where v has
+	 * the coordinate's bit, max(-x, 0) where it does not.  It is rounded to
+	 * nearest, to at most 255.
 	 */
 	void		(*lut_f32) (const float *x, size_t nibbles, float inv,
 							uint8_t *lut);
@@ -224,25 +236,26 @@ typedef struct QvKernels
 	void		(*add_f32) (float *dst, const float *src, size_t n);
 
 	/*
-	 * The index of the smallest a[i] - b[i], the first of equals, and that
-	 * difference.  NaN never wins; without any candidate 0 and +infinity.
+	 * Returns the index of the smallest a[i] - b[i], the first of equals, and
+	 * stores that difference.  A NaN never wins.  Without a candidate the
+	 * index is 0 and the difference +infinity.
 	 */
 	size_t		(*argmin_diff_f32) (const float *a, const float *b, size_t n,
 									float *min);
 
 	/*
-	 * Sparse vectors: squared L2, inner product and L1, where an element that
-	 * one of them lacks is zero.  Indices that do not ascend give some
-	 * result.
+	 * Sparse vectors: squared L2, inner product and L1.  An element that only
+	 * one of the vectors has is zero in the other.  If indices do not ascend,
+	 * the result is some number.
 	 */
 	float		(*l2sq_sparse) (const QvSparse *a, const QvSparse *b);
 	float		(*ip_sparse) (const QvSparse *a, const QvSparse *b);
 	float		(*l1_sparse) (const QvSparse *a, const QvSparse *b);
 
 	/*
-	 * The dim elements of a sparse vector, as float32 or rounded to float16.
-	 * Returns false, dst being anything, if an index is not below dim or the
-	 * magnitude of a value not below limit.
+	 * Writes the dim elements of a sparse vector, as float32 or rounded to
+	 * float16.  Returns false, with anything in dst, if an index is not below
+	 * dim or if a value's magnitude is not below limit.
 	 */
 	bool		(*scatter_f32) (const QvSparse *v, float limit, float *dst,
 								size_t dim);
@@ -250,21 +263,21 @@ typedef struct QvKernels
 								size_t dim);
 } QvKernels;
 
-/* The table in use.  Complete scalar table until QvKernelsInit() has run. */
+/* The table in use.  It is the complete scalar table until QvKernelsInit() has run. */
 extern QvKernels qv_kernels;
 
 /*
- * Levels.  "avx512" is AVX-512 F/BW/DQ/VL with VNNI, VPOPCNTDQ and GFNI where
- * this CPU has them; "avx512bw" is the same without those, and listed only
- * where one exists, so that tests can reach it.
+ * Levels.  "avx512" is AVX-512 F/BW/DQ/VL, with VNNI, VPOPCNTDQ and GFNI where this CPU
+ * has them.  "avx512bw" is the same without these three.  It is listed only where one of
+ * them exists, so that tests can reach it.
  */
 
-/* Choose the best level this CPU (and operating system) supports. */
+/* Chooses the best level that this CPU and its operating system support. */
 extern void QvKernelsInit(void);
 
 /*
- * Use the level of that name, or the best for "auto".  Returns false, changing
- * nothing, when the name is unknown or this CPU cannot run it.
+ * Uses the level of that name, or the best one for "auto".  Returns false, and changes
+ * nothing, if the name is unknown or this CPU cannot run it.
  */
 extern bool QvKernelsSetLevel(const char *level);
 

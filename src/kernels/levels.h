@@ -1,7 +1,7 @@
 /*
  * levels.h
- *		What the files of src/kernels share: CPU features and the functions
- *		that fill a table.  Private to this folder.
+ *		What the files of src/kernels share: CPU features, and the functions that fill
+ *		a table.  Private to this folder.
  */
 #ifndef QV_LEVELS_H
 #define QV_LEVELS_H
@@ -65,12 +65,12 @@ QV_DEFINE_ACCESS(u32, uint32_t)
 QV_DEFINE_ACCESS(u64, uint64_t)
 
 /*
- * Emptied slots are told by these bits of their factor rather than by a float
- * comparison, which clang 14 takes apart into scalar ones (60 ns a batch).
+ * Emptied slots are recognized by these bits of their factor, not by a float comparison.
+ * clang 14 splits that comparison into scalar ones, which are slower [M79].
  */
 #define F16_INFINITY 0x7c00
 
-/* Neither zero, nor negative, nor NaN */
+/* Is the number neither zero, nor negative, nor NaN? */
 static inline bool
 qv_f16_positive(uint16_t h)
 {
@@ -78,7 +78,7 @@ qv_f16_positive(uint16_t h)
 }
 
 /*
- * Conversions of one value, equal bit for bit to the instructions of the SIMD
+ * Conversions of one value.  They are equal bit for bit to the instructions of the SIMD
  * levels, NaN payloads included.
  */
 static inline float
@@ -135,9 +135,9 @@ qv_f32_to_f16(float f)
 }
 
 /*
- * The end of norm2_f64.  Blocks of eight elements go to four sums in turn, so that
- * additions need not wait for each other; sum[j] is (s0 + s1) + (s2 + s3) of these for
- * the elements i = j (mod 8) up to done, a multiple of eight.
+ * Adds up the sums of norm2_f64.  Blocks of eight elements go to four sums s0 to s3 in
+ * turn, so that additions need not wait for each other. sum[j] is (s0 + s1) + (s2 + s3)
+ * for the elements i = j (mod 8) up to done. done is a multiple of eight.
  */
 static inline double
 qv_norm2_end(const double sum[8], const float *x, size_t done, size_t n)

@@ -2,8 +2,8 @@
  * neon.c
  *		Kernels for the vector unit that every 64-bit Arm CPU has.
  *
- * Tails are finished in plain C.  What is called once a query rather than once
- * a vector is inherited from scalar.c.
+ * Tails are finished in plain C.  Kernels that are called once for a query, not once for
+ * a vector, are inherited from scalar.c.
  */
 #include "kernels/levels.h"
 
@@ -11,7 +11,7 @@
 
 #include <arm_neon.h>
 
-/* Loads of bytes, since those promise no alignment. */
+/* Loads bytes, because such loads promise no alignment. */
 static inline float32x4_t
 load_f32(const float *p)
 {
@@ -402,8 +402,8 @@ transpose_bytes(uint8x16_t x[16])
 }
 
 /*
- * n <= 16 bytes of each code.  The last 16 codes are read up to their end, for
- * nothing past it may be read, and shifted down.
+ * Packs n <= 16 bytes of each code.  Nothing past the codes may be read, so the last 16
+ * codes are read up to their end and shifted down.
  */
 static inline void
 pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
@@ -432,7 +432,7 @@ pack_columns(const uint8_t *codes, size_t stride, size_t n, uint8_t *batch)
 	{
 		if (c == n)
 			break;
-		/* shift and insert: the nibbles of y above those of x */
+		/* shift and insert puts the nibbles of y above those of x */
 		vst1q_u8(batch + c * QV_BATCH, vsliq_n_u8(x[c], y[c], 4));
 		vst1q_u8(batch + c * QV_BATCH + 16, vsriq_n_u8(y[c], x[c], 4));
 	}
@@ -672,7 +672,7 @@ qv_divide_f32_neon(const float *x, double by, float *dst, size_t n)
 		qv_store_f32(dst, i, (float) (qv_load_f32(x, i) / by));
 }
 
-/* One byte of the type bit, whose first bit is the high one */
+/* One byte of the type bit, whose first bit is the high one. */
 static inline uint8_t
 bits_of_bytes(uint8x8_t set)
 {

@@ -1,10 +1,10 @@
 /*
  * scalar.c
- *		Every kernel in plain C: the reference for the other levels, and what
- *		runs where none of them does.
+ *		Every kernel in plain C.  It is the reference for the other levels, and runs
+ *		where none of them can.
  *
- * Float sums use LANES independent accumulators, for accuracy as much as for
- * speed: the rounding error grows with the length of each chain.
+ * Float sums use LANES independent accumulators, for accuracy as much as for speed: the
+ * rounding error grows with the length of each chain.
  */
 #include "kernels/levels.h"
 
@@ -20,8 +20,8 @@ sum_lanes(const float *s)
 }
 
 /*
- * A reduction over two arrays: "load" reads one element, "step" adds the pair
- * x, y to the accumulator s.
+ * A reduction over two arrays.  "load" reads one element.  "step" adds the pair x, y to
+ * the accumulator s.
  */
 #define PAIR_REDUCTION(name, type, load, step) \
 static float \
@@ -553,8 +553,8 @@ selected(float x, bool choice)
 }
 
 /*
- * The sum of term(x, y) over the indices that a or b has, where the one that
- * lacks an index is zero there.
+ * The sum of term(x, y) over the indices that a or b has.  A vector is zero at an index
+ * that it lacks.
  */
 #define SPARSE_SUM(name, term) \
 static float \

@@ -9,7 +9,7 @@
 
 #define MAX_LEVELS 4
 
-/* Best first, NULL-terminated; filled by the first call that needs it. */
+/* Best first, NULL-terminated.  Filled by the first call that needs it. */
 static const char *available[MAX_LEVELS + 1];
 
 static void

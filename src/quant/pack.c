@@ -1,7 +1,7 @@
 /*
  * pack.c
- *		Packed multi-bit codes, and the FastScan batch layout (see
- *		src/quant/README.md, "FastScan layout").
+ *		Packed multi-bit codes, and the layout of FastScan batches: see
+ *		src/quant/README.md, "FastScan layout".
  */
 #include "quant/quant.h"
 

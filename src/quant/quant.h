@@ -1,13 +1,13 @@
 /*
  * quant.h
- *		Random rotation, RaBitQ codes and what a query needs of both.
+ *		Random rotation, RaBitQ codes, and what a query needs of both.
  *
- * Spaces.  A vector of dim coordinates is padded with zeros to "pdim" (the
- * next multiple of QV_DIM_ALIGN), optionally centered, and rotated; codes are
- * taken of the rotated vector.  Symbols are tabled in src/quant/README.md.
+ * A vector of dim coordinates is padded with zeros to "pdim", the next multiple of
+ * QV_DIM_ALIGN.  It is then centered (optional) and rotated.  Codes are made of the
+ * rotated vector. src/quant/README.md has a table of the symbols.
  *
- * Nothing here allocates or raises: callers pass memory of the sizes that the
- * ...Size functions and comments state.  No server header is included.
+ * Nothing here allocates or raises.  Callers pass memory, whose size the ...Size
+ * functions and the comments give.  No server header is included.
  */
 #ifndef QV_QUANT_H
 #define QV_QUANT_H
@@ -18,7 +18,7 @@
 
 #include "kernels/kernels.h"
 
-/* The widest padded dimension; codes are exact integers up to here. */
+/* The largest padded dimension.  Codes are exact integers up to here. */
 #define QV_MAX_PDIM 32768
 
 #define QV_DIM_ALIGN 16
@@ -30,9 +30,9 @@
 #define QV_ROTATION_ROUNDS 4
 
 /*
- * signs holds QV_ROTATION_ROUNDS * pdim / 8 bytes, derived from the seed, so
- * that the seed alone (kept in the metapage) determines the rotation on every
- * machine and kernel level up to float rounding.
+ * signs holds QV_ROTATION_ROUNDS * pdim / 8 bytes, derived from the seed.  The seed is in
+ * the metapage, and alone determines the rotation, on every machine and kernel level, up
+ * to float rounding.
  */
 typedef struct QvRotation
 {
@@ -51,7 +51,7 @@ extern void QvRotate(const QvRotation *rot, const float *in, float *out);
 /* ---- rabitq_encode.c ---- */
 
 /*
- * Factors of an extended RaBitQ code of x (8, 4 or 2 bits a coordinate):
+ * Factors of an extended RaBitQ code of x, of 8, 4 or 2 bits per coordinate:
  * decode(code)[i] = scale * (code[i] - QvCodeOffset(bits)).
  */
 typedef struct QvCodeFactors
@@ -65,8 +65,8 @@ typedef struct QvCodeFactors
 #define QvCodeBytes(pdim, bits) ((size_t) (pdim) * (bits) / 8)
 
 /*
- * code gets one byte a coordinate whatever the bits (QvPackCode packs).  A
- * zero vector gets scale 0.  x must be finite.
+ * Makes a code with one byte per coordinate, whatever the bits.  QvPackCode() packs it.
+ * A zero vector gets scale 0. x must be finite.
  */
 extern void QvEncode(const float *x, size_t pdim, int bits, uint8_t *code,
 					 QvCodeFactors *factors);
@@ -74,10 +74,11 @@ extern void QvPackCode(const uint8_t *code, size_t pdim, int bits,
 					   uint8_t *packed);
 
 /*
- * One-bit code of x over its first nbits coordinates (a multiple of 16):
- * bit i = (x[i] >= 0), bits gets nbits / 8 bytes.  Returns the factor f such
- * that f * <bits - 0.5, q[0..nbits)> estimates <x, q> without bias:
- * f = |x|^2 / sum_{i<nbits} 0.5 |x[i]|; 0 for a zero vector.
+ * Makes the one-bit code of x over its first nbits coordinates, a multiple of 16: bit i =
+ * (x[i] >= 0). bits gets nbits / 8 bytes.
+ *
+ * Returns the factor f = |x|^2 / sum_{i<nbits} 0.5 |x[i]|, or 0 for a zero vector. f *
+ * <bits - 0.5, q[0..nbits)> estimates <x, q> without bias.
  */
 extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
 						  uint8_t *bits);
@@ -86,15 +87,15 @@ extern float QvEncodeBits(const float *x, size_t pdim, size_t nbits,
 
 #define QvBatchBytes(nbits) ((size_t) (nbits) * 4)	/* 32 codes of nbits */
 
-/* Write code number slot (0..31) of a batch; other slots are untouched. */
+/* Writes code number slot (0 to 31) of a batch.  Other slots are unchanged. */
 extern void QvPackSlot(uint8_t *batch, size_t nbits, int slot,
 					   const uint8_t *bits);
 
-/* Read it back. */
+/* Reads code number slot of a batch. */
 extern void QvUnpackSlot(const uint8_t *batch, size_t nbits, int slot,
 						 uint8_t *bits);
 
-/* Pack n <= 32 codes, bits_stride bytes apart, zeroing the other slots. */
+/* Packs n <= 32 codes, which are bits_stride bytes apart, and zeroes the other slots. */
 extern void QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 						size_t bits_stride, int n);
 
@@ -103,7 +104,7 @@ extern void QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 typedef struct QvQuery
 {
 	size_t		pdim;
-	size_t		nbits;			/* coordinates the LUT covers */
+	size_t		nbits;			/* coordinates that lut covers */
 	const float *x;				/* the rotated query, pdim */
 	float		norm2;			/* |x|^2 */
 	float		sum;			/* sum of the 16-bit query's values * scale16 */
@@ -121,31 +122,31 @@ typedef struct QvQuery
 extern size_t QvQuerySize(size_t pdim, size_t nbits);
 
 /*
- * mem holds QvQuerySize() bytes, 64-byte aligned; x[pdim] is copied into it.
- * nbits may be 0 when no FastScan will be done.
+ * Prepares a query. mem holds QvQuerySize() bytes, aligned to 64 bytes, and gets a copy
+ * of x[pdim]. nbits may be 0 when no FastScan will be done.
  */
 extern void QvQueryInit(QvQuery *q, void *mem, const float *x, size_t pdim,
 						size_t nbits);
 
 /*
- * The bias for a FastScan over only the first nbits' < q->nbits coordinates
- * (the LUT's scale is shared).
+ * Returns the bias for a FastScan over only the first nbits <= q->nbits coordinates.  The
+ * table's scale is shared.
  */
 extern float QvQueryLutBias(const QvQuery *q, size_t nbits);
 
 /* ---- rabitq_estimate.c ---- */
 
 /*
- * <decode(code), x> for a one-byte-a-coordinate code (unpacked), where
- * factors belong to the code.  The error against <vector, x> is at most
- * residual * |x| + |decode| * err16, certain by Cauchy-Schwarz.
+ * Returns <decode(code), x> for an unpacked code, of one byte per coordinate.  The
+ * factors must belong to the code.  The error against <vector, x> is at most residual *
+ * |x| + |decode| * err16.  That is certain by Cauchy-Schwarz.
  */
 extern float QvCodeIp(const QvQuery *q, const uint8_t *code, int bits,
 					  float scale);
 
 /*
- * <decode(a), decode(b)> of two unpacked codes; suma and sumb are their byte
- * sums.  Inline: a build asks for thousands a node.
+ * Returns <decode(a), decode(b)> of two unpacked codes. suma and sumb are their byte
+ * sums.  Inline, because a build calls it thousands of times for each node.
  */
 static inline float
 QvCodePairIp(const uint8_t *a, float scale_a, int32_t suma,

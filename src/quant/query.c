@@ -27,8 +27,8 @@ QvQuerySize(size_t pdim, size_t nbits)
 }
 
 /*
- * sum |x[i]|, n a multiple of 4: pieces of 64 in float32, whose chains of four
- * additions are exact to 3e-7.
+ * Returns sum |x[i]|. n is a multiple of 4.  Pieces of 64 are summed in float32; their
+ * chains of four additions are exact to 3e-7.
  */
 static double
 sum_abs(const float *x, size_t n)
@@ -66,9 +66,9 @@ init_s16(QvQuery *q, float max, int8_t *hi, int8_t *lo)
 	q->sum = q->scale16 * (float) q->sum16;
 
 	/*
-	 * Add what float32 may have lost: in the sum (2000 terms a chain at the
-	 * very most), in each difference, and in the result of QvCodeIp().
-	 * Outside the range where err2 can be trusted, no value is further from
+	 * Adds what float32 may have lost: in the sum (at the very most 2000
+	 * terms a chain), in each difference, and in the result of QvCodeIp().
+	 * Outside the range where err2 can be trusted, no value is farther from
 	 * its form than half a step.
 	 */
 	if (max >= SAFE_MIN && max <= SAFE_MAX)

@@ -10,18 +10,19 @@
 #include <string.h>
 
 /*
- * Between these largest coordinates float32 sums of squares neither overflow
- * nor lose an error bound to underflow; outside, sums are taken in double.
+ * Between these largest coordinates, float32 sums of squares neither overflow nor lose an
+ * error bound to underflow.  Outside, sums are computed in double.
  */
 #define SAFE_MIN 1e-10f
 #define SAFE_MAX 1e15f
 
 /*
- * The candidates for t (codes per unit) are half / max * (1 + step * k): k = 0
- * spans the whole vector, later ones clip its extremes for a finer grid.  The
- * code of largest cosine with x wins.  The search stops after "patience"
- * candidates in a row without a gain; the cosine has one broad peak, which
- * for 8 bits and a rotated vector is nearly always at the start.
+ * The candidates for t (codes per unit) are half / max * (1 + step * k). k = 0 spans the
+ * whole vector.  Later candidates clip its extremes for a finer grid.  The code with the
+ * largest cosine to x is kept.
+ *
+ * The search stops after "patience" candidates in a row without a gain.  The cosine has
+ * one broad peak, which for 8 bits and a rotated vector is nearly always at the start.
  */
 typedef struct TSearch
 {
@@ -44,7 +45,7 @@ t_search(int bits)
 	}
 }
 
-/* The least float that is not below v. */
+/* Returns the least float that is not below v. */
 static float
 round_up(double v)
 {
@@ -54,10 +55,11 @@ round_up(double v)
 }
 
 /*
- * |x - decode(code)| from the definition.  Pieces of 256 keep the float32
- * accumulators' chains at most 32 long; their error (under 4e-6 of the sum)
- * and the rounding of the decoded values (6e-8 of each) are covered by what
- * is added at the end.
+ * Returns |x - decode(code)|, computed from the definition.
+ *
+ * Pieces of 256 keep the chains of the float32 accumulators at most 32 long.  Their error
+ * (below 4e-6 of the sum) and the rounding of the decoded values (6e-8 of each) are
+ * covered by what is added at the end.
  */
 static float
 residual_fast(const float *x, size_t n, const uint8_t *code, float scale,
@@ -76,7 +78,7 @@ residual_fast(const float *x, size_t n, const uint8_t *code, float scale,
 	return round_up(sqrt(sum) * (1 + 1e-5) + 1.5e-7 * scale * sqrt(yy));
 }
 
-/* QvEncode() of a vector too large or too small for float32 squares. */
+/* QvEncode() for a vector that is too large or too small for float32 squares. */
 static void
 encode_extreme(const float *x, size_t pdim, float half, float max,
 			   uint8_t *code, QvCodeFactors *factors)

@@ -23,7 +23,7 @@ typedef struct AvgState
 	int			dim;			/* 0 before the first row */
 } AvgState;
 
-/* Argument n as a state; anyone can call these functions with any array. */
+/* Returns argument n as a state.  Anyone can call these functions, with any array. */
 static AvgState
 GetState(FunctionCallInfo fcinfo, int n, const char *type, const char *function)
 {
@@ -65,7 +65,7 @@ NewState(int dim)
 	return state;
 }
 
-/* The state to write a result into: old itself if the aggregate owns it. */
+/* Returns the state to write a result into: old itself if the aggregate owns it. */
 static AvgState
 WritableState(FunctionCallInfo fcinfo, const AvgState *old)
 {
@@ -90,7 +90,7 @@ CheckSums(const AvgState *state)
 		float_overflow_error();
 }
 
-/* One more row */
+/* Adds a row to a state. */
 Datum
 QvDenseAccum(FunctionCallInfo fcinfo, const DenseType *type)
 {
@@ -130,9 +130,9 @@ QvDenseAccum(FunctionCallInfo fcinfo, const DenseType *type)
 }
 
 /*
- * Two states into one; SQL's halfvec_combine is this function too, so the
- * messages say vector.  Two states without rows make one (pgvector up to 0.8.6
- * raises an error, which breaks a parallel avg over no rows).
+ * Combines two states.  SQL's halfvec_combine is this function too, so the messages say
+ * vector.  Two states without rows make one. pgvector up to 0.8.6 raises an error for
+ * them, which breaks a parallel avg over no rows.
  */
 QV_FUNCTION(vector_combine)
 {
@@ -202,8 +202,9 @@ QvDenseAdd(FunctionCallInfo fcinfo, const DenseType *type)
 	bool		overflow = false;
 
 	/*
-	 * Only an aggregate's own state with an aligned header can be added to. A
-	 * window aggregate's cannot: its result may be the state itself.
+	 * Only the state of a plain aggregate, with an aligned header, can be
+	 * added to.  The state of a window aggregate cannot: the result may be
+	 * the state itself.
 	 */
 	if (AggCheckCallContext(fcinfo, NULL) != AGG_CONTEXT_AGGREGATE ||
 		VARATT_IS_EXTENDED(state))

@@ -6,7 +6,7 @@
 
 #include "utils/varbit.h"
 
-/* A new bit string, all zero */
+/* Returns a new bit string of zeros. */
 struct varlena *
 QvNewBits(int dim)
 {
@@ -24,7 +24,7 @@ QvBitBytes(struct varlena *bits)
 	return VARBITS((VarBit *) bits);
 }
 
-/* pgvector's message, which differs from that of the other types */
+/* Raises pgvector's error, whose message differs from that of the other types. */
 void
 QvDifferentBitLengths(int a, int b)
 {

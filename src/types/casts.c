@@ -10,7 +10,7 @@
 #include "utils/array.h"
 #include "utils/fmgrprotos.h"
 
-/* A type to itself: only the typmod is checked, the value stays as it is. */
+/* Casts a type to itself: only the typmod is checked, and the value stays as it is. */
 Datum
 QvDenseTypmodCast(FunctionCallInfo fcinfo)
 {
@@ -37,8 +37,8 @@ QV_FUNCTION(sparsevec)
 }
 
 /*
- * The elements of a one-dimensional array of one of the four number types as
- * floats, after checking their number.
+ * Checks the number of elements of a one-dimensional array of one of the four number
+ * types, and returns them as floats.
  */
 static float *
 ArrayFloats(ArrayType *array, const char *name, int max_dim, int32 typmod, int *dim)

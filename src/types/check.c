@@ -1,10 +1,10 @@
 /*
  * check.c
- *		The conditions that values of all three types must meet, with the
- *		messages clients match on.
+ *		The conditions that values of all three types must meet, with the messages
+ *		that clients match on.
  *
- * Functions with an escontext return false after a soft error (PostgreSQL 16
- * and later; pass NULL for an error at once).
+ * Functions with an escontext return false after a soft error, from PostgreSQL 16 on.
+ * NULL means a hard error.
  */
 #include "types/values.h"
 
@@ -12,7 +12,7 @@
 
 #include "utils/array.h"
 
-/* 1 to max dimensions */
+/* Checks that there are 1 to max dimensions. */
 bool
 QvCheckDim(const char *name, int max, int dim, Node *escontext)
 {
@@ -27,7 +27,9 @@ QvCheckDim(const char *name, int max, int dim, Node *escontext)
 	return true;
 }
 
-/* The column's dimensions, when it has any (typmod is n itself). */
+/*
+ * Checks the dimensions of the column, if it has any.  The typmod is the number itself.
+ */
 bool
 QvCheckTypmod(int32 typmod, int dim, Node *escontext)
 {
@@ -38,7 +40,7 @@ QvCheckTypmod(int32 typmod, int dim, Node *escontext)
 	return true;
 }
 
-/* The reserved field of the binary formats */
+/* Checks the reserved field of the binary formats. */
 void
 QvCheckUnused(int unused)
 {
@@ -67,7 +69,7 @@ QvCheckAllFinite(const char *name, const float *x, int n)
 {
 	bool		finite = true;
 
-	/* one pass without branches, then look for the culprit */
+	/* one pass without branches, then a search for the bad element */
 	for (int i = 0; i < n; i++)
 		finite &= (x[i] - x[i] == 0);
 	if (likely(finite))
@@ -84,7 +86,7 @@ QvDifferentDims(const char *name, int a, int b)
 			 errmsg("different %s dimensions %d and %d", name, a, b)));
 }
 
-/* The typmod input function: one number, the dimensions */
+/* The typmod input function.  It takes one number, the dimensions. */
 Datum
 QvTypmodIn(FunctionCallInfo fcinfo, const char *name, int max)
 {

@@ -11,7 +11,7 @@
 #include "types/text.h"
 #include "utils/float.h"
 
-/* What all dense values begin with */
+/* The start of all dense values. */
 typedef struct DenseHeader
 {
 	int32		vl_len_;
@@ -110,7 +110,10 @@ SyntaxError(const DenseType *type, const char *text, const char *detail,
 			   detail ? errdetail("%s", detail) : 0));
 }
 
-/* Parse "[1,2,3]" into x (type->max_dim of room) and its length into *dim. */
+/*
+ * Parses "[1,2,3]" into x, which has room for type->max_dim elements, and its length into
+ * *dim.
+ */
 static bool
 ParseList(const DenseType *type, const char *text, float *x, int *dim,
 		  Node *escontext)
@@ -196,7 +199,7 @@ QvDenseIn(FunctionCallInfo fcinfo, const DenseType *type)
 	PG_RETURN_POINTER(value);
 }
 
-/* Halves are printed as the shortest float32, which is what clients read. */
+/* Halves are printed as the shortest float32, because clients read that. */
 Datum
 QvDenseOut(FunctionCallInfo fcinfo, const DenseType *type)
 {
@@ -218,7 +221,7 @@ QvDenseOut(FunctionCallInfo fcinfo, const DenseType *type)
 	PG_RETURN_CSTRING(text);
 }
 
-/* Copy elements between host order and network order. */
+/* Copies elements between host order and network order. */
 static void
 SwapElems(const DenseType *type, void *dst, const void *src, int n)
 {
@@ -299,7 +302,7 @@ QvDenseDims(FunctionCallInfo fcinfo)
 {
 	struct varlena *value = (struct varlena *) PG_GETARG_POINTER(0);
 
-	/* the first bytes are enough, so only they are fetched from TOAST */
+	/* only the first bytes are fetched from TOAST */
 	if (VARATT_IS_EXTERNAL(value))
 		value = PG_DETOAST_DATUM_SLICE(PG_GETARG_DATUM(0), 0,
 									   sizeof(DenseHeader) - VARHDRSZ);
@@ -318,8 +321,8 @@ QvDenseNorm(FunctionCallInfo fcinfo, const DenseType *type)
 }
 
 /*
- * A new value, and where its floats are computed: in the value itself if its
- * elements are floats.  Computed() makes it complete.
+ * Makes a new value and returns where its floats are computed: in the value itself, if
+ * its elements are floats.  Computed() completes it.
  */
 static float *
 NewComputed(const DenseType *type, int dim, void **value)
@@ -331,8 +334,8 @@ NewComputed(const DenseType *type, int dim, void **value)
 }
 
 /*
- * The floats x are the result of arithmetic, finite or overflowed; what a user
- * gave goes through QvDenseFromFloats().
+ * Completes a value whose floats x are the result of arithmetic, finite or overflowed.
+ * Floats from users go through QvDenseFromFloats().
  */
 static Datum
 Computed(const DenseType *type, void *value, const float *x, int dim)
@@ -369,7 +372,7 @@ QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type)
 	return Computed(type, value, out, v.dim);
 }
 
-/* Of products of which one is too small: the error of the first that is bad. */
+/* Raises the error of the first bad product, if one of the products is too small. */
 static void
 ProductError(const DenseType *type, const float *x, const float *y,
 			 const float *out, int dim)
@@ -448,7 +451,7 @@ QvDenseConcat(FunctionCallInfo fcinfo, const DenseType *type)
 	PG_RETURN_POINTER(value);
 }
 
-/* One bit an element, set where it is positive */
+/* Sets one bit for each element: 1 where it is positive. */
 Datum
 QvDenseQuantize(FunctionCallInfo fcinfo, const DenseType *type)
 {
@@ -461,8 +464,8 @@ QvDenseQuantize(FunctionCallInfo fcinfo, const DenseType *type)
 }
 
 /*
- * count elements from start, counted from 1.  As for substring, what lies
- * before the first or after the last element is cut off.
+ * Returns count elements from start, counted from 1.  As in substring, what lies before
+ * the first or after the last element is cut off.
  */
 Datum
 QvDenseSubvector(FunctionCallInfo fcinfo, const DenseType *type)

@@ -3,9 +3,8 @@
  *		The types whose values are a list of floats, vector and halfvec: one
  *		description each, and the functions that work from it.
  *
- * The functions named after SQL functions take the SQL call as it is; the
- * types' own files give them their SQL symbols.  They compute in float32
- * whatever the elements are.
+ * Functions named after SQL functions take the SQL call as it is.  The types' own files
+ * give them their SQL symbols.  They compute in float32, whatever the elements are.
  */
 #ifndef QV_DENSE_H
 #define QV_DENSE_H
@@ -20,9 +19,9 @@ typedef struct DenseType
 	int			max_dim;
 	int			elem_size;
 
-	/* A float of this magnitude becomes infinite as an element ... */
+	/* A float of this magnitude or more becomes infinite as an element. */
 	float		overflow;
-	/* ... and one up to this magnitude becomes zero. */
+	/* A float of up to this magnitude becomes zero. */
 	float		underflow;
 
 	/* Elements to floats and back; the elements need no alignment. */
@@ -30,44 +29,47 @@ typedef struct DenseType
 	void		(*store) (const float *x, void *elems, int n);
 
 	/*
-	 * The dim elements of a sparse vector; false if an index or a value is
-	 * out of range.
+	 * Writes the dim elements of a sparse vector.  False if an index or a
+	 * value is out of range.
 	 */
 	bool		(*scatter) (const QvSparse *v, void *elems, int dim);
 
-	/* (n + 7) / 8 bytes of a bit string, set where an element is positive */
+	/*
+	 * Writes (n + 7) / 8 bytes of a bit string.  A bit is set where an
+	 * element is positive.
+	 */
 	void		(*positive_bits) (const void *elems, uint8 *bytes, int n);
 } DenseType;
 
 extern const DenseType qv_vector_type;
 extern const DenseType qv_halfvec_type;
 
-/* A new value whose elements are the caller's to set, and one of zeros. */
+/* Return a new value whose elements the caller sets, and one of zeros. */
 extern void *QvDenseNew(const DenseType *type, int dim);
 extern void *QvDenseZero(const DenseType *type, int dim);
 
-/* The elements of a value whose varlena header is the long one. */
+/* Returns the elements of a value that has the long varlena header. */
 extern void *QvDenseElems(void *value);
 
 /*
- * The elements as floats: where they lie if they are floats, else converted
- * into new memory.
+ * Returns the elements as floats: in place if they are floats, otherwise converted into
+ * new memory.
  */
 extern const float *QvDenseFloats(const DenseType *type, DenseView v);
 
-/* Floats that come from outside: an error unless each fits as an element. */
+/* Raises an error unless each float, which comes from outside, fits as an element. */
 extern void QvDenseCheckFloats(const DenseType *type, const qv_unaligned_float *x, int n);
 
-/* A value made of such floats, which it checks. */
+/* Checks such floats, and makes a value of them. */
 extern void *QvDenseFromFloats(const DenseType *type, const float *x, int dim);
 
-/* Type input and output */
+/* Type input and output. */
 extern Datum QvDenseIn(FunctionCallInfo fcinfo, const DenseType *type);
 extern Datum QvDenseOut(FunctionCallInfo fcinfo, const DenseType *type);
 extern Datum QvDenseRecv(FunctionCallInfo fcinfo, const DenseType *type);
 extern Datum QvDenseSend(FunctionCallInfo fcinfo, const DenseType *type);
 
-/* Functions */
+/* SQL functions. */
 extern Datum QvDenseDims(FunctionCallInfo fcinfo);
 extern Datum QvDenseNorm(FunctionCallInfo fcinfo, const DenseType *type);
 extern Datum QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type);
@@ -85,7 +87,7 @@ extern Datum QvDenseArithmetic(FunctionCallInfo fcinfo, const DenseType *type,
 							   DenseOperator op);
 extern Datum QvDenseConcat(FunctionCallInfo fcinfo, const DenseType *type);
 
-/* The argument as a view, inline values where they lie. */
+/* The argument as a view.  An inline value is used where it lies. */
 #define QV_ARG_DENSE(n) \
 	DenseViewOf(PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(n)))
 

@@ -2,9 +2,8 @@
  * distance.c
  *		The SQL distance functions of all types, from one list.
  *
- * An exact scan calls one of them for every row.  An inline value is used
- * where it lies, whatever its varlena header, so the usual call allocates and
- * copies nothing.
+ * An exact scan calls one of them for every row.  An inline value is used where it lies,
+ * whatever its varlena header.  The usual call therefore allocates and copies nothing.
  */
 #include "types/measure.h"
 
@@ -12,10 +11,9 @@
 #include "access/xact.h"
 
 /*
- * The query vector of a scan may itself be out of line, for example when it
- * comes from a subquery, and would be fetched again for every row.  So the
- * second time an argument is the same TOAST pointer its value is kept with the
- * function's state.
+ * The query vector of a scan may itself be out of line, for example if it comes from a
+ * subquery.  It would then be fetched again for every row.  So when an argument is the
+ * same TOAST pointer for the second time, its value is kept with the function's state.
  */
 typedef struct KeptArg
 {
@@ -84,27 +82,26 @@ DetoastArg(FunctionCallInfo fcinfo, int n, struct varlena *value)
 }
 
 /*
- * An exact scan in memory waits for memory: 768 floats take 30 ns to compute
- * with and 300 ns to arrive, because a core reads ahead only within 4 kB and
- * knows nothing of the next row while the executor is at work on this one.  A
- * table that was loaded or scanned in order lies in consecutive buffers, up or
- * (those that a dropped table left free) down, so once a value is found to lie
- * one block beside the latest one at its place, its place in the next block is
- * prefetched.  (Nanoseconds a row without and with, vectors of 128, 384, 768 and
- * 1,536 dimensions: 357 and 154, 450 and 205, 800 and 455, 1,180 and 880.  Of
- * these the scan alone takes 107 to 330, and a core's 22 GB/s 140 for 3 kB.)
+ * An exact scan in memory waits for memory.  768 floats need 30 ns of computation, and
+ * 300 ns to arrive.  The reason is that a core reads ahead only within 4 kB, and knows
+ * nothing of the next row while the executor works on this one.
  *
- * Prefetching cannot fault, whatever lies there; where rows come in no such
- * order, as from an index, nothing is prefetched.
+ * A table that was loaded or scanned in order lies in consecutive buffers, in ascending
+ * order.  Buffers that a dropped table left free are in descending order.  If a value
+ * lies one block beside the latest value at its place, its place in the next block is
+ * prefetched. [M74] has what that saves.
+ *
+ * Prefetching cannot fault, whatever lies there.  Where rows come in no such order, as
+ * from an index, nothing is prefetched.
  */
-#define PREFETCH_LINE		64	/* of a cache */
+#define PREFETCH_LINE		64	/* bytes of a line of a cache */
 #define PREFETCH_MIN_BYTES	256 /* shorter values gain nothing */
 #define PREFETCH_TRACE		(BLCKSZ / PREFETCH_MIN_BYTES)
 
 static inline void
 PrefetchNextBlock(int n, const struct varlena *value)
 {
-	/* the latest value of each place in a block; no two are in one place */
+	/* the latest value at each place of a block; no two share a place */
 	static uintptr_t trace[2][PREFETCH_TRACE];
 
 	uintptr_t	here = (uintptr_t) value;
@@ -138,7 +135,7 @@ GetArg(FunctionCallInfo fcinfo, int n)
 	return DetoastArg(fcinfo, n, value);
 }
 
-/* View and error of each type, by its name */
+/* View and error of each type, by its name. */
 #define vector_view(value)		DenseViewOf(value)
 #define halfvec_view(value)		DenseViewOf(value)
 #define sparsevec_view(value)	SparseViewOf(value)

@@ -1,6 +1,6 @@
 /*
  * halfvec.c
- *		The type halfvec: IEEE binary16 elements.
+ *		The type halfvec, with elements of IEEE binary16.
  */
 #include "types/aggregate.h"
 #include "types/casts.h"
@@ -33,9 +33,9 @@ PositiveHalves(const void *elems, uint8 *bytes, int n)
 }
 
 /*
- * Rounding is to nearest even, so 65520, halfway from the largest half to the
- * next power of two, is the first float that rounds to infinity, and 2^-25,
- * half of the smallest half, the last that rounds to zero.
+ * Rounding is to nearest even.  The first float that rounds to infinity is 65520, halfway
+ * from the largest half to the next power of two.  The last that rounds to zero is 2^-25,
+ * half of the smallest half.
  */
 const DenseType qv_halfvec_type = {
 	.name = "halfvec",
@@ -74,7 +74,7 @@ HALFVEC_FUNCTION(halfvec_concat, QvDenseConcat(fcinfo, &qv_halfvec_type))
 HALFVEC_FUNCTION(halfvec_accum, QvDenseAccum(fcinfo, &qv_halfvec_type))
 HALFVEC_FUNCTION(halfvec_avg, QvDenseAvg(fcinfo, &qv_halfvec_type))
 
-/* A half as an integer of the same order, both zeros being 0 */
+/* Returns a half as an integer of the same order.  Both zeros are 0. */
 static inline int
 HalfOrder(uint16 h)
 {
@@ -83,7 +83,7 @@ HalfOrder(uint16 h)
 	return (h & 0x8000) ? -magnitude : magnitude;
 }
 
-/* Elements decide, then the number of them, as for arrays. */
+/* Compares the elements, then the number of them, as for arrays. */
 static int
 CompareHalfVectors(DenseView a, DenseView b)
 {

@@ -1,10 +1,10 @@
 /*
  * hash.c
- *		Hash support of the types, for DISTINCT, GROUP BY, hash joins and hash
- *		partitions.  Beyond pgvector.
+ *		Hash support of the types: for DISTINCT, GROUP BY, hash joins and hash
+ *		partitions. pgvector has none.
  *
- * Equal values must hash alike: 0.0 equals -0.0.  Nothing else that is equal
- * differs in a bit, as no type has NaN and a sparsevec keeps no zeros.
+ * Equal values must have equal hashes, and 0.0 equals -0.0.  No other equal values differ
+ * in a bit, because no type has NaN and a sparsevec keeps no zeros.
  */
 #include "types/values.h"
 
@@ -13,8 +13,8 @@
 typedef uint32 unaligned_uint32 __attribute__((aligned(1)));
 
 /*
- * Set elements that are -0.0 to 0.0 in copy, which is made of bytes when the
- * first is found; without any there is no copy.
+ * Sets elements that are -0.0 to 0.0 in a copy.  The copy is made of the bytes when the
+ * first such element is found.
  */
 #define DEFINE_CLEAR_ZEROS(name, elem, minus_zero) \
 	static void * \
@@ -43,7 +43,7 @@ typedef enum HashedType
 	HASHED_SPARSEVEC
 } HashedType;
 
-/* Support functions 1 (value) and 2 (value, seed): equal for seed 0. */
+/* Support functions 1 (value) and 2 (value, seed).  They are equal for seed 0. */
 static Datum
 HashValue(FunctionCallInfo fcinfo, HashedType type, bool extended)
 {

@@ -6,7 +6,7 @@
 
 #include "types/dense.h"
 
-/* The cosine of vectors whose squared norms a float32 cannot hold */
+/* The cosine of vectors whose squared norms a float32 cannot hold. */
 static double
 CosineInDouble(const DenseType *type, DenseView a, DenseView b)
 {
@@ -66,7 +66,10 @@ sparsevec_ip(SparseView a, SparseView b)
 	return qv_kernels.ip_sparse(&x, &y);
 }
 
-/* for these a loop costs less than the kernel's call; any value is correct */
+/*
+ * for up to this many elements a loop costs less than calling the kernel; any value is
+ * correct
+ */
 #define FEW_ELEMENTS	8
 
 static double

@@ -1,10 +1,10 @@
 /*
  * measure.h
- *		The distances of two values of one type and equal dimensions, as used
- *		by the SQL functions (distance.c) and the index tables (ops.c).
+ *		The distances of two values of one type and equal dimensions.  The SQL
+ *		functions (distance.c) and the index tables (ops.c) use them.
  *
- * Every type has the functions <type>_<metric>(a, b) on its views; sums are
- * float32, as in pgvector, and overflow to infinity.
+ * Every type has the functions <type>_<metric>(a, b) on its views.  Sums are float32, as
+ * in pgvector, and overflow to infinity.
  */
 #ifndef QV_MEASURE_H
 #define QV_MEASURE_H
@@ -16,13 +16,13 @@
 
 #include "kernels/kernels.h"
 
-/* NaN if one of the vectors is zero */
+/* NaN if one of the vectors is zero. */
 static inline double
 CosineDistance(double ab, double aa, double bb)
 {
 	double		similarity = ab / sqrt(aa * bb);
 
-	/* rounding can take it out of range; NaN stays NaN */
+	/* rounding can move it out of range; NaN stays NaN */
 	if (similarity > 1)
 		similarity = 1;
 	else if (similarity < -1)
@@ -31,8 +31,8 @@ CosineDistance(double ab, double aa, double bb)
 }
 
 /*
- * The angle as a share of pi.  The vectors are unit vectors: this is the
- * distance of spherical k-means, which needs the triangle inequality.
+ * The angle of unit vectors as a share of pi.  This is the distance of spherical k-means,
+ * which needs the triangle inequality.
  */
 static inline double
 SphericalDistance(double ip)
@@ -54,8 +54,8 @@ extern double sparsevec_l1(SparseView a, SparseView b);
 extern double sparsevec_cosine(SparseView a, SparseView b);
 
 /*
- * vector and halfvec.  The cosine of very short vectors, whose squares leave
- * float32, is computed again in double, so that it is NaN for zero vectors only.
+ * vector and halfvec.  The squares of very short vectors leave float32, so their cosine
+ * is computed again in double.  It is therefore NaN for zero vectors only.
  */
 #define QV_DENSE_MEASURES(type, suffix) \
 static inline double \
@@ -95,7 +95,7 @@ bit_hamming(BitView a, BitView b)
 	return (double) qv_kernels.hamming(a.x, b.x, a.bytes);
 }
 
-/* 1 for two empty sets, like pgvector */
+/* 1 for two empty sets, as in pgvector. */
 static inline double
 bit_jaccard(BitView a, BitView b)
 {

@@ -8,7 +8,7 @@
 #include "types/measure.h"
 #include "utils/varbit.h"
 
-/* pgvector's limit for an index on bit */
+/* pgvector's limit for an index on bit. */
 #define BIT_MAX_INDEX_DIM 64000
 
 static Size
@@ -17,7 +17,7 @@ ValueSize(const void *value)
 	return VARSIZE_ANY(value);
 }
 
-/* An uncompressed value with a whole header that says size bytes. */
+/* Is this an uncompressed value, whose whole header says size bytes? */
 static bool
 IsVarlena(const void *value, Size size, Size least)
 {
@@ -257,7 +257,7 @@ SparsevecIsZero(const void *value)
 	return SparseViewOf(value).nnz == 0;
 }
 
-/* The size is bounded by SPARSEVEC_MAX_NNZ, which every value obeys. */
+/* The size is bounded by SPARSEVEC_MAX_NNZ, which no value exceeds. */
 const VectorTypeOps qv_sparsevec_ops = {
 	.name = "sparsevec",
 	.max_dims = SPARSEVEC_MAX_DIM,

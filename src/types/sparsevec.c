@@ -14,7 +14,7 @@
 #include "utils/builtins.h"
 #include "utils/float.h"
 
-/* An element while a value is read from text */
+/* An element of a value that is being read from text. */
 typedef struct SparseElem
 {
 	int32		index;
@@ -54,7 +54,7 @@ CheckNnz(int nnz, int dim, Node *escontext)
 	return true;
 }
 
-/* indices[i] must be in range and follow indices[i - 1]. */
+/* Checks that indices[i] is in range and follows indices[i - 1]. */
 static bool
 CheckIndex(const int32 *indices, int i, int dim, Node *escontext)
 {
@@ -73,7 +73,7 @@ CheckIndex(const int32 *indices, int i, int dim, Node *escontext)
 	return true;
 }
 
-/* The non-zero ones of dim floats (NaN is not zero) */
+/* Makes a value of the non-zero ones of dim floats.  NaN is not zero. */
 SparseVector *
 QvSparseFromFloats(const float *x, int dim)
 {
@@ -110,7 +110,9 @@ SyntaxError(const char *text, const char *detail, Node *escontext)
 			   detail ? errdetail("%s", detail) : 0));
 }
 
-/* Read an integer, brought into the range of int32; false if there is none. */
+/*
+ * Reads an integer and clamps it to the range of int32.  Returns false if there is none.
+ */
 static bool
 ParseInt(const char **p, int *value)
 {
@@ -125,8 +127,8 @@ ParseInt(const char **p, int *value)
 }
 
 /*
- * Parse "{index:value,...}/dimensions".  Zeros are left out.  elems has room
- * for one more than the text has commas.
+ * Parses "{index:value,...}/dimensions".  Zeros are left out. elems has room for one
+ * element more than the text has commas.
  */
 static bool
 ParseElems(const char *text, SparseElem *elems, int *nnz, int *dim,
@@ -351,7 +353,7 @@ QV_FUNCTION(sparsevec_l2_norm)
 	PG_RETURN_FLOAT8(SparseNorm(v));
 }
 
-/* v, of whose elements nnz are not zero, without the others */
+/* Returns v, which has nnz non-zero elements, without the others. */
 static SparseVector *
 WithoutZeros(SparseVector *v, int nnz)
 {
@@ -393,9 +395,9 @@ QV_FUNCTION(sparsevec_l2_normalize)
 }
 
 /*
- * Compare as the dense vectors that the values stand for: the first element
- * that differs decides, an element one of them lacks being zero; then the
- * number of dimensions.
+ * Compares two values as the dense vectors that they stand for.  The first element that
+ * differs decides; an element that one of them lacks is zero.  Then the number of
+ * dimensions decides.
  */
 static int
 CompareSparse(const void *value_a, const void *value_b)
@@ -425,7 +427,7 @@ CompareSparse(const void *value_a, const void *value_b)
 	return (a.dim > b.dim) - (a.dim < b.dim);
 }
 
-/* A view by value would go through memory; see CompareSparse(). */
+/* A view passed by value would go through memory: see CompareSparse(). */
 #define VALUE_ITSELF(value) (value)
 
 QV_COMPARISONS(sparsevec, VALUE_ITSELF, CompareSparse)

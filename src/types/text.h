@@ -7,7 +7,9 @@
 
 #include "postgres.h"
 
-/* The white space that may stand between the tokens; not locale dependent. */
+/*
+ * Skips the white space that may stand between tokens.  It does not depend on the locale.
+ */
 static inline const char *
 QvSkipSpace(const char *p)
 {
@@ -17,18 +19,20 @@ QvSkipSpace(const char *p)
 }
 
 /*
- * Read the float32 nearest to the number at p, which is not white space, as
- * strtof() does.  limit is the end of the text, where its zero byte is.  *end
- * is p when there is no number; *range is set when it is too large or too
- * small for a float32 (the result is then infinite, zero or subnormal).
+ * Reads the float32 nearest to the number at p, as strtof() does. p is not at white
+ * space. limit is the end of the text, where its zero byte is.  *end is p if there is no
+ * number.
+ *
+ * *range is set if the number is too large or too small for a float32.  The result is
+ * then infinite, zero or subnormal.
  */
 extern float QvParseFloat(const char *p, const char *limit, const char **end,
 						  bool *range);
 
-/* Append the shortest text that reads back as value; returns its end. */
+/* Appends the shortest text that reads back as value.  Returns its end. */
 extern char *QvAppendFloat(char *p, float value);
 
-/* Bytes QvAppendFloat may write. */
+/* The most bytes that QvAppendFloat() writes. */
 #define QV_FLOAT_TEXT_LEN 15
 
 #endif							/* QV_TEXT_H */

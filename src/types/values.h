@@ -1,10 +1,10 @@
 /*
  * values.h
- *		The layout of vector, halfvec and sparsevec values, and how the SQL
- *		functions get at their arguments.
+ *		The layout of vector, halfvec and sparsevec values, and how SQL functions get
+ *		their arguments.
  *
- * The layouts are pgvector's, byte for byte: a column written by one is read
- * by the other.  src/types/README.md has them as tables.
+ * The layouts are pgvector's, byte for byte.  A column written by one library is read by
+ * the other. src/types/README.md has the layouts as tables.
  */
 #ifndef QV_VALUES_H
 #define QV_VALUES_H
@@ -55,8 +55,8 @@ SparseValues(SparseVector *v)
 }
 
 /*
- * Views of a value that may have a short varlena header, so that small inline
- * values are used where they lie instead of being copied for alignment.
+ * Views of a value, which may have a short varlena header.  Small inline values are used
+ * where they lie, instead of being copied for alignment.
  */
 typedef float qv_unaligned_float __attribute__((aligned(1)));
 typedef uint16 qv_unaligned_half __attribute__((aligned(1)));
@@ -83,7 +83,10 @@ typedef struct BitView
 	const uint8 *x;
 } BitView;
 
-/* value is not compressed and not out of line; either varlena header will do */
+/*
+ * Makes a view of a value that is neither compressed nor out of line.  Either varlena
+ * header is allowed.
+ */
 static inline DenseView
 DenseViewOf(const void *value)
 {
@@ -129,9 +132,9 @@ BitViewOf(const void *value)
 	Datum symbol(PG_FUNCTION_ARGS)
 
 /*
- * The six comparison operators and the btree support function of a type, all
- * from one three-way comparison of two argument views.  btree calls them
- * without resetting memory, so a detoasted copy is freed.
+ * The six comparison operators and the btree support function of a type, all from one
+ * three-way comparison of two views. btree calls them without resetting memory, so a
+ * detoasted copy is freed.
  */
 #define QV_COMPARISON(symbol, view, compare, returned) \
 	QV_FUNCTION(symbol) \
@@ -154,7 +157,7 @@ BitViewOf(const void *value)
 	QV_COMPARISON(type##_gt, view, compare, PG_RETURN_BOOL(cmp > 0)) \
 	QV_COMPARISON(type##_cmp, view, compare, PG_RETURN_INT32(cmp))
 
-/* check.c: conditions of all three types; name is the type's SQL name */
+/* check.c: conditions of all three types. name is the type's SQL name. */
 extern bool QvCheckDim(const char *name, int max, int dim, Node *escontext);
 extern bool QvCheckTypmod(int32 typmod, int dim, Node *escontext);
 extern void QvCheckUnused(int unused);

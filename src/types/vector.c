@@ -1,6 +1,6 @@
 /*
  * vector.c
- *		The type vector: float32 elements.
+ *		The type vector, with float32 elements.
  */
 #include "types/aggregate.h"
 #include "types/casts.h"
@@ -69,7 +69,7 @@ VECTOR_FUNCTION(vector_concat, QvDenseConcat(fcinfo, &qv_vector_type))
 VECTOR_FUNCTION(vector_accum, QvDenseAccum(fcinfo, &qv_vector_type))
 VECTOR_FUNCTION(vector_avg, QvDenseAvg(fcinfo, &qv_vector_type))
 
-/* Elements decide, then the number of them, as for arrays. */
+/* Compares the elements, then the number of them, as for arrays. */
 static int
 CompareVectors(DenseView a, DenseView b)
 {
