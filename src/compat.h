@@ -23,10 +23,10 @@
 #endif
 
 /*
- * A place where a test may hold a backend, or let it fail, by name: nothing unless the
- * server was built with injection points, which it can be since 17.  Which record of WAL it
- * is after says the README of the engine.  Where a buffer is locked, a backend that is held
- * hears no cancel, and whoever wants the page waits for it.
+ * A place where a test may stop a backend or make it fail, by name.  It does nothing
+ * unless the server was built with injection points, which is possible since 17.  The
+ * engine's README names the WAL record before each point.  Where a buffer is locked, a
+ * stopped backend cannot be canceled, and other backends that need the page wait for it.
  */
 #if PG_VERSION_NUM >= 170000 && defined(USE_INJECTION_POINTS)
 #include "utils/injection_point.h"
@@ -44,14 +44,14 @@
 #include "varatt.h"
 #endif
 
-/* The attribute of functions that do not return moved to the front in 18. */
+/* In 18 the attribute of functions that do not return moved to the front. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
 /*
- * Input functions report soft errors since 16: return dummy when escontext
- * wants the error saved, else raise it.
+ * Since 16 input functions report soft errors.  Returns dummy if escontext saves the
+ * error, otherwise raises it.
  */
 #if PG_VERSION_NUM >= 160000
 #include "nodes/miscnodes.h"
@@ -87,7 +87,7 @@ typedef RelFileNode QvRelLocator;
 #define QvBufferTagDatabase(tag) ((tag).rnode.dbNode)
 #endif
 
-/* vacuum_delay_point() says since 18 whether ANALYZE calls it. */
+/* Since 18 vacuum_delay_point() has an argument: whether ANALYZE calls it. */
 #if PG_VERSION_NUM >= 180000
 #define QvVacuumDelayPoint() vacuum_delay_point(false)
 #else
@@ -114,8 +114,8 @@ QvExtendRelation(Relation rel, ForkNumber fork)
 }
 
 /*
- * Make a path the planner's last resort: 18 counts what is disabled in a path,
- * and its cost alone would not do.
+ * Makes a path the planner's last resort.  18 counts the disabled nodes of a path, so a
+ * high cost alone does not suffice.
  */
 static inline void
 QvDisablePath(Path *path)
@@ -134,8 +134,8 @@ QvDisablePath(Path *path)
 #endif
 
 /*
- * The members of an equivalence class, for the children with those relids as well, which
- * are apart since 18.
+ * Visits the members of an equivalence class, and since 18 also those of children with
+ * these relids, which are kept separately.
  */
 #if PG_VERSION_NUM >= 180000
 #include "optimizer/paths.h"
@@ -157,8 +157,8 @@ QvDisablePath(Path *path)
 #endif
 
 /*
- * The blocks of a TIDBitmap, one after the other; the heap TIDs of one that is not lossy
- * are given apart since 18.
+ * Visits the blocks of a TIDBitmap.  Since 18 the heap TIDs of a block that is not lossy
+ * are returned by a function of their own.
  */
 #include "nodes/tidbitmap.h"
 #if PG_VERSION_NUM >= 180000
@@ -201,7 +201,7 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 }
 #endif
 
-/* What a check hook keeps is of memory of its own since 16. */
+/* Since 16 what a check hook keeps is allocated by guc_malloc(). */
 #if PG_VERSION_NUM >= 160000
 #define QvGucAlloc(size) guc_malloc(LOG, size)
 #else
@@ -209,8 +209,8 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #endif
 
 /*
- * A segment of shared memory by name, for which nothing had to be preloaded, since 17;
- * else NULL.
+ * A named segment of shared memory, for which nothing had to be preloaded.  NULL before
+ * 17.
  */
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
@@ -219,14 +219,14 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvNamedSegment(name, size, init, found) ((void) (name), (void) (found), (void *) NULL)
 #endif
 
-/* What runs with another role's rights has a search path of its own since 17. */
+/* Since 17 code that runs with another role's rights has a search path of its own. */
 #if PG_VERSION_NUM >= 170000
 #define QvRestrictSearchPath() RestrictSearchPath()
 #else
 #define QvRestrictSearchPath() ((void) 0)
 #endif
 
-/* Relations are found by number, no longer by node, since 16. */
+/* Since 16 relations are found by number, not by node. */
 #if PG_VERSION_NUM >= 160000
 #include "utils/relfilenumbermap.h"
 #define QvRelationByNumber(tablespace, number) RelidByRelfilenumber(tablespace, number)
@@ -235,14 +235,14 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvRelationByNumber(tablespace, number) RelidByRelfilenode(tablespace, number)
 #endif
 
-/* Explaining got a header of its own in 18. */
+/* Headers of EXPLAIN that are new in 18. */
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #endif
 
-/* Object ownership checks became one function in 16. */
+/* In 16 the checks of ownership became one function. */
 #if PG_VERSION_NUM >= 160000
 #include "utils/acl.h"
 #include "catalog/pg_class.h"
@@ -252,7 +252,7 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvIsIndexOwner(oid, user) pg_class_ownercheck(oid, user)
 #endif
 
-/* The IndexScan counter of 18. */
+/* Counts an index search for EXPLAIN, since 18. */
 #if PG_VERSION_NUM >= 180000
 #define QvCountIndexSearch(scan) \
 	do { \
@@ -264,9 +264,10 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #endif
 
 /*
- * Up to 16, old_snapshot_threshold lets VACUUM remove rows that a snapshot of that age still
- * sees.  To be called when a search is over and before a row is returned: an index without
- * the row leads to no page of the table that would tell.
+ * Up to 16, with old_snapshot_threshold, VACUUM may remove rows that a snapshot of that
+ * age still sees.  This raises the error in that case.  It must be called after a search
+ * and before a row is returned, because an index without the row leads to no page of the
+ * table that would raise it.
  */
 #if PG_VERSION_NUM < 170000
 #include "utils/snapmgr.h"
@@ -277,14 +278,14 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 		TestForOldSnapshot_impl(snapshot, index);
 }
 
-/* May VACUUM remove what a snapshot still sees? */
+/* May VACUUM remove rows that a snapshot still sees? */
 #define QvSnapshotsAge() (old_snapshot_threshold >= 0)
 #else
 #define QvTestForOldSnapshot(snapshot, index) ((void) 0)
 #define QvSnapshotsAge() false
 #endif
 
-/* A scan of an index can count its descents for EXPLAIN since 18. */
+/* Since 18 a scan of an index can count its descents for EXPLAIN. */
 #if PG_VERSION_NUM >= 180000
 #define QvIndexBeginScan(table, index, snapshot, nkeys) \
 	index_beginscan(table, index, snapshot, NULL, nkeys, 0)
@@ -293,7 +294,7 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 	index_beginscan(table, index, snapshot, nkeys, 0)
 #endif
 
-/* stringToQualifiedNameList() can report soft errors since 16. */
+/* Since 16 stringToQualifiedNameList() can report soft errors. */
 #include "utils/regproc.h"
 #if PG_VERSION_NUM >= 160000
 #define QvQualifiedNameList(text) stringToQualifiedNameList(text, NULL)
@@ -301,7 +302,10 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 #define QvQualifiedNameList(text) stringToQualifiedNameList(text)
 #endif
 
-/* BufFileRead() told how much it had read, until 16 could insist. */
+/*
+ * Reads exactly size bytes.  Before 16 BufFileRead() only returned the number of bytes it
+ * had read.
+ */
 #include "storage/buffile.h"
 static inline void
 QvBufFileReadExact(BufFile *file, void *to, size_t size)
@@ -315,8 +319,8 @@ QvBufFileReadExact(BufFile *file, void *to, size_t size)
 }
 
 /*
- * Workers that a build may have.  17 asks any access method that says it can
- * use them; before, only btree is asked.
+ * The workers that a build may have.  17 asks every access method that says that it can
+ * use workers; before 17, the server asks btree only.
  */
 #if PG_VERSION_NUM >= 170000
 #define QvSetBuildsInParallel(am) ((am)->amcanbuildparallel = true)

@@ -20,7 +20,10 @@ PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
-	/* Look-ups come first: one may be canceled, and then all is done again. */
+	/*
+	 * the look-ups come first: one may be canceled, and then all is done
+	 * again
+	 */
 	bool		hnsw_too = QvMayDefineAtLoad("hnsw");
 	bool		ivfflat_too = QvMayDefineAtLoad("ivfflat");
 

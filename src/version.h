@@ -1,6 +1,6 @@
 /*
  * version.h
- *		Quiver's version: of the library, the extension quiver and the README.
+ *		The version of the library, of extension quiver and of the README.
  */
 #ifndef QV_VERSION_H
 #define QV_VERSION_H

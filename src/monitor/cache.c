@@ -1,6 +1,6 @@
 /*
  * cache.c
- *		What this session keeps of indexes between queries.
+ *		What this session has cached of indexes.
  */
 #include "postgres.h"
 
@@ -12,7 +12,10 @@
 #include "space/relcache.h"
 #include "utils/acl.h"
 
-/* May the user read the index's table?  A function of another user may have searched it. */
+/*
+ * May the user read the index's table?  The index may have been searched by a function of
+ * another user.
+ */
 static bool
 may_read(Oid index)
 {
@@ -24,9 +27,9 @@ may_read(Oid index)
 }
 
 /*
- * quiver_cache(): a row for each index that this session keeps something of, used last
- * first: its bytes, and whether a scan uses it.  The index is null when the user may not
- * read its table, or there is none any more.
+ * quiver_cache(): a row for each cached index, the one used last first: its bytes, and
+ * whether a scan uses it.  The index is NULL if the user may not read its table, or if
+ * the index is gone.
  */
 PG_FUNCTION_INFO_V1(quiver_cache);
 Datum

@@ -41,7 +41,10 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 	Oid			table = IndexGetRelation(oid, true);
 	Relation	index;
 
-	/* the table first, as everyone locks them; until the transaction ends */
+	/*
+	 * the table is locked before the index, as everywhere, until the
+	 * transaction ends
+	 */
 	if (OidIsValid(table))
 	{
 		check_right(oid, table, right);
@@ -51,7 +54,7 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 		report_other(oid);
 
 	/*
-	 * any number may be given for an index, and that of one may be dropped
+	 * the OID may be that of no relation, and the index may be dropped
 	 * meanwhile
 	 */
 	index = try_relation_open(oid, lockmode);

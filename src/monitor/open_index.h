@@ -8,19 +8,19 @@
 #include "storage/lockdefs.h"
 #include "utils/rel.h"
 
-/* What the user must be allowed to. */
+/* The right that the user must have. */
 typedef enum KnnRight
 {
-	KNN_RIGHT_SOME,				/* SELECT on the table or a column of it: the
-								 * caller's queries need the rest */
-	KNN_RIGHT_SELECT,			/* on the table */
-	KNN_RIGHT_OWNER				/* of the index */
+	KNN_RIGHT_SOME,				/* SELECT on the table or on a column of it;
+								 * the caller's queries check the rest */
+	KNN_RIGHT_SELECT,			/* SELECT on the table */
+	KNN_RIGHT_OWNER				/* owner of the index */
 } KnnRight;
 
 /*
- * Open an index of Quiver that can be searched.  Raises an error for any other relation,
- * temporary indexes of other sessions and invalid indexes, and without the right: before
- * it waits for a lock.
+ * Opens an index of Quiver that can be searched.  Raises an error for any other relation,
+ * for temporary indexes of other sessions, and for invalid indexes.  Checks the right
+ * before it waits for a lock.
  */
 extern Relation KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right);
 

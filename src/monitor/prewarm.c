@@ -1,6 +1,6 @@
 /*
  * prewarm.c
- *		quiver_prewarm(): an index into shared buffers.
+ *		quiver_prewarm(): reads an index into shared buffers.
  */
 #include "postgres.h"
 
@@ -14,10 +14,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Pages asked for ahead of the one that is read. */
+/* Pages that are prefetched ahead of the one that is read. */
 #define AHEAD 64
 
-/* Is a page one that every search reads, or may have to score rows by? */
+/* Is the page of a kind that every search reads, or that rows may be scored from? */
 static bool
 is_first(Page page)
 {
@@ -28,9 +28,10 @@ is_first(Page page)
 }
 
 /*
- * Read the pages of an index in order, those in "only" (a bitmap; NULL: all) that are not
- * in "but", at most so many, by a strategy or to stay.  Sets in "first", when it is given,
- * which of them come first.  Returns how many were read.
+ * Parameters of read_pages(), which reads pages of an index in order: the pages in "only"
+ * (a bitmap; NULL: all) that are not in "but", at most "most" of them.  Without a
+ * strategy the pages stay in shared buffers.  "first" (may be NULL) gets a bit for each
+ * page that is to be read first.
  */
 typedef struct Pass
 {
@@ -86,8 +87,9 @@ read_pages(const Pass *pass)
 }
 
 /*
- * quiver_prewarm(regclass): read an index into shared buffers, or as much of it as these
- * hold: then first what searches read first.  Returns the number of pages.
+ * quiver_prewarm(regclass): reads an index into shared buffers, or as many of its pages
+ * as fit.  It then reads first the pages that searches read first.  Returns the number of
+ * pages.
  */
 PG_FUNCTION_INFO_V1(quiver_prewarm);
 Datum
@@ -106,7 +108,10 @@ quiver_prewarm(PG_FUNCTION_ARGS)
 		uint8	   *first = MemoryContextAllocExtended(CurrentMemoryContext, pass.nblocks / 8 + 1,
 													   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-		/* through a few buffers, to see what they are */
+		/*
+		 * a first pass through a few buffers shows of which kind the pages
+		 * are
+		 */
 		pass.strategy = GetAccessStrategy(BAS_BULKREAD);
 		pass.first = first;
 		(void) read_pages(&pass);

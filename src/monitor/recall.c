@@ -1,10 +1,10 @@
 /*
  * recall.c
- *		quiver_recall(): what an index finds of what an exact search finds.
+ *		quiver_recall(): the share of the rows of an exact search that an index finds.
  *
- * Rows are read by queries as the user would write them, so permissions, row security,
- * expressions and conditions of the index are the server's business.  The exact side reads
- * the table once for all searches (src/monitor/README.md, "Recall").
+ * Rows are read by queries as the user would write them.  The server therefore applies
+ * permissions, row security, expressions and conditions of the index.  The exact side
+ * reads the table once for all searches (src/monitor/README.md, "Recall").
  */
 #include "postgres.h"
 
@@ -43,22 +43,28 @@
 #include "utils/ruleutils.h"
 #include "utils/syscache.h"
 
-/* So that what is kept of all searches takes no more than about 100 MB beside their values. */
+/*
+ * Limits of k and of the searches.  The distances of all searches need at most 80 MB,
+ * beside their values.
+ */
 #define MAX_K 1000
 #define MAX_SAMPLE 10000
 
 /* Rows of the table fetched at a time. */
 #define ROWS_AT_A_TIME 500
 
-/* Searches without the index that are timed: each reads the table once more. */
+/* Searches without the index that are timed.  Each reads the table once more. */
 #define EXACT_TIMED 3
 
-/* Of the normal distribution: 95 %. */
+/* The number of standard deviations of 95 % of the normal distribution. */
 #define CONFIDENCE_Z 1.959964
 
 /* ---- which index queries use ---- */
 
-/* While set, a statement being planned sees this index of the table and no other (invalid: none). */
+/*
+ * While forced_table is set, a statement that is being planned sees this index of the
+ * table and no other (invalid: none).
+ */
 static Oid	forced_table = InvalidOid;
 static Oid	forced_index = InvalidOid;
 
@@ -97,7 +103,7 @@ set_for_now(const char *setting, const char *value)
 							 true, 0, false);
 }
 
-/* Is the order of a plan that of the index? */
+/* Is a plan's order that of the index? */
 static bool
 plan_uses(const Plan *plan, Oid index)
 {
@@ -119,11 +125,12 @@ plan_uses(const Plan *plan, Oid index)
 
 /* ---- a measurement ---- */
 
-/* One search: its value, and what is known of its nearest rows. */
+/* One search: its value, and its nearest rows. */
 typedef struct Search
 {
 	void	   *value;			/* detoasted */
-	ItemPointerData self;		/* the row it is of, which does not count */
+	ItemPointerData self;		/* the row that the value is from, which does
+								 * not count */
 	double	   *nearest;		/* distances of the k nearest rows: a max-heap */
 	int			count;
 	int			hits;
@@ -136,16 +143,20 @@ typedef struct Measurement
 	MemoryContext context;
 	MemoryContext row_context;
 	int			k;
-	bool		of_rows;		/* searches are for rows of the table */
+	bool		of_rows;		/* searches are for values of rows of the
+								 * table */
 	Search	   *searches;
 	int			nsearches;
-	double		index_ms;		/* of one search, on average */
+	double		index_ms;		/* mean of a search */
 	double		exact_ms;
 } Measurement;
 
 /* ---- what may run ---- */
 
-/* Does the user run what is of that role in any case?  The server and extensions are a superuser's. */
+/*
+ * Does the user trust code of that role?  The code of the server and of extensions is a
+ * superuser's.
+ */
 static bool
 is_trusted(Oid owner)
 {
@@ -164,7 +175,7 @@ is_foreign_function(Oid function, void *owner)
 	return !is_trusted(*(Oid *) owner);
 }
 
-/* A domain's constraints are run. */
+/* A domain's constraints are code of its owner. */
 static bool
 is_foreign_domain(Oid type, Oid *owner)
 {
@@ -177,7 +188,7 @@ is_foreign_domain(Oid type, Oid *owner)
 	return !is_trusted(*owner);
 }
 
-/* Does an expression run what is another user's?  Says whose. */
+/* Does an expression run code that the user does not trust?  Stores its owner. */
 static bool
 runs_foreign_code(Node *node, void *owner)
 {
@@ -191,9 +202,9 @@ runs_foreign_code(Node *node, void *owner)
 }
 
 /*
- * Raise an error when the expressions or the condition of an index would run what is
- * another user's with the rights of this one.  They are read from the catalog: who asks
- * the relation for them has constants evaluated.
+ * Raises an error if the expressions or the condition of an index would run another
+ * user's code with the rights of this one.  They are read from the catalog, because in
+ * those of the relation constants have been evaluated.
  */
 static void
 check_code(Relation index)
@@ -223,14 +234,14 @@ check_code(Relation index)
 
 /* ---- queries ---- */
 
-/* Of a query on an index. */
+/* Parts of a query on an index. */
 typedef struct Parts
 {
 	const char *value;			/* the indexed expression */
-	const char *from;			/* the table, and the condition of a partial
-								 * index */
-	const char *not_null;		/* and that there is a value: a condition
-								 * which a search must not have */
+	const char *from;			/* FROM the table, with the condition of a
+								 * partial index */
+	const char *not_null;		/* the same, and the value is not NULL: a
+								 * condition that a search must not have */
 	const char *operator;
 } Parts;
 
@@ -273,9 +284,10 @@ prepare(const char *sql, int nargs, Oid *types, int options)
 }
 
 /*
- * Have a statement planned, which it stays for all its executions, as if the table had
- * that index only (invalid: none), and raise an error unless the plan is in its order.
- * Functions that the planner evaluates may keep plans made meanwhile: they are made anew.
+ * Plans a statement as if the table had that index only (invalid: none).  The plan stays
+ * for all executions.  Raises an error unless the plan is in the index's order.
+ * Functions that the planner evaluates may have cached plans made meanwhile, so cached
+ * plans are made again.
  */
 static void
 plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
@@ -299,7 +311,7 @@ plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
 	}
 	PG_FINALLY();
 	{
-		/* these functions may measure themselves */
+		/* such functions may measure recall themselves */
 		forced_table = outer_table;
 		forced_index = outer_index;
 		ResetPlanCache();
@@ -309,7 +321,7 @@ plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
 	if (cached == NULL)
 		elog(ERROR, "a query has no plan");
 	uses = plan_uses(linitial_node(PlannedStmt, cached->stmt_list)->planTree, index);
-	/* of a plan that is not saved, as SPI has it */
+	/* the plan is not saved, so SPI has it */
 	ReleaseCachedPlan(cached, NULL);
 	if (OidIsValid(index) && !uses)
 		ereport(ERROR,
@@ -318,8 +330,8 @@ plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
 }
 
 /*
- * Run the search for a value, for so many rows as the plan was made for.  Returns
- * milliseconds; rows are in SPI_tuptable.
+ * Runs the search for a value, for as many rows as the plan was made for.  Returns
+ * milliseconds.  Rows are in SPI_tuptable.
  */
 static double
 run_search(SPIPlanPtr plan, const void *value)
@@ -351,7 +363,7 @@ add_search(Measurement *m, HeapTuple tuple, TupleDesc desc, int column)
 		return;
 	old = MemoryContextSwitchTo(m->context);
 	value = PG_DETOAST_DATUM_COPY(datum);
-	/* what is in no index is near nothing */
+	/* a value that no index has is near nothing */
 	if (QvIsIndexed(&m->opclass, value))
 	{
 		search->value = value;
@@ -373,7 +385,9 @@ make_room(Measurement *m, uint64 n)
 											 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 }
 
-/* Take rows of the table: the same ones as long as these stay where they are. */
+/*
+ * Uses rows of the table as searches: the same rows, as long as they stay where they are.
+ */
 static void
 sample_rows(Measurement *m, const Parts *parts, int sample)
 {
@@ -392,7 +406,10 @@ sample_rows(Measurement *m, const Parts *parts, int sample)
 	SPI_freeplan(plan);
 }
 
-/* Raise an error unless the user may read what the measurement will: the executor checks that. */
+/*
+ * Raises an error unless the user may read what the measurement will read.  The executor
+ * checks that.
+ */
 static void
 check_rights(const Parts *parts)
 {
@@ -405,7 +422,7 @@ check_rights(const Parts *parts)
 	SPI_freeplan(plan);
 }
 
-/* Take the first column of the user's query. */
+/* Uses the first column of the user's query as searches. */
 static void
 read_queries(Measurement *m, const char *sql, int sample)
 {
@@ -436,7 +453,7 @@ read_queries(Measurement *m, const char *sql, int sample)
 
 /* ---- the exact side ---- */
 
-/* Keep a distance if it is among the k nearest of a search. */
+/* Keeps a distance if it is among the k nearest of a search. */
 static void
 keep_distance(Search *search, int k, double distance)
 {
@@ -480,7 +497,7 @@ distance_of(const Measurement *m, const Search *search, const void *value)
 	return isnan(distance) ? INFINITY : distance;
 }
 
-/* Measure a row from all searches. */
+/* Computes the distance of a row from all searches. */
 static void
 measure_row(Measurement *m, HeapTuple tuple, TupleDesc desc)
 {
@@ -502,7 +519,7 @@ measure_row(Measurement *m, HeapTuple tuple, TupleDesc desc)
 	MemoryContextReset(m->row_context);
 }
 
-/* Read the table once, and find the k nearest rows of every search. */
+/* Reads the table once, and finds the k nearest rows of every search. */
 static void
 search_exactly(Measurement *m, const Parts *parts)
 {
@@ -528,7 +545,7 @@ search_exactly(Measurement *m, const Parts *parts)
 
 /* ---- the index ---- */
 
-/* Count the rows that a search has returned which are as near as the k nearest. */
+/* Counts the returned rows that are as near as the k nearest. */
 static void
 count_hits(Measurement *m, Search *search)
 {
@@ -555,7 +572,10 @@ count_hits(Measurement *m, Search *search)
 	search->hits = Min(search->hits, search->count);
 }
 
-/* The query of a search: the row itself comes first, and does not count. */
+/*
+ * Prepares the query of a search.  If the value is from a row, the query returns one row
+ * more, because that row does not count.
+ */
 static SPIPlanPtr
 prepare_search(const Measurement *m, const Parts *parts)
 {
@@ -582,7 +602,7 @@ search_index(Measurement *m, const Parts *parts)
 	SPI_freeplan(plan);
 }
 
-/* How long a search takes without the index. */
+/* Measures the time of a search without the index. */
 static void
 time_exact(Measurement *m, const Parts *parts)
 {
@@ -632,9 +652,9 @@ typedef enum RecallColumn
 } RecallColumn;
 
 /*
- * Wilson's interval of a share.  Hits of one search are not independent of each other: as
- * many trials count as give the spread between searches that there is, no fewer than the
- * searches and no more than all rows.
+ * Wilson's interval of a share.  The hits of one search depend on each other.  The number
+ * of trials is therefore the one that gives the observed spread between searches.  It is
+ * at least the number of searches, and at most the number of rows.
  */
 static void
 wilson(double share, double variance, double searches, double rows, double *low, double *high)
@@ -652,7 +672,10 @@ wilson(double share, double variance, double searches, double rows, double *low,
 	*high = Min(1, Max(share, middle + half));
 }
 
-/* Fill in what there is to say; nothing when no search has a row to find. */
+/*
+ * Fills in the answer.  Only the number of searches is set when no search has a row to
+ * find.
+ */
 static void
 summarize(const Measurement *m, Datum *values, bool *nulls)
 {

@@ -1,9 +1,9 @@
 /*
  * meta.h
- *		Metapages: block 0 of an index, which says what the rest is.
+ *		Metapages: block 0 of an index, which describes the rest.
  *
- * An engine's metapage starts with its magic number and format version (two
- * uint32); what follows is the engine's.
+ * The metapage of an engine begins with its magic number and its format version (two
+ * uint32).  The rest is the engine's.
  */
 #ifndef QV_PAGES_META_H
 #define QV_PAGES_META_H
@@ -16,22 +16,22 @@ typedef struct QvMetaFormat
 {
 	const char *what;			/* "a graph index", for messages */
 	uint32		magic;
-	uint32		min_version;	/* that this version of Quiver reads */
+	uint32		min_version;	/* that this release of Quiver reads */
 	uint32		max_version;
-	uint32		pgvector_magic; /* that stock pgvector's metapage starts with */
+	uint32		pgvector_magic; /* start of stock pgvector's metapage */
 } QvMetaFormat;
 
 /*
- * The engine's part of a metapage in hand.  Raises ERRCODE_INDEX_CORRUPTED when it is
- * none, and an error with the hint to REINDEX when it is of another version or
- * pgvector's.
+ * Returns the engine's part of a metapage.  Raises ERRCODE_INDEX_CORRUPTED if the page is
+ * no metapage of the engine.  Raises an error with the hint to REINDEX if it is of
+ * another version, or pgvector's.
  */
 extern void *QvMetaGet(Relation index, Page page, const QvMetaFormat *format);
 
-/* Copy it. */
+/* Copies the engine's part into meta. */
 extern void QvMetaRead(Relation index, const QvMetaFormat *format, void *meta, Size size);
 
-/* Write it anew in a build, without WAL. */
+/* Overwrites the engine's part in a build, without WAL. */
 extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size);
 
 #endif							/* QV_PAGES_META_H */

@@ -19,8 +19,8 @@ QvPageInit(Page page, QvPageKind kind)
 	header->next = InvalidBlockNumber;
 
 	/*
-	 * no hole: a build fills the page in place; later changes find one
-	 * (write.c)
+	 * no hole: a build fills the page in place, and a later commit sets a
+	 * hole (write.c)
 	 */
 	((PageHeader) page)->pd_lower = BLCKSZ;
 }

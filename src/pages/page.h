@@ -1,11 +1,10 @@
 /*
  * page.h
- *		Pages of a Quiver index: their kinds, their header and the check that
- *		every page read goes through.
+ *		Pages of a Quiver index: their kinds, their header, and the check of every
+ *		page that is read.
  *
- * The header sits at the start of the page's contents, not in the special
- * area, so that checking a page touches the cache line that reading it
- * touches anyway.
+ * The header is at the start of the page's contents, not in the special area.  A check
+ * therefore touches a cache line that reading the page touches anyway.
  */
 #ifndef QV_PAGES_PAGE_H
 #define QV_PAGES_PAGE_H
@@ -18,7 +17,7 @@
 
 #define QV_PAGE_MAGIC 0x5156	/* "QV" */
 
-/* Kinds of pages.  Values are on disk: never reuse one. */
+/* Kinds of pages.  The values are on disk: a value is never used for another kind. */
 typedef enum QvPageKind
 {
 	QV_PAGE_META = 1,			/* block 0 */
@@ -29,11 +28,10 @@ typedef enum QvPageKind
 	QV_PAGE_LISTS = 6,			/* directory of posting lists */
 	QV_PAGE_CODES = 7,			/* rows of a posting list, as they are scanned */
 	QV_PAGE_RECORDS = 8,		/* finer codes and heap TIDs of a posting list */
-	QV_PAGE_FREE = 9,			/* nothing, to be used again */
-	QV_PAGE_SKETCHES = 10,		/* between the last two: two-bit codes */
-	QV_PAGE_ROWS = 11,			/* an entry for each row of some blocks of the
-								 * table */
-	QV_PAGE_ROW_DIRECTORY = 12, /* where these are */
+	QV_PAGE_FREE = 9,			/* free page */
+	QV_PAGE_SKETCHES = 10,		/* two-bit codes of a posting list */
+	QV_PAGE_ROWS = 11,			/* row entries, in the table's order */
+	QV_PAGE_ROW_DIRECTORY = 12, /* where row pages are */
 	QV_PAGE_KINDS
 } QvPageKind;
 
@@ -42,7 +40,7 @@ typedef struct QvPageHeaderData
 	uint16		magic;			/* QV_PAGE_MAGIC */
 	uint8		kind;			/* QvPageKind */
 	uint8		version;		/* format of this kind of page, from 1 */
-	BlockNumber next;			/* next page of the same chain, or invalid */
+	BlockNumber next;			/* next page of the chain, or invalid */
 } QvPageHeaderData;
 
 typedef QvPageHeaderData *QvPageHeader;
@@ -53,7 +51,7 @@ StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
 #define QV_PAGE_START (MAXALIGN(SizeOfPageHeaderData) + sizeof(QvPageHeaderData))
 #define QV_PAGE_SPACE (BLCKSZ - QV_PAGE_START)
 
-/* On a QV_PAGE_FLOATS page. */
+/* Floats on a QV_PAGE_FLOATS page. */
 #define QV_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
 
 #define QvPageGetHeader(page) ((QvPageHeader) PageGetContents(page))
@@ -62,8 +60,9 @@ StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
 extern void QvPageInit(Page page, QvPageKind kind);
 
 /*
- * Is the page of that kind?  One whose hole ends before the page does is none: generic WAL
- * would zero from pd_lower, which a commit sets, to there, and that may be backward.
+ * Is the page of that kind?  A page whose pd_upper is not its end is of none.  This is
+ * needed because generic WAL zeroes the bytes from pd_lower, which a commit sets, to
+ * pd_upper, and pd_upper may then be below pd_lower.
  */
 static inline bool
 QvPageIs(Page page, QvPageKind kind)
@@ -74,7 +73,7 @@ QvPageIs(Page page, QvPageKind kind)
 		h->version == QV_PAGE_VERSION && ((PageHeader) page)->pd_upper == BLCKSZ;
 }
 
-/* Is it of those that row pages take (src/rows)? */
+/* Is the page one of src/rows? */
 static inline bool
 QvPageIsOfRows(Page page)
 {
@@ -85,7 +84,7 @@ QvPageIsOfRows(Page page)
 extern void QvPageCheck(Relation index, BlockNumber block, Page page,
 						QvPageKind kind);
 
-/* Report damage found in a block: never returns.  detail is a whole sentence. */
+/* Reports damage found in a block, and never returns. detail is a whole sentence. */
 pg_noreturn extern void QvReportCorruption(Relation index, BlockNumber block,
 										   const char *detail,...) pg_attribute_printf(3, 4);
 

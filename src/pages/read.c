@@ -11,10 +11,11 @@
 #include "utils/memutils.h"
 
 /*
- * ReadRecentBuffer() does not raise a buffer's usage count, so a page read
- * only through hints would look unused to the clock sweep.  So that is done here, every
- * so often; when buffers are scarce, all reads take the long way, which does it, or pages
- * read once would stay longer.
+ * ReadRecentBuffer() does not raise a buffer's usage count.  A page that is read only
+ * through hints would look unused to the clock sweep.  One read in this many therefore
+ * raises the count here.  When buffers are scarce, all reads go through the buffer table,
+ * which raises it.  Otherwise pages that are read once would stay longer than pages in
+ * use.
  */
 #define USED_EVERY 16
 
@@ -25,7 +26,7 @@ QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf)
 
 	if (place >= hints->size)
 	{
-		/* for the index as it is, and when it has grown, for more */
+		/* room for the index as it is, and more after it has grown */
 		uint32		blocks = Max(hints->nblocks, block + 1);
 		uint32		growth = hints->size == 0 ? 0 : blocks / 8 + 16;
 		uint32		size = Min((uint64) blocks + growth, 2 * (uint32) NBuffers);
@@ -50,7 +51,7 @@ typedef struct ReadPosition
 	BlockNumber block;
 } ReadPosition;
 
-/* The buffer manager names a damaged page by its file: say which index it is. */
+/* The buffer manager names a damaged page by its file.  This adds the index's name. */
 static void
 name_damage(void *arg)
 {
@@ -66,9 +67,9 @@ name_damage(void *arg)
 }
 
 /*
- * Is the block there?  Block numbers come from pages, too: InvalidBlockNumber
- * would add a page.  Asking how many there are is a system call, so what hints
- * (or NULL) know of it comes first.
+ * Does the index have the block?  Block numbers come from pages, too, and reading
+ * InvalidBlockNumber would add a page.  Asking for the number of blocks is a system call,
+ * so the number in hints (or NULL) is used first.
  */
 static bool
 has_block(Relation index, QvBufferHints *hints, BlockNumber block)
@@ -83,7 +84,7 @@ has_block(Relation index, QvBufferHints *hints, BlockNumber block)
 	return block < nblocks;
 }
 
-/* Read a block that is there. */
+/* Reads a block that the index has. */
 static Buffer
 read_block(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 {
@@ -100,13 +101,16 @@ read_block(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 Buffer
 QvReadBuffer(Relation index, BlockNumber block, BufferAccessStrategy strategy)
 {
-	/* the metapage's number is from no page, and is read most often */
+	/* the metapage's number is not from a page, and it is read most often */
 	if (block > 0 && !has_block(index, NULL, block))
 		QvReportCorruption(index, block, "The index has no such block.");
 	return read_block(index, block, strategy);
 }
 
-/* As PinBuffer() does, but where somebody else is at it: it is no more than a hint for the clock sweep. */
+/*
+ * Raises the usage count, as PinBuffer() does, unless another backend changes the
+ * buffer's state.  The count is only a hint for the clock sweep.
+ */
 static void
 raise_usage(Buffer buf)
 {
@@ -118,8 +122,8 @@ raise_usage(Buffer buf)
 }
 
 /*
- * Pin a block where it was found last; InvalidBuffer when it is to be looked up.  passing: who reads
- * it does not make it one that is used.
+ * Pins a block through its hint.  Returns InvalidBuffer if the block has to be looked up.
+ * "passing": the read does not raise the usage count.
  */
 static Buffer
 read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool passing)
@@ -129,10 +133,10 @@ read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool pas
 	if (buf == InvalidBuffer || (!passing && hints->scarce) ||
 		!ReadRecentBuffer(QvRelationLocator(relation), MAIN_FORKNUM, block, buf))
 		return InvalidBuffer;
-	/* of a temporary table ReadRecentBuffer() has done it */
+	/* ReadRecentBuffer() has done that for a temporary table */
 	if (!passing && !BufferIsLocal(buf) && ++hints->reads % USED_EVERY == 0)
 		raise_usage(buf);
-	/* what ReadBuffer() would have counted */
+	/* ReadBuffer() would have counted this */
 	pgstat_count_buffer_read(relation);
 	pgstat_count_buffer_hit(relation);
 	return buf;
@@ -196,10 +200,7 @@ QvPrefetchPin(const QvBufferHints *hints, BlockNumber block)
 bool
 QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 {
-	/*
-	 * a look at the buffer's tag without its lock: it may be wrong, at no
-	 * harm
-	 */
+	/* the tag is read without its lock; a wrong answer only costs time */
 	Buffer		buf = QvHintedBuffer(hints, block);
 
 	if (buf > 0)
@@ -212,8 +213,8 @@ QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 	}
 
 	/*
-	 * the block may come from a damaged page: reading it says so, with the
-	 * index's name
+	 * the block number may be from a damaged page; reading the block raises
+	 * the error, with the index's name
 	 */
 	if (!has_block(index, hints, block))
 		return false;

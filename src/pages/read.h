@@ -1,12 +1,11 @@
 /*
  * read.h
- *		Reading index pages through remembered buffer numbers.
+ *		Reading index pages through buffer hints.
  *
- * A search visits tens of pages at random; looking each up in the shared
- * buffer table costs more than reading it (src/pages/README.md, "Cost of a
- * page").  QvBufferHints remembers, in this backend, the buffer each block was
- * last found in; ReadRecentBuffer() verifies the tag, so a stale hint is slow
- * but never wrong.
+ * A search visits tens of pages at random.  Looking up a page in the shared buffer table
+ * costs more than reading it (src/pages/README.md, "Buffer hints").  QvBufferHints holds
+ * the buffer in which this backend last found each block.  ReadRecentBuffer() verifies
+ * the tag, so a wrong hint costs time only.
  */
 #ifndef QV_PAGES_READ_H
 #define QV_PAGES_READ_H
@@ -18,20 +17,23 @@
 typedef struct QvBufferHints
 {
 	MemoryContext context;
-	Buffer	   *buffers;		/* by QvHintPlace(); InvalidBuffer = unknown */
+	Buffer	   *buffers;		/* by QvHintPlace(); InvalidBuffer: not known */
 	uint32		size;			/* entries in buffers */
-	uint32		reads;			/* of pages that this makes used */
-	uint32		recent;			/* pages of a table pinned by it, in all
-								 * searches */
-	BlockNumber nblocks;		/* that the index had when it was last asked:
-								 * it only grows */
-	bool		scarce;			/* buffers are: let the clock sweep see every
-								 * read */
+	uint32		reads;			/* pages read through hints, full passes left
+								 * out */
+	uint32		recent;			/* pages of the table that row readers pinned
+								 * through hints */
+	BlockNumber nblocks;		/* blocks of the index when it was last asked;
+								 * an index only grows */
+	bool		scarce;			/* buffers are scarce: all reads go through
+								 * the buffer table, so that the clock sweep
+								 * sees them */
 } QvBufferHints;
 
 /*
- * Where the hint of a block is.  Of an index much larger than shared buffers most blocks are
- * in none: then blocks share places, and whoever was read last has it.
+ * Returns the place of a block's hint.  Most blocks of an index much larger than shared
+ * buffers are in no buffer.  Blocks then share places, and the block read last has the
+ * place.
  */
 static inline uint32
 QvHintPlace(BlockNumber block)
@@ -41,7 +43,7 @@ QvHintPlace(BlockNumber block)
 	return block < places ? block : block % places;
 }
 
-/* The buffer that a block was last found in, or another's. */
+/* Returns the buffer that a block was last found in, or the buffer of another block. */
 static inline Buffer
 QvHintedBuffer(const QvBufferHints *hints, BlockNumber block)
 {
@@ -51,56 +53,65 @@ QvHintedBuffer(const QvBufferHints *hints, BlockNumber block)
 }
 
 /*
- * Pin a block.  Like ReadBufferExtended(), but a block that is not there or
- * whose header is not that of a page raises ERRCODE_INDEX_CORRUPTED.
+ * Pins a block.  Like ReadBufferExtended(), but raises ERRCODE_INDEX_CORRUPTED if the
+ * index has no such block, or the block has no valid page header.
  */
 extern Buffer QvReadBuffer(Relation index, BlockNumber block,
 						   BufferAccessStrategy strategy);
 
 /*
- * Pin and lock a block and check its kind.  Returns the buffer pinned and
- * locked in the given mode (BUFFER_LOCK_SHARE or _EXCLUSIVE): release with
- * UnlockReleaseBuffer().  hints may be NULL.
+ * Pins and locks a block, and checks its kind.  The lock mode is BUFFER_LOCK_SHARE or
+ * BUFFER_LOCK_EXCLUSIVE.  Returns the buffer, to be released by UnlockReleaseBuffer().
+ * hints may be NULL.
  */
 extern Buffer QvReadPage(Relation index, QvBufferHints *hints,
 						 BlockNumber block, QvPageKind kind, int lockmode);
 
 /*
- * The same without a look at what kind of page it is.  strategy (may be NULL) is
- * for a page that is not in shared buffers.
+ * Pins and locks a block as QvReadPage() does, but does not check its kind. strategy (may
+ * be NULL) is for a page that is not in shared buffers.
  */
 extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
 							BlockNumber block, BufferAccessStrategy strategy,
 							int lockmode);
 
-/* Likewise, by who passes through all pages: that does not keep one in shared buffers. */
+/*
+ * As QvReadAnyPage(), for passes through all pages: the read does not keep the page in
+ * shared buffers.
+ */
 extern Buffer QvReadPassedPage(Relation index, QvBufferHints *hints,
 							   BlockNumber block, BufferAccessStrategy strategy,
 							   int lockmode);
 
 /*
- * Have a block read into shared buffers in the background, unless it is likely
- * to be there.  Returns whether that was asked for.
+ * Asks for a block to be read into shared buffers in the background, unless it is likely
+ * to be there.  Returns whether it was asked for.
  */
 extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block);
 
 /*
- * Pin a page of a table that was found before and is where it was; InvalidBuffer: it has to be
- * read.
+ * Pins a page of the table, if its hint is right.  Otherwise returns InvalidBuffer, and
+ * the page has to be read.
  */
 extern Buffer QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block);
 
-/* A block is in that buffer. */
+/* Records that a block is in that buffer. */
 extern void QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf);
 
-/* Read n floats that lie on consecutive QV_PAGE_FLOATS pages from block on. */
+/* Reads n floats from consecutive QV_PAGE_FLOATS pages, from block on. */
 extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block,
 						 float *out, uint32 n);
 
-/* Ask the CPU for what it takes to pin and check a page, when its buffer is known. */
+/*
+ * Prefetches into the CPU's cache what pinning and checking a page needs, if the block
+ * has a hint.
+ */
 extern void QvPrefetchPin(const QvBufferHints *hints, BlockNumber block);
 
-/* Ask the CPU for a page that will be read soon, when its buffer is known. */
+/*
+ * Prefetches bytes of a page that will be read soon into the CPU's cache, if the block
+ * has a hint.
+ */
 static inline void
 QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 			   Size bytes)
@@ -113,14 +124,15 @@ QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 
 		for (Size i = 0; i < bytes; i += 64)
 			__builtin_prefetch(at + i);
-		/* gcc drops calls of functions that do nothing else */
+		/* gcc drops calls of functions that only prefetch */
 		__asm__ volatile ("");
 	}
 }
 
 /*
- * Ask the CPU for the line pointer of a row that will be fetched soon, and a little later for what it
- * points to: it is looked at without a lock, and may be another by then, at no harm.
+ * Prefetch the line pointer of a row that will be fetched soon, and a little later the
+ * tuple that it points to.  The line pointer is read without a lock.  That is safe
+ * because a wrong one only prefetches other bytes.
  */
 static inline void
 QvPrefetchLine(const QvBufferHints *hints, ItemPointer tid)

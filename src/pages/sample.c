@@ -1,6 +1,6 @@
 /*
  * sample.c
- *		A look at some pages of an index; see sample.h.
+ *		Reading some pages of an index; see sample.h.
  */
 #include "postgres.h"
 
@@ -21,7 +21,7 @@ QvSamplePages(Relation index, uint64 seed, BlockNumber most,
 	pg_prng_seed(&random, seed);
 	for (BlockNumber i = 0; i < n; i++)
 	{
-		/* one of each n-th of the index */
+		/* a page of each n-th of the index */
 		BlockNumber first = (uint64) nblocks * i / n;
 		BlockNumber last = (uint64) nblocks * (i + 1) / n - 1;
 		Buffer		buf;

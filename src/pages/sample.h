@@ -1,6 +1,6 @@
 /*
  * sample.h
- *		A look at some pages of an index, to tell of all.
+ *		Reading some pages of an index, to estimate what all have.
  */
 #ifndef QV_PAGES_SAMPLE_H
 #define QV_PAGES_SAMPLE_H
@@ -8,9 +8,9 @@
 #include "pages/page.h"
 
 /*
- * Show each of at most so many pages, spread evenly and for a seed the same ones each
- * time, to look(), under its share lock.  Returns how many pages of the index each of
- * them stands for; 0 when there is none.
+ * Passes at most "most" pages to look(), each under its share lock.  The pages are spread
+ * evenly, and are the same each time for a seed.  Returns the number of pages of the
+ * index that each of them stands for, or 0 if the index has none.
  */
 extern double QvSamplePages(Relation index, uint64 seed, BlockNumber most,
 							void (*look) (Page page, void *arg), void *arg);

@@ -1,6 +1,6 @@
 /*
  * write.c
- *		The one write path; see write.h.
+ *		Changing index pages; see write.h.
  */
 #include "postgres.h"
 
@@ -48,8 +48,8 @@ QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind)
 }
 
 /*
- * Let the page's hole be the zeros at its end: WAL leaves a hole out, and puts
- * zeros there again.
+ * Sets the page's hole to the zeros at its end.  WAL leaves a hole out, and replay fills
+ * it with zeros again.
  */
 static void
 set_hole(Page page)
@@ -133,7 +133,10 @@ QvPublishFreePages(Relation index)
 	nblocks = RelationGetNumberOfBlocksInFork(index, FSM_FORKNUM);
 	for (BlockNumber block = 0; block < nblocks; block++)
 	{
-		/* like the server: a page of the map that a crash has torn is none */
+		/*
+		 * as in the server, a page of the map that a crash has torn is
+		 * replaced by zeros
+		 */
 		Buffer		buf = ReadBufferExtended(index, FSM_FORKNUM, block, RBM_ZERO_ON_ERROR, NULL);
 
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);

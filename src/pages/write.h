@@ -1,6 +1,6 @@
 /*
  * write.h
- *		The one way to change an index page.
+ *		The only way to change an index page.
  *
  *		QvWrite w;
  *		QvWriteBegin(&w, index, building);
@@ -8,11 +8,11 @@
  *		... change page ...
  *		QvWriteCommit(&w);
  *
- * Whether WAL is written is decided here: a build writes none (its pages are
- * logged whole at the end by QvWriteLogAll()), everything else goes through
- * generic WAL.  Between Begin and Commit nothing may raise an error that
- * leaves a registered page half changed: with generic WAL pages are private
- * copies until Commit; in a build an error drops the whole index.
+ * The functions decide whether WAL is written.  A build writes none: QvWriteLogAll() logs
+ * all pages at its end.  All other changes use generic WAL.
+ *
+ * An error between Begin and Commit leaves no page half changed.  With generic WAL, pages
+ * are private copies until Commit.  In a build, an error drops the whole index.
  */
 #ifndef QV_PAGES_WRITE_H
 #define QV_PAGES_WRITE_H
@@ -24,35 +24,39 @@ typedef struct QvWrite
 {
 	GenericXLogState *xlog;		/* NULL in a build */
 	Buffer		buffers[MAX_GENERIC_XLOG_PAGES];
-	Page		pages[MAX_GENERIC_XLOG_PAGES];	/* as the caller changes them */
+	Page		pages[MAX_GENERIC_XLOG_PAGES];	/* the caller's to change */
 	int			count;
 } QvWrite;
 
 extern void QvWriteBegin(QvWrite *w, Relation index, bool building);
 extern Page QvWriteRegister(QvWrite *w, Buffer buf);
 
-/* A page to be initialized from nothing: returns it initialized. */
+/* Registers a new page, and returns it initialized. */
 extern Page QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind);
 extern void QvWriteCommit(QvWrite *w);
 
-/* Add a page at the end of a fork: returns it pinned and exclusively locked. */
+/* Adds a page at the end of a fork.  Returns it pinned and exclusively locked. */
 extern Buffer QvNewPage(Relation index, ForkNumber fork);
 
-/* The same in a build, initialized: its page, in *buf pinned and exclusively locked. */
+/*
+ * Adds an initialized page in a build.  Returns the page.  *buf is pinned and exclusively
+ * locked.
+ */
 extern Page QvNewBuildPage(Relation index, ForkNumber fork, QvPageKind kind, Buffer *buf);
 
 /*
- * Write n floats (NULL: zeros) on consecutive new pages in a build, for
- * QvReadFloats().  Returns the first block, invalid when n is 0.
+ * Writes n floats (NULL: zeros) to consecutive new pages in a build, for QvReadFloats().
+ * Returns the first block, which is invalid when n is 0.
  */
 extern BlockNumber QvWriteFloats(Relation index, ForkNumber fork, const float *x, uint32 n);
 
-/* After a build: log every page of the fork when the index needs WAL. */
+/* After a build: logs every page of the fork, if the index needs WAL. */
 extern void QvWriteLogAll(Relation index, ForkNumber fork);
 
 /*
- * VACUUM has recorded the pages that are free: let inserts find them, and after a crash or a
- * promotion too.  The server does not log the free space map, of which one page tells of 4,000.
+ * Lets inserts find the free pages that VACUUM has recorded, after a crash or a
+ * promotion, too.  The server does not log the free space map.  One page of the map
+ * covers 4,000 pages of the index.
  */
 extern void QvPublishFreePages(Relation index);
 

@@ -1,6 +1,6 @@
 /*
  * factor.h
- *		Factors of one-bit codes as pages hold them: float16, relative to a scale.
+ *		Factors of one-bit codes as pages have them: float16, relative to a scale.
  */
 #ifndef QV_SPACE_FACTOR_H
 #define QV_SPACE_FACTOR_H
@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 
 /*
- * Infinity, the a factor of a place of a batch that is empty: its estimate is
+ * Infinity: the a factor of an empty place of a batch.  The estimate of the place is
  * beyond every limit.
  */
 #define QV_EMPTY_FACTOR 0x7C00

@@ -13,7 +13,7 @@
 #include "storage/dsm_impl.h"
 #include "tcop/tcopprot.h"
 
-/* Names of the parts of shared memory. */
+/* Keys of the parts of shared memory. */
 #define KEY_QUERY_TEXT UINT64CONST(0x5176495600000003)
 #define KEY_WAL_USAGE UINT64CONST(0x5176495600000004)
 #define KEY_BUFFER_USAGE UINT64CONST(0x5176495600000005)

@@ -1,7 +1,7 @@
 /*
  * parallel.h
- *		What all parallel work of a build has in shared memory: the query's text, and
- *		what the workers used.
+ *		What all parallel work of a build has in shared memory: the text of the SQL
+ *		query, and what the workers used.
  */
 #ifndef QV_SPACE_PARALLEL_H
 #define QV_SPACE_PARALLEL_H
@@ -11,31 +11,31 @@
 #include "access/parallel.h"
 #include "executor/instrument.h"
 
-/* Name of the work's own part of shared memory; further ones follow. */
+/* The key of the work's own part of shared memory.  Keys of further parts follow. */
 #define QV_KEY_SHARED UINT64CONST(0x5176495600000001)
 #define QV_KEY_SORT UINT64CONST(0x5176495600000002)
 #define QV_KEY_FLOATS UINT64CONST(0x5176495600000006)
 
 typedef struct QvParallelUsage
 {
-	WalUsage   *wal;			/* one a worker */
+	WalUsage   *wal;			/* one for each worker */
 	BufferUsage *buffers;
 } QvParallelUsage;
 
 /*
- * Is there room for so much dynamic shared memory?  Asking for too much is an
+ * Is there room for that much dynamic shared memory?  Asking for too much raises an
  * error, and containers often have 64 MB.
  */
 extern bool QvHasSharedMemory(Size size);
 
-/* Leader: before and after InitializeParallelDSM(). */
+/* The leader calls these before and after InitializeParallelDSM(). */
 extern void QvParallelEstimate(ParallelContext *pcxt);
 extern void QvParallelStore(ParallelContext *pcxt, QvParallelUsage *usage);
 
-/* Leader: wait for all workers; an error of one is raised here. */
+/* The leader waits for all workers.  An error of a worker is raised here. */
 extern void QvParallelWait(ParallelContext *pcxt, const QvParallelUsage *usage);
 
-/* The first and the last thing a worker does. */
+/* A worker calls these first and last. */
 extern void QvParallelStart(shm_toc *toc);
 extern void QvParallelReport(shm_toc *toc);
 

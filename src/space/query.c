@@ -1,6 +1,6 @@
 /*
  * query.c
- *		A vector made ready to be searched for; see query.h.
+ *		A query vector, prepared for estimates from codes; see query.h.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 		QvSpaceCenter(space, rotated, x);
 	else
 	{
-		/* <o, q> = <o - mean, q> + <mean, q>: the query stays where it is */
+		/* <o, q> = <o - mean, q> + <mean, q>: the query is not centered */
 		memcpy(x, rotated, pdim * sizeof(float));
 		if (space->mean_norm2 > 0)
 			query->offset = -qv_kernels.ip_f32(space->mean, rotated, pdim);
@@ -30,6 +30,6 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
 	query->norm = sqrtf(query->q.norm2);
 	query->length = query->norm + sqrtf(space->mean_norm2);
-	/* 1 - cos is one of unit vectors */
+	/* 1 - cos is computed from unit vectors */
 	query->summed = space->opclass.metric == QV_METRIC_COSINE ? Max(1, query->norm) : query->norm;
 }

@@ -1,6 +1,6 @@
 /*
  * query.h
- *		A vector made ready to be searched for by its codes.
+ *		A query vector, prepared for estimates from codes.
  */
 #ifndef QV_SPACE_QUERY_H
 #define QV_SPACE_QUERY_H
@@ -15,23 +15,26 @@ typedef struct QvSpaceQuery
 	QvSpaceKind kind;
 	QvQuery		q;				/* rotated; centered in L2 space */
 	float		norm;			/* its length */
-	float		length;			/* in L2 space, before it was centered, at
-								 * most; */
-	float		summed;			/* and that of which distances, in codes or of
-								 * values, are differences of squares */
+	float		length;			/* L2 space: largest length before the query
+								 * was centered */
+	float		summed;			/* length whose square distances are computed
+								 * from */
 
 	/* metric distance = QvSpaceMetricScale() * (search distance + offset) */
 	double		offset;
 } QvSpaceQuery;
 
 /*
- * Prepare rotated[pdim], as QvSpaceRotate() made it, with a look-up table over nbits
- * coordinates (0: none).  Memory from CurrentMemoryContext.
+ * Prepares rotated[pdim], which QvSpaceRotate() made, with a look-up table over nbits
+ * coordinates (0: none).  Allocates in CurrentMemoryContext.
  */
 extern void QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space,
 							 const float *rotated, uint32 nbits);
 
-/* Search distance of a vector of that squared length whose inner product with the query is ip. */
+/*
+ * Returns the search distance of a vector, by its squared length and its inner product
+ * with the query.
+ */
 static inline float
 QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
 {
@@ -39,10 +42,16 @@ QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
 }
 
 /*
- * How far a search distance may be off, of which its code's part is error: what float32 has rounded,
- * too.  That is a share of how long vectors are before they are centered (rotating them), and of the
- * squares that distances are differences of.  Not finite: not known, as of inner products, where
- * nothing tells how long the other vector is; of vectors that may have been shortened; or without an error of a code.
+ * Returns by how much a search distance may be off, if the code's part of the error is
+ * "error".  What float32 has rounded is added.  Rotating rounds a share of the length
+ * that vectors have before they are centered.  Subtracting rounds a share of the squares
+ * that distances are computed from.
+ *
+ * Returns infinity if the error is not known.  That is the case:
+ *
+ * - of inner products, because the length of the other vector is not known;
+ * - of vectors that may have been shortened;
+ * - if the error of the code is not positive.
  */
 static inline float
 QvSpaceQueryError(const QvSpaceQuery *query, float distance, double error)

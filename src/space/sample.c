@@ -1,6 +1,6 @@
 /*
  * sample.c
- *		A sample of the rows that an index build will see; see sample.h.
+ *		A sample of the rows that an index build will read; see sample.h.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ typedef struct Sampling
 	const QvSample *sample;
 	int			sampled;		/* slots filled */
 	double		seen;			/* rows */
-	double		skip;			/* rows to pass over; < 0: not known yet */
+	double		skip;			/* rows to skip; < 0: not known yet */
 	ReservoirStateData reservoir;
 	MemoryContext row_context;	/* reset after every row */
 } Sampling;
@@ -68,7 +68,7 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContextReset(sampling->row_context);
 }
 
-/* As the server's does, but with a seed of ours: builds repeat exactly. */
+/* As in the server, but with a seed of ours, so that builds can be repeated exactly. */
 static void
 init_reservoir(ReservoirState reservoir, int target, uint64 seed)
 {
@@ -87,7 +87,7 @@ QvSampleRows(const QvSample *s, double rows)
 	sampling.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver sample row",
 												 ALLOCSET_DEFAULT_SIZES);
 
-	/* half as many blocks again as the rows need, for they are uneven */
+	/* half as many blocks again as the rows need, because blocks differ */
 	blocks = 16 + 1.5 * s->target * nblocks / Max(1, rows);
 	if (blocks >= nblocks)
 		table_index_build_scan(s->heap, s->index, s->info, false, false,
@@ -102,7 +102,11 @@ QvSampleRows(const QvSample *s, double rows)
 			BlockNumber block = BlockSampler_Next(&sampler);
 
 			CHECK_FOR_INTERRUPTS();
-			/* a concurrent build has a snapshot, and must see by that */
+
+			/*
+			 * a concurrent build has a snapshot, which decides what is
+			 * visible
+			 */
 			table_index_build_range_scan(s->heap, s->index, s->info, false,
 										 !s->info->ii_Concurrent, false, block, 1,
 										 sample_callback, &sampling, NULL);
@@ -112,7 +116,7 @@ QvSampleRows(const QvSample *s, double rows)
 	return sampling.sampled;
 }
 
-/* limit times the median of the rows' squared lengths. */
+/* Returns limit times the median of the rows' squared lengths. */
 static float
 longest_row(const float *rows, int n, uint32 pdim, float limit)
 {

@@ -1,6 +1,6 @@
 /*
  * sample.h
- *		A sample of the rows that an index build will see.
+ *		A sample of the rows that an index build will read.
  */
 #ifndef QV_SPACE_SAMPLE_H
 #define QV_SPACE_SAMPLE_H
@@ -11,10 +11,9 @@
 #include "utils/rel.h"
 
 /*
- * Store a value (not null, not detoasted) as sample row number slot, in place
- * of the one that may be there.  False: a row like this is not indexed, and
- * the slot stays as it was.  Called in a memory context that is reset after
- * every row.
+ * Stores a value (not null, not detoasted) as sample row number slot, in place of the one
+ * that may be there.  Returns false, and leaves the slot unchanged, if rows like this are
+ * not indexed.  It is called in a memory context that is reset after every row.
  */
 typedef bool (*QvSampleTake) (void *state, int slot, Datum value);
 
@@ -24,28 +23,29 @@ typedef struct QvSample
 	Relation	index;
 	IndexInfo  *info;
 	int			target;			/* rows wanted, at least 1 */
-	uint64		seed;			/* the same table and seed: the same sample */
+	uint64		seed;			/* the same table and seed give the same
+								 * sample */
 	QvSampleTake take;
 	void	   *state;
 } QvSample;
 
-/* Rows in the table, roughly. */
+/* Returns the approximate number of rows of the table. */
 extern double QvEstimateRows(Relation heap);
 
 /*
- * Sample a table of about that many rows: reads some of its blocks when they
- * will do, else all.  Returns how many rows there are, in slots from 0 on; the
- * target, or fewer when the table (or what was read of it) has fewer.
+ * Samples a table of about that many rows.  Reads some of its blocks if they suffice,
+ * otherwise all.  Returns the number of rows in slots, from slot 0 on: the target, or
+ * fewer if the blocks read have fewer.
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 
 /*
- * The mean of rows[n x pdim], without those whose squared length is more than limit
- * times the median (INFINITY: of all).
+ * Computes the mean of rows[n x pdim].  Rows whose squared length is more than limit
+ * times the median are left out (INFINITY: none).
  */
 extern void QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean);
 
-/* The callback of src/cluster: answer Ctrl-C. */
+/* The interrupt callback of src/cluster: it answers Ctrl-C. */
 extern void QvClusterInterrupt(void *arg);
 
 #endif							/* QV_SPACE_SAMPLE_H */

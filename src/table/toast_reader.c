@@ -1,6 +1,6 @@
 /*
  * toast_reader.c
- *		Values of a table that are out of line; see toast_reader.h.
+ *		Out-of-line values of a table; see toast_reader.h.
  */
 #include "postgres.h"
 
@@ -24,8 +24,8 @@
 
 struct ToastReader
 {
-	MemoryContext context;		/* of what the scan allocates as it goes */
-	Relation	table;			/* of chunks */
+	MemoryContext context;		/* for what the scan allocates */
+	Relation	table;			/* the TOAST table */
 	Relation   *indexes;
 	int			nindexes;
 	SnapshotData snapshot;
@@ -54,7 +54,11 @@ ToastReaderBegin(Relation table)
 	valid = toast_open_indexes(reader->table, AccessShareLock, &reader->indexes,
 							   &reader->nindexes);
 	reader->slot = table_slot_create(reader->table, NULL);
-	/* any version that is there: whoever sees the row sees its value */
+
+	/*
+	 * every version that is there: a snapshot that sees the row sees its
+	 * value
+	 */
 	reader->snapshot.snapshot_type = SNAPSHOT_TOAST;
 	if (is_heap(reader->table))
 		reader->scan = QvIndexBeginScan(reader->table, reader->indexes[valid],
@@ -62,7 +66,7 @@ ToastReaderBegin(Relation table)
 	return reader;
 }
 
-/* Copy the next chunk of so many bytes, if that is what comes. */
+/* Copies the next chunk.  Returns false unless it has that number and that size. */
 static bool
 copy_chunk(ToastReader *reader, int32 number, char *to, int32 size)
 {
@@ -83,7 +87,7 @@ copy_chunk(ToastReader *reader, int32 number, char *to, int32 size)
 	return true;
 }
 
-/* Copy all chunks of a value, if there they are. */
+/* Copies all chunks of a value.  Returns false if one is missing. */
 static bool
 copy_chunks(ToastReader *reader, Oid id, char *to, int32 size)
 {
@@ -133,7 +137,7 @@ ToastReaderRelease(ToastReader *reader)
 	if (!reader->reading)
 		return;
 	ExecClearTuple(reader->slot);
-	/* with the key that it has */
+	/* with the same key */
 	index_rescan(reader->scan, NULL, 1, NULL, 0);
 	reader->reading = false;
 }

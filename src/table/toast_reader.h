@@ -1,9 +1,9 @@
 /*
  * toast_reader.h
- *		Values of a table that are out of line, read one after the other.
+ *		Out-of-line values of a table, read one after the other.
  *
- * The server opens the TOAST table, its index and a scan of it for each value anew.  Here they
- * stay open, with the locks that a value takes, until the end.
+ * The server opens the TOAST table, its index and a scan of it for each value.  Here they
+ * stay open until the end, with the locks that reading a value takes.
  */
 #ifndef QV_TABLE_TOAST_READER_H
 #define QV_TABLE_TOAST_READER_H
@@ -14,16 +14,19 @@
 
 typedef struct ToastReader ToastReader;
 
-/* NULL if the table has none, or none that is read like this. */
+/*
+ * Returns NULL if the table has no TOAST table, or one that cannot be read in this way.
+ */
 extern ToastReader *ToastReaderBegin(Relation table);
 
 /*
- * The value of a row that a snapshot sees, allocated, or NULL: it is not one to be read like this,
- * or damaged, which the server's own way (PG_DETOAST_DATUM) says with the right words.
+ * Returns the allocated value of a row that a snapshot sees.  Returns NULL if the value
+ * cannot be read in this way, or is damaged.  The server's own way (PG_DETOAST_DATUM)
+ * then raises the right error.
  */
 extern struct varlena *ToastReaderValue(ToastReader *reader, Datum datum);
 
-/* Let go of pages, until the next value. */
+/* Releases pages, until the next value. */
 extern void ToastReaderRelease(ToastReader *reader);
 
 extern void ToastReaderEnd(ToastReader *reader);

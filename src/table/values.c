@@ -27,7 +27,7 @@ TableValuesInit(TableValues *values, Relation heap, Relation index, const QvOpcl
 	values->parent = CurrentMemoryContext;
 }
 
-/* Is a function written in a language that others than superusers write in? */
+/* Is a function written in a language in which users other than superusers may write? */
 static bool
 is_users_function(Oid function, void *context)
 {
@@ -41,7 +41,7 @@ is_users_function(Oid function, void *context)
 	return language != INTERNALlanguageId && language != ClanguageId;
 }
 
-/* Does an expression run users' code, or have anything that might? */
+/* Does an expression run users' code, or contain anything that might? */
 static bool
 runs_users_code(Node *node, void *context)
 {
@@ -66,8 +66,8 @@ runs_users_code(Node *node, void *context)
 }
 
 /*
- * The index's expressions as they were written: the relation cache has functions in SQL inlined,
- * with what this user's search_path finds.
+ * Returns the index's expressions as they were written.  In those of the relation cache
+ * SQL functions are inlined, with what this user's search_path finds.
  */
 static Node *
 expressions(Relation index)
@@ -80,9 +80,12 @@ expressions(Relation index)
 }
 
 /*
- * An INSERT must neither show other rows to code that the one who inserts can exchange (a
- * function's operators are found by his search_path), nor run what may insert into the same
- * index.  And out-of-line values must stay as long as there is a snapshot.
+ * May the values be read?
+ *
+ * An INSERT must not show other rows to code that the inserting user can replace: the
+ * operators of a function are found by that user's search_path.  It must not run code
+ * that may insert into the same index, either.  Out-of-line values must stay as long as
+ * there is a snapshot.
  */
 static bool
 may_read(const TableValues *values)
@@ -117,10 +120,10 @@ const void *
 TableValue(TableValues *values, ItemPointer tid)
 {
 	/*
-	 * Rows that are not deleted, and committed or our own: whoever deletes
-	 * one now is younger than our snapshot, for which VACUUM leaves the row's
-	 * out-of-line values.  A damaged row pointer is the next search's to
-	 * tell.
+	 * SnapshotSelf sees rows that are not deleted, and committed or our own.
+	 * A transaction that deletes one now is younger than our snapshot, so
+	 * VACUUM leaves the row's out-of-line values.  A damaged heap TID is
+	 * reported by the next search.
 	 */
 	return TableIsReadable(values) && RowMayBe(values->reader, tid) &&
 		RowFetch(values->reader, tid, SnapshotSelf) ? RowValue(values->reader) : NULL;

@@ -1,7 +1,8 @@
 /*
  * values.h
- *		The table's values of rows that are in an index, for an insert that codes these
- *		rows again (src/ivf/update/README.md, "Rows from the table").
+ *		The table's values of rows that are in an index.  An insert that splits a list
+ *		encodes rows from them again (src/ivf/update/README.md, "Rows from the
+ *		table").
  */
 #ifndef QV_TABLE_VALUES_H
 #define QV_TABLE_VALUES_H
@@ -16,9 +17,9 @@ typedef struct TableValues
 	Relation	heap;
 	Relation	index;
 	const QvOpclassInfo *opclass;
-	bool		asked;			/* whether values may be read */
+	bool		asked;			/* has "may values be read" been decided? */
 	MemoryContext parent;
-	MemoryContext context;		/* of the reader; NULL: none */
+	MemoryContext context;		/* of the reader; NULL before it is decided */
 	RowReader  *reader;			/* NULL: values may not be read */
 } TableValues;
 
@@ -29,9 +30,9 @@ extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 extern bool TableIsReadable(TableValues *values);
 
 /*
- * Returns the value of a row, detoasted, valid until the next call.  NULL if the row is not there,
- * or is not committed by somebody else, or if no value may be read here: see
- * src/ivf/update/README.md, "Rows from the table".
+ * Returns the detoasted value of a row, valid until the next call.  Returns NULL if the
+ * row is not there, if another transaction has not committed it, or if no value may be
+ * read here: see src/ivf/update/README.md, "Rows from the table".
  */
 extern const void *TableValue(TableValues *values, ItemPointer tid);
 
