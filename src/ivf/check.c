@@ -3,10 +3,10 @@
  *		Verifying an index of posting lists: every invariant that
  *		src/ivf/README.md states.
  *
- * IVF_MOVE_LOCK keeps lists where they are, and a list's own lock keeps rows
- * from being added while that list is read.  The others may grow meanwhile:
- * a page of a list's generation that was not met is looked for once more.
- * Lists are followed page by page, so memory is a few bits for each block.
+ * IVF_MOVE_LOCK keeps lists where they are.  A list's own lock keeps rows from being added
+ * while that list is read.  Other lists may grow meanwhile.  Therefore a list is read again
+ * if there are pages of its generation that nothing led to.  Lists are followed page by page,
+ * so that memory is a few bits for each block.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/* The recall that probes are reported for: the default of quiver.recall. */
+/* Policy: the recall that probes are reported for, the default of quiver.recall. */
 #define DEFAULT_RECALL 0.95
 
 typedef struct IvfChecker
@@ -34,18 +34,19 @@ typedef struct IvfChecker
 	const IvfMetaData *meta;
 	const IvfLayout *layout;
 	BufferAccessStrategy strategy;
-	BlockNumber nblocks;		/* when it began */
-	bool		locks;			/* not on a standby */
+	BlockNumber nblocks;		/* of the index, when the check began */
+	bool		locks;			/* page locks are taken; not on a standby */
 	uint8	   *used;			/* bitmap by block: something leads to it */
-	uint8	   *suspect;		/* likewise: of a list's generation, not met */
-	uint8	   *again;			/* bitmap by list: may have such pages */
-	BlockNumber *directory;		/* its pages */
-	uint32	   *rows;			/* live, by list */
+	uint8	   *suspect;		/* bitmap by block: of a list's generation,
+								 * but nothing led to it */
+	uint8	   *again;			/* bitmap by list: it has suspect pages */
+	BlockNumber *directory;		/* pages of the directory */
+	uint32	   *rows;			/* live rows, by list */
 	IvfPageImages images;		/* of a page of the directory, or of a list */
 	IvfInfo    *info;
 } IvfChecker;
 
-/* Copy a page. */
+/* Copies a page. */
 static Page
 read_block(IvfChecker *c, BlockNumber block, Page image)
 {
@@ -59,7 +60,7 @@ read_block(IvfChecker *c, BlockNumber block, Page image)
 	return image;
 }
 
-/* Copy a page that a link leads to: of that kind, and met for the first time. */
+/* Copies a page that a link leads to.  It must be of that kind, with no other link to it. */
 static Page
 read_linked(IvfChecker *c, BlockNumber from, BlockNumber block, QvPageKind kind, Page image)
 {
@@ -69,7 +70,7 @@ read_linked(IvfChecker *c, BlockNumber from, BlockNumber block, QvPageKind kind,
 		QvReportCorruption(c->index, from, "A page that must be there is not linked.");
 	page = read_block(c, block, image);
 	QvPageCheck(c->index, block, page, kind);
-	/* blocks from nblocks on have been added since */
+	/* blocks from nblocks on have been added since the check began */
 	if (block < c->nblocks)
 	{
 		if (BitmapHas(c->used, block))
@@ -113,7 +114,7 @@ check_mean(IvfChecker *c)
 	}
 }
 
-/* The directory's pages form one chain with all lists in order. */
+/* Verifies that the directory's pages form one chain with all lists in order. */
 static void
 check_directory(IvfChecker *c)
 {
@@ -158,21 +159,21 @@ check_directory(IvfChecker *c)
 
 /* ---- a list ---- */
 
-/* Where a walk along a list is. */
+/* Where the check is in a list. */
 typedef struct ListWalk
 {
 	uint32		list;
 	uint32		generation;
-	BlockNumber block;			/* being looked at */
-	BlockNumber next;
-	uint32		number;			/* of the block in the list */
+	BlockNumber block;			/* current page */
+	BlockNumber next;			/* the page after it */
+	uint32		number;			/* of the current page in the list */
 	BlockNumber last[IVF_ITEM_KINDS];	/* pages of records and sketches of
-										 * the slots so far */
-	uint64		slots;			/* used, dead ones too */
-	uint32		live;
+										 * the last slot so far */
+	uint64		slots;			/* used so far, dead ones too */
+	uint32		live;			/* live rows so far */
 } ListWalk;
 
-/* Have the page of records, or of sketches, of a slot in hand. */
+/* Copies the page of records, or of sketches, of a slot, if need be. */
 static void
 load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, uint32 slot)
 {
@@ -181,7 +182,7 @@ load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, u
 	BlockNumber block = IvfItemBlock(c->layout, items, head, slot);
 	IvfItemPage page;
 
-	/* the first may be the last of the page before */
+	/* slot 0 may share its page of items with the page before */
 	if (slot == 0 && IvfItemPlace(c->layout, items, walk->number, 0) != 0)
 	{
 		if (block != walk->last[which])
@@ -201,7 +202,7 @@ load_items(IvfChecker *c, ListWalk *walk, IvfListPage head, IvfItemKind which, u
 						   number, items->what, walk->list, page->number, page->list);
 }
 
-/* Pages of records and sketches are named for the slots in use, and for no others. */
+/* Verifies that pages of records and sketches are named for the slots in use, and no others. */
 static void
 check_item_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfItemKind which)
 {
@@ -227,7 +228,7 @@ check_item_links(IvfChecker *c, const ListWalk *walk, IvfListPage head, IvfItemK
 						   walk->number, walk->list, items->what);
 }
 
-/* Verify the rows of a page; returns how many are live. */
+/* Verifies the rows of a page; returns how many are live. */
 static uint32
 check_rows(IvfChecker *c, ListWalk *walk, IvfListPage head)
 {
@@ -255,7 +256,7 @@ check_rows(IvfChecker *c, ListWalk *walk, IvfListPage head)
 	return live;
 }
 
-/* One page of a list, which is in hand. */
+/* Verifies the current page of a list. */
 static void
 check_list_page(IvfChecker *c, ListWalk *walk)
 {
@@ -271,7 +272,7 @@ check_list_page(IvfChecker *c, ListWalk *walk)
 		(head->count < c->layout->slots && BlockNumberIsValid(walk->next)))
 		QvReportCorruption(c->index, walk->block, "The page claims %u rows of %u, %u of them dead.",
 						   head->count, c->layout->slots, IvfDeadSlots(head));
-	/* once it is full, a batch is as FastScan wants it */
+	/* a full batch is packed */
 	if (IvfHasRaw(head) && (!c->layout->raw || head->count % QV_BATCH == 0))
 		QvReportCorruption(c->index, walk->block, "The page claims raw codes, where it has none.");
 	live = check_rows(c, walk, head);
@@ -283,7 +284,7 @@ check_list_page(IvfChecker *c, ListWalk *walk)
 	c->info->dead += IvfDeadSlots(head);
 }
 
-/* The entry of a list as it is now; its code is not copied. */
+/* Copies the entry of a list, without its code.  Returns the entry's page. */
 static BlockNumber
 read_entry(IvfChecker *c, uint32 list, IvfEntryData *entry)
 {
@@ -335,7 +336,7 @@ check_list(IvfChecker *c, uint32 list)
 
 /* ---- pages that nothing leads to ---- */
 
-/* Mark the pages of a list once more: it has grown. */
+/* Marks the pages of a list once more, since it may have grown. */
 static void
 mark_list(IvfChecker *c, uint32 list)
 {
@@ -364,7 +365,7 @@ mark_list(IvfChecker *c, uint32 list)
 	UnlockPage(c->index, IVF_LIST_LOCK(list), ExclusiveLock);
 }
 
-/* Is a page of a list of the list as it is now? */
+/* Returns whether a page of a list is of the list's current generation. */
 static bool
 is_current(IvfChecker *c, Page page)
 {
@@ -374,7 +375,7 @@ is_current(IvfChecker *c, Page page)
 	return head->list < lists->count && head->generation == lists->refs[head->list].generation;
 }
 
-/* Every block that nothing leads to is free, or left by a crash. */
+/* Verifies that every block that nothing leads to is free, or was left by a crash. */
 static void
 check_others(IvfChecker *c)
 {
@@ -419,7 +420,7 @@ check_others(IvfChecker *c)
 
 /* ---- counting ---- */
 
-/* Count by the headers of all pages. */
+/* Counts rows and pages by the headers of all pages. */
 static void
 survey(IvfChecker *c)
 {
@@ -450,7 +451,7 @@ survey(IvfChecker *c)
 	}
 }
 
-/* Sum up the rows of all lists, and sort them. */
+/* Sums up the rows of all lists, and sorts the lists' sizes. */
 static void
 summarize(IvfChecker *c)
 {

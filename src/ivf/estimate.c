@@ -13,12 +13,13 @@
 #include "ivf/page/meta.h"
 #include "rows/rows.h"
 
-/* How even lists are: the shape of a gamma distribution with their mean. */
+/* Model: list sizes have a gamma distribution of this shape. */
 #define SHAPE 3
 
 /*
- * Pages of rows in lists, so many on a page: for each list as many as it begins, which is
- * the sum over all j of the chance that a list is longer than j pages.
+ * Returns the pages that rows need in lists, with per_page rows on a page.  A list needs as
+ * many pages as it begins.  On average that is the sum, over all j, of the probability that a
+ * list is longer than j pages.
  */
 static double
 list_pages(double rows, double lists, double per_page)
@@ -28,7 +29,7 @@ list_pages(double rows, double lists, double per_page)
 
 	if (rows == 0)
 		return 0;
-	/* where the last pages of long lists are half full on average */
+	/* the last pages of long lists are half full on average */
 	if (length > 20 * per_page)
 		return ceil(rows / per_page + 0.5 * lists);
 	for (int j = 0;; j++)

@@ -1,6 +1,6 @@
 /*
  * glance.c
- *		What a few pages of an index of posting lists tell of all.
+ *		Estimating dead rows and lost pages from a few pages of an index.
  */
 #include "postgres.h"
 
@@ -15,7 +15,7 @@ typedef struct Glance
 	uint64		lost;
 } Glance;
 
-/* Is a page one that nothing leads to?  A list's pages are of its generation. */
+/* Returns whether a page is lost: empty, or not of its list's current generation. */
 static bool
 is_lost(const IvfLists *lists, Page page)
 {

@@ -2,13 +2,14 @@
  * build.c
  *		Building an index of posting lists.
  *
- *	1. centroids.c: a sample of the table, clustered (cluster.c), or a table of
- *	   centroids (centroid_table.c) gives the lists;
- *	2. load.c: every row is encoded for its nearest list and sorted by it;
+ *	1. centroids.c gives the lists: from a sample of the table, clustered (cluster.c),
+ *	   or from a table of centroids (centroid_table.c);
+ *	2. load.c encodes every row for its nearest list, and sorts the rows by list;
  *	3. the lists are written one after the other;
- *	4. probes are measured, and the index is logged whole.
+ *	4. probes are measured, row pages are made, and the index is logged whole.
  *
- * Workers take part in clustering and in 2; the leader alone writes pages.
+ * Workers take part in clustering and in step 2.  The leader alone writes pages.  See
+ * src/ivf/build/README.md.
  */
 #include "postgres.h"
 
@@ -50,10 +51,7 @@ IvfBuildPhaseName(int64 phase)
 	}
 }
 
-/*
- * Write metapage, mean and directory in a build, without WAL.  Fills in where they
- * are.
- */
+/* Writes metapage, mean and directory, without WAL.  Fills in where they are. */
 static void
 create_pages(Relation index, ForkNumber fork, IvfMetaData *meta, const IvfNewLists *new)
 {
@@ -61,7 +59,7 @@ create_pages(Relation index, ForkNumber fork, IvfMetaData *meta, const IvfNewLis
 	Page		page;
 
 	Assert(new->lists > 0);
-	/* the metapage is filled in last, when the others are known */
+	/* the metapage is filled in last, since it names the other pages */
 	QvNewBuildPage(index, fork, QV_PAGE_META, &buf);
 	Assert(BufferGetBlockNumber(buf) == QV_META_BLOCK);
 	UnlockReleaseBuffer(buf);
@@ -90,7 +88,7 @@ create_pages(Relation index, ForkNumber fork, IvfMetaData *meta, const IvfNewLis
 	QvMetaWrite(index, fork, meta, sizeof(*meta));
 }
 
-/* End a list, and put where it is into the directory. */
+/* Ends a list, and writes where it is into the directory. */
 static void
 finish_list(IvfHandle *handle, IvfWriter *writer, uint32 list)
 {
@@ -105,7 +103,7 @@ finish_list(IvfHandle *handle, IvfWriter *writer, uint32 list)
 	entry->head = head;
 	entry->tail = tail;
 	entry->rows = rows;
-	/* what finish_meta() makes it */
+	/* the version that finish_meta() gives the directory */
 	IvfPageDirectory(BufferGetPage(buf))->version = 1;
 	MarkBufferDirty(buf);
 	UnlockReleaseBuffer(buf);
@@ -206,10 +204,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 		IvfMergeRows(handle, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 
-	/*
-	 * a map of free pages from the start, so that a later one does not add to
-	 * the size
-	 */
+	/* makes the free space map, so that it does not add to the size later */
 	RecordUsedIndexPage(index, QV_META_BLOCK);
 	return result;
 }

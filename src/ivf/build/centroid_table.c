@@ -2,8 +2,8 @@
  * centroid_table.c
  *		Reading centroids from a table when an index is built; see centroid_table.h.
  *
- * They are read by SQL as the user who owns the indexed table, so that user
- * needs the privilege to.
+ * They are read by SQL, as the owner of the indexed table, who needs the privilege to
+ * read them.
  */
 #include "postgres.h"
 
@@ -25,7 +25,7 @@
 /* Rows fetched at a time. */
 #define BATCH 256
 
-/* A type's name, when it is of the same schema as the indexed column's. */
+/* Returns whether a type is vector or halfvec, in the schema of the indexed column's type. */
 static bool
 is_vector_type(Oid type, Oid like)
 {
@@ -48,7 +48,7 @@ is_vector_type(Oid type, Oid like)
 	return result;
 }
 
-/* Nobody waits for a lock on a table, or keeps one, of which they may read nothing. */
+/* Checks the privilege before the table is locked, so that nobody locks what they may not read. */
 static void
 check_rights(const RangeVar *name, Oid oid, Oid before, void *arg)
 {
@@ -57,7 +57,7 @@ check_rights(const RangeVar *name, Oid oid, Oid before, void *arg)
 		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(get_rel_relkind(oid)), name->relname);
 }
 
-/* The query for the first column, as the indexed column's type. */
+/* Returns the SQL query for the first column, cast to the indexed column's type. */
 static char *
 make_query(const char *name, Oid column_type)
 {
@@ -106,10 +106,10 @@ typedef struct Reading
 {
 	const QvSpace *space;
 	const char *name;
-	float	   *value;			/* dims */
+	float	   *value;			/* one centroid: dims */
 	float	   *vectors;		/* room x pdim */
-	uint32		count;
-	uint32		room;
+	uint32		count;			/* centroids so far */
+	uint32		room;			/* centroids that there is room for */
 } Reading;
 
 static void

@@ -8,8 +8,8 @@
 #include "ivf/build/params.h"
 
 /*
- * Read the centroids of the option "centroids", *lists x pdim: as unit vectors
- * where rows go by their angle, and rotated.
+ * Reads the centroids that the option "centroids" names: *lists x pdim, rotated.  They are unit
+ * vectors where rows are near each other by their angle.
  */
 extern float *IvfReadCentroids(const IvfBuildParams *build, uint32 *lists);
 

@@ -20,17 +20,22 @@
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
 
-/* Rows sampled for each list, and at least. */
+/* Policy: rows sampled for each list. */
 #define ROWS_PER_LIST 40
+
+/* Policy: the least number of rows sampled. */
 #define MIN_SAMPLE 10000
 
-/* With fewer for each list, recall suffers. */
+/* Policy: with fewer rows for each list there is a notice, since recall suffers. */
 #define LEAST_ROWS_PER_LIST 8
 
+/* Policy: rounds of k-means. */
 #define KMEANS_ITERATIONS 10
 
-/* Rows for each list that tell how long rows are, assigned so many at a time. */
+/* Policy: rows for each list from which the length of its centroid is measured. */
 #define LENGTH_ROWS 16
+
+/* Rows that are assigned together for that. */
 #define LENGTH_BATCH 1024
 
 /* A sample of the table, as rows are clustered. */
@@ -57,7 +62,7 @@ take_row(void *state, int slot, Datum datum)
 	return true;
 }
 
-/* Rows are near each other by their angle. */
+/* Returns whether rows are near each other by their angle. */
 static bool
 is_spherical(const IvfBuildParams *build)
 {
@@ -66,7 +71,7 @@ is_spherical(const IvfBuildParams *build)
 	return metric == QV_METRIC_COSINE || metric == QV_METRIC_IP;
 }
 
-/* Subtract the mean of the sample from the centroids: L2 space. */
+/* Subtracts the mean of the sample from the centroids (L2 space only). */
 static void
 center(const Sampling *sampling, float *vectors, IvfNewLists *lists)
 {
@@ -79,9 +84,9 @@ center(const Sampling *sampling, float *vectors, IvfNewLists *lists)
 }
 
 /*
- * Unit centroids are directions; rows are coded against the point of that
- * direction that is nearest to them on average.  Found from a part of the
- * sample, in pieces from everywhere in it.
+ * Gives unit centroids a length.  A unit centroid is a direction.  Rows are coded relative to
+ * the point of that direction that is nearest to them on average.  It is found from a part of
+ * the sample, in pieces from everywhere in it.
  */
 static void
 set_lengths(const float *rows, int n, Size width, float *centroids, uint32 lists)
@@ -117,7 +122,7 @@ set_lengths(const float *rows, int n, Size width, float *centroids, uint32 lists
 	pfree(workspace);
 }
 
-/* Number the groups that have centroids from 0 on; returns how many there are. */
+/* Numbers the groups that have centroids, from 0 on.  Returns how many there are. */
 static uint32
 number_groups(uint32 *parent, uint32 lists, uint32 tops)
 {
@@ -136,8 +141,8 @@ number_groups(uint32 *parent, uint32 lists, uint32 tops)
 }
 
 /*
- * From centroids as clustering makes them, lists x width in groups parent[], to
- * entries of the directory.
+ * Makes entries of the directory from centroids as clustering gives them: lists x width, in
+ * groups parent[].
  */
 static void
 make_entries(const Sampling *sampling, float *vectors, const uint32 *parent, IvfNewLists *lists)
@@ -183,11 +188,11 @@ IvfSampleTarget(uint32 lists, double rows)
 {
 	double		wanted = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
 
-	/* not for ever more than there is, though the estimate may be wrong */
+	/* no more than twice the estimate of the rows, which may be wrong */
 	return Max(1, Min(wanted, Max(MIN_SAMPLE, 2 * rows)));
 }
 
-/* How many rows there is room to sample for so many lists. */
+/* Returns how many rows there is room to sample. */
 static size_t
 choose_target(uint32 lists, Size width)
 {
@@ -196,10 +201,7 @@ choose_target(uint32 lists, Size width)
 	return Max(1, IvfClusterRows(wanted, width, lists, (Size) maintenance_work_mem * 1024));
 }
 
-/*
- * Say so when n rows were sampled because there was no room for more, and they
- * are few for the lists wanted.
- */
+/* Raises a notice or an error if there was room for n sampled rows only, few for the lists. */
 static void
 check_room(const QvIndexOptions *options, uint32 lists, size_t target, int n)
 {
@@ -263,7 +265,7 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 
 /* ---- a table of centroids ---- */
 
-/* Groups of centroids that are there already. */
+/* Makes groups of the centroids from a table. */
 static uint32
 group(const IvfBuildParams *build, const float *vectors, uint32 lists, uint32 *parent)
 {
@@ -305,7 +307,7 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
 	new->tops = group(build, vectors, new->lists, parent);
 
-	/* the mean, and how long rows are */
+	/* for the mean, and for the length of centroids */
 	target = Max(MIN_SAMPLE, (double) new->lists * LENGTH_ROWS);
 	target = Max(64, Min(target, memory / 3 / (width * sizeof(float))));
 	target = Min(target, Max(MIN_SAMPLE, 2 * new->rows));

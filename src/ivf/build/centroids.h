@@ -17,10 +17,10 @@ typedef struct IvfNewLists
 	double		rows;			/* of the table, roughly */
 } IvfNewLists;
 
-/* Rows that are sampled for so many lists of a table of so many rows, given the memory. */
+/* Returns how many rows are sampled for the lists of a table, if there is memory for them. */
 extern size_t IvfSampleTarget(uint32 lists, double rows);
 
-/* Find the lists for the rows of a table. */
+/* Makes the lists for the rows of a table. */
 extern void IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists);
 
 #endif							/* QV_IVF_BUILD_CENTROIDS_H */

@@ -1,7 +1,8 @@
 /*
  * cluster.c
- *		k-means of a sample, task by task (src/cluster/README.md, "Hierarchy"); see
- *		cluster.h.
+ *		k-means of a sample, task by task; see cluster.h.
+ *
+ * src/cluster/README.md, "Hierarchy", has the tasks.
  */
 #include "postgres.h"
 
@@ -15,10 +16,10 @@
 #include "space/sample.h"
 #include "utils/memutils.h"
 
-/* Shared by the participants; arrays follow, at these distances from here. */
+/* What the participants share.  Arrays follow it. */
 typedef struct ClusterShared
 {
-	pg_atomic_uint32 next_task;
+	pg_atomic_uint32 next_task; /* number of the next task to be done */
 	uint32		tops;
 	size_t		n;
 	size_t		dim;
@@ -26,7 +27,7 @@ typedef struct ClusterShared
 	int			iterations;
 	int			spherical;
 	uint64		seed;
-	Size		rows;
+	Size		rows;			/* distances of the arrays from here */
 	Size		plan;
 	Size		centroids;
 	Size		parent;
@@ -36,10 +37,10 @@ struct IvfCluster
 {
 	IvfClusterData data;
 	size_t		target;
-	ParallelContext *pcxt;		/* NULL: alone */
+	ParallelContext *pcxt;		/* NULL: there are no workers */
 	QvParallelUsage usage;
 	ClusterShared *shared;
-	void	   *memory;			/* shared, when alone */
+	void	   *memory;			/* what shared is in, if there are no workers */
 	int			workers;
 	Size		max_memory;
 };
@@ -60,7 +61,10 @@ get_params(ClusterShared *shared, QvHierarchyParams *params)
 	params->interrupt_arg = NULL;
 }
 
-/* Distances of the arrays from a header that will be at an address like base. */
+/*
+ * Sets the distances of the arrays from a header at an address that is aligned as base is.
+ * Returns the size of all.
+ */
 static Size
 place_arrays(ClusterShared *at, const void *base, size_t n, size_t dim, size_t k, size_t tops)
 {
@@ -87,8 +91,8 @@ shared_size(size_t n, size_t dim, size_t k)
 }
 
 /*
- * Beyond the arrays.  A task is thought to have at most three times the rows
- * of an average one; IvfClusterRun() sees to it when there are more.
+ * Returns the bytes of a participant's workspace.  A task is assumed to have at most three times
+ * the rows of an average task.  IvfClusterRun() handles larger tasks.
  */
 static Size
 workspace_size(size_t n, size_t dim, size_t k)
@@ -130,7 +134,7 @@ IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 	return low;
 }
 
-/* Shared memory for so many workers, or none when there is none to be had. */
+/* Allocates shared memory for workers.  Without it the leader clusters alone. */
 static void
 share_memory(IvfCluster *cluster, int workers, Size size)
 {
@@ -166,7 +170,7 @@ IvfClusterBegin(const IvfClusterParams *params)
 	Size		size = shared_size(params->target, params->dim, k);
 	ClusterShared *shared;
 
-	/* one task, or one for each at most */
+	/* no more participants than tasks */
 	share_memory(cluster, Min(params->workers, (int) tops - 1), size);
 	if (cluster->pcxt == NULL)
 		cluster->shared = cluster->memory =
@@ -200,7 +204,7 @@ alloc_workspace(Size size)
 	return (void *) TYPEALIGN(64, MemoryContextAllocHuge(CurrentMemoryContext, size + 64));
 }
 
-/* Do tasks until there are none left; every participant. */
+/* Does tasks until none is left.  Every participant does this. */
 static void
 run_tasks(ClusterShared *shared)
 {
@@ -244,7 +248,7 @@ make_plan(ClusterShared *shared)
 		pfree(memory);
 }
 
-/* Every other row of the sample. */
+/* Leaves out every other row of the sample. */
 static void
 thin_sample(IvfCluster *cluster)
 {
@@ -274,13 +278,13 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 		make_plan(shared);
 		get_params(shared, &params);
 		task = QvHierarchyTaskWorkspace(&params, SharedAt(shared, shared->plan));
-		/* one cluster has too many of the rows: with fewer they all fit */
+		/* if one task has too many rows, a thinner sample makes it fit */
 		if (task <= left || shared->n / 2 < shared->k)
 			break;
 		thin_sample(cluster);
 	}
 
-	/* as many workers as there is memory for, beside the leader's */
+	/* as many workers as there is memory for, beside that of the leader */
 	if (cluster->pcxt && shared->tops > 1 && left / Max(1, task) >= 2)
 	{
 		ReinitializeParallelWorkers(cluster->pcxt,

@@ -14,41 +14,40 @@ typedef struct IvfCluster IvfCluster;
 
 typedef struct IvfClusterData
 {
-	float	   *rows;			/* the sample: target x dim, the caller fills
-								 * it */
-	size_t		n;				/* rows left of it after IvfClusterRun() */
+	float	   *rows;			/* the sample: target x dim, filled in by the
+								 * caller */
+	size_t		n;				/* rows of it that IvfClusterRun() used */
 	float	   *centroids;		/* k x dim, after IvfClusterRun() */
-	uint32	   *parent;			/* of each centroid, below tops */
-	uint32		tops;
+	uint32	   *parent;			/* group of each centroid, below tops */
+	uint32		tops;			/* groups */
 } IvfClusterData;
 
-/* How many rows of a sample there is memory for, wanted at most. */
+/* Returns how many rows of a sample there is memory for, at most wanted. */
 extern size_t IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory);
 
-/* The memory for n rows. */
+/* Returns the bytes that clustering n rows needs. */
 extern Size IvfClusterMemory(size_t n, size_t dim, size_t k);
 
 typedef struct IvfClusterParams
 {
-	size_t		target;			/* rows of the sample, at most */
+	size_t		target;			/* most rows of the sample */
 	size_t		dim;
-	size_t		k;
+	size_t		k;				/* centroids wanted */
 	int			iterations;
 	uint64		seed;
 	bool		spherical;		/* all centroids have unit length */
-	int			workers;		/* beside this process, at most */
-	Size		memory;			/* bytes that they and the leader use in all */
+	int			workers;		/* most workers, beside this process */
+	Size		memory;			/* bytes that all participants use together */
 } IvfClusterParams;
 
 /*
- * Get memory for a sample of target rows and k centroids, and ready for
- * clustering.  The server is in parallel mode from here to IvfClusterEnd()
- * when there are workers.
+ * Allocates memory for a sample of target rows and k centroids.  If there are workers, the
+ * server is in parallel mode from here to IvfClusterEnd().
  */
 extern IvfCluster *IvfClusterBegin(const IvfClusterParams *params);
 extern IvfClusterData *IvfClusterGet(IvfCluster *cluster);
 
-/* Cluster the first n rows, n > 0; returns the number of centroids. */
+/* Clusters the first n rows, n > 0.  Returns the number of centroids. */
 extern uint32 IvfClusterRun(IvfCluster *cluster, size_t n);
 extern void IvfClusterEnd(IvfCluster *cluster);
 

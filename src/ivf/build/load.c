@@ -2,8 +2,8 @@
  * load.c
  *		Encoding and sorting the rows of a table; see load.h.
  *
- * Every participant scans a part of the table into a sort of its own; the leader
- * merges them.
+ * Every participant scans a part of the table into a sort of its own.  The leader merges the
+ * sorts.
  */
 #include "postgres.h"
 
@@ -29,7 +29,7 @@
 
 /* ---- the sort ---- */
 
-/* A row as it is sorted, followed by its codes or its value. */
+/* A row as it is sorted.  Its codes or its value follow. */
 typedef struct IvfSorted
 {
 	int32		vl_len_;		/* varlena header: do not touch directly */
@@ -43,7 +43,7 @@ typedef struct IvfSorted
 	uint8		data[FLEXIBLE_ARRAY_MEMBER];
 } IvfSorted;
 
-/* Never so short that a tuple would keep it with a one-byte header, unaligned. */
+/* A shorter row would get a one-byte header in a tuple, and lose its alignment. */
 #define SortedSize(layout) Max(160, offsetof(IvfSorted, data) + (layout)->data_bytes)
 
 static TupleDesc
@@ -57,15 +57,15 @@ sorted_desc(void)
 }
 
 /*
- * The sort of one of so many participants, in its share of the memory, of which the
- * directory is a part; coordinate may be NULL.
+ * Begins a participant's sort.  It uses the participant's share of the memory, less the
+ * directory.  coordinate is NULL if there are no workers.
  */
 static Tuplesortstate *
 begin_sort(const IvfHandle *handle, int participants, SortCoordinate coordinate)
 {
 	Size		directory = MemoryContextMemAllocated(handle->lists->part.context, true);
 
-	/* what a sort of its own cannot do without */
+	/* the least that a sort needs, in kB */
 	int			memory = Max(64, (int) (maintenance_work_mem / participants) - (int) (directory / 1024));
 	AttrNumber	keys[] = {1};
 	Oid			operators[] = {Int4LessOperator};
@@ -88,8 +88,8 @@ typedef struct Loader
 	float	   *scratch;		/* 2 * width */
 	IvfSorted  *sorted;			/* a row as it is sorted */
 	int64		rows;			/* indexed */
-	pg_atomic_uint64 *progress; /* rows of all participants, or NULL */
-	bool		reports;		/* shows them as progress */
+	pg_atomic_uint64 *progress; /* rows of all participants; NULL: no workers */
+	bool		reports;		/* it reports progress */
 } Loader;
 
 static void
@@ -119,7 +119,7 @@ end_loader(Loader *loader)
 	pfree(loader->sorted);
 }
 
-/* Show how far we are, every thousand rows. */
+/* Reports progress every thousand rows. */
 static void
 count_rows(Loader *loader)
 {
@@ -133,7 +133,7 @@ count_rows(Loader *loader)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
 }
 
-/* Encode a value into loader->sorted for its list, which is returned. */
+/* Encodes a value into loader->sorted.  Returns its list. */
 static uint32
 encode_row(Loader *loader, const void *value)
 {
@@ -215,10 +215,10 @@ typedef struct LoadShared
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
-	int			participants;	/* that memory is divided by */
+	int			participants;	/* who share the memory */
 	pg_atomic_uint64 progress;	/* rows so far, roughly */
 
-	slock_t		mutex;			/* the rest: */
+	slock_t		mutex;			/* for the fields below */
 	double		heap_tuples;
 	double		index_tuples;
 	bool		broken_hot_chain;
@@ -246,7 +246,7 @@ end_parallel(Parallel *parallel)
 	pfree(parallel);
 }
 
-/* Launch workers; NULL when there are none. */
+/* Launches workers; returns NULL if there are none. */
 static Parallel *
 begin_parallel(const IvfBuildParams *build)
 {
@@ -312,8 +312,8 @@ begin_parallel(const IvfBuildParams *build)
 }
 
 /*
- * What every participant does: its part of the table, into a sort of its own.  Of
- * build, heap, index and info are set.
+ * Sorts a participant's part of the table.  In a worker only heap, index and info of build are
+ * set.
  */
 static void
 load_part(LoadShared *shared, Sharedsort *sharedsort, const IvfBuildParams *build,
@@ -338,7 +338,7 @@ load_part(LoadShared *shared, Sharedsort *sharedsort, const IvfBuildParams *buil
 	end_loader(&loader);
 }
 
-/* Take part, wait for the workers, and return all rows, sorted. */
+/* Takes part, waits for the workers, and returns all rows sorted. */
 static Tuplesortstate *
 load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle,
 			  IndexBuildResult *result)
@@ -353,7 +353,7 @@ load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle
 	result->index_tuples = shared->index_tuples;
 	build->info->ii_BrokenHotChain = shared->broken_hot_chain;
 
-	/* workers have gone: all of the memory is for merging */
+	/* the workers have ended: all memory is for merging */
 	coordinate->isWorker = false;
 	coordinate->nParticipants = parallel->pcxt->nworkers_launched + 1;
 	coordinate->sharedsort = parallel->sort;
@@ -367,7 +367,7 @@ load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle
 struct IvfLoad
 {
 	const IvfLayout *layout;
-	Parallel   *parallel;		/* or NULL */
+	Parallel   *parallel;		/* NULL: there are no workers */
 	Tuplesortstate *sort;
 	TupleTableSlot *slot;
 };
@@ -394,7 +394,7 @@ IvfLoadNext(IvfLoad *load, uint32 *list, IvfRow *row)
 	if (!tuplesort_gettupleslot(load->sort, true, false, load->slot, NULL))
 		return false;
 	*list = (uint32) DatumGetInt32(slot_getattr(load->slot, 1, &isnull));
-	/* no copy, no alignment is needed but that of a varlena */
+	/* not copied: it is aligned as a varlena, and needs no more */
 	sorted = (IvfSorted *) DatumGetPointer(slot_getattr(load->slot, 2, &isnull));
 	row->tid = sorted->tid;
 	row->a = sorted->a;

@@ -12,16 +12,16 @@
 typedef struct IvfLoad IvfLoad;
 
 /*
- * Read all rows.  The index has all its pages but those of lists.  The server is in
- * parallel mode from here to IvfLoadEnd() when there are workers.  Sets heap_tuples
- * and index_tuples of the result.
+ * Reads and sorts all rows.  The index has all its pages but the pages of lists.  Sets
+ * heap_tuples and index_tuples of the result.  If there are workers, the server is in parallel
+ * mode from here to IvfLoadEnd().
  */
 extern IvfLoad *IvfLoadBegin(const IvfBuildParams *build, IvfHandle *handle,
 							 IndexBuildResult *result);
 
 /*
- * The next row in order of the lists; false when there is none.  What the row
- * refers to lives until the next call.
+ * Returns the next row, in the order of the lists; false if there is none.  What the row refers
+ * to lives until the next call.
  */
 extern bool IvfLoadNext(IvfLoad *load, uint32 *list, IvfRow *row);
 extern void IvfLoadEnd(IvfLoad *load);

@@ -22,7 +22,7 @@ typedef struct IvfBuildParams
 	Relation	index;
 	IndexInfo  *info;
 	const QvIndexOptions *options;
-	int			workers;		/* beside this process, at most */
+	int			workers;		/* most workers, beside this process */
 	QvSpace		space;			/* its mean is not known yet */
 	IvfMetaData meta;
 	IvfLayout	layout;

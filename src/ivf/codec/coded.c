@@ -12,29 +12,29 @@
 
 /* ---- sizes ---- */
 
-/* Codes and factors of 32 rows. */
+/* Bytes of a batch: codes and factors of 32 rows. */
 #define BatchSize(scan_bits) (QvBatchBytes(scan_bits) + 2 * QV_BATCH * sizeof(uint16))
 
 /*
- * With a batch more on pages of so few, codes of this share of the coordinates
- * do: searches read a fifth fewer pages or less for estimates that are a quarter
- * less exact at most (src/ivf/README.md, "Bound").
+ * Policy: codes cover at least this share of the coordinates, if that adds a batch to pages
+ * of at most MAX_BATCHES_TO_SQUEEZE batches.  Searches read a fifth fewer pages at most, by
+ * estimates that are a quarter less exact at most (src/ivf/codec/README.md, "Bound").
  */
 #define MAX_BATCHES_TO_SQUEEZE 4
 #define LEAST_SCAN_SHARE 0.8
 
-/* The largest record, so that four bits always fit; two do for the widest. */
+/* Bytes of a page for records or sketches. */
 #define RECORD_SPACE (QV_PAGE_SPACE - sizeof(IvfItemPageData))
 
-/* Pages of records that the slots of one page can be spread over. */
+/* Returns how many pages of records the slots of one page can be spread over. */
 static uint32
 record_pages(uint32 slots, uint32 per_page)
 {
-	/* the first may begin anywhere in its page of records */
+	/* the first slot's record may be anywhere on its page of records */
 	return (slots + per_page - 2) / per_page + 1;
 }
 
-/* The head names its page of sketches, too, if there are any. */
+/* Returns the size of the head of a page of codes, which names its pages of items. */
 static uint32
 list_head_size(uint32 slots, uint32 per_page, bool sketches)
 {
@@ -42,6 +42,7 @@ list_head_size(uint32 slots, uint32 per_page, bool sketches)
 					(record_pages(slots, per_page) + sketches) * sizeof(BlockNumber));
 }
 
+/* Returns the most bits per coordinate, up to bits, with which a code fits. */
 static int
 fitting_bits(int bits, uint32 pdim, Size fixed, Size space)
 {
@@ -51,16 +52,16 @@ fitting_bits(int bits, uint32 pdim, Size fixed, Size space)
 }
 
 /*
- * Sketches are for vectors whose records are so large that few of them stay in
- * memory.  Every page of codes has a page of sketches beside it, whose size is
- * what that page holds.
+ * Policy: vectors of at least this number of coordinates have sketches.  Their records are
+ * so large that few of them stay in memory.  Each page of codes has one page of sketches.
+ * The size of a sketch is what that page has room for.
  */
 #define LEAST_SKETCHED 256
 
-/* They are worth it when so large a share of the coordinates gets its low bit. */
+/* Policy: the least share of the coordinates that must get their low bits. */
 #define LEAST_SKETCH_SHARE 0.25
 
-/* Coordinates whose low bit is in a sketch, with so many slots on a page; 0: no sketches. */
+/* Returns the coordinates whose low bits are in a sketch; 0: there are no sketches. */
 static uint32
 sketch_lows(uint32 pdim, uint32 scan_bits, int bits, uint32 slots)
 {
@@ -74,7 +75,7 @@ sketch_lows(uint32 pdim, uint32 scan_bits, int bits, uint32 slots)
 	return lows < LEAST_SKETCH_SHARE * pdim ? 0 : lows;
 }
 
-/* Coordinates in the codes of so many slots on a page. */
+/* Returns how many coordinates the one-bit codes have room for, by the slots on a page. */
 static uint32
 scan_bits_that_fit(const IvfMetaData *meta, uint32 slots)
 {
@@ -99,13 +100,13 @@ coded_choose(IvfMetaData *meta)
 								 QvCodeBytes(meta->pdim, meta->centroid_bits));
 	meta->entries_per_page = IVF_ENTRY_SPACE / meta->entry_size;
 
-	/* all coordinates; of very wide vectors what one batch a page can hold */
+	/* all coordinates; fewer if a page cannot hold a batch of all */
 	slots = QV_BATCH;
 	meta->scan_bits = Min(meta->pdim, scan_bits_that_fit(meta, slots));
 	while (scan_bits_that_fit(meta, slots + QV_BATCH) >= meta->scan_bits)
 		slots += QV_BATCH;
 
-	/* or somewhat fewer, when that makes much more of a page */
+	/* fewer, if that adds a batch to the page */
 	if (slots / QV_BATCH <= MAX_BATCHES_TO_SQUEEZE &&
 		scan_bits_that_fit(meta, slots + QV_BATCH) >= LEAST_SCAN_SHARE * meta->pdim)
 	{
@@ -117,7 +118,7 @@ coded_choose(IvfMetaData *meta)
 		meta->sketches_per_page = slots;
 }
 
-/* Set the sizes of items, whose links follow those of the kinds before. */
+/* Sets the sizes of items.  Their links follow the links of the kinds before. */
 static void
 add_items(IvfLayout *layout, IvfItemKind which, IvfItems items)
 {
@@ -230,7 +231,7 @@ coded_prepare_row(const IvfHandle *handle, const float *centroid, const IvfRow *
 	uint32		pdim = handle->layout.pdim;
 	float	   *rotated = palloc(pdim * sizeof(float));
 
-	/* back to where vectors are before they are centered */
+	/* a query is made from the vector as it is before it is centered */
 	coded_decode(handle, centroid, row, rotated);
 	qv_kernels.add_f32(rotated, handle->space.mean, pdim);
 	QvSpaceQueryInit(&query->base, &handle->space, rotated, nbits);
@@ -252,7 +253,7 @@ coded_encode_centroid(const IvfLayout *layout, const QvOpclassInfo *opclass,
 	QvPackCode(bytes, layout->pdim, layout->centroid_bits, IvfEntryCode(entry));
 	qv_kernels.decode_u8(bytes, factors.scale, QvCodeOffset(layout->centroid_bits),
 						 decoded, layout->pdim);
-	/* rows are coded against what is decoded, so that is the centroid */
+	/* rows are coded relative to the decoded centroid */
 	entry->scale = factors.scale;
 	entry->norm2 = qv_kernels.norm2_f32(decoded, layout->pdim);
 	pfree(bytes);
@@ -281,7 +282,7 @@ coded_decode_centroid(const IvfLayout *layout, const IvfCentroids *centroids, ui
 						 QvCodeOffset(layout->centroid_bits), out, layout->pdim);
 }
 
-/* |centroid|^2 may have been summed by another kernel. */
+/* Relative: another kernel may have summed up |centroid|^2. */
 #define NORM_TOLERANCE 1e-4f
 
 static const char *
@@ -331,7 +332,7 @@ coded_measure(const IvfHandle *handle, const IvfQuery *query, const IvfCentroids
 
 /* ---- rows ---- */
 
-/* <bits - 1/2, centroid> of the one-bit code of a residual, over n coordinates. */
+/* Returns <bits - 1/2, centroid> of the one-bit code of a residual, over n coordinates. */
 static float
 sign_ip(const float *residual, const float *centroid, uint32 n)
 {
@@ -342,7 +343,7 @@ sign_ip(const float *residual, const float *centroid, uint32 n)
 	return 0.5f * sum;
 }
 
-/* Pack the low bits of n codes, a multiple of 8. */
+/* Packs the low bits of n codes, a multiple of 8. */
 static void
 pack_low_bits(const uint8 *codes, uint32 n, uint8 *bits)
 {
@@ -357,8 +358,8 @@ pack_low_bits(const uint8 *codes, uint32 n, uint8 *bits)
 }
 
 /*
- * The sketch of a residual: a two-bit code, whose values are -3/2, -1/2, 1/2
- * and 3/2; past sketch_lows only its high bit is kept, and the values are -1
+ * Makes the sketch of a residual, of a two-bit code.  The values of the code are -3/2,
+ * -1/2, 1/2 and 3/2.  Past sketch_lows only the high bit is kept, and the values are -1
  * and 1.  residual is the first half of the room's scratch.
  */
 static void
@@ -366,7 +367,7 @@ encode_sketch(const IvfLayout *layout, const float *residual, const float *centr
 			  const IvfRowRoom *room, uint8 *out)
 {
 	uint32		pdim = layout->pdim;
-	uint8	   *bytes = room->data; /* overwritten by the row's own code */
+	uint8	   *bytes = room->data; /* the row's own code overwrites it later */
 	float	   *values = room->scratch + pdim;
 	IvfSketchData sketch = {0};
 	QvCodeFactors factors;
@@ -384,13 +385,13 @@ encode_sketch(const IvfLayout *layout, const float *residual, const float *centr
 		values[i] = bytes[i] >= 2 ? 1 : -1;
 	yr = qv_kernels.ip_f32(values, residual, pdim);
 	yy = qv_kernels.norm2_f32(values, pdim);
-	/* as for one-bit codes: see src/ivf/README.md, "Factors" and "Bound" */
+	/* see src/ivf/codec/README.md, "Factors" and "Bound" */
 	if (yr > 0 && factors.norm2 > 0 && isfinite(factors.norm2 / yr))
 	{
 		f = factors.norm2 / yr;
 		spread = sqrtf(Max(0, yy - yr / factors.norm2 * yr) / pdim);
 	}
-	/* squares outside float32 say nothing: the row is always judged by itself */
+	/* squares leave float32: the row is always judged by itself */
 	if (f == 0 && qv_kernels.maxabs_f32(residual, pdim) > 0)
 		sketch.a = -FLT_MAX;
 	else if (layout->space == QV_SPACE_L2)
@@ -404,12 +405,12 @@ encode_sketch(const IvfLayout *layout, const float *residual, const float *centr
 	ItemPointerSetInvalid(&sketch.tid);
 	memcpy(out, &sketch, sizeof(sketch));
 	pack_low_bits(bytes, layout->sketch_lows, lows);
-	/* a code's high bit is the sign, as in one-bit codes */
+	/* the high bit of a code is the sign, as in one-bit codes */
 	(void) qv_kernels.sign_bits_f32(residual + layout->scan_bits, pdim - layout->scan_bits, highs);
 	memset(end, 0, out + layout->sketch_bytes - end);
 }
 
-/* The error of a row of which a code tells nothing: finite, and so are sums of some. */
+/* The error of a row whose code says nothing.  It is finite, and so are sums of a few. */
 #define NOT_CERTAIN (FLT_MAX / 2)
 
 static void
@@ -429,7 +430,7 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 	for (uint32 i = 0; i < pdim; i++)
 		residual[i] = x[i] - centroid[i];
 
-	/* bytes not packed yet need more room than the code */
+	/* a code needs more room before it is packed */
 	if (layout->sketch_bytes > 0)
 		encode_sketch(layout, residual, centroid, room, (uint8 *) row->sketch);
 	else if (layout->bits < 8)
@@ -460,6 +461,7 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 
 /* ---- slots and items ---- */
 
+/* Makes all slots of a batch empty. */
 static void
 clear_batch(const IvfLayout *layout, Page page, uint32 batch)
 {
@@ -467,7 +469,10 @@ clear_batch(const IvfLayout *layout, Page page, uint32 batch)
 		IvfBatchA(IvfPageBatch(layout, page, batch))[i] = QV_EMPTY_FACTOR;
 }
 
-/* All of a page, unless each batch is cleared when it begins: WAL has what is not zero. */
+/*
+ * Makes all slots of a page empty.  If batches can be raw, each is cleared when it begins,
+ * since WAL has all bytes that are not zero.
+ */
 static void
 coded_clear_slots(const IvfLayout *layout, Page page)
 {
@@ -476,11 +481,11 @@ coded_clear_slots(const IvfLayout *layout, Page page)
 			clear_batch(layout, page, batch);
 }
 
-/* Bytes of a one-bit code, and of 32. */
+/* Bytes of a one-bit code, and of the codes of a batch. */
 #define ScanBytes(layout) ((layout)->scan_bits / 8)
 #define BatchBytes(layout) QvBatchBytes((layout)->scan_bits)
 
-/* The codes of a batch, which are raw, as FastScan wants them. */
+/* Packs the raw codes of a batch, as FastScan reads them. */
 static void
 pack_codes(const IvfLayout *layout, uint8 *codes)
 {
@@ -490,7 +495,7 @@ pack_codes(const IvfLayout *layout, uint8 *codes)
 	qv_kernels.fastscan_pack(raw, ScanBytes(layout), ScanBytes(layout), codes);
 }
 
-/* And back: the first n; zeros after them. */
+/* Makes packed codes raw again: the first n, and zeros after them. */
 static void
 unpack_codes(const IvfLayout *layout, uint8 *codes, uint32 n)
 {
@@ -503,13 +508,13 @@ unpack_codes(const IvfLayout *layout, uint8 *codes, uint32 n)
 }
 
 /*
- * Rows that a batch must have room for to be made raw again.  WAL has five bytes for
- * each nibble that changes in between others: to write both forms of the batch costs as
- * much as seven rows.
+ * Policy: rows that a batch must have room for to be made raw again.  Writing both forms of
+ * the batch costs as much WAL as seven rows, since generic WAL has five bytes for each
+ * nibble that changes [M42].
  */
 #define LEAST_TO_UNPACK 8
 
-/* Put the one-bit code of the next row on its page. */
+/* Puts the one-bit code of the next row on its page. */
 static void
 put_code(const IvfLayout *layout, Page page, uint32 slot, const uint8 *scan)
 {
@@ -546,13 +551,13 @@ coded_pack_slots(const IvfLayout *layout, Page page)
 	head->dead &= ~IVF_RAW;
 }
 
-/* The largest float16, short of infinity, which means an empty slot. */
+/* The largest finite float16.  Infinity means an empty slot. */
 #define MAX_F16 65504.0f
 
 /*
- * Factors are kept relative to the page's scales.  A row that is so much
- * larger than the first on its page that its factors do not fit is always
- * looked at by its finer code: its estimate is below any distance.
+ * Puts a row's factors and one-bit code into a slot.  Factors are relative to the page's
+ * scales, which the first row on the page has set.  If they do not fit float16, the
+ * estimate is made lower than any distance.  The row's finer code is then always read.
  */
 static void
 coded_put_slot(const IvfLayout *layout, Page page, uint32 slot, const IvfRow *row)
@@ -658,7 +663,7 @@ coded_read(const IvfHandle *handle, const IvfPageImages *images, uint32 slot, ui
 
 /* ---- checks ---- */
 
-/* The record of a slot that is in use. */
+/* Verifies the record of a slot that is in use. */
 static void
 check_record(const IvfHandle *handle, const IvfPageImages *images, uint32 slot, bool live)
 {
@@ -680,7 +685,7 @@ check_record(const IvfHandle *handle, const IvfPageImages *images, uint32 slot, 
 						   slot, images->block);
 }
 
-/* The sketch of a live slot, whose record is sound. */
+/* Verifies the sketch of a live slot, whose record is sound. */
 static void
 check_sketch(const IvfHandle *handle, const IvfPageImages *images, uint32 slot)
 {

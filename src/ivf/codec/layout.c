@@ -10,7 +10,7 @@
 #include "ivf/codec/layout.h"
 #include "ivf/codec/plain.h"
 
-/* The codec of a form; NULL when there is none. */
+/* Returns the codec of a form; NULL if there is none. */
 static const IvfCodec *
 codec_of(uint8 form)
 {
@@ -64,6 +64,6 @@ IvfListLength(const IvfLayout *layout, double lists)
 {
 	double		most = IVF_LISTS_PER_ROOT * IVF_LISTS_PER_ROOT;
 
-	/* with r times the root of n, n / lists = lists / r^2 */
+	/* n rows in r sqrt(n) lists are lists / r^2 rows for each list */
 	return Max(lists / most, Min(lists, layout->slots));
 }

@@ -118,7 +118,7 @@ plain_decode(const IvfHandle *handle, const float *centroid, const IvfRow *row, 
 	handle->space.opclass.type->to_float(row->code, out);
 }
 
-/* Zero, as a new page is, is no heap TID, and costs no WAL. */
+/* Does nothing: the zeros of a new page are no heap TIDs, and cost no WAL. */
 static void
 plain_clear_slots(const IvfLayout *layout, Page page)
 {
@@ -200,8 +200,8 @@ const IvfCodec ivf_plain_codec = {
 	.decode = plain_decode,
 	.clear_slots = plain_clear_slots,
 	.put_slot = plain_put_slot,
-	.pack_slots = NULL,			/* not coded */
-	.put_item = NULL,			/* there are none */
+	.pack_slots = NULL,			/* there are no batches */
+	.put_item = NULL,			/* there are no items */
 	.slot_tid = plain_slot_tid,
 	.mark_dead = plain_mark_dead,
 	.read = plain_read,

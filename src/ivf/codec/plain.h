@@ -10,7 +10,7 @@
 
 extern const IvfCodec ivf_plain_codec;
 
-/* Raise ERRCODE_INDEX_CORRUPTED when the value of a row, on that slot of a block, is damaged. */
+/* Raises ERRCODE_INDEX_CORRUPTED if the value of a row, in a slot of a block, is damaged. */
 extern void IvfCheckValue(const IvfHandle *handle, BlockNumber block, uint32 slot, IvfPlainRow row);
 
 #endif							/* QV_IVF_CODEC_PLAIN_H */

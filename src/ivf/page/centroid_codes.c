@@ -7,13 +7,10 @@
 #include "ivf/page/centroid_codes.h"
 #include "utils/memutils.h"
 
-/*
- * Up to so many lists every centroid's own code is measured: 9 ns each at 768
- * coordinates, where the one-bit code takes 1.4.
- */
+/* Policy: up to this number of lists every centroid's own code is measured [M40]. */
 #define EXACT_LISTS 128
 
-/* Beyond so many, one-bit codes of the nearest groups only. */
+/* Policy: beyond this number of lists, only codes of the nearest groups are scored. */
 #define FLAT_LISTS 8192
 
 /* Coordinates in the one-bit codes of centroids. */
@@ -51,7 +48,7 @@ free_room(CodeRoom *room)
 	pfree(room->bits);
 }
 
-/* Put the one-bit code of a list's centroid into its place; it is left decoded. */
+/* Puts the one-bit code of a list's centroid into a place; room has the decoded centroid then. */
 static void
 put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 place, CodeRoom *room)
 {
@@ -65,7 +62,7 @@ put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 place, Co
 			   room->bits);
 }
 
-/* Begin anew, with room for so many batches. */
+/* Drops all codes and groups, and makes room for batches. */
 static void
 make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 {
@@ -94,7 +91,7 @@ make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 	MemoryContextSwitchTo(old);
 }
 
-/* Codes in the order of the lists. */
+/* Makes all codes, in the order of the lists. */
 static void
 flat_codes(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
 {
@@ -104,7 +101,7 @@ flat_codes(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
 	lists->nbatches = IVF_BATCHES(lists->count);
 }
 
-/* Begin groups anew, with no codes yet, and room for changes of each and of all. */
+/* Makes groups without codes, with room for each group and for all to grow. */
 static void
 make_groups(const IvfHandle *handle, IvfLists *lists)
 {
@@ -126,8 +123,8 @@ make_groups(const IvfHandle *handle, IvfLists *lists)
 }
 
 /*
- * Give groups that changed batches for as many members as they have now, the end of the
- * batches when theirs are too few.  False when there is no more room.
+ * Gives each group batches for its members.  If its batches are too few, it gets new ones at
+ * the end.  Returns false if there is no more room.
  */
 static bool
 place_groups(IvfLists *lists)
@@ -145,7 +142,7 @@ place_groups(IvfLists *lists)
 			continue;
 		if (lists->nbatches + room > lists->batch_room)
 			return false;
-		/* a batch more, while there is room for it */
+		/* one batch more, if there is room for it */
 		room = Min(room + 1, lists->batch_room - lists->nbatches);
 		group->batch = lists->nbatches;
 		group->room = room;
@@ -155,8 +152,8 @@ place_groups(IvfLists *lists)
 }
 
 /*
- * Codes and centers of the groups that changed, as if all were made anew: they depend on
- * the directory alone.
+ * Makes the codes and centers of the groups that changed, as if all were made.  They depend
+ * on the directory alone.
  */
 static void
 fill_groups(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
@@ -201,7 +198,7 @@ IvfUpdateCentroidCode(const IvfHandle *handle, IvfLists *lists, uint32 list)
 {
 	CodeRoom	room;
 
-	/* the group's codes are made at the end, or all are */
+	/* codes in groups are made at the end */
 	if (lists->ngroups > 0)
 	{
 		if (lists->refs[list].parent < lists->ngroups)

@@ -35,7 +35,7 @@ IvfReadEntry(IvfHandle *handle, uint32 list, int lockmode, IvfEntry *entry)
 	return buf;
 }
 
-/* WAL record: the directory's page, the metapage. */
+/* Writes one WAL record: the directory's page, the metapage. */
 void
 IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
 {
@@ -67,8 +67,8 @@ IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
 }
 
 /*
- * WAL record: the pages of the entry and of those appended, a new page when the last is
- * full, the metapage.
+ * Writes one WAL record: the page of the entry, the last page of the directory, a new page if
+ * that is full, the metapage.
  */
 void
 IvfReplaceByParts(IvfHandle *handle, uint32 list, const IvfEntry *entries, uint32 parts)
@@ -88,7 +88,7 @@ IvfReplaceByParts(IvfHandle *handle, uint32 list, const IvfEntry *entries, uint3
 	Page		page,
 				tail_page;
 
-	/* only who holds IVF_MOVE_LOCK appends, so the handle's tail is the tail */
+	/* appending needs IVF_MOVE_LOCK, so the handle has the tail */
 	if (tail != BufferGetBlockNumber(buf))
 		tail_buf = QvReadPage(index, handle->hints, tail, QV_PAGE_LISTS, BUFFER_LOCK_EXCLUSIVE);
 	directory = IvfPageDirectory(BufferGetPage(tail_buf));

@@ -19,7 +19,7 @@ static const QvMetaFormat ivf_meta_format = {
 	.pgvector_magic = PGVECTOR_IVFFLAT_MAGIC
 };
 
-/* Frozen in each index; the same for all, so that builds repeat exactly. */
+/* Format: stored in each index.  All indexes have the same, so that builds repeat exactly. */
 #define ROTATION_SEED UINT64CONST(0x5175697665720002)
 
 void
@@ -51,7 +51,7 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const QvIndexOptions
 		elog(ERROR, "sizes of an index of %u dimensions do not fit together", meta->dims);
 }
 
-/* Derive the layout; false when the metapage's numbers cannot be true. */
+/* Derives the layout.  Returns false if the metapage's numbers do not fit together. */
 static bool
 derive_layout(IvfLayout *layout, const IvfMetaData *meta)
 {

@@ -8,23 +8,23 @@
 #include "ivf/codec/handle.h"
 #include "ivf/ivf.h"
 
-/* Fill in the metapage of a new index, with one list, and derive its layout. */
+/* Fills in the metapage of a new index, with one list, and derives its layout. */
 extern void IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims,
 						const QvIndexOptions *options, const QvOpclassInfo *opclass);
 
-/* Read and check the metapage alone, and derive the layout. */
+/* Reads and checks the metapage alone, and derives the layout. */
 extern void IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout);
 
-/* Copy the metapage if it is one of ours and makes sense; false, not an error, if not. */
+/* Copies the metapage if it is ours and its numbers fit together.  Returns false otherwise. */
 extern bool IvfPeekMeta(Relation index, IvfMetaData *meta);
 
-/* Pin, lock exclusively and check it, to change it. */
+/* Returns the metapage checked, pinned and exclusively locked. */
 extern Buffer IvfLockMeta(IvfHandle *handle);
 
-/* Change flags of the metapage.  WAL record: the metapage, if that changes it. */
+/* Changes flags of the metapage.  Writes one WAL record, the metapage, if a flag changes. */
 extern void IvfSetFlags(IvfHandle *handle, uint8 set, uint8 clear);
 
-/* The metapage in a page that was checked. */
+/* The metapage on a page that was checked. */
 #define IvfPageMeta(page) ((IvfMetaData *) QvPageGetData(page))
 
 #endif							/* QV_IVF_PAGE_META_H */

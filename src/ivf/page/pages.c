@@ -13,7 +13,7 @@
 
 /* ---- reading ---- */
 
-/* A page of that kind of the owner's list and generation, or InvalidBuffer. */
+/* Returns a page of a kind, of the owner's list and generation; InvalidBuffer otherwise. */
 static Buffer
 read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind,
 			  const IvfItemPageData *owner, int lockmode)
@@ -23,7 +23,7 @@ read_own_page(IvfHandle *handle, BlockNumber block, QvPageKind kind,
 									lockmode);
 	Page		page = BufferGetPage(buf);
 
-	/* list and generation are the first words of all kinds */
+	/* all kinds begin with list and generation */
 	if (QvPageIs(page, kind) && IvfPageItems(page)->list == owner->list &&
 		IvfPageItems(page)->generation == owner->generation)
 		return buf;
@@ -81,18 +81,18 @@ IvfAllocPage(IvfHandle *handle)
 		Buffer		buf;
 		Page		page;
 
-		/* the map is not WAL-logged: after a crash it may say anything */
+		/* the map is not in the WAL: after a crash it may have any block */
 		if (block == QV_META_BLOCK || block >= RelationGetNumberOfBlocks(index))
 			continue;
 		buf = QvReadBuffer(index, block, NULL);
-		/* one that is locked is in use; the caller has locks, so do not wait */
+		/* a locked page is in use; the caller has locks, so do not wait */
 		if (!ConditionalLockBuffer(buf))
 		{
 			ReleaseBuffer(buf);
 			continue;
 		}
 		page = BufferGetPage(buf);
-		/* an empty page may be one that somebody has added to fill it later */
+		/* another backend may have added an empty page, to fill it later */
 		if (!PageIsNew(page) && QvPageIs(page, QV_PAGE_FREE))
 			return buf;
 		UnlockReleaseBuffer(buf);
@@ -112,19 +112,19 @@ IvfFreePage(IvfHandle *handle, Buffer buf)
 	RecordFreeIndexPage(handle->index, block);
 }
 
-/* Blocks freed one after the other, which nobody is told of yet. */
+/* A range of freed blocks that the upper pages of the free space map do not show yet. */
 typedef struct FreedRange
 {
-	BlockNumber first;			/* or InvalidBlockNumber: none */
+	BlockNumber first;			/* InvalidBlockNumber: no block */
 	BlockNumber last;
 } FreedRange;
 
-/* Freed pages this far from each other are told of apart. */
+/* Policy: blocks that are farther from each other than this are not in one range. */
 #define FREED_APART 4096
 
 /*
- * Let the upper pages of the free space map know of the range.  The whole map is not
- * gone through: it has a page for 4,000 of the index.
+ * Updates the upper pages of the free space map for the range.  The rest of the map is left
+ * alone, since it has a page for about 4,000 pages of the index.
  */
 static void
 show_freed(Relation index, FreedRange *freed)
@@ -134,6 +134,7 @@ show_freed(Relation index, FreedRange *freed)
 	freed->first = InvalidBlockNumber;
 }
 
+/* Adds a block to the range.  A block that is far from it begins a new range. */
 static void
 note_freed(Relation index, FreedRange *freed, BlockNumber block)
 {
@@ -146,13 +147,13 @@ note_freed(Relation index, FreedRange *freed, BlockNumber block)
 	freed->last = Max(freed->last, block);
 }
 
-/* Free a block if it is a page of records or sketches of that list. */
+/* Frees a block if it is a page of that kind, of the owner's list and generation. */
 static void
 free_items(IvfHandle *handle, BlockNumber block, QvPageKind kind, const IvfItemPageData *owner)
 {
 	Buffer		buf = read_own_page(handle, block, kind, owner, BUFFER_LOCK_EXCLUSIVE);
 
-	/* those between two pages come twice */
+	/* a page that two pages of codes share was freed the first time */
 	if (BufferIsValid(buf))
 	{
 		IvfFreePage(handle, buf);

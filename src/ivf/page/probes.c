@@ -1,6 +1,6 @@
 /*
  * probes.c
- *		How many lists to read for a recall; see probes.h.
+ *		Which share of the lists to read for a recall; see probes.h.
  */
 #include "postgres.h"
 
@@ -9,20 +9,20 @@
 #include "ivf/page/probes.h"
 
 /*
- * Of the share of neighbors that a target may miss, what lists may; of many neighbors, where more
- * lists cost little beside the rows.
+ * Policy: the part of the misses of a recall that lists may cause, where few rows are wanted,
+ * and where many are.  More lists cost little beside many rows [M46].
  */
 #define SLACK 0.3
 #define DEEP_SLACK 0.2
 
-/* So many times the lists they were measured with, shares say nothing any more. */
+/* Policy: shares hold up to this number of times the lists that they were measured with. */
 #define DEEP_GROWTH 4
 
 static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
 const uint32 IvfDepths[IVF_DEPTHS] = {100, 1000};
 
-/* The share of the lists that all but some of so many ranks, in order, are below. */
+/* Returns the share of the lists that has all of n ranks but for the share missed. */
 static float
 share_of(double missed, const uint32 *ranks, uint32 n, uint32 lists)
 {
@@ -46,7 +46,7 @@ IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, ui
 		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * DEEP_SLACK, ranks, n, lists);
 }
 
-/* All of them measured, or none. */
+/* Returns whether these are shares that do not fall, all of them measured or none. */
 static bool
 are_shares(const float *probes)
 {
@@ -71,7 +71,7 @@ IvfProbesAreShares(const IvfMetaData *meta)
 	return are_shares(meta->probes);
 }
 
-/* Between and beyond the targets, on a logarithmic scale. */
+/* Interpolates between and beyond the targets, on a logarithmic scale of shares. */
 static double
 share_for(const float *probes, double recall)
 {
@@ -96,7 +96,7 @@ share_for(const float *probes, double recall)
 double
 IvfProbesFor(const IvfMetaData *meta, double recall)
 {
-	/* nobody has measured: a small index, or one that grew from nothing */
+	/* not measured: a small index, or one that grew from nothing */
 	if (meta->probes[0] <= 0)
 		return Min(1, 3 / sqrt(meta->lists));
 	return share_for(meta->probes, recall);
@@ -127,7 +127,7 @@ IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares)
 		meta->lists > (double) DEEP_GROWTH * meta->deep_lists)
 		return false;
 	shares[0] = share_for(meta->probes, recall);
-	/* as more rows are wanted, more lists */
+	/* more rows never need fewer lists */
 	for (int i = 0; i < IVF_DEPTHS; i++)
 		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], recall));
 	return true;

@@ -1,6 +1,8 @@
 /*
  * probes.h
- *		How many lists a search reads for a recall, by what was measured.
+ *		Which share of the lists a search reads for a recall.
+ *
+ * See src/ivf/page/README.md, "Probes".
  */
 #ifndef QV_IVF_PAGE_PROBES_H
 #define QV_IVF_PAGE_PROBES_H
@@ -8,30 +10,31 @@
 #include "ivf/codec/format.h"
 
 /*
- * Fill in the shares for IVF_TARGETS recalls from n ranks, in order: of the lists
- * that near rows of as many queries were in, of so many lists.
+ * Sets the shares for IVF_TARGETS recalls.  ranks[n], in ascending order, has the ranks of the
+ * lists that the nearest rows of queries were in.  There were that many lists.
  */
 extern void IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists);
 
-/* The same of the nearest IvfDepths[depth] rows. */
+/* Sets the shares for the nearest IvfDepths[depth] rows, from ranks of such rows. */
 extern void IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n,
 							 uint32 lists);
 
+/* Numbers of nearest rows that shares are measured for. */
 extern const uint32 IvfDepths[IVF_DEPTHS];
 
-/* Are all that were measured shares of the lists, that do not fall? */
+/* Returns whether all shares that were measured are shares, and do not fall. */
 extern bool IvfProbesAreShares(const IvfMetaData *meta);
 
-/* The share of the lists for a recall, between and beyond what was measured. */
+/* Returns the share of the lists for a recall, interpolated where it was not measured. */
 extern double IvfProbesFor(const IvfMetaData *meta, double recall);
 
-/* The recall for which that is the share, at least .5. */
+/* Returns the recall for a share of the lists, at least 0.5. */
 extern double IvfRecallFor(const IvfMetaData *meta, double share);
 
 /*
- * The shares of the lists that the nearest rows take, for one recall: of a few rows, then of
- * IvfDepths.  They do not fall.  False when it was not measured, or with far fewer lists than
- * there are.
+ * Sets the shares of the lists for one recall: for a few rows, and then for IvfDepths rows.
+ * They do not fall.  Returns false if they were not measured, or with far fewer lists than
+ * there are now.
  */
 extern bool IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares);
 

@@ -1,6 +1,6 @@
 /*
  * walk.c
- *		Walking along a list; see walk.h.
+ *		Reading a list page by page; see walk.h.
  */
 #include "postgres.h"
 
@@ -71,7 +71,7 @@ IvfWalkNextPage(IvfWalk *walk)
 		QvReportCorruption(index, block, "The page is number %u of list %u, not %u.",
 						   number, walk->list, walk->number);
 	walk->images.block = block;
-	/* rows may have been added to a page of records since its image was taken */
+	/* rows may have been added to a page of records since it was copied */
 	for (int i = 0; i < lengthof(walk->images.item_blocks); i++)
 		walk->images.item_blocks[i] = InvalidBlockNumber;
 	walk->next = QvPageGetHeader(walk->images.page)->next;
@@ -80,7 +80,7 @@ IvfWalkNextPage(IvfWalk *walk)
 	return true;
 }
 
-/* Have the page of records, or of sketches, of a slot of the page in hand. */
+/* Reads the page of records, or of sketches, of a slot of the current page, if need be. */
 static void
 load_items(IvfWalk *walk, IvfItemKind which, uint32 slot)
 {

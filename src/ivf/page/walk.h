@@ -1,9 +1,9 @@
 /*
  * walk.h
- *		Walking along a list that cannot move, page by page and row by row.
+ *		Reading a list that cannot move, page by page and row by row.
  *
- * Pages are copied, so that the walk holds no lock between its steps.  One that is
- * not what it should be raises ERRCODE_INDEX_CORRUPTED.
+ * Pages are copied, so that the walk holds no lock between its steps.  A page of another
+ * list, generation or number raises ERRCODE_INDEX_CORRUPTED.
  */
 #ifndef QV_IVF_PAGE_WALK_H
 #define QV_IVF_PAGE_WALK_H
@@ -17,37 +17,37 @@ typedef struct IvfWalk
 	uint32		generation;
 	BlockNumber next;			/* block to read next */
 	uint32		number;			/* of that page in the list */
-	IvfPageImages images;		/* of the page in hand */
-	uint32		slot;			/* the next on the page */
-	uint8	   *scan;			/* a one-bit code */
+	IvfPageImages images;		/* of the current page */
+	uint32		slot;			/* next slot of the current page */
+	uint8	   *scan;			/* room for a one-bit code */
 } IvfWalk;
 
-/* Have room for walks, in CurrentMemoryContext. */
+/* Allocates what walks need, in CurrentMemoryContext. */
 extern void IvfWalkInit(IvfWalk *walk, IvfHandle *handle);
 extern void IvfWalkEnd(IvfWalk *walk);
 
-/* Begin with the first page of a list. */
+/* Starts a walk before the first page of a list. */
 extern void IvfWalkStart(IvfWalk *walk, uint32 list, BlockNumber head);
 
 /*
- * Read the page in hand again, from its first row on: rows may have been added to it, and
- * pages after it.
+ * Goes back before the current page, which is then read again from its first row on.  Rows
+ * may have been added to it, and pages after it.
  */
 extern void IvfWalkAgain(IvfWalk *walk);
 
-/* Have the next page in hand; false when there is none. */
+/* Reads the next page; returns false if there is none. */
 extern bool IvfWalkNextPage(IvfWalk *walk);
 
-/* The heap TID of a slot in use of the page in hand; invalid when it is dead. */
+/* Returns the heap TID of a used slot of the current page; invalid if the slot is dead. */
 extern ItemPointer IvfWalkTid(IvfWalk *walk, uint32 slot);
 
 /*
- * Read a slot in use; false when it is dead.  What the row refers to lives until the
- * walk's next step.
+ * Reads a used slot of the current page; returns false if it is dead.  What the row refers
+ * to lives until the walk's next step.
  */
 extern bool IvfWalkRead(IvfWalk *walk, uint32 slot, IvfRow *row);
 
-/* The next live row of the list. */
+/* Reads the next live row of the list; returns false if there is none. */
 extern bool IvfWalkNext(IvfWalk *walk, IvfRow *row);
 
 #endif							/* QV_IVF_PAGE_WALK_H */

@@ -1,6 +1,6 @@
 /*
  * writer.c
- *		Making the pages of a list; see writer.h.
+ *		Writing the pages of a list; see writer.h.
  */
 #include "postgres.h"
 
@@ -19,12 +19,12 @@ IvfSetScales(IvfListPage head, const IvfRow *row)
 	float		a = fabsf(row->a),
 				b = fabsf(row->b);
 
-	/* rows that lie on their centroid say nothing about others */
+	/* a row that lies on its centroid says nothing about the others */
 	head->a_scale = a > 1e-30f && a < 1e37f ? a : 1;
 	head->b_scale = b > 1e-30f && b < 1e37f ? b : 1;
 }
 
-/* Pages of a list written in one go: their records follow them. */
+/* Policy: the least number of pages of codes in an extent.  Their records follow them. */
 #define EXTENT_PAGES 16
 
 struct IvfWriter
@@ -32,17 +32,17 @@ struct IvfWriter
 	IvfHandle  *handle;
 	uint32		list;
 	uint32		generation;
-	uint32		extent_pages;	/* whole pages of records and sketches belong
-								 * to so many */
-	char	   *pages;			/* images of pages of the list */
-	char	   *items[IVF_ITEM_KINDS];	/* and of its records, its sketches */
-	BlockNumber *blocks;		/* where they go */
-	uint32		npages;			/* of the list, in the extent */
+	uint32		extent_pages;	/* pages of codes in a full extent: their
+								 * items fill whole pages */
+	char	   *pages;			/* images of the extent's pages of codes */
+	char	   *items[IVF_ITEM_KINDS];	/* images of its pages of items */
+	BlockNumber *blocks;		/* where these pages go */
+	uint32		npages;			/* pages of codes in the extent so far */
 	uint32		slots_used;		/* on the last of them */
-	uint32		total_pages;	/* before the extent */
-	uint32		rows;
-	BlockNumber head;
-	BlockNumber tail;
+	uint32		total_pages;	/* pages of codes before the extent */
+	uint32		rows;			/* of the list so far */
+	BlockNumber head;			/* first page written, or invalid */
+	BlockNumber tail;			/* last page of codes written, or invalid */
 };
 
 static uint32
@@ -51,7 +51,7 @@ common_divisor(uint32 a, uint32 b)
 	return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Pages of records or sketches that so many slots take. */
+/* Returns how many pages of records or sketches nslots slots need. */
 static uint32
 item_pages_for(const IvfItems *items, uint32 nslots)
 {
@@ -68,7 +68,7 @@ IvfWriterBegin(IvfHandle *handle)
 	uint32		total;
 
 	writer->handle = handle;
-	/* pages of sketches come out even with those of codes */
+	/* each page of codes has one page of sketches */
 	if (per_page > 0)
 		unit = per_page / common_divisor(layout->slots, per_page);
 	writer->extent_pages = total = (EXTENT_PAGES + unit - 1) / unit * unit;
@@ -95,7 +95,7 @@ IvfWriterStart(IvfWriter *writer, uint32 list, uint32 generation)
 	writer->head = writer->tail = InvalidBlockNumber;
 }
 
-/* Copy an image to its page. */
+/* Writes an image to its page, as one WAL record. */
 static void
 write_image(IvfWriter *writer, BlockNumber block, const char *image, QvPageKind kind,
 			BlockNumber next)
@@ -114,7 +114,7 @@ write_image(IvfWriter *writer, BlockNumber block, const char *image, QvPageKind 
 	QvInjectionPoint("quiver-ivf-page-written");
 }
 
-/* Let the page written last lead to the next. */
+/* Links the last page of the extent before to the next page, as one WAL record. */
 static void
 link_tail(IvfWriter *writer, BlockNumber next)
 {
@@ -129,14 +129,14 @@ link_tail(IvfWriter *writer, BlockNumber next)
 	QvInjectionPoint("quiver-ivf-extent-linked");
 }
 
-/* Let a page that was free be taken by nobody else; it is exclusively locked. */
+/* Gives a free page another kind, so that no other backend takes it.  It is exclusively locked. */
 static void
 claim_page(IvfWriter *writer, Buffer buf)
 {
 	QvWrite		w;
 	Page		page;
 
-	/* one just added is in no map */
+	/* a new page is not in the free space map */
 	if (PageIsNew(BufferGetPage(buf)))
 		return;
 	QvWriteBegin(&w, writer->handle->index, writer->handle->building);
@@ -152,7 +152,7 @@ claim_page(IvfWriter *writer, Buffer buf)
 
 #define PageImage(images, i) ((Page) ((images) + (Size) (i) * BLCKSZ))
 
-/* Name the pages of records and sketches of a page of the extent. */
+/* Sets the links of page i of the extent to its pages of records and sketches. */
 static void
 link_items(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
 {
@@ -166,7 +166,7 @@ link_items(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
 
 		for (uint32 j = 0; j < items->max_pages; j++)
 		{
-			/* an extent begins with a page of its own */
+			/* an extent begins with a new page of items */
 			uint32		number = first / items->per_page + j;
 
 			head->item_pages[items->first_link + j] =
@@ -176,6 +176,7 @@ link_items(const IvfWriter *writer, uint32 i, BlockNumber *const *blocks)
 	}
 }
 
+/* Writes the pages of the extent: items first, then codes. */
 static void
 flush_extent(IvfWriter *writer)
 {
@@ -214,10 +215,7 @@ flush_extent(IvfWriter *writer)
 		CHECK_FOR_INTERRUPTS();
 		link_items(writer, i, item_blocks);
 
-		/*
-		 * a build logs whole pages at its end, and nobody may ever add to
-		 * them
-		 */
+		/* a build logs whole pages, so raw codes would save no WAL */
 		if (layout->raw && writer->handle->building)
 			layout->codec->pack_slots(layout, PageImage(writer->pages, i));
 		write_image(writer, writer->blocks[i], PageImage(writer->pages, i), QV_PAGE_CODES,
@@ -233,6 +231,7 @@ flush_extent(IvfWriter *writer)
 	writer->slots_used = 0;
 }
 
+/* Starts a page of codes, for a row. */
 static void
 start_page(IvfWriter *writer, const IvfRow *row)
 {

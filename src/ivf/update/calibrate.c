@@ -1,11 +1,11 @@
 /*
  * calibrate.c
- *		How many lists a search must read for a recall; see calibrate.h.
+ *		Measuring how many lists a search must read for a recall; see calibrate.h.
  *
- * Some rows of the index are looked for, each without itself: a share t of
- * their nearest rows lies in the p lists nearest to them, for the targets t.
- * Searches then read p lists.  For many rows, as under a condition, that is measured with
- * fewer queries, in all lists.
+ * Some rows of the index are queries, each without itself.  For a target t we find the number p
+ * such that a share t of their nearest rows lies in the p lists nearest to them.  Searches then
+ * read p lists.  For many rows, as under a condition, p is measured with fewer queries, in all
+ * lists.
  */
 #include "postgres.h"
 
@@ -22,29 +22,35 @@
 #include "pages/write.h"
 #include "utils/memutils.h"
 
-/* Rows looked for, and how many of their neighbors. */
+/* Policy: queries for few rows, and the nearest rows that count of each. */
 #define QUERIES 200
 #define NEIGHBORS 10
 
+/* Policy: queries for many rows. */
 #define DEEP_QUERIES 60
 
 /*
- * This share of the lists is read for each where nothing is known (and at least so many); where
- * it has to be more, for fewer queries.
+ * Policy: the share of the lists that a query for few rows reads, if nothing was measured.  If
+ * more is needed, there are fewer queries.
  */
 #define MOST_LISTS 0.25
+
+/* Policy: otherwise a query reads SHORT_LISTS times the lists that have this share of the ranks. */
 #define MOST_RANKS 0.99
+
+/* Policy: the least number of lists that a query for few rows reads. */
 #define LEAST_LISTS 64
 
-/*
- * When there is little time: the lists read are so many times those that were
- * needed the last time, and with fewer queries than these it is not worth it.
- */
+/* Policy: how many times the lists that were needed a query for few rows reads. */
 #define SHORT_LISTS 2.0
+
+/* Policy: with fewer queries than this nothing is measured. */
 #define LEAST_QUERIES 20
 
-/* Probes are measured again when there are so many times the lists. */
+/* Policy: probes are measured again when there are this number of times the lists. */
 #define MEASURE_AGAIN 1.5
+
+/* Policy: the least number of lists with which probes are measured again. */
 #define LEAST_MEASURED 8
 
 bool
@@ -61,7 +67,7 @@ IvfLacksMeasuring(const IvfMetaData *meta)
 		(meta->probes[0] > 0 && meta->deep_lists == 0);
 }
 
-/* A list, large ones more often. */
+/* Draws a list at random, in proportion to its rows. */
 static uint32
 random_list(IvfHandle *handle, pg_prng_state *random)
 {
@@ -80,7 +86,7 @@ random_list(IvfHandle *handle, pg_prng_state *random)
 	return list;
 }
 
-/* Read a row chosen at random; false when the try failed. */
+/* Reads a row drawn at random; returns false if the try failed. */
 static bool
 random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
 {
@@ -96,7 +102,7 @@ random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
 	{
 		uint32		count = IvfPageList(walk->images.page)->count;
 
-		/* or the last page, if there are fewer */
+		/* the last page, if the list has fewer pages */
 		if ((skip == 0 || !BlockNumberIsValid(walk->next)) && count > 0)
 			return IvfWalkRead(walk, pg_prng_uint64_range(random, 0, count - 1), row);
 		if (skip > 0)
@@ -105,18 +111,18 @@ random_row(IvfWalk *walk, pg_prng_state *random, IvfRow *row)
 	return false;
 }
 
-/* Ranks of lists that the nearest rows of all queries were in. */
+/* Ranks of the lists that the nearest rows of all queries were in. */
 typedef struct Ranks
 {
-	uint32		few[QUERIES * NEIGHBORS];
+	uint32		few[QUERIES * NEIGHBORS];	/* of queries for few rows */
 	uint32		nfew;
-	uint32	   *deep[IVF_DEPTHS];
+	uint32	   *deep[IVF_DEPTHS];	/* of the nearest IvfDepths rows */
 	uint32		ndeep[IVF_DEPTHS];
 } Ranks;
 
 /*
- * Write the probes for these ranks (none: as they were) down; "whole": as much was read as it
- * takes, else they are to be measured again.
+ * Writes the probes for these ranks into the metapage, as one WAL record.  Probes without ranks
+ * stay as they are.  "whole" says that all was measured; otherwise VACUUM is to measure again.
  */
 static void
 write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
@@ -144,8 +150,9 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 }
 
 /*
- * Lists that each query reads, and queries, *queries of them, within so many rows.  The nearest 10
- * are hardly in lists twice as far as all but a hundredth of the nearest 100.
+ * Returns the lists that each query for few rows reads, and sets *queries, within max_rows rows
+ * (0: no bound).  99 % of the nearest 100 rows are in some number of lists.  The nearest 10 are
+ * hardly in lists beyond twice that number.
  */
 static uint32
 plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uint32 *queries)
@@ -173,7 +180,7 @@ plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uin
 	return most;
 }
 
-/* Search for one row chosen at random, in so many lists; how many of k neighbors were found. */
+/* Searches for a row drawn at random, in a number of lists.  Returns how many ranks were found. */
 static uint32
 measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32 *ranks)
 {
@@ -191,7 +198,7 @@ measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32
 	return IvfSearchRanks(handle, &query, &row.tid, k, lists, ranks);
 }
 
-/* The lists of the nearest rows of few queries, of all lists: they are nearest first. */
+/* Finds the ranks of the nearest IvfDepths rows, in all lists.  Rows come nearest first. */
 static void
 measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, Ranks *ranks)
 {
@@ -249,7 +256,7 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 	MemoryContextSwitchTo(context);
 	if (ranks->nfew < NEIGHBORS)
 	{
-		/* hardly any row is unlike the others */
+		/* nearly all rows are equal */
 		ranks->nfew = 0;
 		memset(ranks->ndeep, 0, sizeof(ranks->ndeep));
 	}

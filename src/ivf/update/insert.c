@@ -1,6 +1,8 @@
 /*
  * insert.c
  *		Adding a row to its list.
+ *
+ * See src/ivf/update/README.md, "Insert".
  */
 #include "postgres.h"
 
@@ -28,10 +30,10 @@ typedef struct Insertion
 	IvfRow		row;
 	IvfRowRoom	room;
 	float	   *centroid;		/* of the list, decoded */
-	QvRowPlace	place;			/* where its record is */
+	QvRowPlace	place;			/* of the row's record, for its entry */
 } Insertion;
 
-/* Choose the list for a value, and encode the row for it. */
+/* Chooses the list for a value, and encodes the row for it. */
 static void
 choose_list(Insertion *in, const void *value)
 {
@@ -45,8 +47,8 @@ choose_list(Insertion *in, const void *value)
 }
 
 /*
- * The last page of the list, pinned and exclusively locked.  InvalidBuffer when
- * the list has no page yet, or (*moved) when it is not where we think.
+ * Returns the last page of the list, pinned and exclusively locked.  Returns InvalidBuffer if
+ * the list has no page yet, or if it has moved, which sets *moved.
  */
 static Buffer
 lock_tail(Insertion *in, bool *moved)
@@ -76,7 +78,7 @@ lock_tail(Insertion *in, bool *moved)
 		number = IvfPageList(BufferGetPage(buf))->number;
 		first = false;
 		next = QvPageGetHeader(BufferGetPage(buf))->next;
-		/* our own guess for the next time; the directory's is not far behind */
+		/* for the next insert; the tail in the directory is not far behind */
 		ref->tail = block;
 		if (!BlockNumberIsValid(next))
 			return buf;
@@ -89,14 +91,14 @@ lock_tail(Insertion *in, bool *moved)
 /* Where the record, or the sketch, of the row goes. */
 typedef struct ItemPlace
 {
-	Buffer		buf;			/* pinned and exclusively locked; invalid: no
-								 * such kind */
-	bool		new_page;
-	uint32		link;			/* in item_pages[] */
+	Buffer		buf;			/* pinned and exclusively locked; invalid: the
+								 * index has no such items */
+	bool		new_page;		/* the item begins a page */
+	uint32		link;			/* place in item_pages[] */
 } ItemPlace;
 
 /*
- * Find the page for a slot of a page of codes that is locked, and lock it when
+ * Finds the page of items for a slot of a page of codes, which is locked.  Locks that page if
  * there is one.
  */
 static ItemPlace
@@ -122,7 +124,7 @@ lock_items(Insertion *in, Buffer codes, IvfItemKind which, uint32 slot)
 	place.new_page = !BlockNumberIsValid(block);
 	if (place.new_page)
 		return place;
-	/* a page that is locked here already would be waited for for ever */
+	/* we would wait forever for a page that we have locked already */
 	for (uint32 i = 0; i < layout->links; i++)
 		if (i != place.link && head->item_pages[i] == block)
 			QvReportCorruption(handle->index, block, "The page is named twice by its page of codes.");
@@ -138,8 +140,8 @@ lock_items(Insertion *in, Buffer codes, IvfItemKind which, uint32 slot)
 }
 
 /*
- * Add the row to a page that has room.  WAL record: the page, and those of its
- * record and its sketch.
+ * Adds the row to a page that has room.  Writes one WAL record: the page, and the pages of the
+ * row's record and sketch.
  */
 static void
 add_to_page(Insertion *in, Buffer buf)
@@ -154,7 +156,7 @@ add_to_page(Insertion *in, Buffer buf)
 
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		places[which] = lock_items(in, buf, which, slot);
-	/* new ones only then: a damaged link may name a page that we are given */
+	/* allocated after that: a damaged link may name a page that is free */
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 		if (places[which].new_page)
 			places[which].buf = IvfAllocPage(handle);
@@ -196,7 +198,7 @@ add_to_page(Insertion *in, Buffer buf)
 			UnlockReleaseBuffer(places[which].buf);
 }
 
-/* Make buf an empty page of the list. */
+/* Makes buf an empty page of the list. */
 static Page
 init_page(Insertion *in, QvWrite *w, Buffer buf)
 {
@@ -214,8 +216,8 @@ init_page(Insertion *in, QvWrite *w, Buffer buf)
 }
 
 /*
- * Add an empty page after the last one of the list, which is pinned and locked
- * in *tail.  WAL record: both.  *tail is then the new page.
+ * Adds an empty page after the last one of the list, which is pinned and locked in *tail.
+ * Writes one WAL record: both pages.  *tail becomes the new page.
  */
 static void
 add_page(Insertion *in, Buffer *tail)
@@ -233,7 +235,7 @@ add_page(Insertion *in, Buffer *tail)
 	before = QvWriteRegister(&w, *tail);
 	last = IvfPageList(before);
 	head->number = last->number + 1;
-	/* pages of records and of sketches may be shared with the page before */
+	/* a page of records or sketches may be shared with the page before */
 	for (int which = 0; which < IVF_ITEM_KINDS; which++)
 	{
 		const IvfItems *items = &layout->items[which];
@@ -251,10 +253,10 @@ add_page(Insertion *in, Buffer *tail)
 }
 
 /*
- * Give the list, which has no page and which nobody else adds to, its first
- * one.  WAL record: the page, the directory's, the metapage, since scans must
- * learn of it.  Returns the page pinned and locked; InvalidBuffer when the list
- * is not what we think.
+ * Gives the list its first page.  The list's lock is held exclusively, so nobody else adds to
+ * it.  Writes one WAL record: the page, the directory's page, the metapage, so that scans see
+ * the change.  Returns the page pinned and locked; InvalidBuffer if the list is not as the
+ * directory in memory has it.
  */
 static Buffer
 first_page(Insertion *in)
@@ -292,9 +294,9 @@ first_page(Insertion *in)
 }
 
 /*
- * Is the list still what the directory said when we read it?  Its lock is held: it does not
- * change from now on.  While we waited for that it may have moved, and its old
- * pages, which are freed after that, look as they did.
+ * Returns whether the list is as the directory in memory has it.  We hold its lock, so it does
+ * not move from now on.  It may have moved while we waited for the lock.  Its old pages are
+ * freed after that, so until then they do not show it.
  */
 static bool
 list_is_current(Insertion *in)
@@ -307,7 +309,7 @@ list_is_current(Insertion *in)
 	return current;
 }
 
-/* Let the directory know of the list's last page, so that others find it. */
+/* Writes the list's last page into its entry, as one WAL record, so that others find it. */
 static void
 note_tail(Insertion *in, BlockNumber tail)
 {
@@ -326,9 +328,8 @@ note_tail(Insertion *in, BlockNumber tail)
 }
 
 /*
- * Add the row to its list.  False when the list has moved since the directory
- * was read.  *rows gets about how many rows the list has, and *generation its
- * generation.
+ * Adds the row to its list.  Returns false if the list has moved since the directory was read.
+ * Sets *rows to about the number of rows of the list, and *generation to its generation.
  */
 static bool
 add_row(Insertion *in, uint64 *rows, uint32 *generation)
@@ -394,7 +395,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 
 		choose_list(&in, value);
 		in.row.tid = *tid;
-		/* many add to a list at once, but its first page is for one to make */
+		/* many add to a list at once, but only one makes its first page */
 		mode = BlockNumberIsValid(in.handle->lists->refs[in.list].head) ? ShareLock : ExclusiveLock;
 		LockPage(index, IVF_LIST_LOCK(in.list), mode);
 		added = list_is_current(&in) && add_row(&in, &rows, &generation);

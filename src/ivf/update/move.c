@@ -1,6 +1,6 @@
 /*
  * move.c
- *		Writing lists anew; see move.h.
+ *		Writing lists again: splits and compaction; see move.h.
  */
 #include "postgres.h"
 
@@ -27,40 +27,43 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/* A list that is so many times as long as it should be is split, ... */
+/* Policy: a list is split if it has more than this number of times the rows it should have. */
 #define SPLIT_FACTOR 2
 
-/* ... but not below so many rows. */
+/* Policy: a list that has at most this number of rows is not split. */
 #define MIN_SPLIT_ROWS 128
 
 /*
- * A list that was built or split longer than that is left alone until it has this share of
- * rows more, or the first inserts after a build would split all of those.
+ * Policy: a list is not split before it has this share more rows than it was written with.  The
+ * first inserts after a build would split all lists that are long from the build otherwise.
  */
 #define LEAST_GROWTH 0.1
 
-/* A split that leaves less than this share on one side is none. */
+/* Policy: the least share of the rows that each part of a split has. */
 #define LEAST_SHARE 0.02
 
-/* Rows that decide where a list is cut. */
+/* Policy: rows that decide where a list is cut, and rounds of k-means. */
 #define SPLIT_SAMPLE 4096
 #define SPLIT_ITERATIONS 8
 
 /*
- * Rows that are off by more than this share of their distance from the new centroid are coded
- * from the table, not from their codes.
+ * Policy: rows whose error is more than this share of their distance from the new centroid are
+ * coded from the table, and not from their codes [M45].
  */
 #define MOST_ERROR (1.0 / 16)
 
-/* With fewer rows that can be read to decide where to cut, or half of those in a sample, codes do. */
+/*
+ * Policy: the codes decide where to cut, if fewer rows than this can be read from the table, and
+ * fewer than half of the sample.
+ */
 #define LEAST_EXACT 32
 
-/* What sums in float32, and a query's 16 bits, may add to what a row is off by. */
+/* Relative: what sums in float32, and a query's 16 bits, may add to a row's error. */
 #define ROUNDING 1e-4
 
 /*
- * An insert that splits a list may look at so many rows to measure probes: some
- * 50 ms.  VACUUM measures larger indexes as they should be.
+ * Policy: rows that an insert may read to measure probes when it has split a list [M48].
+ * VACUUM measures without that bound.
  */
 #define MEASURE_ROWS 1000000
 
@@ -76,8 +79,8 @@ IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows)
 }
 
 /*
- * The generation that follows another.  Pages that a crash left behind must not
- * be taken for those of the next try, so half of it is random.
+ * Returns the generation that follows another.  Half of it is random, so that pages which a
+ * crash left behind are not taken for pages of the next try.
  */
 static uint32
 next_generation(uint32 generation)
@@ -100,9 +103,9 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 	Buffer		buf;
 
 	/*
-	 * Only who holds IVF_MOVE_LOCK moves lists, but the first page may be
-	 * younger than what we know.  What changes is noted in our directory
-	 * instead of reading all of it again for each list.
+	 * Lists move under IVF_MOVE_LOCK only, but a list may have got its first
+	 * page since the directory was read.  We note changes in our directory,
+	 * so that it is not read again for each list.
 	 */
 	buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
 	ref->head = entry->head;
@@ -117,9 +120,9 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 	IvfWalkStart(&walk, list, ref->head);
 
 	/*
-	 * Rows are only added at the end.  All pages but the last are copied
-	 * while they are: who waited for a long list's lock would have autovacuum
-	 * cancelled, each time again.
+	 * All pages but the last are copied without the list's lock, since rows
+	 * are only added at the end.  An insert that waited long for the lock
+	 * would have autovacuum canceled, each time.
 	 */
 	while (IvfWalkNextPage(&walk) && BlockNumberIsValid(walk.next))
 		for (uint32 slot = 0; slot < IvfPageList(walk.images.page)->count; slot++)
@@ -147,24 +150,24 @@ typedef struct Split
 {
 	IvfHandle  *handle;
 	uint32		list;
-	TableValues *table;
+	TableValues *table;			/* NULL: rows are not read from the table */
 	bool		exact;			/* rows are read from the table, if possible */
 	float	   *centroid;		/* of the list, decoded: width */
 	float	   *decoded;		/* room for a row */
 	float	   *sample;			/* nsample rows */
 	uint32		nsample;
-	double		error2;			/* mean square of what these may be off by, */
-	double		spread2;		/* and of their distance from their part's
-								 * centroid */
-	uint32		parts;			/* lists it becomes */
-	float	   *centroids;		/* theirs: parts x width */
+	double		error2;			/* mean square of the sample's errors */
+	double		spread2;		/* mean square of its rows' distances from
+								 * their parts' centroids */
+	uint32		parts;			/* lists that the list becomes */
+	float	   *centroids;		/* of the parts: parts x width */
 	IvfEntry	entries[IVF_MAX_PARTS];
 	IvfWriter  *writers[IVF_MAX_PARTS];
 } Split;
 
 /*
- * Prepare a row from its value in the table; false when that cannot be had, or is not the one
- * that was indexed (an older version of the row, when the index was made of a later one).
+ * Prepares a row from its value in the table.  Returns false if there is no value, or if it is
+ * not the one that was indexed: an older version of the row, if the index is of a later one.
  */
 static bool
 prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
@@ -186,8 +189,9 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 }
 
 /*
- * The coordinates of a row that decides, in out[width].  False when it does not: what is too
- * coarse, and cannot be read, would move the parts away from the other rows.
+ * Puts the coordinates of a row of the sample into out[width].  Returns false if the row does
+ * not decide: a row that is too coarse, and cannot be read, would move the parts away from the
+ * other rows.
  */
 static bool
 take_row(Split *s, const IvfRow *row, float *out)
@@ -207,7 +211,7 @@ take_row(Split *s, const IvfRow *row, float *out)
 	return true;
 }
 
-/* Take the rows that decide, evenly from the list. */
+/* Takes the sample, evenly from the list. */
 static void
 take_sample(Split *s, uint64 rows)
 {
@@ -244,7 +248,7 @@ take_sample(Split *s, uint64 rows)
 	s->error2 /= Max(1, s->nsample);
 }
 
-/* Cluster the sample in so many parts; false when one would have hardly a row. */
+/* Clusters the sample into parts; returns false if one part would have hardly a row. */
 static bool
 find_parts(Split *s, uint32 parts)
 {
@@ -277,7 +281,7 @@ find_parts(Split *s, uint32 parts)
 	for (uint32 i = 0; i < parts; i++)
 	{
 		found &= sizes[i] >= LEAST_SHARE * s->nsample;
-		/* equal rows are in one */
+		/* equal rows give equal centroids */
 		for (uint32 j = 0; j < i; j++)
 			found &= qv_kernels.l2sq_f32(s->centroids + i * width, s->centroids + j * width, width) > 0;
 	}
@@ -287,7 +291,7 @@ find_parts(Split *s, uint32 parts)
 	return found;
 }
 
-/* The parts while rows are written into them. */
+/* The decoded centroids of the parts, while rows are written. */
 typedef struct Parts
 {
 	IvfCentroids centroids;
@@ -313,7 +317,7 @@ decode_parts(const Split *s, Parts *parts)
 	}
 }
 
-/* Is a row that may be off by that much too coarse for a part? */
+/* Returns whether a row with that error is too coarse for a part. */
 static bool
 too_coarse(const Split *s, const Parts *parts, uint32 part, const IvfQuery *query, float error)
 {
@@ -325,7 +329,7 @@ too_coarse(const Split *s, const Parts *parts, uint32 part, const IvfQuery *quer
 	return (double) error * error > MOST_ERROR * MOST_ERROR * away2;
 }
 
-/* Prepare a row, and choose its part.  Returns what it may be off by then. */
+/* Prepares a row, and chooses its part.  Returns the error that the prepared row has. */
 static float
 prepare_for_part(Split *s, const Parts *parts, const IvfRow *row, IvfQuery *query, uint32 *part)
 {
@@ -349,7 +353,7 @@ prepare_for_part(Split *s, const Parts *parts, const IvfRow *row, IvfQuery *quer
 	return exact ? 0 : row->error;
 }
 
-/* Write every row of the list into one of its parts, encoded for its centroid. */
+/* Writes every row of the list into one of its parts, encoded for the part's centroid. */
 static void
 write_parts(Split *s)
 {
@@ -377,7 +381,7 @@ write_parts(Split *s)
 
 		layout->codec->encode(layout, parts.decoded[part], &query, &room, &row);
 		row.tid = from.tid;
-		/* of what was decoded, which was off itself */
+		/* the new code's error, and that of what was decoded */
 		row.error = Min(row.error + before, FLT_MAX / 2);
 		MemoryContextSwitchTo(old);
 		IvfWriterAdd(s->writers[part], &row);
@@ -387,14 +391,14 @@ write_parts(Split *s)
 	MemoryContextDelete(context);
 }
 
-/* The number of a part: the first stays the list that it was, the others become new ones. */
+/* Returns the list number of part i.  The first part keeps the list's number. */
 static uint32
 part_number(const Split *s, uint32 i)
 {
 	return i == 0 ? s->list : s->handle->lists->count + i - 1;
 }
 
-/* Leave a list as it is, and alone until it has twice as many rows. */
+/* Notes in its entry that a list was not split.  It is left alone until it has twice the rows. */
 static void
 refuse_split(Split *s, uint64 rows)
 {
@@ -404,7 +408,7 @@ refuse_split(Split *s, uint64 rows)
 	IvfReplaceEntry(s->handle, s->list, &ref);
 }
 
-/* Find as many parts as there can be; false when it is less than two. */
+/* Finds as many parts as there can be; returns false if that is fewer than two. */
 static bool
 find_most_parts(Split *s, uint32 most)
 {
@@ -413,7 +417,7 @@ find_most_parts(Split *s, uint32 most)
 	return most > 1;
 }
 
-/* Take a sample, of values in the table or of codes, and find as many parts as there can be. */
+/* Takes a sample, of values in the table or of codes, and finds as many parts as there can be. */
 static bool
 try_parts(Split *s, uint64 rows, uint32 most, bool exact)
 {
@@ -423,9 +427,9 @@ try_parts(Split *s, uint64 rows, uint32 most, bool exact)
 }
 
 /*
- * Decide where to cut.  Rows that have been coded for much larger lists are off by so much
- * that they would be as near to one part as to another, and stay so: then they are read from
- * the table.
+ * Decides where to cut.  Rows that were coded for much larger lists may be off by so much that
+ * they are as near to one part as to another, and would stay so.  Then they are read from the
+ * table.
  */
 static bool
 choose_parts(Split *s, uint64 rows, uint32 most)
@@ -437,7 +441,7 @@ choose_parts(Split *s, uint64 rows, uint32 most)
 	{
 		bool		exact = try_parts(s, rows, most, true);
 
-		/* perhaps hardly a row is committed, and those are alike */
+		/* perhaps hardly a row is committed, and the committed rows are alike */
 		if (s->nsample < Min(LEAST_EXACT, n / 2) || (!exact && s->nsample < n / 2))
 			found = try_parts(s, rows, most, false);
 		else
@@ -447,7 +451,7 @@ choose_parts(Split *s, uint64 rows, uint32 most)
 	return found;
 }
 
-/* Both locks are held, and the handle is fresh.  False when it is not split. */
+/* Splits a list, whose lock and the move lock are held.  Returns false if it is not split. */
 static bool
 split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 {
@@ -457,10 +461,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 	uint32		total = 0,
 				largest = 0;
 
-	/*
-	 * those after the first are appended to the directory, on two pages at
-	 * most
-	 */
+	/* parts after the first are appended on two directory pages at most */
 	uint32		most = Min(IVF_MAX_PARTS, Min(layout->entries_per_page, handle->meta.max_lists - handle->lists->count) + 1);
 
 	s.centroid = palloc(layout->width * sizeof(float));
@@ -491,7 +492,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 	}
 	if (largest > (1 - LEAST_SHARE) * total)
 	{
-		/* hardly a cut, other than of the sample */
+		/* nearly all rows are in one part, unlike those of the sample */
 		for (uint32 i = 0; i < s.parts; i++)
 			IvfFreeList(handle, part_number(&s, i), s.entries[i]->generation, s.entries[i]->head);
 		refuse_split(&s, rows);
@@ -504,7 +505,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 	return true;
 }
 
-/* Measure probes again when there are many more lists than the last time. */
+/* Measures probes again, if there are many more lists than the last time. */
 static void
 measure_again(IvfHandle *handle)
 {
@@ -531,11 +532,11 @@ IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 										ALLOCSET_DEFAULT_SIZES);
 		old = MemoryContextSwitchTo(context);
 		handle = IvfOpen(index, opclass);
-		/* somebody may have split it just now */
+		/* another backend may have split it just now */
 		if (list < handle->lists->count && IvfWantsSplit(handle, list, rows) &&
 			handle->lists->refs[list].generation == generation)
 		{
-			/* what somebody else has left behind is vacuum's all the same */
+			/* a flag that was set before stays, for VACUUM */
 			bool		before = (handle->meta.flags & IVF_MOVING) != 0;
 
 			IvfSetFlags(handle, IVF_MOVING, 0);

@@ -1,11 +1,10 @@
 /*
  * move.h
- *		Writing lists anew: without their dead rows, or as several.
+ *		Writing lists again: without their dead rows, or as several lists.
  *
- * The new pages are complete before the directory leads to them, in one WAL
- * record; the old ones are freed after that.  A crash or an error in between leaves
- * pages that nothing leads to, and the metapage's IVF_MOVING, by which the next
- * vacuum frees them.
+ * The new pages are complete before the directory leads to them.  It does so by one WAL
+ * record.  The old pages are freed after that.  A crash or an error in between leaves pages
+ * that nothing leads to, and IVF_MOVING in the metapage.  The next VACUUM then frees them.
  */
 #ifndef QV_IVF_UPDATE_MOVE_H
 #define QV_IVF_UPDATE_MOVE_H
@@ -14,21 +13,20 @@
 #include "ivf/ivf.h"
 #include "table/values.h"
 
-/* Should a list of so many rows be split? */
+/* Returns whether a list that has this number of rows should be split. */
 extern bool IvfWantsSplit(const IvfHandle *handle, uint32 list, uint64 rows);
 
 /*
- * Split a list of that generation, which has about so many rows, unless
- * somebody moves rows already or adds some to it.  The caller holds no lock of
- * this index.
+ * Splits a list of that generation, which has about "rows" rows.  Leaves it alone if another
+ * backend moves rows, or adds rows to it.  The caller holds no lock of this index.
  */
 extern void IvfTrySplit(Relation index, const QvOpclassInfo *opclass, uint32 list,
 						uint32 generation, uint64 rows, TableValues *table);
 
 /*
- * Write a list anew without its dead rows.  The caller holds IVF_MOVE_LOCK, and
- * has set IVF_MOVING; this takes and releases the list's lock, for no longer than
- * it takes to copy what was added meanwhile.
+ * Writes a list again without its dead rows.  The caller holds IVF_MOVE_LOCK, and has set
+ * IVF_MOVING.  The list's lock is taken and released here, only while the list's last page
+ * and what was added meanwhile are copied.
  */
 extern void IvfCompactList(IvfHandle *handle, uint32 list);
 

@@ -18,7 +18,7 @@ IvfCanHaveRows(const IvfMetaData *meta)
 	return meta->form == QV_FORM_CODED && meta->version >= IVF_META_WITH_ROWS;
 }
 
-/* Where the record of a slot of the page in hand is. */
+/* Returns where the record of a slot of the walk's current page is. */
 static QvRowPlace
 place_of(const IvfWalk *walk, uint32 slot)
 {
@@ -33,7 +33,7 @@ place_of(const IvfWalk *walk, uint32 slot)
 	};
 }
 
-/* Offer the live rows of the page in hand. */
+/* Shows the live rows of the walk's current page to a visitor. */
 static void
 offer_page(IvfWalk *walk, const QvRowVisitor *visitor, const float *centroid, float *x)
 {

@@ -7,14 +7,14 @@
 
 #include "ivf/codec/handle.h"
 
-/* Can an index have row pages?  Those of older versions have none. */
+/* Returns whether an index can have row pages: coded, and of a format version with them. */
 extern bool IvfCanHaveRows(const IvfMetaData *meta);
 
-/* A QvVisitRows of an IvfHandle; the lists cannot move. */
+/* A QvVisitRows of an IvfHandle.  The lists cannot move. */
 extern void IvfVisitRows(void *engine, const QvRowVisitor *visitor);
 
 /*
- * Give each row its entry, by lists that cannot move: in a build, or under IVF_MOVE_LOCK.  Takes at
+ * Gives each row its entry.  Lists cannot move: in a build, or under IVF_MOVE_LOCK.  Uses at
  * most maintenance_work_mem, and goes through all lists twice or more.
  */
 extern void IvfMergeRows(IvfHandle *handle, double table_rows);

@@ -1,14 +1,15 @@
 /*
  * vacuum.c
- *		Taking dead rows out of posting lists.
+ *		Removing dead rows from posting lists.
  *
- *	1. Every list is read, page by page with its records; dead rows are marked.
- *	   A list with many of them is written anew without.
- *	2. Pages that nothing leads to become free: those of lists that moved when
+ *	1. Entries of dead rows are cleared on row pages.
+ *	2. Every list is read, page by page with its records, and dead rows are marked.
+ *	   A list with many dead rows is compacted.
+ *	3. Pages that nothing leads to become free: those of lists that were moving when
  *	   the server went down, and pages added just before that.
  *
- * IVF_MOVE_LOCK is held from the first to the last: rows that moved from a list
- * not read yet to one that was would keep pointing to rows that are gone.
+ * IVF_MOVE_LOCK is held from the first step to the last.  A row that moved from a list
+ * not read yet to a list that was read would keep pointing to a row that is gone.
  */
 #include "postgres.h"
 
@@ -31,7 +32,7 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/* A list with this share of dead rows is written anew. */
+/* Policy: a list with more than this share of dead slots is compacted. */
 #define COMPACT_ABOVE 0.2
 
 typedef struct IvfVacuum
@@ -41,11 +42,11 @@ typedef struct IvfVacuum
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
 	BufferAccessStrategy strategy;
-	BlockNumber nblocks;		/* when it began */
+	BlockNumber nblocks;		/* of the index, when VACUUM began */
 	uint8	   *used;			/* bitmap by block: something leads to it */
-	double		live;
+	double		live;			/* live rows so far */
 	IvfWalk		walk;
-	uint8	   *dead;			/* by slot of the page in hand */
+	uint8	   *dead;			/* by slot of the current page: it dies now */
 
 	/* the list being read */
 	uint64		list_live;
@@ -60,8 +61,8 @@ set_used(IvfVacuum *v, BlockNumber block)
 }
 
 /*
- * Mark the dead among the rows of a page whose records are on one page of
- * records: slots first to last.  WAL record: both pages.
+ * Marks the dead rows among slots first to last of a page, whose records are on one page.
+ * Writes one WAL record: both pages.
  */
 static void
 mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
@@ -102,7 +103,7 @@ mark_dead(IvfVacuum *v, Buffer buf, uint32 first, uint32 last)
 	QvInjectionPoint("quiver-ivf-some-dead");
 }
 
-/* Something leads to the page in hand, and it to its pages of records and sketches. */
+/* Notes that something leads to the current page, and to its pages of records and sketches. */
 static void
 note_used(IvfVacuum *v)
 {
@@ -114,7 +115,7 @@ note_used(IvfVacuum *v)
 			set_used(v, head->item_pages[i]);
 }
 
-/* Find the dead rows of the page in hand; returns how many are marked dead now. */
+/* Finds the dead rows of the current page; returns how many are to be marked. */
 static uint32
 find_dead(IvfVacuum *v)
 {
@@ -137,8 +138,8 @@ find_dead(IvfVacuum *v)
 }
 
 /*
- * Take the dead rows out of the page in hand, which was looked at without its
- * lock: rows can only be added meanwhile.
+ * Marks the dead rows of the current page.  They are found in a copy, without the page's
+ * lock.  This is safe because rows can only be added meanwhile.
  */
 static void
 vacuum_page(IvfVacuum *v)
@@ -173,7 +174,7 @@ vacuum_page(IvfVacuum *v)
 	QvInjectionPoint("quiver-ivf-rows-dead");
 }
 
-/* Go through the pages of a list; without a callback, only to see which there are. */
+/* Goes through the pages of a list.  Without a callback, notes only which pages there are. */
 static void
 vacuum_list(IvfVacuum *v, uint32 list)
 {
@@ -182,7 +183,7 @@ vacuum_list(IvfVacuum *v, uint32 list)
 	IvfEntry	entry;
 	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
 
-	/* its first page may be younger than what we know */
+	/* the list may have got its first page since the directory was read */
 	head = entry->head;
 	UnlockReleaseBuffer(buf);
 	v->list_live = v->list_dead = 0;
@@ -206,23 +207,24 @@ vacuum_list(IvfVacuum *v, uint32 list)
 
 /* ---- pages that nothing leads to ---- */
 
-/* Whether a page is one that was left behind.  It is exclusively locked. */
+/* Returns whether a page, which is exclusively locked, was left behind by a move or a crash. */
 static bool
 is_left_behind(IvfVacuum *v, Page page)
 {
 	const IvfLists *lists = v->handle->lists;
 	uint32		list;
 
-	/* nobody but who moves rows leaves a page so without its lock */
+	/* inserts fill new pages before unlocking them; nobody else moves rows */
 	if (PageIsNew(page))
 		return true;
 	if (!IvfIsListPage(page))
 		return false;
-	/* one of a list's generation may have been added since */
+	/* a page of the list's generation may have been added since */
 	list = IvfPageList(page)->list;
 	return list >= lists->count || IvfPageList(page)->generation != lists->refs[list].generation;
 }
 
+/* Frees the pages that nothing leads to, and publishes all free pages. */
 static void
 free_unused(IvfVacuum *v)
 {
@@ -254,6 +256,7 @@ free_unused(IvfVacuum *v)
 	QvPublishFreePages(index);
 }
 
+/* Writes the counts into the metapage, as one WAL record. */
 static void
 write_tuples(IvfVacuum *v)
 {
@@ -264,14 +267,14 @@ write_tuples(IvfVacuum *v)
 	QvWriteBegin(&w, v->handle->index, v->handle->building);
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
 	meta->tuples = v->live;
-	/* also where one that was interrupted has left nothing to remove */
+	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	QvInjectionPoint("quiver-ivf-counts-written");
 }
 
-/* Begin to go through all lists, which do not move from now on. */
+/* Takes IVF_MOVE_LOCK and opens the index.  Lists do not move from now on. */
 static void
 begin_vacuum(IvfVacuum *v, IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			 const QvOpclassInfo *opclass)
@@ -288,7 +291,7 @@ begin_vacuum(IvfVacuum *v, IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	IvfWalkInit(&v->walk, v->handle);
 }
 
-/* Go through all lists, and free what none of them leads to. */
+/* Goes through all lists, and frees the pages that none of them leads to. */
 static void
 vacuum_lists(IvfVacuum *v)
 {
@@ -326,7 +329,7 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/* Should the row pages be brought up to date? */
+/* Returns whether row pages should be brought up to date. */
 static bool
 lacks_rows(const IvfMetaData *meta, const IndexVacuumInfo *info)
 {
@@ -334,8 +337,8 @@ lacks_rows(const IvfMetaData *meta, const IndexVacuumInfo *info)
 }
 
 /*
- * Upkeep that needs no dead rows: pages that an interrupted move has left, and
- * probes that inserts have left unmeasured.
+ * Does the upkeep that needs no dead rows: frees pages that an interrupted move has left,
+ * measures probes that inserts have left to VACUUM, makes entries that are missing.
  */
 static void
 keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo *opclass)
@@ -372,7 +375,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		stats->num_index_tuples = info->num_heap_tuples;
 		stats->estimated_count = true;
 	}
-	/* one that cannot be used is for those to report who use it */
+	/* the next search or insert reports an index that cannot be used */
 	if (!IvfPeekMeta(info->index, &meta))
 		ereport(WARNING,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
