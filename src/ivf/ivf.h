@@ -1,8 +1,8 @@
 /*
  * ivf.h
- *		Posting lists as access methods see them.
+ *		The facade of posting lists: what access methods call.
  *
- * Design, page layout, locks and WAL: src/ivf/README.md.
+ * src/ivf/README.md has the design, the locks, and which room has which README.
  */
 #ifndef QV_IVF_H
 #define QV_IVF_H
@@ -19,7 +19,7 @@
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
-/* build.c */
+/* build/build.c */
 extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
 								  const QvOpclassInfo *opclass,
 								  const QvIndexOptions *options);
@@ -27,11 +27,11 @@ extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 						  const QvIndexOptions *options);
 extern char *IvfBuildPhaseName(int64 phase);
 
-/* load.c: what a worker does */
+/* build/load.c: what a worker of a build does */
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
-/* insert.c: value is detoasted */
+/* update/insert.c: adds a row whose value is detoasted */
 extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 					  const void *value, ItemPointer tid, Relation heap);
 
@@ -68,7 +68,7 @@ extern void IvfScanStart(QvScan *scan, const void *value, const IvfScanParams *p
 /* See KnnScanRules.round_rows; after a start. */
 extern uint32 IvfScanRoundRows(const QvScan *scan);
 
-/* vacuum.c */
+/* update/vacuum.c */
 extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,
 											IndexBulkDeleteResult *stats,
 											IndexBulkDeleteCallback callback,
@@ -119,51 +119,55 @@ typedef struct IvfInfo
 	int64		tuples;			/* live rows */
 	int64		dead;			/* slots of dead rows */
 	int64		free_pages;
-	int64		lost_pages;		/* that nothing leads to */
+	int64		lost_pages;		/* pages that nothing leads to */
 	int			dims;
-	int			bits;			/* of a row's code, each coordinate; 0: whole
+	int			bits;			/* of a row's code, per coordinate; 0: whole
 								 * values */
 	int			scan_bits;		/* coordinates in the one-bit codes */
 	int			lists;
 	int			probes;			/* that a search for the default recall reads */
-	int64		smallest;		/* rows of lists */
+	int64		smallest;		/* rows of the smallest list */
 	int64		median;
 	int64		largest;
 	double		balance;		/* mean square of list sizes / square of the
 								 * mean */
-	QvRowsChecked rows;			/* IvfCheck() */
+	QvRowsChecked rows;			/* set by IvfCheck() only */
 } IvfInfo;
 
 /*
- * Read the whole index and verify its invariants; info may be NULL.  Takes
- * IVF_MOVE_LOCK and the lists' locks, one at a time, but not on a standby.
+ * Reads the whole index and verifies its invariants.  info may be NULL.  Takes IVF_MOVE_LOCK
+ * and the lists' locks, one list at a time, but not on a standby.
  */
 extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
 
-/* Count without verifying. */
+/* Counts without verifying. */
 extern void IvfGetInfo(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
 
-/* glance.c: what at most so many pages, the same ones each time, tell of all */
+/* glance.c: what a number of pages, the same ones each time, say about all */
 typedef struct IvfGlanced
 {
-	double		dead;			/* slots of dead rows, about */
-	double		lost_pages;		/* likewise */
-	bool		measured;		/* how many lists a recall takes */
+	double		dead;			/* estimate of the slots of dead rows */
+	double		lost_pages;		/* estimate of the pages that nothing leads to */
+	bool		measured;		/* all probes are measured */
 } IvfGlanced;
 
+/* Reads at most "most" pages. */
 extern void IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most,
 					  IvfGlanced *glanced);
 
-/* estimate.c: what a build of so many rows makes */
+/* estimate.c: what a build makes */
 typedef struct IvfEstimate
 {
-	double		table_rows;		/* set by the caller: all of the table's */
+	double		table_rows;		/* rows of the table; set by the caller */
 	bool		coded;
-	double		blocks;
+	double		blocks;			/* of the index */
 	double		lists;
 	double		sampled;		/* rows that lists are made from */
-	double		memory;			/* bytes of maintenance_work_mem for these */
+	double		memory;			/* bytes of maintenance_work_mem for the
+								 * sample */
 } IvfEstimate;
+
+/* Estimates what a build of an index of "rows" rows makes. */
 
 extern void IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *options,
 							 double rows, IvfEstimate *estimate);

@@ -17,55 +17,55 @@ typedef struct IvfListRef
 	BlockNumber directory;		/* page of the directory with its entry */
 	uint32		generation;
 	uint32		parent;
-	uint32		rows;			/* as of the last build, split or vacuum */
-	uint32		refused;		/* to be split, when it had so many rows */
+	uint32		rows;			/* as of the last build, split or compaction */
+	uint32		refused;		/* rows it had when it could not be split; 0:
+								 * never */
 } IvfListRef;
 
-/* Lists with the same parent. */
+/* A group: lists with the same parent. */
 typedef struct IvfListGroup
 {
-	uint32		members;
-	uint32		batch;			/* its first one */
-	uint32		room;			/* batches */
-	bool		changed;		/* it has other centroids than its codes */
+	uint32		members;		/* lists in it */
+	uint32		batch;			/* number of its first batch of codes */
+	uint32		room;			/* batches that it has room in */
+	bool		changed;		/* its codes are not those of its centroids */
 } IvfListGroup;
 
 /*
- * The directory.  When there are many lists, one-bit codes of the centroids choose
- * those whose own codes are measured, and groups of lists choose those one-bit
- * codes: see centroid_codes.h.
+ * The directory in memory.  If there are many lists, one-bit codes of the centroids choose
+ * the centroids whose own codes are measured.  If there are very many, groups of lists choose
+ * the one-bit codes that are scored: see page/centroid_codes.h.
  */
 typedef struct IvfLists
 {
 	QvRelCachePart part;
-	uint32		version;		/* IvfMetaData.version_lists of when it was
-								 * read */
-	uint32		count;
+	uint32		version;		/* IvfMetaData.version_lists when it was read */
+	uint32		count;			/* lists */
 	uint32		allocated;		/* lists that there is room for */
 	bool		broken;			/* an update ended half way: read it again */
 	IvfCentroids centroids;
 	IvfListRef *refs;
 
-	/* one-bit codes, those of a group together */
-	uint32		ngroups;		/* 0: all are swept */
+	/* one-bit codes, the codes of a group together */
+	uint32		ngroups;		/* 0: all codes are scored */
 	IvfListGroup *groups;
-	float	   *group_center;	/* ngroups x pdim: mean of its centroids */
-	uint32		nbatches;
+	float	   *group_center;	/* ngroups x pdim: mean of the centroids */
+	uint32		nbatches;		/* in use; 0: no codes */
 	uint32		batch_room;		/* batches that there is room for */
 	uint32	   *batch_list;		/* nbatches x 32: list numbers, or IVF_NO_LIST */
-	float	   *batch_factor;	/* likewise: of the code's inner product */
+	float	   *batch_factor;	/* nbatches x 32: factors of inner products */
 	uint8	   *batch_codes;
 } IvfLists;
 
 #define IVF_NO_LIST UINT32_MAX
 
 /*
- * Scan statistics of an index, kept by each backend for itself: whether its scans waited
+ * Scan statistics of an index, which each backend has for itself: whether its scans waited
  * for the disk.  What a scan finds does not depend on them.
  */
 typedef struct IvfScanStats
 {
-	uint32		cold;			/* scans to come that should read ahead */
+	uint32		cold;			/* coming scans that should read ahead */
 } IvfScanStats;
 
 typedef struct IvfHandle
@@ -75,20 +75,21 @@ typedef struct IvfHandle
 	QvSpace		space;
 	IvfMetaData meta;			/* as read when the handle was opened */
 	IvfLayout	layout;
-	IvfLists   *lists;
-	QvRows		rows;			/* row pages, */
-	bool		has_rows;		/* if there are any */
+	IvfLists   *lists;			/* the cached directory */
+	QvRows		rows;			/* row pages, if has_rows */
+	bool		has_rows;		/* the index has row pages */
 	QvBufferHints *hints;
-	BufferAccessStrategy strategy;	/* for pages of lists, or NULL */
-	BufferAccessStrategy record_strategy;	/* and for those of records */
+	BufferAccessStrategy strategy;	/* for pages of codes and sketches, or
+									 * NULL */
+	BufferAccessStrategy record_strategy;	/* for pages of records, or NULL */
 	IvfScanStats *stats;
 	struct IvfTidMap **tid_map; /* what is kept of the index: NULL, none yet */
-	QvRelCacheEntry *cached;	/* and with what */
-	struct IvfRelCache *entry;
+	QvRelCacheEntry *cached;	/* the entry's common part */
+	struct IvfRelCache *entry;	/* the cache entry, pinned */
 	MemoryContextCallback release;
 } IvfHandle;
 
-/* The centroid of a list, as rows are encoded for it: see IvfCodec.decode_centroid. */
+/* Decodes the centroid of a list, as rows are encoded for it: see IvfCodec.decode_centroid. */
 static inline void
 IvfDecodeCentroid(const IvfHandle *handle, uint32 list, float *out)
 {

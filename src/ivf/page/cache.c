@@ -1,10 +1,10 @@
 /*
  * cache.c
- *		What a backend keeps of an index of posting lists; see cache.h.
+ *		What a backend caches of an index of posting lists; see cache.h.
  *
- * When the metapage says that the directory is another, the pages that changed
- * are read again.  While other handles use what was read before, it is left to
- * them, until the last is released, and a new one is made.
+ * If the metapage has another version of the directory, the pages that changed are read
+ * again.  While other handles use the old directory, it is left to them until the last
+ * handle is released, and a new directory is made.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ typedef struct IvfRelCache
 	double		spent;			/* IvfNoteSpent(), since there was none */
 } IvfRelCache;
 
-/* Copy one entry of the directory to place i. */
+/* Copies an entry of the directory to place i. */
 static void
 take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block,
 		   IvfEntry entry)
@@ -48,7 +48,7 @@ take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block
 	lists->refs[i].refused = entry->refused;
 }
 
-/* Have room for so many lists, and when they have grown, for some that will be added. */
+/* Makes room for count lists.  A directory that has grown gets room for more to come. */
 static void
 make_room(IvfLists *lists, uint32 count)
 {
@@ -80,8 +80,8 @@ make_room(IvfLists *lists, uint32 count)
 }
 
 /*
- * Read the pages of the directory that are younger than *lists, as it is by the
- * handle's metapage.
+ * Reads the pages of the directory that have changed since *lists was read.  The handle's
+ * metapage says which version and how many lists there are.
  */
 static void
 read_lists(IvfHandle *handle, IvfLists *lists)
@@ -115,7 +115,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 			directory->count > layout->entries_per_page)
 			QvReportCorruption(index, block, "The page of the directory has %u lists from %u on.",
 							   directory->count, directory->first);
-		/* one appended since the metapage was read is not counted */
+		/* lists that were appended since the metapage was read do not count */
 		n = Min(directory->count, lists->count - done);
 		if (done + n > known || (int32) (directory->version - version) > 0)
 			for (uint32 i = 0; i < n; i++)
@@ -125,7 +125,7 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 					lists->refs[done + i].generation != entry->generation;
 
 				take_entry(handle, lists, done + i, block, entry);
-				/* a list that was split has other pages too */
+				/* the centroid changes only when the list moves */
 				if (moved)
 					IvfUpdateCentroidCode(handle, lists, done + i);
 			}
@@ -148,7 +148,7 @@ read_meta(IvfHandle *handle)
 		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
 }
 
-/* Bring *lists up to the directory of an index as it is now. */
+/* Brings *lists up to date with the index. */
 static void
 update_lists(IvfHandle *handle, IvfLists *lists)
 {
@@ -157,8 +157,8 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 		read_lists(handle, lists);
 
 		/*
-		 * A list that was split meanwhile may have been read as its first
-		 * half, while the second was not counted yet.
+		 * A list may have been split meanwhile.  Its entry may then have been
+		 * read as its first part, before the other parts were counted.
 		 */
 		read_meta(handle);
 	} while (handle->meta.version_lists != lists->version);
@@ -166,7 +166,7 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 	lists->broken = false;
 }
 
-/* The directory of an index as it is now, to live in its cache entry. */
+/* Reads the directory of an index, as a part of its cache entry. */
 static IvfLists *
 load_lists(IvfHandle *handle, IvfRelCache *entry)
 {
@@ -196,7 +196,7 @@ free_fine_codes(QvRelCacheEntry *entry)
 		QvBitCodesFreeFine(codes);
 }
 
-/* Start an entry for the index of a handle, and let the handle use it. */
+/* Makes a cache entry for the index of a handle. */
 static IvfRelCache *
 make_entry(IvfHandle *handle)
 {
@@ -218,8 +218,8 @@ make_entry(IvfHandle *handle)
 }
 
 /*
- * Let an entry have the directory of the handle's metapage; the handle itself may
- * use it already.
+ * Brings the directory of a cache entry up to the version of the handle's metapage.  The
+ * handle itself may use that directory already.
  */
 static void
 renew_lists(IvfHandle *handle, IvfRelCache *entry)

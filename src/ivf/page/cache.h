@@ -1,8 +1,7 @@
 /*
  * cache.h
- *		What a backend keeps of an index of posting lists between queries: the
- *		mean, the rotation, the directory with all centroids, and where its
- *		pages were last found in shared buffers.
+ *		What a backend caches of an index of posting lists: the mean, the rotation,
+ *		the directory with all centroids, and buffer hints.
  */
 #ifndef QV_IVF_PAGE_CACHE_H
 #define QV_IVF_PAGE_CACHE_H
@@ -11,14 +10,14 @@
 #include "space/bit_codes.h"
 
 /*
- * Open an index: reads the metapage (always) and the rest when it is not
- * cached or has changed.  The handle lives in CurrentMemoryContext and is
- * released with it.  Raises ERRCODE_INDEX_CORRUPTED, or the request to REINDEX
- * when the index was built by pgvector.
+ * Opens an index.  Reads the metapage, and the rest if it is not cached or has changed.
+ * The handle lives in CurrentMemoryContext and is released with it.  Raises
+ * ERRCODE_INDEX_CORRUPTED, or an error with the hint to REINDEX if the index was built by
+ * pgvector or has an unknown format version.
  */
 extern IvfHandle *IvfOpen(Relation index, const QvOpclassInfo *opclass);
 
-/* Have the directory as it is now.  False when it is what it was. */
+/* Brings the handle's directory up to date.  Returns false if nothing has changed. */
 extern bool IvfRefresh(IvfHandle *handle);
 
 /*
