@@ -1,9 +1,9 @@
 /*
  * coded.c
- *		Coded graphs: what GraphFormOps asks for (form.h).
+ *		Coded graphs: the functions of GraphFormOps (form.h).
  *
- * A vector is searched for by its rotated, centered form and look-up table; a
- * node is its own code and, beside the edges, the codes of its neighbors.
+ * A vector is searched for by its rotated, centered form and look-up table.  A node is its
+ * own code and, beside the edges, the codes of its neighbors.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ typedef struct CodedPoint
 	GraphPoint	base;
 	const float *rotated;
 	GraphQuery	query;
-	GraphCode	code;			/* bytes: NULL until it is encoded */
+	GraphCode	code;			/* its bytes are NULL until it is encoded */
 } CodedPoint;
 
 typedef struct CodedNeighborhood
@@ -28,13 +28,13 @@ typedef struct CodedNeighborhood
 	GraphNeighborhood base;
 	GraphCode  *codes;
 	uint8	   *bytes;			/* capacity x pdim */
-	GraphEdge  *edges;			/* by make_edges() */
-	uint8	   *bits;			/* of those edges */
+	GraphEdge  *edges;			/* set by make_edges() */
+	uint8	   *bits;			/* codes of these edges */
 } CodedNeighborhood;
 
 /*
- * hnsw.ef_search promises at least pgvector's recall.  The pool here is
- * ordered by estimates, so it is larger than pgvector's exact one.
+ * hnsw.ef_search promises at least pgvector's recall.  The pool is ordered by estimates, so
+ * it is larger than pgvector's exact pool.
  */
 static uint32
 coded_pool_size(const GraphHandle *handle, int ef)
@@ -105,7 +105,7 @@ coded_node_point(GraphHandle *handle, uint32 id)
 
 /* ---- neighborhoods ---- */
 
-/* The store's visit callback: copy the node's code. */
+/* Copies the node's code: the store's visit callback. */
 static void
 copy_code(void *arg, uint32 id, float distance, GraphNode node, const uint8 *code)
 {
@@ -236,7 +236,10 @@ coded_set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 
 /* ---- edges back ---- */
 
-/* Builds have no time for whole codes: they would take three times as long. */
+/*
+ * A build judges by the codes in the slot of "to".  Whole codes would take about twice the
+ * time [M23].
+ */
 static int
 coded_choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
 {

@@ -34,7 +34,10 @@ code_pair(void *arg, uint32_t a, uint32_t b)
 	return between(r->handle, &r->codes[a], &r->codes[b]);
 }
 
-/* Copy the own code of node id, its bytes to pdim bytes of memory.  False: there is none. */
+/*
+ * Copies the own code of node id, its bytes to pdim bytes of memory.  Returns false if
+ * there is no such node.
+ */
 static bool
 copy_own_code(GraphHandle *handle, uint32 id, GraphCode *code, uint8 *bytes)
 {
@@ -76,7 +79,7 @@ GraphChooseByCodes(GraphHandle *handle, uint32 to, const GraphCode *newcomer,
 
 			if (GraphNodeBlock(&handle->layout, id) >= nblocks ||
 				!copy_own_code(handle, id, &r->codes[n], bytes + (Size) n * pdim))
-				place = n;		/* it leads nowhere */
+				place = n;		/* the edge leads to no node */
 			else
 			{
 				r->base.anchored[n] = GraphEdgeIsAnchor(places[n]);
@@ -115,7 +118,7 @@ typedef struct EdgeRivals
 	int			places[GRAPH_MAX_DEGREE];
 	float		from_new[GRAPH_MAX_DEGREE];
 	float		offset[GRAPH_MAX_DEGREE];	/* length of neighbor - node */
-	float		self_norm2;		/* |node|^2, not centered: inner product */
+	float		self_norm2;		/* inner product: |node|^2, not centered */
 	uint32		code_bits;
 	const uint8 *bits;			/* code_bits / 8 apart */
 } EdgeRivals;
@@ -142,7 +145,7 @@ edge_pair(void *arg, uint32_t a, uint32_t b)
 	return r->base.from_self[a] + r->base.from_self[b] + r->self_norm2 - ip;
 }
 
-/* Distances from a vector to all neighbors of a node, by their codes. */
+/* Estimates the distances from a vector to all neighbors of a node, by their codes. */
 static void
 estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 				   float base, float a_factor, float *out)
@@ -168,7 +171,7 @@ estimate_neighbors(const GraphLayout *layout, GraphNode node, const QvQuery *q,
 	}
 }
 
-/* Distances of the neighbors from the host itself. */
+/* Estimates the distances of the neighbors from the host itself. */
 static void
 measure_from_self(const GraphHandle *handle, const Host *host, EdgeRivals *r, float *out)
 {
@@ -197,7 +200,10 @@ measure_from_self(const GraphHandle *handle, const Host *host, EdgeRivals *r, fl
 	pfree(x);
 }
 
-/* Distances from the newcomer: of the host, returned, and of its neighbors. */
+/*
+ * Estimates the distances from the newcomer to the host's neighbors.  Returns the distance
+ * to the host.
+ */
 static float
 measure_from_new(const GraphHandle *handle, const Host *host, const GraphQuery *query,
 				 float *out)

@@ -1,11 +1,11 @@
 /*
  * form.h
- *		What differs between coded and plain graphs and is no matter of a
- *		GraphStore: one table of functions a form (coded.c, plain.c).
+ *		What coded and plain graphs do differently, apart from the store: one table of
+ *		functions for each form (coded.c, plain.c).
  *
- * Scans, insertion and vacuum are written once, over these tables; which of them
- * an index has, forms.h tells.  The calls are per scan, per row or per node;
- * what is done for every distance is behind GraphStore.
+ * Scans, inserts and VACUUM are written once, over these tables.  forms.h says which table
+ * an index has.  The functions are called for each scan, row or node.  What is done for
+ * every distance is behind GraphStore.
  */
 #ifndef QV_GRAPH_FORM_FORM_H
 #define QV_GRAPH_FORM_FORM_H
@@ -16,7 +16,7 @@
 #include "graph/walk/select.h"
 #include "space/query.h"
 
-/* A value made ready to be searched for.  Each form extends it. */
+/* A value that is searched for.  Each form extends it. */
 typedef struct GraphPoint
 {
 	/* metric distance = scale * (search distance + offset) */
@@ -26,34 +26,33 @@ typedef struct GraphPoint
 } GraphPoint;
 
 /*
- * A point that looks for neighbors, and the nodes that a search found and that
- * may become them, with copies of what comparing them takes.  Each form extends
- * it.
+ * A point with the nodes that a search found for it, which may become its neighbors.  They
+ * are copied as far as comparing them needs.  Each form extends it.
  */
 typedef struct GraphNeighborhood
 {
 	GraphHandle *handle;
 	const GraphPoint *point;
-	const float *centered;		/* the point, for the entry points; NULL:
-								 * plain */
-	GraphStore *store;			/* for the search: takes in the live nodes
-								 * expanded */
-	GraphPairDistance pair;		/* of two copies, with the point's offset; arg
-								 * is this */
+	const float *centered;		/* the point's vector, for the entry points;
+								 * NULL: plain */
+	GraphStore *store;			/* for the search: adds the live nodes that
+								 * are expanded */
+	GraphPairDistance pair;		/* distance of two copies, with the point's
+								 * offset; arg is the neighborhood */
 	uint32		count;
 	uint32		capacity;
-	Candidate  *candidates;		/* ascending; ids index the copies */
+	Candidate  *candidates;		/* ascending; their ids are indexes of copies */
 	uint32	   *ids;			/* node numbers, by the same index */
-	uint32		exclude;		/* a node never to be found, or GRAPH_NONE */
-	bool	   *asked;			/* which of those chosen GraphAnchor() has
-								 * asked and had an answer for good; NULL:
-								 * none */
+	uint32		exclude;		/* a node that is never added, or GRAPH_NONE */
+	bool	   *asked;			/* chosen neighbors that have answered
+								 * GraphAnchor() for good; NULL: it was not
+								 * called */
 } GraphNeighborhood;
 
-/* The node number of a neighborhood's candidate number i. */
+/* Node number of candidate i of a neighborhood. */
 #define GraphNeighborId(nb, i) ((nb)->ids[(nb)->candidates[i].id])
 
-/* Fill in a new neighborhood, all of it but centered and store. */
+/* Fills in a new neighborhood, except for centered and store. */
 static inline void
 GraphNeighborhoodInit(GraphNeighborhood *nb, GraphHandle *handle, const GraphPoint *point,
 					  uint32 capacity, GraphPairDistance pair)
@@ -69,7 +68,7 @@ GraphNeighborhoodInit(GraphNeighborhood *nb, GraphHandle *handle, const GraphPoi
 	nb->asked = NULL;
 }
 
-/* Take a node in; its copy is number count - 1.  False when there is no need. */
+/* Adds a node.  Its copy is number count - 1.  Returns false if it is not added. */
 static inline bool
 GraphNeighborhoodAdd(GraphNeighborhood *nb, uint32 id, float distance)
 {
@@ -84,62 +83,65 @@ GraphNeighborhoodAdd(GraphNeighborhood *nb, uint32 id, float distance)
 	return true;
 }
 
-/* Memory that these functions return is palloc'd, for its context to free. */
+/* Functions of a form.  Memory that they return is palloc'd, and freed with its context. */
 typedef struct GraphFormOps
 {
-	/* Candidates that a scan with the user's ef holds. */
+	/* Returns the size of a scan's pool for the user's ef. */
 	uint32		(*pool_size) (const GraphHandle *handle, int ef);
 
 	/*
-	 * Prepare a value (detoasted, of the column's dimensions, lives on) to be
-	 * searched for.  NULL: any order will do.
+	 * Makes a point of a value, which is detoasted, of the column's
+	 * dimensions, and lives on.  NULL: any order will do.
 	 */
 	GraphPoint *(*prepare) (GraphHandle *handle, const void *value);
 
-	/* The point that node id is; NULL when there is no such node. */
+	/* Makes a point of node id.  Returns NULL if there is no such node. */
 	GraphPoint *(*node_point) (GraphHandle *handle, uint32 id);
 
-	/* The pages as a scan for a point sees them. */
+	/* Returns the pages as a scan for a point sees them. */
 	GraphStore *(*open) (GraphHandle *handle, const GraphPoint *point);
 
-	/* A neighborhood of a point with room for so many nodes, none found yet. */
+	/*
+	 * Returns an empty neighborhood of a point, with room for "capacity"
+	 * nodes.
+	 */
 	GraphNeighborhood *(*neighborhood) (GraphHandle *handle, GraphPoint *point,
 										uint32 capacity);
 
-	/* Has copy number "at" the same value as the point? */
+	/* Tells whether copy number "at" has the same value as the point. */
 	bool		(*same) (const GraphNeighborhood *nb, uint32 at);
 
 	/*
-	 * Prepare edges from the point to the first n candidates.  NULL: nothing
+	 * Prepares edges from the point to the first n candidates.  NULL: nothing
 	 * to do.
 	 */
 	void		(*make_edges) (GraphNeighborhood *nb, int n);
 
 	/*
-	 * Write what the point's node will not hold itself.  NULL: nothing.
-	 * Without a node that refers to it, it is lost space, no more.
+	 * Writes what has no room in the point's node.  NULL: nothing.  Until a
+	 * node refers to it, it is lost space, and nothing else.
 	 */
 	void		(*store_value) (GraphNeighborhood *nb);
 
 	/*
-	 * Make a slot the point's node: live, without rows, with the n edges
-	 * made.
+	 * Makes a slot the point's node: live, without rows, with the n prepared
+	 * edges.
 	 */
 	void		(*fill_node) (const GraphNeighborhood *nb, int n, GraphNode node);
 
-	/* Put edge number i of those made into a place of a node. */
+	/* Puts prepared edge i into a place of a node. */
 	void		(*set_edge) (const GraphNeighborhood *nb, int i, GraphNode node,
 							 int place);
 
 	/*
-	 * Which place of the full node "to", with those edges, the point gets
-	 * when that node chooses again; -1: none.  No lock is held.
+	 * Chooses again for the full node "to", which has these edges.  Returns
+	 * the place that the point gets, or -1.  No lock is held.
 	 */
 	int			(*choose_place) (const GraphNeighborhood *nb, uint32 to, const uint32 *places,
 								 bool force);
 
 	/*
-	 * Log and put an edge to the point, which is node id, into a place of a
+	 * Logs and puts an edge to the point, which is node id, into a place of a
 	 * host.
 	 */
 	void		(*edge_back) (const GraphNeighborhood *nb, uint32 id, const GraphHost *host,

@@ -1,6 +1,6 @@
 /*
  * forms.h
- *		Which table of functions (form.h) an index has.
+ *		The table of functions (form.h) of an index.
  */
 #ifndef QV_GRAPH_FORM_FORMS_H
 #define QV_GRAPH_FORM_FORMS_H

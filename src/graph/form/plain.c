@@ -1,9 +1,9 @@
 /*
  * plain.c
- *		Plain graphs: what GraphFormOps asks for (form.h).
+ *		Plain graphs: the functions of GraphFormOps (form.h).
  *
- * A full neighbor chooses again exactly, as pgvector does, which reads the
- * values of all its neighbors.
+ * A full neighbor chooses again by exact distances, as in pgvector.  It reads the values of
+ * all its neighbors.
  */
 #include "postgres.h"
 
@@ -26,19 +26,18 @@ typedef struct PlainNeighborhood
 	GraphNeighborhood base;
 	GraphScratch scratch;
 	void	  **values;
-	GraphValueRef ref;			/* where the point's value is, when not in its
-								 * node */
+	GraphValueRef ref;			/* place of the point's value, if it is not in
+								 * its node */
 } PlainNeighborhood;
 
 /* ---- points ---- */
 
 /*
- * Exact distances, as pgvector has them, so ef is ef; a little more, since the
- * two graphs are not the same.  Among the few whole numbers of Hamming
- * distances many nodes tie with the last of a pool: pgvector expands those
- * that it has met, so there the pool is half as large again (measured:
- * src/graph/README.md, "Plain graphs").  In few dimensions clusters of near
- * rows want more.
+ * Distances are exact, as in pgvector, so a pool of ef would do.  It is a little larger,
+ * since the two graphs are not the same.  Hamming distances are a few whole numbers.  Many
+ * nodes therefore tie with the last one of a pool.  pgvector expands these, too, so the
+ * pool is half as large again.  In few dimensions, clusters of near rows need a larger pool
+ * (src/graph/form/README.md, "Plain graphs").
  */
 static uint32
 plain_pool_size(const GraphHandle *handle, int ef)
@@ -70,7 +69,7 @@ plain_node_point(GraphHandle *handle, uint32 id)
 
 /* ---- neighborhoods ---- */
 
-/* The store's visit callback: copy the node's value. */
+/* Copies the node's value: the store's visit callback. */
 static void
 copy_value(void *arg, uint32 id, float distance)
 {
@@ -148,7 +147,7 @@ plain_store_value(GraphNeighborhood *base)
 		GraphStoreValue(base->handle, point_of(base)->value, point_of(base)->size, &nb->ref);
 }
 
-/* An edge is the neighbor's number, which the neighborhood holds. */
+/* An edge is the neighbor's number, which the neighborhood has. */
 static void
 plain_set_edge(const GraphNeighborhood *nb, int i, GraphNode node, int place)
 {
@@ -205,7 +204,7 @@ plain_choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places,
 	{
 		r.values[n] = GraphCopyValue(handle, GraphEdgeTo(places[n]), &scratch);
 		if (r.values[n] == NULL)
-			place = n;			/* it leads nowhere */
+			place = n;			/* the edge leads to no node */
 		else
 		{
 			r.base.anchored[n] = GraphEdgeIsAnchor(places[n]);

@@ -1,9 +1,9 @@
 /*
  * entry_points.c
- *		The entry points of a graph; see entry_points.h.
+ *		Entry points of a graph; see entry_points.h.
  *
- * Locks: the metapage first, then the tail page, then the page after it.
- * Nobody locks the metapage while holding another page.
+ * Locks: the metapage first, then the tail page, then the page after it.  No backend locks
+ * the metapage while it has another page locked.
  */
 #include "postgres.h"
 
@@ -16,10 +16,10 @@
 
 #define BatchesPerPage(handle) GraphEntryBatchesPerPage((handle)->meta.entry_bits)
 
-/* The most entry points that a page holds. */
+/* Entry points that a page holds at most. */
 #define EntriesPerPage(handle) (BatchesPerPage(handle) * QV_BATCH)
 
-/* Fill place i of a batch. */
+/* Fills place i of a batch. */
 static void
 set_entry(const GraphHandle *handle, GraphEntryBatch *batch, int i, uint32 id, const float *x)
 {
@@ -66,7 +66,7 @@ GraphEntryPointPages(const GraphHandle *handle, const GraphEntryPoints *entry_po
 {
 	uint32		nbatches = entry_points ? entry_points->nbatches : 0;
 
-	/* always one, so that appending finds a tail */
+	/* at least one, so that appending finds a tail */
 	return Max(1, (nbatches + BatchesPerPage(handle) - 1) / BatchesPerPage(handle));
 }
 
@@ -110,8 +110,9 @@ GraphReadEntryPoints(GraphHandle *handle)
 				limit = RelationGetNumberOfBlocks(index);
 
 	/*
-	 * An entry point appended since the metapage was read may be in the last
-	 * batch; remember what the metapage said, so that it is noticed as new.
+	 * An entry point that was added since the metapage was read may be in the
+	 * last batch.  We keep the number that the metapage had, so that the
+	 * entry point is noticed as new.
 	 */
 	entry_points->version = meta->entry_version;
 	entry_points->count = meta->entry_count;
@@ -183,11 +184,14 @@ GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 
 /* ---- changing ---- */
 
-/* Lock a page of entry points whose number another page gave. */
+/*
+ * Locks a page of entry points whose number page "from" gave.  Returns it pinned and
+ * exclusively locked.
+ */
 static Buffer
 lock_page(GraphHandle *handle, BlockNumber block, BlockNumber from)
 {
-	/* a page locked twice would wait for itself, and not even for Ctrl-C */
+	/* a page locked twice would wait for itself, and not answer Ctrl-C */
 	if (block == from || block == QV_META_BLOCK)
 		QvReportCorruption(handle->index, from, "The chain of entry point pages is broken.");
 	return QvReadPage(handle->index, handle->hints, block, QV_PAGE_ENTRIES,
@@ -195,8 +199,8 @@ lock_page(GraphHandle *handle, BlockNumber block, BlockNumber from)
 }
 
 /*
- * The page to go on at after a tail that is full: a new one, or one left over
- * from before the entry points were emptied.  *after is what follows that.
+ * Returns the page that follows a full tail, pinned and exclusively locked.  It is new, or
+ * left from before the entry points were emptied.  *after is the page after it.
  */
 static Buffer
 next_tail(GraphHandle *handle, Buffer tail_buf, BlockNumber *after)
@@ -250,8 +254,8 @@ GraphAddEntryPoint(GraphHandle *handle, uint32 id, const float *x)
 }
 
 /*
- * The chain of pages stays: a backend that read the metapage before may be
- * reading it.  GraphAddEntryPoint() takes the pages again.
+ * The chain of pages stays, since a backend that read the metapage before may be reading
+ * it.  GraphAddEntryPoint() uses the pages again.
  */
 void
 GraphClearEntryPoints(GraphHandle *handle)
@@ -273,7 +277,10 @@ GraphClearEntryPoints(GraphHandle *handle)
 	QvInjectionPoint("quiver-graph-entries-emptied");
 }
 
-/* Numbers of the nodes that a page's entry points lead to.  Returns how many; *next is the next page. */
+/*
+ * Reads the numbers of the nodes of a page's entry points.  Returns how many.  *next is the
+ * next page.
+ */
 static uint32
 read_ids(GraphHandle *handle, BlockNumber block, uint32 *ids, BlockNumber *next)
 {
@@ -295,9 +302,9 @@ read_ids(GraphHandle *handle, BlockNumber block, uint32 *ids, BlockNumber *next)
 }
 
 /*
- * Let the first n entry points of a page, which are only ever appended, lead to
- * ids[n], and tell other backends to read them again: by one record, so that they
- * do even when this goes no further.
+ * Sets the nodes of the first n entry points of a page, and changes the version of the
+ * entry points, in one record.  Entry points are only appended, so these n are still the
+ * same.  Other backends read them again, even if VACUUM goes no further.
  */
 static void
 write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)

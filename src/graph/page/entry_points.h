@@ -1,7 +1,7 @@
 /*
  * entry_points.h
- *		The entry points of a graph: a flat array of nodes that searches start
- *		from, on pages and in memory.
+ *		Entry points of a graph: a flat array of nodes that searches start from, on pages
+ *		and in memory.
  */
 #ifndef QV_GRAPH_PAGE_ENTRY_POINTS_H
 #define QV_GRAPH_PAGE_ENTRY_POINTS_H
@@ -10,7 +10,7 @@
 #include "graph/page/handle.h"
 #include "graph/page/query.h"
 
-/* There are about GRAPH_ENTRY_FACTOR * sqrt(nodes) of them. */
+/* A graph has about GRAPH_ENTRY_FACTOR * sqrt(nodes) entry points. */
 #define GRAPH_ENTRY_FACTOR 2
 
 /* The value of a plain graph's entry point. */
@@ -23,13 +23,16 @@ typedef struct GraphEntryValue
 /* Entry points in memory. */
 struct GraphEntryPoints
 {
-	QvRelCachePart part;		/* of what was read */
-	uint32		version;		/* GraphMetaData.entry_version and _count, */
-	uint32		count;			/* of when it was read */
+	QvRelCachePart part;		/* entry points of an index: part of its cache
+								 * entry */
+	uint32		version;		/* GraphMetaData.entry_version when it was
+								 * read */
+	uint32		count;			/* GraphMetaData.entry_count when it was read */
 	uint32		nbatches;
 	Size		batch_size;
-	char	   *batches;		/* GraphEntryBatches, batch_size apart */
-	GraphEntryValue *values;	/* entry_values.c's */
+	char	   *batches;		/* GraphEntryBatches, batch_size bytes apart */
+	GraphEntryValue *values;	/* plain: set by entry_values.c; NULL: not
+								 * read yet */
 	uint32		nvalues;
 };
 
@@ -38,49 +41,45 @@ struct GraphEntryPoints
 
 /* ---- in a build ---- */
 
-/* None yet, with room for n. */
+/* Returns empty entry points with room for n. */
 extern GraphEntryPoints *GraphNewEntryPoints(const GraphHandle *handle, uint32 n);
 
-/*
- * Append node id, with the code of the centered vector x (NULL in a plain
- * graph).
- */
+/* Appends node id, with the code of the centered vector x (plain: NULL). */
 extern void GraphAppendEntryPoint(const GraphHandle *handle, GraphEntryPoints *entry_points,
 								  uint32 id, const float *x);
 
-/* Pages that they take. */
+/* Returns the number of pages for the entry points (NULL: none). */
 extern BlockNumber GraphEntryPointPages(const GraphHandle *handle,
 										const GraphEntryPoints *entry_points);
 
 /*
- * Write entry points (NULL: none) on the next pages of a new index, and say
- * in handle->meta where they are.
+ * Writes entry points (NULL: none) on the next pages of a new index, and sets their place
+ * in handle->meta.
  */
 extern void GraphWriteEntryPoints(GraphHandle *handle, ForkNumber fork,
 								  const GraphEntryPoints *entry_points);
 
 /* ---- of an index ---- */
 
-/* Read the entry points that handle->meta tells of, as a part for the index's cache. */
+/* Reads the entry points of an index, as a part for its cache entry. */
 extern GraphEntryPoints *GraphReadEntryPoints(GraphHandle *handle);
 
 /*
- * The n nearest entry points of a coded graph by estimate, ascending.  Returns
- * how many there are.
+ * Finds the n nearest entry points of a coded graph by estimate, ascending.  Returns how
+ * many it has found.
  */
 extern int	GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 									Candidate *out, int n);
 
-/* Add node id to the entry points on the pages; x as for GraphAppendEntryPoint(). */
+/* Adds node id to the entry points on the pages.  x is as for GraphAppendEntryPoint(). */
 extern void GraphAddEntryPoint(GraphHandle *handle, uint32 id, const float *x);
 
-/* Empty the pages of entry points.  The caller keeps inserts out. */
+/* Empties the entry points.  The caller keeps inserts out. */
 extern void GraphClearEntryPoints(GraphHandle *handle);
 
 /*
- * Let the entry points of dead nodes lead elsewhere: replace(arg, id) returns
- * the node to use instead of id (id itself to leave it), and is called without
- * locks held.
+ * Lets entry points of deleted nodes lead elsewhere.  replace(arg, id) returns the node to
+ * use instead of node id, or id itself.  It is called without locks held.
  */
 extern void GraphReplaceEntryPoints(GraphHandle *handle,
 									uint32 (*replace) (void *arg, uint32 id), void *arg);

@@ -8,10 +8,10 @@
 #include "graph/page/node_value.h"
 #include "utils/memutils.h"
 
-/* Most memory for the values of one index's entry points, in each backend. */
+/* Most memory for the values of one index's entry points, in each backend, in bytes. */
 #define MAX_ENTRY_MEMORY (4 * 1024 * 1024)
 
-/* Give up every other value that was read.  Returns the bytes of the others. */
+/* Frees every second value that was read.  Returns the bytes of the others. */
 static Size
 thin_out(const VectorTypeOps *type, GraphEntryValue *values, uint32 *n)
 {
@@ -33,9 +33,9 @@ thin_out(const VectorTypeOps *type, GraphEntryValue *values, uint32 *n)
 }
 
 /*
- * Entry points are in no order that matters, so any even share of those that
- * is too large will do: whenever the memory is full, every second value goes,
- * and of those to come only every second as many are read.
+ * Reads the values, or an even share of them if all need too much memory.  Whenever the
+ * memory is full, every second value is freed, and half as many of the next ones are read.
+ * Any even share will do, because entry points are in no order that matters.
  */
 static GraphEntryValue *
 read_values(GraphHandle *handle, uint32 *n)
@@ -75,7 +75,7 @@ read_values(GraphHandle *handle, uint32 *n)
 	return values;
 }
 
-/* Read the values into memory that the entry points keep, if nothing fails. */
+/* Reads the values into memory that lives as long as the entry points. */
 static void
 load_values(GraphHandle *handle)
 {

@@ -1,6 +1,6 @@
 /*
  * entry_values.h
- *		Entry points of a plain graph: their values, as a sweep measures them.
+ *		Values of a plain graph's entry points, which a search measures all at once.
  */
 #ifndef QV_GRAPH_PAGE_ENTRY_VALUES_H
 #define QV_GRAPH_PAGE_ENTRY_VALUES_H
@@ -8,8 +8,8 @@
 #include "graph/page/entry_points.h"
 
 /*
- * The n entry points nearest to a value (NULL: all distances are 0), ascending.
- * Returns how many there are.  The first call for a table reads their values.
+ * Finds the n entry points nearest to a value, ascending.  For a NULL query all distances
+ * are 0.  Returns how many it has found.  The first call for an index reads the values.
  */
 extern int	GraphNearestEntryValues(GraphHandle *handle, const void *query,
 									Candidate *out, int n);

@@ -1,18 +1,18 @@
 /*
  * format.c
- *		Sizes of graph nodes: how many code bits fit, how many nodes a page.
+ *		Sizes of graph nodes: how many code bits fit, and how many nodes share a page.
  */
 #include "postgres.h"
 
 #include "graph/page/format.h"
 
-/* Everything of a coded node but the own code and the neighbors' codes. */
+/* Bytes of a coded node, without the own code and the neighbors' codes. */
 #define CodedFixed(degree) (sizeof(GraphNodeData) + (Size) (degree) * (4 + 2 + 2))
 
-/* Of the places of a node for neighbors, those that easy data need. */
+/* Share of the places for neighbors that easy data need. */
 #define EASY_SHARE (13.0 / 16)
 
-/* The largest type in a node, and so what its slots are aligned to. */
+/* Alignment of node slots: that of their largest type. */
 #define NODE_ALIGN 4
 
 static uint32
@@ -21,7 +21,7 @@ round_down(uint32 value, uint32 to)
 	return value / to * to;
 }
 
-/* Largest number of code bits that lets per_page nodes share a page. */
+/* Returns the largest number of code bits with which per_page nodes share a page. */
 static int
 bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
 {
@@ -34,9 +34,8 @@ bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
 }
 
 /*
- * Below about 256 coordinates one-bit codes need them all; above, half cost
- * 0-22 % of search time and a third is the least that still pays for more
- * nodes a page (measured: src/graph/README.md, "Code bits").
+ * Returns the least code bits.  Up to 256 coordinates all are needed.  Above, a third still
+ * pays for more nodes on a page [M13].
  */
 static int
 fewest_bits(const GraphMetaData *meta)
@@ -49,11 +48,11 @@ fewest_bits(const GraphMetaData *meta)
 uint32
 GraphFullDegree(int m)
 {
-	/* whole FastScan batches: the places past 2m are used as well */
+	/* whole FastScan batches: places past 2m are used, too */
 	return (2 * m + QV_BATCH - 1) / QV_BATCH * QV_BATCH;
 }
 
-/* The same where easy data need fewer. */
+/* Returns the degree for easy data. */
 static uint32
 easy_degree(int m)
 {
@@ -75,8 +74,8 @@ GraphChooseCodedLayout(GraphMetaData *meta, bool easy)
 		int			bits;
 
 		/*
-		 * When even one node a page cannot have its third of the bits, 512
-		 * are better spent than a finer own code.
+		 * If not even one node with the least bits fits on a page, 512 bits
+		 * are better than a finer own code.
 		 */
 		if (bits_that_fit(meta, own_bits, 1) < fewest)
 			fewest = own_bits == 2 ? QV_DIM_ALIGN : Min(fewest, 512);
@@ -119,8 +118,8 @@ GraphChoosePlainLayout(GraphMetaData *meta)
 }
 
 /*
- * Is the degree one that nodes can have, and are the neighbors' factors and codes, 32 at
- * a time, inside of their node, also those before the first place (GraphBatchStart)?
+ * Tells whether nodes can have this degree, and whether all batches lie inside of their
+ * node.  A batch may begin before the first place (GraphBatchStart).
  */
 static bool
 batches_fit(const GraphLayout *layout, const GraphMetaData *meta)

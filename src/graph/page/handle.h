@@ -1,6 +1,6 @@
 /*
  * handle.h
- *		An open graph index: what its operations know of it.
+ *		An open graph index.
  */
 #ifndef QV_GRAPH_PAGE_HANDLE_H
 #define QV_GRAPH_PAGE_HANDLE_H
@@ -11,7 +11,7 @@
 
 typedef struct GraphEntryPoints GraphEntryPoints;	/* entry_points.h */
 
-/* Opened by GraphOpen(); a build makes its own, before there are pages. */
+/* An open index.  GraphOpen() makes it; a build makes its own, before there are pages. */
 typedef struct GraphHandle
 {
 	Relation	index;
@@ -19,13 +19,14 @@ typedef struct GraphHandle
 	GraphMetaData meta;			/* as read when the handle was opened */
 	GraphLayout layout;
 	QvSpace		space;
-	QvRows		rows;			/* row pages, */
-	bool		has_rows;		/* if there are any */
+	QvRows		rows;			/* row pages, if has_rows */
+	bool		has_rows;		/* the index has row pages */
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
-	QvBufferHints *table_hints; /* of the table's pages; NULL in a build */
+	QvBufferHints *table_hints; /* hints for the table's pages; NULL in a
+								 * build */
 
-	/* cache.c's */
+	/* used by cache.c */
 	struct GraphRelCache *entry;
 	MemoryContextCallback release;
 } GraphHandle;

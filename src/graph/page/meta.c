@@ -9,10 +9,10 @@
 #include "graph/page/meta.h"
 #include "space/sample.h"
 
-/* Frozen in each index; the same for all, so that builds repeat exactly. */
+/* Seed of every new index, so that builds can be repeated exactly. */
 #define ROTATION_SEED UINT64CONST(0x5175697665720001)
 
-/* Data of no more dimensions of their own are easy (src/graph/README.md, "Neighbors"). */
+/* Data of at most this intrinsic dimension are easy (src/graph/page/README.md, "Neighbors"). */
 #define EASY_DIMENSION 25
 
 static const QvMetaFormat graph_meta_format = {

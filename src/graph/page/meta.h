@@ -10,38 +10,38 @@
 #include "types/type_ops.h"
 
 /*
- * Values of so few dimensions are no larger than the codes of the neighbors
- * beside them, and measured exactly in less time (src/graph/README.md, "Few
+ * Most dimensions of a plain graph of dense vectors.  Values are no larger than the codes
+ * of 32 neighbors there, and measured exactly in less time (src/graph/form/README.md, "Few
  * dimensions").
  */
 #define GRAPH_MAX_FEW_DIMS 8
 
-/* What form an index of that operator class and so many dimensions has. */
+/* Returns the form of an index with that operator class and number of dimensions. */
 extern QvForm GraphChooseForm(const QvOpclassInfo *opclass, int dims);
 
-/* Fill in a metapage for a new index: sizes, seed, no pages yet. */
+/* Fills in a metapage for a new index: sizes, seed, no pages yet. */
 extern void GraphMetaInit(GraphMetaData *meta, int dims, int m,
 						  int ef_construction, const QvOpclassInfo *opclass);
 
 /*
- * Fewer neighbors a node of a coded graph, where rows[n x pdim] of the table, as they
- * are indexed, say that these will do.  Before there are any pages.
+ * Gives the nodes of a coded graph fewer neighbors if these rows of the table show that the
+ * data are easy.  rows[n x pdim] are as they are indexed.  There must be no pages yet.
  */
 extern void GraphMetaAdapt(GraphMetaData *meta, const float *rows, int n);
 
 /*
- * Read and check the metapage alone.  Raises ERRCODE_INDEX_CORRUPTED, or the
- * request to REINDEX when the index was built by pgvector.
+ * Reads and checks the metapage alone.  Raises ERRCODE_INDEX_CORRUPTED, or the request to
+ * REINDEX when the index was built by pgvector.
  */
 extern void GraphReadMeta(Relation index, GraphMetaData *meta);
 
 /*
- * Lock the metapage to change it: returns its buffer pinned and exclusively
- * locked, with *meta in it, checked likewise.
+ * Locks the metapage to change it.  Returns its buffer pinned and exclusively locked, with
+ * *meta in it, checked as by GraphReadMeta().
  */
 extern Buffer GraphLockMeta(Relation index, QvBufferHints *hints, GraphMetaData **meta);
 
-/* The metapage as a write that it is registered for sees it. */
+/* Registers the locked metapage for a write.  Returns it as the write changes it. */
 static inline GraphMetaData *
 GraphRegisterMeta(QvWrite *w, Buffer buf)
 {

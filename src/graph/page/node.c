@@ -1,6 +1,6 @@
 /*
  * node.c
- *		Filling node slots; formulas in src/graph/README.md, "Factors".
+ *		Filling node slots; src/graph/page/README.md, "Factors" has the formulas.
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@ GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 	return -(ip + a->aux + b->aux + mean_norm2);
 }
 
-/* Squared norm of the decoded code: the residual is orthogonal to it. */
+/* Returns the squared norm of the decoded code.  The residual is orthogonal to it. */
 static inline float
 decoded_norm2(const GraphCode *code)
 {
@@ -167,8 +167,8 @@ put_edge(const GraphLayout *layout, GraphNode node, int place,
 }
 
 /*
- * A power of two, so that scaling is exact, with room for edges that are twice as
- * long: another scale changes the factors of all neighbors.
+ * Returns a scale for factors, a power of two, so that scaling is exact.  It has room for
+ * edges that are twice as long, because another scale changes the factors of all neighbors.
  */
 static float
 factor_scale(float largest)
@@ -209,7 +209,7 @@ GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 						bits + first * stride, stride, Max(0, Min(n - first, QV_BATCH)));
 }
 
-/* Have a scale that the factor of another edge fits, and the others with it. */
+/* Enlarges a scale to fit the factor of another edge, and rescales the other factors. */
 static void
 fit_scale(const GraphLayout *layout, GraphNode node, uint16 *factors, float *scale,
 		  float factor)
@@ -241,8 +241,8 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 }
 
 /*
- * b holds |r|^2 / <y, r> of the residual r; for a random direction <y, r> is
- * its expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
+ * b holds |r|^2 / <y, r> of the residual r.  In a random direction <y, r> is its
+ * expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
  */
 float
 GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)

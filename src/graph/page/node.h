@@ -8,18 +8,18 @@
 #include "graph/page/format.h"
 #include "kernels/kernels.h"
 
-/* A vector's own code outside a page: one byte a coordinate. */
+/* A vector's own code outside a page: one byte per coordinate. */
 typedef struct GraphCode
 {
 	float		norm2;			/* |x|^2 */
 	float		scale;
 	float		residual;
 	float		aux;			/* <x, mean> */
-	int32		sum;			/* of the bytes */
+	int32		sum;			/* sum of the bytes */
 	const uint8 *bytes;			/* pdim */
 } GraphCode;
 
-/* What an edge costs to estimate: before it is scaled to float16. */
+/* An edge of a coded graph, before its factors are scaled to float16. */
 typedef struct GraphEdge
 {
 	uint32		id;
@@ -27,55 +27,55 @@ typedef struct GraphEdge
 	float		b;
 } GraphEdge;
 
-/* Room for a FastScan batch, which is never larger than a page. */
+/* Memory for a FastScan batch, which is never larger than a page. */
 typedef struct GraphBatchScratch
 {
 	pg_attribute_aligned(64) uint8 bytes[QV_PAGE_SPACE];
 } GraphBatchScratch;
 
-/* Encode a centered, rotated vector; bytes[pdim] is the caller's memory. */
+/* Encodes a centered, rotated vector.  bytes[pdim] is the caller's memory. */
 extern void GraphEncode(const GraphLayout *layout, const float *x,
 						const float *mean, GraphCode *code, uint8 *bytes);
 
-/* Squared L2 or negative inner product of two coded vectors. */
+/* Returns the squared L2 distance, or the negative inner product, of two coded vectors. */
 extern float GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 							   float mean_norm2, const GraphCode *a,
 							   const GraphCode *b);
 
 /*
- * The code of neighbor o relative to the node p, whose decoded vector is
- * p_decoded[pdim]: bits gets code_bits / 8 bytes.
+ * Computes the edge from node p to neighbor o.  p_decoded[pdim] is the decoded vector of p.
+ * bits gets code_bits / 8 bytes.
  */
 extern void GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space,
 							const GraphCode *p, const float *p_decoded,
 							const GraphCode *o, uint32 id,
 							GraphEdge *edge, uint8 *bits);
 
-/* Make a slot of any form a live node without rows and neighbors. */
+/* Makes a slot of any form a live node without rows and neighbors. */
 extern void GraphNodeInit(const GraphLayout *layout, GraphNode node);
 
-/* Give a new coded node its own code. */
+/* Sets the own code of a new node. */
 extern void GraphNodeSetCode(const GraphLayout *layout, GraphNode node,
 							 const GraphCode *code);
 
-/* Read a node's own code; scratch[pdim] is used when codes are packed. */
+/* Reads a node's own code.  scratch[pdim] is used when codes are packed. */
 extern void GraphNodeCode(const GraphLayout *layout, GraphNode node,
 						  GraphCode *code, uint8 *scratch);
 
 /*
- * Put edges into places 0..n-1 and empty the others.  bits are
+ * Puts edges into places 0 to n - 1, and empties the other places.  The codes in bits are
  * code_bits / 8 bytes apart.
  */
 extern void GraphNodeSetEdges(const GraphLayout *layout, GraphNode node,
 							  const GraphEdge *edges, const uint8 *bits, int n);
 
-/* Put an edge into one place, rescaling the factors of the others if needed. */
+/* Puts an edge into one place.  Rescales the factors of the others if needed. */
 extern void GraphNodeSetEdge(const GraphLayout *layout, GraphNode node,
 							 int place, const GraphEdge *edge, const uint8 *bits);
 
 /*
- * The FastScan batch of places first..first + 31, first being what GraphBatchStart()
- * says: on the page, or made in scratch.
+ * Returns the FastScan batch of the 32 places from "first" on, on the page or made in
+ * scratch.  "first" is from GraphBatchStart().
  */
 static inline const uint8 *
 GraphNodeBatch(const GraphLayout *layout, GraphNode node, int first,
@@ -90,27 +90,27 @@ GraphNodeBatch(const GraphLayout *layout, GraphNode node, int first,
 	return scratch->bytes;
 }
 
-/* Read the code of one neighbor: code_bits / 8 bytes. */
+/* Reads the code of one neighbor: code_bits / 8 bytes. */
 extern void GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place,
 							  uint8 *bits);
 
 /*
- * About |o - p| of a neighbor in an inner product graph, from its factor (in
- * L2 graphs the estimate from p itself is exact).
+ * Returns about |o - p| of a neighbor in an inner product graph, from its factor.  In L2
+ * graphs the estimate from p itself is exact.
  */
 extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place);
 
-/* Empty one place of a node of any form. */
+/* Empties one place of a node of any form. */
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place);
 
 /*
- * The place of the edge from a node of any form to id.  -1: there is none, and
- * *empty is the first empty place, or -1 when the node is full.
+ * Finds the edge from a node of any form to node id.  Returns its place, or -1.  Then
+ * *empty is the first empty place, or -1 if the node is full.
  */
 extern int	GraphNodeFindEdge(const GraphLayout *layout, GraphNode node,
 							  uint32 id, int *empty);
 
-/* May one more of a node's edges become an anchor? */
+/* Tells whether one more of a node's edges may become an anchor. */
 extern bool GraphNodeTakesAnchor(const GraphLayout *layout, GraphNode node);
 
 static inline bool

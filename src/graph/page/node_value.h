@@ -11,9 +11,9 @@
 #include "graph/page/values.h"
 
 /*
- * Distance as float32, rounded down, so that it is a bound of the exact one.
- * NaN and what is too large for float32 become the largest number: infinity
- * would not enter a Pool.
+ * Returns the distance as float32, rounded down, so that it is a lower bound.  NaN and
+ * distances beyond float32 become the largest number, since infinity would not enter a
+ * Pool.
  */
 static inline float
 GraphExactDistance(const QvOpclassInfo *opclass, const void *a, const void *b)
@@ -30,10 +30,9 @@ GraphExactDistance(const QvOpclassInfo *opclass, const void *a, const void *b)
 }
 
 /*
- * Look at the value of node id: where it lies, its page pinned and
- * share-locked in *buf, or a copy in scratch and *buf invalid.  NULL (and no
- * lock) when there is no such node any more.  Raises an error for what is no
- * value of the column.
+ * Returns the value of node id.  Either the value lies on a page, which is pinned and
+ * share-locked in *buf, or it is a copy in scratch and *buf is invalid.  NULL (and no
+ * lock): the node is gone.  Raises an error if the bytes are no value of the column.
  */
 extern const void *GraphBorrowValue(GraphHandle *handle, uint32 id,
 									GraphScratch *scratch, Buffer *buf);
@@ -45,10 +44,10 @@ GraphReturnValue(Buffer buf)
 		UnlockReleaseBuffer(buf);
 }
 
-/* The same as a copy. */
+/* Returns a copy of the value of node id, or NULL if the node is gone. */
 extern void *GraphCopyValue(GraphHandle *handle, uint32 id, GraphScratch *scratch);
 
-/* Give back what node id's value takes outside its slot. */
+/* Frees the space that node id's value needs outside its slot. */
 extern void GraphFreeValue(GraphHandle *handle, uint32 id);
 
 #endif							/* QV_GRAPH_PAGE_NODE_VALUE_H */

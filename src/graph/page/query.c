@@ -1,6 +1,6 @@
 /*
  * query.c
- *		Preparing vectors for a coded graph; see query.h.
+ *		A query, ready for a coded graph; see query.h.
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 /*
  * query.h
- *		A vector made ready to be searched for in a coded graph: with its
- *		look-up table for the codes of neighbors and of entry points.
+ *		A query, ready for a coded graph: with its look-up table for the codes of
+ *		neighbors and of entry points.
  */
 #ifndef QV_GRAPH_PAGE_QUERY_H
 #define QV_GRAPH_PAGE_QUERY_H
@@ -12,18 +12,21 @@
 typedef struct GraphQuery
 {
 	QvSpaceQuery base;
-	float		node_bias;		/* LUT bias over the nodes' code_bits */
-	float		entry_bias;		/* and over entry_bits */
+	float		node_bias;		/* bias of the look-up table over code_bits */
+	float		entry_bias;		/* bias of the look-up table over entry_bits */
 } GraphQuery;
 
 /*
- * Prepare a search for rotated[pdim], as QvSpaceRotate() made it.  Memory
- * from CurrentMemoryContext.
+ * Prepares a search for rotated[pdim], as made by QvSpaceRotate().  Memory is allocated in
+ * CurrentMemoryContext.
  */
 extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,
 						   const float *rotated);
 
-/* How far a search distance by a node's own code may be from the true one: certain. */
+/*
+ * Returns how far a search distance by a node's own code may be from the true one.  The
+ * bound is certain.
+ */
 static inline float
 GraphQueryError(const GraphQuery *query, float norm2, float residual)
 {

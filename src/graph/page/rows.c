@@ -86,9 +86,9 @@ GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to)
 }
 
 /*
- * A page that the free space map knows to have free slots, or
- * InvalidBlockNumber.  Only node pages are recorded there, but the map is not
- * WAL-logged: after a crash it may say anything.
+ * Returns a page that the free space map names, or InvalidBlockNumber.  Only node pages are
+ * recorded in the map.  The map is not WAL-logged as inserts use it, so it may be wrong
+ * after a crash.  The page is therefore checked.
  */
 static BlockNumber
 recycled_page(GraphHandle *handle)
@@ -98,7 +98,7 @@ recycled_page(GraphHandle *handle)
 	Buffer		buf;
 	bool		usable;
 
-	/* the metapage is locked by us */
+	/* the caller has locked the metapage */
 	if (!BlockNumberIsValid(block) || block == QV_META_BLOCK ||
 		block >= RelationGetNumberOfBlocks(index))
 		return InvalidBlockNumber;
@@ -109,7 +109,7 @@ recycled_page(GraphHandle *handle)
 	return usable ? block : InvalidBlockNumber;
 }
 
-/* A new page of free slots, pinned and exclusively locked. */
+/* Adds a page of free slots.  Returns it pinned and exclusively locked. */
 static Buffer
 new_node_page(GraphHandle *handle)
 {
@@ -124,8 +124,8 @@ new_node_page(GraphHandle *handle)
 }
 
 /*
- * The page "full" has no free slot: the one that others went on to, one that
- * vacuum freed, or a new one.
+ * Returns another node page for the full one: the page that others went on to, one that
+ * VACUUM has freed slots of, or a new one.
  */
 static BlockNumber
 next_page(GraphHandle *handle, BlockNumber full)
@@ -186,11 +186,11 @@ GraphAllocSlot(GraphHandle *handle, uint32 *number)
 typedef enum AddResult
 {
 	ADDED,
-	FULL,						/* no room where we looked */
+	FULL,						/* no room in that slot */
 	GONE						/* the node is no longer live */
 } AddResult;
 
-/* Add a row in the node's own slot.  FULL: *head is the first slot of its chain. */
+/* Adds a row in the node's own slot.  If that is FULL, *head is the first slot of its chain. */
 static AddResult
 add_to_node(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 *head)
 {
@@ -215,7 +215,7 @@ add_to_node(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 *head)
 	return result;
 }
 
-/* Add a row in slot "at" of the node's chain.  FULL: *next is the slot after it. */
+/* Adds a row in slot "at" of the node's chain.  If that is FULL, *next is the slot after it. */
 static AddResult
 add_to_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 at, uint32 *next)
 {
@@ -242,7 +242,7 @@ add_to_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 at, uint32 *
 	return result;
 }
 
-/* Add a row in a slot of the node's chain with room: the newest is first. */
+/* Adds a row in a slot of the node's chain with room.  The newest slot is the first. */
 static AddResult
 add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 {
@@ -263,8 +263,8 @@ add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 }
 
 /*
- * Add a row in a new slot before the first of the chain.  It is linked in
- * afterwards: until then nobody sees it.
+ * Adds a row in a new slot before the first of the chain.  The node leads to the slot only
+ * after that, so no scan sees it before.
  */
 static bool
 add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
@@ -295,7 +295,7 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 	}
 	UnlockReleaseBuffer(buf);
 
-	/* somebody else linked one in meanwhile: give ours back */
+	/* another insert has linked one in meanwhile: give ours back */
 	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, added),
 					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
 	memset(GraphBeginChange(handle, &w, buf, added), 0, layout->node_size);
@@ -305,8 +305,8 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 }
 
 /*
- * The node was seen live under the update lock, so it is still what it was:
- * vacuum may delete it meanwhile, but waits for us before it frees the slot.
+ * The node was seen live under the update lock, so it is still what it was.  VACUUM may
+ * delete it meanwhile, but waits for this insert before it frees the slot.
  */
 bool
 GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid)

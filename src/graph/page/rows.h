@@ -1,6 +1,6 @@
 /*
  * rows.h
- *		Node slots and the heap TIDs of nodes, alike in all graphs.
+ *		Node slots and the heap TIDs of nodes, in all graphs.
  */
 #ifndef QV_GRAPH_PAGE_ROWS_H
 #define QV_GRAPH_PAGE_ROWS_H
@@ -8,39 +8,39 @@
 #include "graph/page/handle.h"
 #include "pages/write.h"
 
-/* The page lock that inserts share and vacuum takes to wait for them. */
+/* The update lock: inserts share this page lock.  VACUUM takes it to wait for them. */
 #define GRAPH_UPDATE_LOCK QV_META_BLOCK
 
 /*
- * Pin and lock the page of node id and find the node.  Returns the buffer
- * pinned and locked.  *node is NULL when there is no such slot in use.
+ * Pins and locks the page of node id, and finds the node.  Returns the buffer pinned and
+ * locked.  *node is NULL if the slot is no node.
  */
 extern Buffer GraphLockNode(GraphHandle *handle, uint32 id, int lockmode,
 							GraphNode *node);
 
 /*
- * Begin to change slot "number" on its page, which is exclusively locked in
- * buf, and end it: commit, unlock and unpin.
+ * Begins and ends a change of slot "number".  Its page is exclusively locked in buf.  The
+ * end commits, unlocks and unpins.
  */
 extern GraphNode GraphBeginChange(GraphHandle *handle, QvWrite *w, Buffer buf, uint32 number);
 extern void GraphEndChange(QvWrite *w, Buffer buf);
 
-/* What a node is asked for by another that wants it to lead there. */
+/* Offer of an edge to a node. */
 typedef enum GraphOffer
 {
-	GRAPH_EDGE,					/* an edge: a full node takes it as it judges */
-	GRAPH_ANCHOR_EDGE,			/* likewise, but once taken it stays */
-	GRAPH_ANCHOR_FORCED			/* an anchor; another has to give way */
+	GRAPH_EDGE,					/* an edge: a full node chooses again */
+	GRAPH_ANCHOR_EDGE,			/* an edge that is an anchor once it is taken */
+	GRAPH_ANCHOR_FORCED			/* an anchor; another edge has to give way */
 } GraphOffer;
 
 typedef enum GraphAnswer
 {
 	GRAPH_REFUSED,
-	GRAPH_NO_MORE_ANCHORS,		/* an edge may do */
-	GRAPH_TAKEN					/* or it was there before */
+	GRAPH_NO_MORE_ANCHORS,		/* no room for an anchor; an edge may be taken */
+	GRAPH_TAKEN					/* taken now, or before */
 } GraphAnswer;
 
-/* A node that is asked, on its page, which is pinned and exclusively locked. */
+/* A node that is asked.  Its page is pinned and exclusively locked. */
 typedef struct GraphHost
 {
 	uint32		id;
@@ -50,23 +50,26 @@ typedef struct GraphHost
 } GraphHost;
 
 /*
- * Offer node id to node "to" as a neighbor, as far as that needs no judgment.
- * Returns whether it was settled, with *answer; if not, the host is live, has no
- * edge to id, and may have the anchor that it is asked for.  Its page is left
- * locked in both cases.
+ * Offers node id to node "to" as a neighbor, as far as the node need not choose again.
+ * Returns whether the offer was settled, with *answer.  If not, the host is live, has no
+ * edge to id, and has room for the anchor that is offered.  Its page is left locked in both
+ * cases.
  */
 extern bool GraphAsk(GraphHandle *handle, GraphHost *host, uint32 to, uint32 id,
 					 GraphOffer offer, GraphAnswer *answer);
 
-/* Make the edge from one node to another an anchor.  False: there is none, or no room. */
+/*
+ * Makes the edge from one node to another an anchor.  Returns false if there is no such
+ * edge, or no room for an anchor.
+ */
 extern bool GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to);
 
-/* Find a free slot.  Returns its page pinned and exclusively locked. */
+/* Finds a free slot.  Returns its page pinned and exclusively locked. */
 extern Buffer GraphAllocSlot(GraphHandle *handle, uint32 *number);
 
 /*
- * Try to give one more row to a node that this insert has seen live.  Returns
- * false when it is no longer.
+ * Tries to add a row to a node that this insert has seen live.  Returns false if the node
+ * is live no longer.
  */
 extern bool GraphAddRow(GraphHandle *handle, uint32 id, ItemPointer tid);
 

@@ -2,10 +2,10 @@
  * values.c
  *		Pieces of values on pages; see values.h.
  *
- * Locks: one page at a time, except the metapage, then one listed page, then
- * a new page, when the list changes.  A value is written piece by piece, the
- * last one first, before anything refers to it; a crash or an error meanwhile
- * loses the space of those pieces, nothing else.
+ * Locks: one page at a time.  When the list changes, the metapage, one listed page and a
+ * new page are locked together, in this order.  A value is written piece by piece, the last
+ * piece first, before anything refers to it.  A crash or an error meanwhile loses the space
+ * of those pieces, and nothing else.
  */
 #include "postgres.h"
 
@@ -17,17 +17,17 @@
 
 #define PIECE_HEADER offsetof(GraphPieceData, data)
 
-/* Line pointers and header of a page with that many lines. */
+/* Bytes of the header and the lines of a page with that many lines. */
 #define PageHead(lines) \
 	MAXALIGN(offsetof(GraphValuePageData, line) + (Size) (lines) * sizeof(GraphValueLine))
 
-/* The largest piece of all, on an empty page. */
+/* Bytes of the largest piece, on an empty page. */
 #define MAX_PIECE (QV_PAGE_SPACE - PageHead(1))
 
-/* A piece of a value that needs several is not worth it below this. */
+/* Least room for a piece of a value that needs several pieces, in bytes. */
 #define MIN_SPLIT 256
 
-/* Vacuum lists a page that has this much room. */
+/* VACUUM lists a page that has at least this room, in bytes. */
 #define LIST_ROOM (QV_PAGE_SPACE / 4)
 
 static inline GraphValuePage
@@ -36,7 +36,7 @@ value_page(Page page)
 	return (GraphValuePage) QvPageGetData(page);
 }
 
-/* Raise an error if changing the page would write outside it. */
+/* Raises an error if changing the page would write outside of it. */
 static void
 check_page(Relation index, BlockNumber block, GraphValuePage vp)
 {
@@ -61,7 +61,7 @@ check_page(Relation index, BlockNumber block, GraphValuePage vp)
 						   live, vp->live);
 }
 
-/* The largest piece, with its header, that can be added. */
+/* Returns the bytes of the largest piece, with its header, that can be added. */
 static Size
 page_room(GraphValuePage vp)
 {
@@ -71,8 +71,8 @@ page_room(GraphValuePage vp)
 }
 
 /*
- * How many of the last of "left" bytes to put on a page: all, or, when no page
- * could take them all, what there is room for; 0: none.
+ * Returns how many of the last of "left" bytes to put on a page.  The page gets all of
+ * them, or, if no page has room for all, as many as it has room for.  0: none.
  */
 static Size
 bytes_to_take(GraphValuePage vp, Size left)
@@ -86,7 +86,7 @@ bytes_to_take(GraphValuePage vp, Size left)
 	return 0;
 }
 
-/* Move the pieces to the end of the page. */
+/* Moves the pieces to the end of the page. */
 static void
 compact(GraphValuePage vp)
 {
@@ -104,7 +104,7 @@ compact(GraphValuePage vp)
 		}
 }
 
-/* Make a place for a piece of size bytes, with its header; there is room. */
+/* Makes a place for a piece of size bytes, with its header.  There must be room. */
 static GraphPiece
 add_piece(GraphValuePage vp, Size size, uint16 *line)
 {
@@ -134,7 +134,7 @@ remove_piece(GraphValuePage vp, int line)
 		vp->upper = QV_PAGE_SPACE;
 }
 
-/* The piece in a line, if it is there and has that stamp. */
+/* Returns the piece in a line, or NULL if there is none with that stamp. */
 static GraphPiece
 find_piece(GraphValuePage vp, int line, uint32 stamp, Size *bytes)
 {
@@ -155,8 +155,8 @@ find_piece(GraphValuePage vp, int line, uint32 stamp, Size *bytes)
 }
 
 /*
- * The page "full" has no room for the last of "left" bytes: the next one of
- * the list, or a new one.
+ * Returns another page when the page "full" has no room for the last of "left" bytes: the
+ * next one of the list, or a new one.
  */
 static BlockNumber
 next_page(GraphHandle *handle, BlockNumber full, Size left)
@@ -171,7 +171,7 @@ next_page(GraphHandle *handle, BlockNumber full, Size left)
 
 	if (next != full)
 	{
-		/* somebody went on already */
+		/* another backend went on already */
 		UnlockReleaseBuffer(meta_buf);
 		return next;
 	}
@@ -182,7 +182,7 @@ next_page(GraphHandle *handle, BlockNumber full, Size left)
 							  BUFFER_LOCK_EXCLUSIVE);
 		if (bytes_to_take(value_page(BufferGetPage(full_buf)), left) > 0)
 		{
-			/* vacuum made room meanwhile */
+			/* VACUUM has made room meanwhile */
 			UnlockReleaseBuffer(full_buf);
 			UnlockReleaseBuffer(meta_buf);
 			return full;
@@ -222,8 +222,8 @@ next_page(GraphHandle *handle, BlockNumber full, Size left)
 }
 
 /*
- * Lock the page that the last of "left" bytes go to, *take of them.  *block is
- * where to try first (invalid: nowhere), then which page that is.
+ * Locks the page that the last of "left" bytes go to, *take of them.  *block is the page to
+ * try first (invalid: none), then the page that is locked.
  */
 static Buffer
 lock_room(GraphHandle *handle, Size left, BlockNumber *block, Size *take)
@@ -276,7 +276,7 @@ GraphStoreValue(GraphHandle *handle, const void *value, Size size, GraphValueRef
 		ref->line = line;
 		QvInjectionPoint("quiver-graph-piece-stored");
 	}
-	/* where this backend tries first the next time */
+	/* this backend tries this page first the next time */
 	handle->meta.value_block = block;
 }
 
@@ -327,7 +327,7 @@ GraphBorrowStored(GraphHandle *handle, const GraphValueRef *ref,
 	return scratch->data;
 }
 
-/* Put a page into the list of those with room. */
+/* Puts a page into the list of pages with room. */
 static void
 list_page(GraphHandle *handle, BlockNumber block)
 {
@@ -392,7 +392,7 @@ GraphFreeStored(GraphHandle *handle, const GraphValueRef *ref)
 	}
 }
 
-/* Overlapping pieces are found by quiver_check() only: they harm nothing but themselves. */
+/* Only quiver_check() finds overlapping pieces.  They damage no other value. */
 void
 GraphCheckValuePage(Relation index, BlockNumber block, Page page)
 {

@@ -11,18 +11,22 @@
 #define INITIAL_SEEN 1024
 #define INITIAL_RESULTS 256
 
-/* Discarded candidates are looked through for stale ones from so many on. */
+/*
+ * From this capacity on, stale candidates are dropped before the memory of discarded
+ * candidates grows.
+ */
 #define MIN_COMPACT 65536
 
 /*
- * Discarded candidates that are sorted to find the nearest that is no stale one, and for
- * each place of the pool; at least so many, for each run takes a look at all.
+ * Sizes of a sorted run of discarded candidates.  FRONTIER_RUN: to find the nearest that is
+ * not stale.  RUN_SHARE: for each free place of the pool, but at least LEAST_RUN, since
+ * each run examines all candidates [M17].
  */
 #define FRONTIER_RUN 64
 #define RUN_SHARE 2
 #define LEAST_RUN 128
 
-/* An expansion discards at most all neighbors and as many that they replace. */
+/* Most candidates that an expansion discards: all neighbors, and as many that they displace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
 
 void
@@ -87,7 +91,10 @@ GraphSearchGrowDiscarded(GraphSearch *s)
 	log->capacity = size;
 }
 
-/* By node, the better estimate first; and back. */
+/*
+ * Swaps the halves of items, so that they sort by node, then by estimate.  A second call
+ * swaps them back.
+ */
 static void
 swap_halves(BacklogItem *items, uint32 n)
 {
@@ -96,8 +103,8 @@ swap_halves(BacklogItem *items, uint32 n)
 }
 
 /*
- * Before the discarded candidates take more memory, drop those that are in the
- * pool or expanded by now, and of the estimates of a node all but the best.
+ * Drops stale candidates before the discarded ones need more memory: candidates that are in
+ * the pool or expanded by now, and all estimates of a node but the best.
  */
 static void
 make_room(GraphSearch *s)
@@ -138,7 +145,7 @@ GraphSearchMemory(const GraphSearch *s)
 		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
 }
 
-/* Ask the CPU for the node that is the next in the pool; returns which. */
+/* Prefetches the next node in the pool, unless it was "asked" for before.  Returns its number. */
 static uint32
 prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 {
@@ -162,13 +169,13 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		if (s->keep_discarded &&
 			s->discarded.capacity - s->discarded.count < EXPANSION_DISCARDS)
 			make_room(s);
-		/* (in a build's memory nobody's: nothing is in the set) */
+		/* no effect in a build's memory: the set is empty there */
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
 
 		/*
-		 * the next but one, unless a neighbor of this one is nearer: while
-		 * this one is read
+		 * While this node is read, the next one is prefetched.  A nearer
+		 * neighbor may take its turn.
 		 */
 		asked = prefetch_next(s, store, asked);
 		store->expand(store, s, next.id, next.distance);
@@ -196,7 +203,7 @@ GraphSearchFrontier(GraphSearch *s)
 	return INFINITY;
 }
 
-/* Fill the pool with the nearest candidates that were discarded. */
+/* Fills the pool with the nearest candidates that were discarded. */
 static void
 take_discarded(GraphSearch *s)
 {
@@ -214,9 +221,7 @@ take_discarded(GraphSearch *s)
 			IdSetEntry *entry;
 			bool		added;
 
-			/*
-			 * it may be here under several estimates, the best comes first
-			 */
+			/* it may be here under several estimates; the best comes first */
 			if (unlikely(IdSetFull(&s->seen)))
 				GraphSearchGrowSeen(s);
 			entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);

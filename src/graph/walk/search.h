@@ -1,8 +1,7 @@
 /*
  * search.h
- *		Best-first search over a graph store, in the manner of HNSW's base
- *		layer: expand the nearest waiting candidate until the ef nearest known
- *		are all expanded.
+ *		Best-first search over a graph store, like HNSW's search of the base layer.  It
+ *		expands the nearest waiting candidate until the ef nearest nodes are all expanded.
  */
 #ifndef QV_GRAPH_WALK_SEARCH_H
 #define QV_GRAPH_WALK_SEARCH_H
@@ -14,13 +13,13 @@
 #include "containers/pool.h"
 #include "graph/page/format.h"
 
-/* A node that was expanded: what the store knows of it for good. */
+/* An expanded node, with what the store knows of it. */
 typedef struct GraphResult
 {
 	float		distance;		/* by its own code, or exact */
-	float		error;			/* the true distance differs at most by this */
+	float		error;			/* largest difference from the true distance */
 	uint32		id;
-	uint32		overflow;		/* slot with more heap TIDs, or GRAPH_NONE */
+	uint32		overflow;		/* first slot of heap TIDs, or GRAPH_NONE */
 	uint8		ntids;
 	bool		live;			/* false: a way-point, not a result */
 	ItemPointerData tids[GRAPH_INLINE_TIDS];
@@ -29,8 +28,8 @@ typedef struct GraphResult
 typedef struct GraphSearch GraphSearch;
 
 /*
- * The nodes as the search sees them: pages (store_coded.c, store_plain.c) or a
- * build's memory (store_mem.c).
+ * The nodes as a search sees them: on pages (store_coded.c, store_plain.c) or in the memory
+ * of a build (store_mem.c).
  */
 typedef struct GraphStore GraphStore;
 struct GraphStore
@@ -39,86 +38,87 @@ struct GraphStore
 	bool		exact;
 
 	/*
-	 * Score node id (offered: the distance it was last offered under, which
-	 * is final in exact stores), record it by GraphSearchResult() if it is to
-	 * be kept, and offer its neighbors by GraphSearchOffer().  (In a build's
-	 * memory the pool is all there is: GraphMemSearch().)
+	 * Scores node id, records it by GraphSearchResult() if it is a result,
+	 * and offers its neighbors by GraphSearchOffer().  "offered" is its last
+	 * offer, which is final in exact stores.  In a build's memory there are
+	 * no results: the pool is all (GraphMemSearch()).
 	 */
 	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id,
 						   float offered);
 
 	/*
-	 * Fill in the distance of a node and its error, while its page is locked.
-	 * NULL where that would take another page, and in a build's memory.
+	 * Sets the distance of a node and its error, while its page is locked.
+	 * NULL where another page would be needed, and in a build's memory.
 	 */
 	void		(*measure) (GraphStore *store, GraphNode node, GraphResult *result);
 
-	/* Say that node id will probably be expanded next.  May be NULL. */
+	/* Prefetches node id, which is probably expanded next.  May be NULL. */
 	void		(*prefetch) (GraphStore *store, uint32 id);
 
-	/* Offer the n nearest entry points.  NULL in a build's memory. */
+	/* Offers the n nearest entry points.  NULL in a build's memory. */
 	void		(*enter) (GraphStore *store, GraphSearch *search, int n);
 };
 
 struct GraphSearch
 {
-	MemoryContext context;		/* of everything below */
+	MemoryContext context;		/* memory context of everything below */
 	Pool		pool;
 
 	/*
-	 * Nodes offered.  The value says where a node is: its distance while it
-	 * waits in the pool, -infinity once it is expanded, infinity when it did
-	 * not fit.  Exact stores offer each node once.  Estimates differ from one
-	 * neighbor to another, so there a node may be offered again, and its best
-	 * estimate counts.
+	 * Nodes that were offered.  The value of a node is its distance while it
+	 * waits in the pool, -infinity once it is expanded, and infinity if it
+	 * did not fit.  Exact stores offer each node once.  Estimates of a node
+	 * differ from one neighbor to another.  There a node may be offered
+	 * again, and its best estimate counts.
 	 */
 	IdSet		seen;
 	bool		offer_once;
 
-	/* Expanded nodes, in the order of expansion. */
+	/* Results: expanded live nodes, in the order of expansion. */
 	GraphResult *results;
 	uint32		nresults;
 	uint32		max_results;
 
 	/*
-	 * Candidates that did not fit into the pool, for GraphSearchResume()
-	 * (most queries never resume).  A node may be among them several times,
-	 * and still be when it is in the pool again.
+	 * Candidates that did not fit into the pool, for a search that goes on
+	 * (most do not).  A node may be among them several times, and also while
+	 * it is in the pool again.
 	 */
 	bool		keep_discarded;
 	Backlog		discarded;
 
 	/* since GraphSearchReset(): */
 	uint64		hops;			/* nodes expanded */
-	uint64		scored;			/* neighbors, from their nodes */
+	uint64		scored;			/* neighbors, scored when their nodes were
+								 * expanded */
 };
 
 /*
- * offer_once: the store's "exact".  keep_discarded: GraphSearchResume() will be
- * used.
+ * Starts a search.  offer_once is the store's "exact".  keep_discarded: the search may go
+ * on, by GraphSearchResume() or GraphSearchWiden().
  */
 extern void GraphSearchInit(GraphSearch *s, bool offer_once,
 							bool keep_discarded);
 
-/* Forget everything and size the pool; memory is kept. */
+/* Forgets all nodes, and sets the size of the pool.  Memory is kept. */
 extern void GraphSearchReset(GraphSearch *s, uint32 ef);
 
-/* Search from the candidates offered so far.  Answers Ctrl-C. */
+/* Searches from the candidates that were offered.  Answers Ctrl-C. */
 extern void GraphSearchRun(GraphSearch *s, GraphStore *store);
 
 /*
- * Go on with the ef nearest candidates that were discarded; results are
- * appended.  Returns false when there are none.
+ * Goes on with the ef nearest candidates that were discarded.  Results are appended.
+ * Returns false if no candidate is left.
  */
 extern bool GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef);
 
 /*
- * Go on as if the pool had had that size, larger than it is, from the beginning (but for
- * what was expanded and did not fit: it takes no place).  False when no candidate waits.
+ * Goes on as if the pool had had the larger size ef from the beginning.  Nodes that were
+ * expanded and did not fit are still out of the pool.  Returns false if no candidate waits.
  */
 extern bool GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef);
 
-/* The distance of the nearest candidate that was discarded; INFINITY: none. */
+/* Returns the distance of the nearest candidate that was discarded, or INFINITY. */
 extern float GraphSearchFrontier(GraphSearch *s);
 
 extern Size GraphSearchMemory(const GraphSearch *s);
@@ -135,7 +135,7 @@ GraphSearchResult(GraphSearch *s)
 	return &s->results[s->nresults++];
 }
 
-/* What a result says of its node's rows. */
+/* Copies what a result has of its node's rows. */
 static inline void
 GraphResultSetNode(GraphResult *result, uint32 id, GraphNode node)
 {

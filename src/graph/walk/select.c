@@ -15,7 +15,7 @@ GraphSelectNeighbors(Candidate *candidates, int n, int max,
 	return GraphSelect(candidates, n, max, pair, arg, scratch, &chosen);
 }
 
-/* Candidates in ascending order, and what the rule says of each so far. */
+/* Candidates in ascending order, and how the rule has judged each so far. */
 typedef struct Judgment
 {
 	Candidate	order[GRAPH_MAX_DEGREE + 1];
@@ -25,7 +25,7 @@ typedef struct Judgment
 	void	   *arg;
 } Judgment;
 
-/* Is candidate i nearer to the base than to every nearer one that is kept? */
+/* Tells whether candidate i is nearer to the base than to every nearer candidate that is kept. */
 static bool
 is_kept(Judgment *g, int i)
 {
@@ -39,7 +39,7 @@ is_kept(Judgment *g, int i)
 	{
 		if (g->judged[j] && !g->kept[j])
 			continue;
-		/* first the distance: few are near enough to have to be judged */
+		/* first the distance: few candidates need judging */
 		if (g->pair(g->arg, c.id, g->order[j].id) < c.distance && is_kept(g, j))
 			g->kept[i] = false;
 	}
@@ -47,9 +47,9 @@ is_kept(Judgment *g, int i)
 }
 
 /*
- * The one to leave out is the farthest that the rule does not keep, so the
- * judging starts at the far end, where most are such: a tenth of the
- * distances that GraphSelectNeighbors() would ask for.
+ * The farthest candidate that the rule rejects is left out.  The judging starts at the far
+ * end, where most are rejected.  This needs a tenth of the distances that
+ * GraphSelectNeighbors() would need.
  */
 int
 GraphChoosePlace(const GraphRivals *rivals, GraphPairDistance pair, void *arg, bool force)
@@ -68,7 +68,7 @@ GraphChoosePlace(const GraphRivals *rivals, GraphPairDistance pair, void *arg, b
 			g.order[j] = g.order[j - 1];
 		g.order[j] = c;
 	}
-	/* who stays anyway is kept, whatever the rule says of it */
+	/* anchors and a forced newcomer stay, whatever the rule says */
 	for (int i = 0; i <= n; i++)
 	{
 		bool		stays = g.order[i].id == n ? force : rivals->anchored[g.order[i].id];
@@ -80,7 +80,7 @@ GraphChoosePlace(const GraphRivals *rivals, GraphPairDistance pair, void *arg, b
 	for (out = farthest; out >= 0; out--)
 		if (!is_kept(&g, out))
 			break;
-	/* all are kept: the farthest goes */
+	/* all are kept: the farthest one is left out */
 	if (out < 0)
 		out = farthest;
 	return out < 0 || g.order[out].id == n ? -1 : (int) g.order[out].id;

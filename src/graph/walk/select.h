@@ -1,7 +1,7 @@
 /*
  * select.h
- *		Choosing neighbors: the relative-neighborhood rule of HNSW
- *		(arXiv 1603.09320, algorithm 4), filled up with what it rejected.
+ *		Choosing neighbors: the relative-neighborhood rule of HNSW (arXiv 1603.09320,
+ *		algorithm 4), filled up with candidates that it rejected.
  */
 #ifndef QV_GRAPH_WALK_SELECT_H
 #define QV_GRAPH_WALK_SELECT_H
@@ -9,18 +9,22 @@
 #include "containers/pool.h"
 #include "graph/page/format.h"
 
-/* Distance of candidates a and b (their ids). */
+/* Returns the distance of candidates a and b, given by their ids. */
 typedef float (*GraphPairDistance) (void *arg, uint32_t a, uint32_t b);
 
-/* In a candidate's id: the rule has chosen it before, together with the others so marked. */
+/*
+ * Bit of a candidate's id: the rule has chosen it before, together with the others that
+ * have the bit.
+ */
 #define GRAPH_AGREED POOL_EXPANDED
 
 /*
- * Keep of candidates[n] (ascending) at most max: each that is nearer to the
- * base than to every one kept before it, then the nearest others.  Works in
- * place: the kept ones come first, in the order they were taken.  scratch
- * holds n entries.  Returns how many were kept; *chosen: of them, those by the rule.
- * Two that have agreed before are not compared.  A pair that is a constant is inlined.
+ * Chooses at most max of candidates[n], which are ascending.  It keeps each candidate that
+ * is nearer to the base than to every one kept before, then the nearest others.  It works
+ * in place: the kept ones come first, in the order in which they were kept.  scratch has n
+ * entries.  Returns how many were kept.  *chosen is how many the rule has chosen.  Two
+ * candidates that have agreed before are not compared.  A constant function "pair" is
+ * inlined.
  */
 static pg_attribute_always_inline int
 GraphSelect(Candidate *candidates, int n, int max, GraphPairDistance pair, void *arg,
@@ -29,7 +33,8 @@ GraphSelect(Candidate *candidates, int n, int max, GraphPairDistance pair, void 
 	bool		agreed[GRAPH_MAX_DEGREE];
 	int			kept = 0,
 				rejected = 0;
-	int			last = 0;		/* that rejected one: it may be near to others */
+	int			last = 0;		/* candidate that rejected the last one:
+								 * others may be near to it, too */
 
 	for (int i = 0; i < n && kept < max; i++)
 	{
@@ -47,7 +52,7 @@ GraphSelect(Candidate *candidates, int n, int max, GraphPairDistance pair, void 
 				keep = false;
 				last = j;
 			}
-		/* kept <= i: never overwrites what is still to be read */
+		/* kept <= i: never overwrites a candidate that is still to be read */
 		if (keep)
 		{
 			agreed[kept] = agrees;
@@ -62,23 +67,24 @@ GraphSelect(Candidate *candidates, int n, int max, GraphPairDistance pair, void 
 	return kept;
 }
 
-/* The same, by a function. */
+/* GraphSelect() as a function. */
 extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
 								 GraphPairDistance pair, void *arg,
 								 Candidate *scratch);
 
-/* The neighbors of a full node, and a newcomer, which is number n. */
+/* The neighbors of a full node, and a newcomer, which has number n. */
 typedef struct GraphRivals
 {
 	int			n;				/* at most GRAPH_MAX_DEGREE */
 	float		from_self[GRAPH_MAX_DEGREE + 1];	/* distances from the node */
-	bool		anchored[GRAPH_MAX_DEGREE]; /* keeps its place */
+	bool		anchored[GRAPH_MAX_DEGREE]; /* its edge is an anchor, which
+											 * keeps its place */
 } GraphRivals;
 
 /*
- * A full node chooses again; pair are the distances between its rivals.  Returns
- * which neighbor gives its place to the newcomer; -1: none (when forced: only if
- * all keep theirs).
+ * Chooses again for a full node.  "pair" returns the distance between two rivals.  Returns
+ * the neighbor that gives its place to the newcomer, or -1: none.  If forced, -1 is
+ * returned only if all neighbors are anchored.
  */
 extern int	GraphChoosePlace(const GraphRivals *rivals,
 							 GraphPairDistance pair, void *arg, bool force);

@@ -15,8 +15,8 @@
 #include "graph/walk/store_coded.h"
 
 /*
- * Bytes to ask for ahead: the node's head, ids and factors and the start of
- * its code.  The hardware prefetcher follows from there.
+ * Bytes that are prefetched: the node's head, numbers and factors, and the start of its
+ * code.  The hardware prefetcher follows from there.
  */
 #define PREFETCH_BYTES 640
 
@@ -39,9 +39,9 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	params.lut_bias = query->node_bias;
 
 	/*
-	 * Inner product: <r, q> is known exactly along x, so only the rest of q
-	 * is estimated; a holds what to add per unit of <x, q> / |x|^2
-	 * (src/graph/README.md, "Factors").
+	 * Inner product: <r, q> is known exactly along x, and only the rest of q
+	 * is estimated.  Factor a is what to add for each unit of <x, q> / |x|^2
+	 * (src/graph/page/README.md, "Factors").
 	 */
 	if (query->base.kind == QV_SPACE_IP)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
@@ -74,8 +74,8 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 }
 
 /*
- * Score a node by its own code; *ip: its inner product with the query.  Returns the code,
- * unpacked.
+ * Scores a node by its own code.  *ip is its inner product with the query.  Returns the
+ * code, unpacked.
  */
 static const uint8 *
 score_node(GraphCodedStore *store, GraphNode node, GraphResult *result, float *ip)
@@ -112,7 +112,7 @@ coded_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	GraphNode	node;
 	float		ip;
 
-	/* room first: nothing may fail while the page is locked */
+	/* memory first: nothing may fail while the page is locked */
 	result = GraphSearchResult(search);
 	buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
 	if (node == NULL)

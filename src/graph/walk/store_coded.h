@@ -13,11 +13,11 @@ typedef struct GraphCodedStore
 	GraphStore	base;
 	GraphHandle *handle;
 	const GraphQuery *query;
-	uint8	   *unpacked;		/* pdim bytes, when own codes are packed */
+	uint8	   *unpacked;		/* pdim bytes, if own codes are packed */
 
 	/*
-	 * When set, called for every live node expanded, while its page is
-	 * locked: no error, no page access.
+	 * If set: called for every live node that is expanded, while its page is
+	 * locked.  It raises no error, and reads no page.
 	 */
 	void		(*visit) (void *arg, uint32 id, float distance,
 						  GraphNode node, const uint8 *code);

@@ -2,8 +2,8 @@
  * store_plain.c
  *		Expanding nodes of a plain graph on their pages.
  *
- * Each neighbor that was not seen yet is measured in its own page: a plain
- * graph costs about a page for each distance, as pgvector's does.
+ * Each neighbor that was not seen is measured in its own page.  A plain graph reads about a
+ * page for each distance, as pgvector does.
  */
 #include "postgres.h"
 
@@ -11,7 +11,7 @@
 #include "graph/page/rows.h"
 #include "graph/walk/store_plain.h"
 
-/* Neighbors whose values are asked for ahead, and bytes of each. */
+/* Neighbors whose values are prefetched ahead, and bytes of each. */
 #define PREFETCH_AHEAD 3
 #define PREFETCH_BYTES 512
 
@@ -76,7 +76,7 @@ plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	GraphNode	node;
 	bool		live;
 
-	/* room first: nothing may fail while the page is locked */
+	/* memory first: nothing may fail while the page is locked */
 	result = GraphSearchResult(search);
 	buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
 	if (node == NULL)

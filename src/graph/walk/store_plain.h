@@ -15,7 +15,7 @@ typedef struct GraphPlainStore
 	const void *query;			/* NULL: all distances are 0 */
 	GraphScratch scratch;
 
-	/* when set, called for every live node expanded, without locks held */
+	/* if set: called for each live node expanded, without locks held */
 	void		(*visit) (void *arg, uint32 id, float distance);
 	void	   *visit_arg;
 } GraphPlainStore;
