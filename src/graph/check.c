@@ -1,12 +1,11 @@
 /*
  * check.c
- *		Verifying a graph index: every invariant that src/graph/README.md
- *		states.
+ *		Verifying a graph index: all invariants of src/graph/README.md.
  *
- * VACUUM is kept out, and inserts while the entry points and the list of value
- * pages are looked at; else they go on.  They only fill free slots, add pages and
- * give slots of heap TIDs back: what leads to a slot that was no node when the index
- * was surveyed is looked at again.
+ * VACUUM is kept out.  Inserts are kept out while the entry points and the list of value
+ * pages are verified.  Otherwise they go on.  They only fill free slots, add pages and give
+ * slots of heap TIDs back.  An edge to a slot that was no node when the index was surveyed
+ * is therefore verified again.
  */
 #include "postgres.h"
 
@@ -31,11 +30,11 @@ typedef struct GraphChecker
 	GraphHandle *handle;
 	const GraphLayout *layout;
 	BlockNumber nblocks;
-	BlockNumber surveyed;		/* blocks that states are known of */
-	uint8	   *states;			/* by number, two bits each */
-	PGAlignedBlock copy;		/* of the page looked at */
+	BlockNumber surveyed;		/* blocks whose slots have a state in "states" */
+	uint8	   *states;			/* by number: state of the slot, two bits each */
+	PGAlignedBlock copy;		/* copy of the page that is verified */
 	GraphInfo	info;
-	BlockNumber block;			/* the page and the slot looked at */
+	BlockNumber block;			/* the page and the slot that are verified */
 	uint32		slot;
 } GraphChecker;
 
@@ -50,7 +49,7 @@ set_state(GraphChecker *c, uint32 number, uint8 state)
 	*at = (*at & ~(3 << shift)) | state << shift;
 }
 
-/* As surveyed; free where there are no node slots. */
+/* Returns the state as surveyed.  It is free where there are no node slots. */
 static inline uint8
 state_of(const GraphChecker *c, uint32 number)
 {
@@ -71,8 +70,8 @@ lock_block(GraphChecker *c, BlockNumber block)
 }
 
 /*
- * A slot's state as it is now; the caller holds no page.  Without VACUUM nodes
- * stay nodes, but an insert may give back a slot of heap TIDs.
+ * Returns the state of a slot as it is now.  The caller has no page locked.  Without VACUUM
+ * nodes stay nodes, but an insert may give back a slot of heap TIDs.
  */
 static uint8
 state_now(GraphChecker *c, uint32 number)
@@ -102,7 +101,7 @@ is_node(GraphChecker *c, uint32 number)
 	return state == GRAPH_SLOT_LIVE || state == GRAPH_SLOT_DELETED;
 }
 
-/* Take down a slot's state, and count what it holds. */
+/* Notes the state of a slot, and counts its contents. */
 static void
 count_slot(GraphChecker *c, GraphNode node)
 {
@@ -130,7 +129,7 @@ count_slot(GraphChecker *c, GraphNode node)
 	}
 }
 
-/* First read: kinds of pages, states of slots, counts. */
+/* Reads all pages for the first time: kinds of pages, states of slots, counts. */
 static void
 survey(GraphChecker *c)
 {
@@ -169,7 +168,7 @@ check_tids(GraphChecker *c, ItemPointer tids, uint32 n, uint32 max)
 			QvReportCorruption(c->index, c->block, "Slot %u holds an invalid heap TID.", c->slot);
 }
 
-/* What a coded node has besides its edges and rows. */
+/* Verifies what a coded node has besides its edges and rows. */
 static void
 check_factors(GraphChecker *c, GraphNode node)
 {
@@ -237,14 +236,12 @@ check_node(GraphChecker *c, GraphNode node)
 						   c->slot, node->overflow);
 	if (c->layout->form == QV_FORM_CODED)
 		check_factors(c, node);
-	/* the edges of deleted nodes are nobody's business any more */
+	/* nothing uses the edges of deleted nodes any more */
 	if (node->state == GRAPH_SLOT_LIVE)
 		check_edges(c, node);
 }
 
-/*
- * The slots of one node's chain lead from one to the next and belong to it.
- */
+/* Verifies that the slots of a node's chain lead from one to the next, and belong to the node. */
 static void
 check_chain(GraphChecker *c, uint32 owner, uint32 next)
 {
@@ -271,7 +268,7 @@ check_chain(GraphChecker *c, uint32 owner, uint32 next)
 	}
 }
 
-/* Every live node of a plain graph has its value. */
+/* Verifies that every live node of a plain graph has its value. */
 static void
 check_values(GraphChecker *c)
 {
@@ -292,7 +289,7 @@ check_values(GraphChecker *c)
 	}
 }
 
-/* The list of value pages with room. */
+/* Verifies the list of value pages with room. */
 static void
 check_value_list(GraphChecker *c)
 {
@@ -316,7 +313,10 @@ check_value_list(GraphChecker *c)
 	}
 }
 
-/* Second read of a page: its slots.  Returns how many chains to check start there. */
+/*
+ * Verifies the slots of a page, the second time that it is read.  Returns how many chains
+ * to check start there.
+ */
 static int
 check_node_page(GraphChecker *c, Page page, uint32 *owners, uint32 *heads)
 {
@@ -358,7 +358,7 @@ check_pages(GraphChecker *c)
 		Page		page = (Page) c->copy.data;
 		int			nchains = 0;
 
-		/* other pages are looked at meanwhile */
+		/* other pages are read meanwhile */
 		memcpy(page, BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
 		if (QvPageIs(page, QV_PAGE_NODES))
@@ -370,7 +370,7 @@ check_pages(GraphChecker *c)
 	}
 }
 
-/* Returns how many entry points a page of them holds. */
+/* Verifies a page of entry points.  Returns how many it has. */
 static uint32
 check_entry_page(GraphChecker *c, BlockNumber block, Page page)
 {
@@ -419,7 +419,7 @@ check_entry_points(GraphChecker *c)
 		QvPageCheck(c->index, block, page, QV_PAGE_ENTRIES);
 		count += check_entry_page(c, block, page);
 		last = block;
-		/* pages after the tail are left from before vacuum emptied them */
+		/* pages after the tail are left from before VACUUM emptied them */
 		block = block == meta->entry_tail ? InvalidBlockNumber : QvPageGetHeader(page)->next;
 	}
 	if (last != meta->entry_tail)
@@ -432,14 +432,14 @@ check_entry_points(GraphChecker *c)
 		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry point.");
 }
 
-/* 0: not measured. */
+/* Tells whether a measured number is possible.  0: not measured. */
 static bool
 may_be(double x, double least, double most)
 {
 	return x == 0 || (x >= least && x <= most);
 }
 
-/* What the index says that it has measured. */
+/* Verifies the calibrated numbers. */
 static void
 check_measures(GraphChecker *c)
 {
@@ -454,7 +454,10 @@ check_measures(GraphChecker *c)
 		QvReportCorruption(c->index, QV_META_BLOCK, "What searches look at cannot have been measured.");
 }
 
-/* What inserts change in several places: they wait for it, and VACUUM is not at work. */
+/*
+ * Verifies what inserts change in several places.  Inserts wait meanwhile, and VACUUM is
+ * not at work.
+ */
 static void
 check_heads(GraphChecker *c)
 {

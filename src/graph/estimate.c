@@ -1,6 +1,6 @@
 /*
  * estimate.c
- *		What a graph index will be, before it is built.
+ *		Size and memory of a graph index, before it is built.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 #include "graph/page/meta.h"
 #include "rows/rows.h"
 
-/* What a value on a page of its own has beside itself. */
+/* Bytes that a value on a value page has besides itself. */
 #define VALUE_OVERHEAD (offsetof(GraphPieceData, data) + sizeof(GraphValueLine))
 
 static double
@@ -21,7 +21,7 @@ pages(double items, double per_page)
 	return ceil(items / per_page);
 }
 
-/* Lay the nodes out as a build does that has these values for its sample. */
+/* Lays the nodes out as a build does that has these values for its sample. */
 static void
 adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, int nvalues)
 {

@@ -1,6 +1,6 @@
 /*
  * glance.c
- *		What a few pages of a graph index tell of all.
+ *		Estimating the deleted nodes of a graph index from a few of its pages.
  */
 #include "postgres.h"
 

@@ -1,11 +1,11 @@
 /*
  * build.c
- *		Building a graph index, alone or with workers: the rows become nodes in memory
- *		(build_load.c), these are connected (build_connect.c) and written
- *		(build_write.c).
+ *		Building a graph index, alone or with workers.  Rows become nodes in memory
+ *		(load.c), which are connected (connect.c) and written (write.c).
  *
- * What the forms do differently is in build_coded.c and build_plain.c.  Rows for
- * which there is no memory are inserted on the pages (src/graph/README.md, "Build").
+ * coded_build.c and plain_build.c have what the forms do differently.  Rows for which there
+ * is no memory are inserted on the pages (src/graph/build/README.md, "Rows without
+ * memory").
  */
 #include "postgres.h"
 
@@ -61,7 +61,7 @@ check_options(const QvIndexOptions *options)
 				 errmsg("ef_construction must be greater than or equal to 2 * m")));
 }
 
-/* A handle on an index that has no pages yet. */
+/* Makes a handle for an index that has no pages yet. */
 static void
 init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
 					  const GraphMetaData *meta)
@@ -121,7 +121,7 @@ show_phase(const GraphBuildState *bs, int phase)
 	}
 }
 
-/* The leader: what is known when all rows are there. */
+/* Leader: writes to the metapage what is known when all rows are there. */
 static void
 complete_meta(GraphBuildState *bs)
 {
@@ -153,7 +153,7 @@ meet(void *bs)
 	GraphMeet(bs);
 }
 
-/* Everyone: how large a scan's pool must be. */
+/* Everyone: measures how large a scan's pool must be. */
 static void
 measure(GraphBuildState *bs)
 {
@@ -170,7 +170,7 @@ measure(GraphBuildState *bs)
 	GraphCalibrate(pages, GraphAnswerInterrupts, &crew, bs->leader);
 }
 
-/* What every participant does, from the rows of the table to the index's pages. */
+/* Does the work of a participant, from the rows of the table to the index's pages. */
 static void
 take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 {
@@ -267,7 +267,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	return result;
 }
 
-/* A worker. */
+/* Does the work of a worker. */
 static void
 help(Relation heap, Relation index, const QvOpclassInfo *opclass, GraphBuildShared *shared,
 	 float *floats, TableScanDesc scan)

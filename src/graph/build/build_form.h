@@ -1,7 +1,7 @@
 /*
  * build_form.h
- *		A build in progress, and what it does differently for coded and plain
- *		graphs: one table of functions a form (build_coded.c, build_plain.c).
+ *		A build in progress, and what it does differently for coded and plain graphs: one
+ *		table of functions for each form (coded_build.c, plain_build.c).
  */
 #ifndef QV_GRAPH_BUILD_BUILD_FORM_H
 #define QV_GRAPH_BUILD_BUILD_FORM_H
@@ -14,19 +14,19 @@
 #include "storage/barrier.h"
 #include "storage/buffile.h"
 
-/* Build phases, in pg_stat_progress_create_index; 1 is the server's own. */
+/* Build phases in pg_stat_progress_create_index.  Phase 1 is the server's. */
 #define PHASE_SAMPLE 2
 #define PHASE_CLUSTER 3
 #define PHASE_LOAD 4
 #define PHASE_CONNECT 5
 #define PHASE_WRITE 6
 
-/* Nodes that a row's search enters at, at most. */
+/* Most nodes that a search for a node's neighbors enters at. */
 #define BUILD_ENTRIES 4
 
 typedef struct GraphBuildOps GraphBuildOps;
 
-/* What the participants of a build share; of one backend when it is alone. */
+/* What the participants of a build share.  A build by one backend has it in its own memory. */
 typedef struct GraphBuildShared
 {
 	/* fixed before the workers start */
@@ -34,10 +34,10 @@ typedef struct GraphBuildShared
 	Oid			index;
 	bool		concurrent;
 	GraphMetaData meta;
-	double		rows;			/* in the table, roughly */
-	uint32		nlists;			/* centroids */
+	double		rows;			/* rows in the table, roughly */
+	uint32		nlists;			/* number of centroids */
 
-	/* in step (build_team.h) */
+	/* steps (team.h) */
 	int			participants;
 	Barrier		barrier;
 	pg_atomic_uint32 claims[2];
@@ -50,7 +50,7 @@ typedef struct GraphBuildShared
 	double		spilled;		/* rows for which there was no memory */
 	bool		broken_hot_chain;
 
-	/* the leader's, when the nodes have their places */
+	/* set by the leader when the nodes have their places */
 	uint32		nodes;
 	uint32		nduplicates;
 	dsm_handle	arrays;
@@ -59,42 +59,44 @@ typedef struct GraphBuildShared
 	GraphMemBudget budget;
 } GraphBuildShared;
 
-/* Arrays that the participants share from the arrangement of the nodes on. */
+/* Arrays that the participants share, once the nodes are arranged. */
 typedef struct GraphBuildArrays
 {
-	uint32	   *order;			/* nodes as they are inserted; in the end, of
-								 * a plain graph, as they lie on the pages */
-	uint32	   *position;		/* plain, in the end: on the pages */
-	pg_atomic_uint32 *links;	/* first link to each node, until it is made
+	uint32	   *order;			/* nodes in the order of insertion; plain, at
+								 * the end: in the order on the pages */
+	uint32	   *position;		/* plain, at the end: place of a node on the
+								 * pages */
+	pg_atomic_uint32 *links;	/* first link to each node, until it becomes
 								 * an edge; the memory of position */
-	uint32	   *next;			/* link after each of a batch */
-	uint32	   *representative; /* node of each list, or NONE */
-	uint32	   *rank;			/* of it, in the order of insertion */
+	uint32	   *next;			/* next link after each link of a batch */
+	uint32	   *representative; /* node of each list, or GRAPH_NONE */
+	uint32	   *rank;			/* rank of that node in the order of insertion */
 	GraphMemDuplicate *duplicates;
 } GraphBuildArrays;
 
-/* Each form extends it. */
+/* A build in progress, of one participant.  Each form extends it. */
 typedef struct GraphBuildState
 {
 	const GraphBuildOps *ops;
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *info;
-	GraphHandle handle;			/* made by hand: there are no pages yet */
+	GraphHandle handle;			/* made by the build: there are no pages yet */
 	QvBufferHints hints;
 	Size		max_memory;
 	GraphBuildShared *shared;
 	bool		leader;
-	uint32		step;			/* how often the participants have met */
+	uint32		step;			/* number of times that the participants have
+								 * met */
 
 	MemoryContext row_context;	/* reset after every row */
 	GraphMem	mem;
 	GraphBuildArrays arrays;
-	dsm_segment *segment;		/* of the arrays, or NULL */
+	dsm_segment *segment;		/* memory of the arrays, or NULL */
 	GraphSearch search;
 	Candidate  *chosen;
 	Candidate  *scratch;
-	uint32	   *unreached;		/* nodes that become entry points, leader */
+	uint32	   *unreached;		/* leader: nodes that become entry points */
 	uint32		nunreached;
 	BufFile    *spill;			/* rows for which there was no memory, or NULL */
 	int64		nspilled;
@@ -104,68 +106,68 @@ struct GraphBuildOps
 {
 	Size		state_size;
 
-	/* Bytes of a code or value in a node in memory. */
+	/* Returns the bytes of a code or value in a node in memory. */
 	Size		(*payload) (const GraphHandle *handle);
 
 	/*
-	 * Leader: look at the table before its rows come, and set shared->nlists.
-	 * Returns floats that all participants are to have, their number in *n.
+	 * Leader: reads a sample of the table, and sets shared->nlists.  Returns
+	 * floats that all participants get, their number in *n.
 	 */
 	float	   *(*prepare) (GraphBuildState *bs, Size *n);
 
-	/* Everyone: take those floats, and start bs->mem. */
+	/* Everyone: takes those floats, and starts bs->mem. */
 	void		(*begin) (GraphBuildState *bs, float *floats, bool in_shared_memory);
 
 	/*
-	 * Add a node without edges for a value, of the column's dimensions, its
-	 * list and what GraphMemLoaded says.  False: there is no memory; its list
-	 * is told.
+	 * Adds a node without edges for a value of the column's dimensions, with
+	 * its list and GraphMemLoaded.  Returns false if there is no memory.  A
+	 * coded graph then sets *list all the same.
 	 */
 	bool		(*add) (GraphBuildState *bs, const void *value, ItemPointer tid, uint32 *list);
 
-	/* Lists that a node added may have: numbers below this. */
+	/* Returns the number of lists.  A node's list is below it. */
 	uint32		(*count_lists) (const GraphBuildState *bs);
 
 	/*
-	 * The first so many in the order of insertion are connected.  May be
-	 * NULL.
+	 * Called when the first "count" nodes in the order of insertion are
+	 * connected.  May be NULL.
 	 */
 	void		(*connected) (GraphBuildState *bs, uint32 count);
 
 	/*
-	 * Where to search for a node's neighbors from: of those connected, at
-	 * most BUILD_ENTRIES.  Returns how many.
+	 * Chooses the nodes that the search for a node's neighbors enters at: of
+	 * those connected, at most BUILD_ENTRIES.  Returns how many.
 	 */
 	int			(*enter) (GraphBuildState *bs, uint32 id, uint32 connected, uint32 *entries);
 
 	/*
-	 * Leader, all nodes are connected: the nodes that will be entry points,
-	 * palloc'd, their number in *n.
+	 * Leader: returns the nodes that will be entry points, palloc'd, their
+	 * number in *n.  All nodes are connected.
 	 */
 	uint32	   *(*choose_entry_points) (GraphBuildState *bs, uint32 *n);
 
 	/*
-	 * Leader: set the nodes' "list", by which they are ordered on the pages.
+	 * Leader: sets the nodes' "list", by which they are ordered on the pages.
 	 * NULL: they are in that order.
 	 */
 	void		(*assign_lists) (GraphBuildState *bs);
 
 	/*
-	 * The entry points to write, with bs->unreached; node i will be at
-	 * position[i] (NULL: i).
+	 * Returns the entry points to write, with bs->unreached.  Node i will be
+	 * at position[i] (NULL: i).
 	 */
 	GraphEntryPoints *(*make_entry_points) (GraphBuildState *bs, const uint32 *position);
 
 	/*
-	 * Write a node with its edges but without rows; node i is number first +
-	 * position[i].
+	 * Writes a node with its edges, but without rows.  Node i is number first
+	 * + position[i].
 	 */
 	void		(*write_node) (GraphBuildState *bs, GraphMemNode *from,
 							   GraphNode to, const uint32 *position, uint32 first);
 
 	/*
-	 * Leader: all nodes are written, node order[i] as number first + i. NULL:
-	 * that was all.
+	 * Leader: writes the rest when all nodes are written, node order[i] as
+	 * number first + i.  NULL: there is no rest.
 	 */
 	void		(*finish) (GraphBuildState *bs, const uint32 *order, uint32 first);
 };

@@ -2,12 +2,12 @@
  * coded_build.c
  *		The coded graph's part of a build: sample, centroids, codes.
  *
- *	1. a sample of the table gives the mean and about 2 sqrt(n) centroids;
- *	2. every row is encoded, and numbered by its nearest centroid;
- *	3. the search for its neighbors enters at the representatives of its nearest
- *	   centroids, the rows that are nearest to these;
- *	4. the nodes are written in the order of their centroids, with their
- *	   neighbors' codes beside them.
+ *	1. A sample of the table gives the mean and about 2 sqrt(n) centroids.
+ *	2. Every row is encoded, and numbered by its nearest centroid.
+ *	3. The search for its neighbors enters at the representatives of its nearest centroids:
+ *	   the rows that are nearest to these.
+ *	4. The nodes are written in the order of their centroids, with their neighbors' codes
+ *	   beside them.
  */
 #include "postgres.h"
 
@@ -25,19 +25,22 @@
 #include "pgstat.h"
 #include "space/sample.h"
 
-/* Rows sampled for each centroid: enough for entry points, not for codebooks. */
+/*
+ * Rows in the sample for each centroid.  This is enough for entry points, but not for
+ * codebooks.
+ */
 #define ROWS_PER_LIST 20
 #define KMEANS_ITERATIONS 5
 #define MAX_LISTS 32768
 
-/* The least sample, which the mean alone wants. */
+/* Least rows of the sample, which the mean needs. */
 #define MIN_SAMPLE 1000
 
 typedef struct CodedBuild
 {
 	GraphBuildState base;
 
-	float	   *value;			/* dims; also a node's edges' bits */
+	float	   *value;			/* dims; also the codes of a node's edges */
 	float	   *rotated;		/* pdim */
 	float	   *centered;		/* pdim */
 	uint8	   *bytes;			/* pdim */
@@ -46,7 +49,7 @@ typedef struct CodedBuild
 	float	   *sample;			/* target x pdim, rotated */
 	int			sampled;
 
-	/* lists; the mean comes first, in the same memory */
+	/* lists; the mean is first in the same memory */
 	uint32		nlists;
 	float	   *centroids;		/* nlists x pdim */
 } CodedBuild;
@@ -57,7 +60,7 @@ centroid(const CodedBuild *bs, uint32 list)
 	return bs->centroids + (Size) list * bs->base.handle.meta.pdim;
 }
 
-/* Leave a value, rotated, in bs->rotated. */
+/* Puts a value, rotated, into bs->rotated. */
 static void
 take_value(CodedBuild *bs, const void *value)
 {
@@ -95,7 +98,7 @@ sample_rows(CodedBuild *bs, double rows)
 		.state = bs
 	};
 
-	/* a quarter of the memory; k-means wants some of the rest */
+	/* a quarter of the memory; k-means needs some of the rest */
 	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.handle.meta.pdim * sizeof(float)));
 	target = Max(target, 64);
 	sample.target = target;
@@ -106,9 +109,9 @@ sample_rows(CodedBuild *bs, double rows)
 }
 
 /*
- * A few rows of another order of magnitude would carry the mean away from all
- * others, whose codes then say nothing: rows whose squared length is so many
- * times the median do not count.
+ * Rows whose squared length is more than this many times the median do not count for the
+ * mean.  A few rows of another order of magnitude would move the mean away from all others,
+ * whose codes would then be useless.
  */
 #define OUTLIER 1e4f
 
@@ -127,7 +130,7 @@ compute_mean(CodedBuild *bs, float *mean)
 	}
 }
 
-/* How many neighbors the data need, before anything is laid out. */
+/* Chooses how many neighbors the data need, before anything is laid out. */
 static void
 choose_degree(CodedBuild *bs)
 {
@@ -139,7 +142,7 @@ choose_degree(CodedBuild *bs)
 	bs->base.shared->meta = handle->meta;
 }
 
-/* Lists for so many rows, at most. */
+/* Returns the number of lists for a number of rows, at most. */
 static uint32
 wanted_lists(const CodedBuild *bs, double rows)
 {
@@ -148,7 +151,7 @@ wanted_lists(const CodedBuild *bs, double rows)
 	return bs->sampled == 0 ? 0 : Min(wanted, bs->sampled / 8 + 1);
 }
 
-/* The centroids of the sample; returns how many. */
+/* Computes the centroids of the sample.  Returns how many. */
 static uint32
 make_lists(CodedBuild *bs, uint32 wanted, float *centroids)
 {
@@ -226,7 +229,7 @@ build_coded_payload(const GraphHandle *handle)
 
 /* ---- rows ---- */
 
-/* Find the list of the row bs->centered, and others that are near. */
+/* Finds the list of the row bs->centered, and others that are near. */
 static uint32
 find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 {
@@ -281,8 +284,8 @@ build_coded_count_lists(const GraphBuildState *base)
 /* ---- edges ---- */
 
 /*
- * The representatives of the nearest lists; while these are inserted themselves,
- * perhaps there is none yet, and the nearest of all others is.
+ * Enters at the representatives of the nearest lists.  While representatives are inserted
+ * themselves, none of these may be connected yet.  Then the nearest of all others is used.
  */
 static int
 build_coded_enter(GraphBuildState *base, uint32 id, uint32 connected, uint32 *entries)
@@ -317,7 +320,7 @@ build_coded_enter(GraphBuildState *base, uint32 id, uint32 connected, uint32 *en
 
 /* ---- pages ---- */
 
-/* The code of a node as a vector, in bs->centered. */
+/* Decodes the code of a node into bs->centered. */
 static void
 decode_node(CodedBuild *bs, const GraphMemNode *node, GraphCode *code)
 {
@@ -328,7 +331,7 @@ decode_node(CodedBuild *bs, const GraphMemNode *node, GraphCode *code)
 						 layout->pdim);
 }
 
-/* The nodes of the lists that have any, or the first. */
+/* Chooses the representatives of lists, or the first node if there are none. */
 static uint32 *
 build_coded_choose_entry_points(GraphBuildState *base, uint32 *n)
 {

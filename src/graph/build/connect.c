@@ -2,10 +2,10 @@
  * connect.c
  *		Connecting the nodes of a graph in memory; see connect.h.
  *
- * Nodes are inserted in batches (after "prefix doubling" of ParlayANN, arXiv
- * 2305.04359): each is searched for in the graph before the batch, which nobody
- * changes meanwhile; then each node that the new ones lead to gets its edges back.
- * So there are no locks, and the graph is the same for any number of participants.
+ * Nodes are inserted in batches (after "prefix doubling" of ParlayANN, arXiv 2305.04359).
+ * Each is searched for in the graph before the batch, which nobody changes meanwhile.  Then
+ * each node that the new ones lead to gets its edges back.  So there are no locks, and the
+ * graph is the same for any number of participants.
  */
 #include "postgres.h"
 
@@ -19,14 +19,16 @@
 #include "utils/memutils.h"
 
 /*
- * A batch is at most such a part of the graph before it, and of the whole: its
- * nodes do not see one another.  (An eighth and a 64th cost up to .01 of recall on
- * Gaussian noise, and save nothing.)
+ * A batch is at most this part of the graph before it, and of all nodes.  Its nodes do not
+ * see one another.  Larger batches cost recall, and save nothing [M28].
  */
 #define OF_GRAPH_SO_FAR 64
 #define OF_WHOLE_GRAPH 512
 
-/* Nodes claimed at a time: at most so many, and so that all get some. */
+/*
+ * Nodes that are claimed at a time: at most CLAIM, and few enough that each participant
+ * gets some.
+ */
 #define CLAIM 16
 #define CLAIMS_EACH 4
 
@@ -47,8 +49,8 @@ GraphLargestBatch(uint32 n)
 /* ---- the new nodes ---- */
 
 /*
- * Choose the neighbors of node i of the batch after the first "done" nodes, and
- * leave each of them a link: number i * degree + j is edge j of node i.
+ * Chooses the neighbors of node i of the batch after the first "done" nodes, and leaves
+ * each of them a link.  Link number i * degree + j is edge j of node i.
  */
 static void
 find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
@@ -80,14 +82,14 @@ find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
 
 /* ---- the edges back ---- */
 
-/* Room for edges to one node; a participant's own. */
+/* Memory for edges to one node, of one participant. */
 typedef struct Incoming
 {
 	Candidate  *edges;
 	uint32		max;
 } Incoming;
 
-/* Make the links to a node edges, nearest first, in whatever order they came. */
+/* Turns the links to a node into edges, nearest first, in whatever order they came. */
 static void
 link_back(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 id, uint32 link)
 {
@@ -114,7 +116,10 @@ link_back(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 id, uint3
 		GraphMemAddEdge(mem, GraphMemGet(mem, id), incoming->edges[i], bs->scratch);
 }
 
-/* Whoever takes a node's first link has all of them. */
+/*
+ * Links the neighbors of node i back.  The participant that takes a neighbor's first link
+ * gets all of its links.
+ */
 static void
 link_back_neighbors(GraphBuildState *bs, Incoming *incoming, uint32 done, uint32 i)
 {
@@ -177,18 +182,18 @@ GraphConnectNodes(GraphBuildState *bs)
 /* ---- reaching all ---- */
 
 /*
- * Anchors that the first walk gives a node: fewer than it may have, so that nodes
- * near the entry points are not full of them.
+ * Most anchors that lead from a node after the first walk.  They are fewer than a node may
+ * have, so that nodes near the entry points are not full of them.
  */
 #define FIRST_ANCHORS 3
 
 typedef struct Walk
 {
 	GraphMem   *mem;
-	uint8	   *reached;		/* bits */
-	uint8	   *anchors;		/* of each node */
+	uint8	   *reached;		/* bitmap by node */
+	uint8	   *anchors;		/* number of anchors that lead from each node */
 	uint8		max_anchors;
-	uint32	   *queue;			/* the nodes reached */
+	uint32	   *queue;			/* the nodes that were reached */
 	uint32		head;
 	uint32		tail;
 } Walk;
@@ -202,7 +207,10 @@ reach(Walk *walk, uint32 id)
 	walk->queue[walk->tail++] = id;
 }
 
-/* Go on from those reached; the edge by which a node is reached first is its anchor. */
+/*
+ * Goes on from the nodes that were reached.  The edge that reaches a node first becomes its
+ * anchor.
+ */
 static void
 walk_on(Walk *walk)
 {
@@ -226,7 +234,7 @@ walk_on(Walk *walk)
 	}
 }
 
-/* The last edge of a full node that is no anchor. */
+/* Returns the last edge of a full node that is no anchor. */
 static int
 place_to_give(const GraphMemNode *node)
 {
@@ -237,7 +245,7 @@ place_to_give(const GraphMemNode *node)
 	return place;
 }
 
-/* Make a node that has room for another the anchor of node id. */
+/* Makes a node with room for another anchor the anchor of node id. */
 static void
 anchor_to(Walk *walk, uint32 from, uint32 id)
 {
@@ -249,7 +257,10 @@ anchor_to(Walk *walk, uint32 from, uint32 id)
 	walk->anchors[from]++;
 }
 
-/* One of the nodes that hang on a full one, at any depth, that is not full; or GRAPH_NONE. */
+/*
+ * Returns a node that descends from a full one, at any depth, and is not full.  GRAPH_NONE:
+ * there is none.
+ */
 static uint32
 room_below(const Walk *walk, uint32 host, uint32 id)
 {
@@ -277,9 +288,9 @@ room_below(const Walk *walk, uint32 host, uint32 id)
 }
 
 /*
- * Let the nearest neighbor of node id that is reached be its anchor: in a free place,
- * or in that of its last edge.  When all have as many as they may, one that hangs on the
- * nearest.  False: there is none.
+ * Makes the nearest reached neighbor of node id its anchor: in a free place, or in that of
+ * its last edge.  If all have as many as they may, a node that descends from the nearest is
+ * used.  Returns false if there is none.
  */
 static bool
 lead_to(Walk *walk, uint32 id)
@@ -323,19 +334,19 @@ GraphReachNodes(GraphBuildState *bs)
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	walk.anchors = MemoryContextAllocExtended(CurrentMemoryContext, (Size) n + 1,
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	/* nobody links any more */
+	/* nobody links any more: the memory is free */
 	walk.queue = bs->arrays.position;
 	bs->unreached = palloc(max * sizeof(uint32));
 	entries = bs->ops->choose_entry_points(bs, &nentries);
 	walk.max_anchors = Min(FIRST_ANCHORS, GraphMaxAnchors(bs->mem.layout));
-	/* where there is a way, other entry points get anchors too */
+	/* where there is a path, other entry points get anchors, too */
 	for (uint32 i = 0; i < nentries; i++)
 		if (!IsReached(&walk, entries[i]))
 		{
 			reach(&walk, entries[i]);
 			walk_on(&walk);
 		}
-	/* all of them again: they may have more */
+	/* all of them again: they may have more anchors now */
 	walk.max_anchors = GraphMaxAnchors(bs->mem.layout);
 	walk.head = 0;
 	walk_on(&walk);

@@ -7,18 +7,18 @@
 
 #include "graph/build/build_form.h"
 
-/* Nodes in the batch that follows the first so many of n. */
+/* Returns the number of nodes in the batch that follows the first "done" of n nodes. */
 extern uint32 GraphNextBatch(uint32 done, uint32 n);
 
-/* None has more. */
+/* Returns the largest number of nodes in a batch. */
 extern uint32 GraphLargestBatch(uint32 n);
 
-/* Connect all nodes; their lists are no longer than on the pages. */
+/* Connects all nodes.  Their edge lists are no longer than on the pages. */
 extern void GraphConnectNodes(GraphBuildState *bs);
 
 /*
- * Leader: see to it that every node can be reached from the entry points, by an
- * edge or as one of bs->unreached.
+ * Leader: makes every node reachable from the entry points, by an edge or as one of
+ * bs->unreached.
  */
 extern void GraphReachNodes(GraphBuildState *bs);
 

@@ -2,8 +2,8 @@
  * load.c
  *		The rows of the table, as nodes without edges; see load.h.
  *
- * Which rows a participant gets, and in which order, is chance.  What comes of
- * them is not: nodes are numbered by list, then by a hash of their code or value.
+ * The rows that a participant gets, and their order, are random.  The result is not: nodes
+ * are numbered by list, then by a hash of their code or value.
  */
 #include "postgres.h"
 
@@ -25,12 +25,12 @@
 #include "pgstat.h"
 #include "utils/memutils.h"
 
-/* Rows between two reports of how far we are. */
+/* Rows between two progress reports. */
 #define REPORT_ROWS 1000
 
 /* ---- rows ---- */
 
-/* A participant has so many rows: show how many all have. */
+/* Counts the rows of a participant, and reports how many all have. */
 static void
 count_row(GraphBuildState *bs, int64 rows)
 {
@@ -43,7 +43,7 @@ count_row(GraphBuildState *bs, int64 rows)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
 }
 
-/* A row as it is spilled; its value follows. */
+/* Head of a spilled row.  Its value follows. */
 typedef struct Spilled
 {
 	ItemPointerData tid;
@@ -51,7 +51,7 @@ typedef struct Spilled
 	uint32		size;
 } Spilled;
 
-/* Where one is. */
+/* Place of a spilled row. */
 typedef struct SpilledPlace
 {
 	uint32		list;
@@ -60,8 +60,8 @@ typedef struct SpilledPlace
 } SpilledPlace;
 
 /*
- * Of a participant's memory, what places of spilled rows may take; at least, and at most, so
- * many, for their sort cannot be canceled.
+ * Share of a participant's memory for places of spilled rows, and limits of their number.
+ * The upper limit is needed because their sort cannot be canceled.
  */
 #define PLACES_SHARE 4
 #define LEAST_PLACES 1000
@@ -113,7 +113,7 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 		uint32		list = 0;
 
 		loader->rows++;
-		/* what is spilled is counted when it is inserted */
+		/* spilled rows are counted when they are inserted */
 		if (bs->ops->add(bs, value, tid, &list))
 			count_row(bs, loader->rows - bs->nspilled);
 		else
@@ -161,8 +161,8 @@ compare_spilled(const void *a, const void *b)
 }
 
 /*
- * The places of the next n rows, by their lists.  Each participant begins with another list, so
- * that they do not change the same nodes.
+ * Reads the places of the next n rows, and sorts them by list.  Each participant begins
+ * with another list, so that they do not change the same nodes.
  */
 static void
 sort_places(GraphBuildState *bs, SpilledPlace *places, int64 n)
@@ -202,8 +202,8 @@ insert_spilled(GraphBuildState *bs, const SpilledPlace *place)
 }
 
 /*
- * By their lists, as many as memory has places for at a time: near rows one after another find
- * the pages that they read and change in the processor's caches.
+ * Inserts rows by their lists, as many at a time as memory has places for.  Near rows one
+ * after another find the pages that they read and change in the processor's caches.
  */
 void
 GraphInsertSpilled(GraphBuildState *bs)
@@ -244,7 +244,7 @@ GraphInsertSpilled(GraphBuildState *bs)
 
 /* ---- numbers ---- */
 
-/* A node loaded, where it is. */
+/* A loaded node and its place. */
 typedef struct Place
 {
 	uint64		hash;
@@ -267,8 +267,8 @@ typedef struct Arranger
 {
 	GraphBuildState *bs;
 	uint32		nlists;
-	uint32	   *from;			/* slots of the nodes, in the order they shall
-								 * have */
+	uint32	   *from;			/* slots of the nodes, in the order that they
+								 * are to have */
 	uint32		count;
 	uint32	   *representative; /* of each list */
 	GraphMemDuplicate *duplicates;
@@ -293,7 +293,7 @@ add_duplicate(Arranger *a, GraphMemNode *node, ItemPointer tid)
 }
 
 /*
- * Number the nodes of a list.  Of those with the same hash, "kept" on are distinct:
+ * Numbers the nodes of a list.  Nodes with the same hash are distinct from "kept" on:
  * mostly one, unless hashes collide.
  */
 static void
@@ -333,13 +333,13 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 	}
 }
 
-/* Slots of a participant's chunk are filled from its first on. */
+/* Goes through all loaded slots.  A participant's chunk is filled from its first slot on. */
 #define FOR_EACH_LOADED(mem, slot) \
 	for (uint32 chunk = 0; chunk < (mem)->nodes.table->count; chunk++) \
 		for (uint32 slot = chunk << (mem)->chunk_shift; \
 			 slot < (chunk << (mem)->chunk_shift) + (mem)->nodes.table->chunks[chunk].used; slot++)
 
-/* Bring the slots into the order of lists, then each list in order. */
+/* Brings the slots into the order of lists, then each list in order. */
 static void
 number_nodes(Arranger *a)
 {
@@ -365,7 +365,7 @@ number_nodes(Arranger *a)
 		by_list[start[GraphMemGet(mem, slot)->list + 1]++] = slot;
 	places = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, most) * sizeof(Place));
 
-	/* numbers overtake slots never: by_list becomes the order */
+	/* numbers never overtake slots: by_list becomes the order */
 	a->from = by_list;
 	a->count = 0;
 	for (uint32 list = 0; list < a->nlists; list++)
@@ -386,7 +386,7 @@ number_nodes(Arranger *a)
 	pfree(start);
 }
 
-/* Move each node to its place, slot i for node i. */
+/* Moves each node to its place, slot i for node i. */
 static void
 move_nodes(Arranger *a)
 {
@@ -444,7 +444,7 @@ move_nodes(Arranger *a)
 
 /* ---- what all share ---- */
 
-/* Where the arrays are in their memory; returns its size. */
+/* Sets where the arrays are in their memory.  Returns its size. */
 static Size
 place_arrays(GraphBuildArrays *arrays, char *memory, const GraphBuildShared *shared)
 {
@@ -465,9 +465,9 @@ place_arrays(GraphBuildArrays *arrays, char *memory, const GraphBuildShared *sha
 }
 
 /*
- * All nodes, those near their list's centroid first: by their rank among all and
- * within their list, both alike.  The later ones find the middle of things already
- * connected: .005 to .02 of recall more than by chance (src/graph/README.md, "Build").
+ * Returns all nodes, near ones to their list's centroid first: by the sum of their rank
+ * among all nodes and their rank within their list.  Later nodes then find the middle of
+ * things connected, which gives more recall than random order [M22].
  */
 static Candidate *
 rank_nodes(GraphBuildState *bs)
@@ -500,7 +500,7 @@ rank_nodes(GraphBuildState *bs)
 	return ranked;
 }
 
-/* The representatives, then the others: the order of insertion of a coded graph. */
+/* Orders the nodes of a coded graph: the representatives, then the others. */
 static void
 order_by_rank(GraphBuildState *bs)
 {
@@ -521,7 +521,7 @@ order_by_rank(GraphBuildState *bs)
 	pfree(ranked);
 }
 
-/* By chance, since a table's own order often has to do with its values. */
+/* Orders the nodes at random, since a table's own order often depends on its values. */
 static void
 order_by_chance(GraphBuildState *bs)
 {
@@ -539,9 +539,9 @@ order_by_chance(GraphBuildState *bs)
 }
 
 /*
- * Choose the order of insertion.  Representatives are first, since all others are
- * searched for from them.  Within a batch it goes by number: near ones one after
- * another.
+ * Chooses the order of insertion.  Representatives are first, since all other searches
+ * begin at them.  Within a batch the order is that of the numbers, so that near nodes are
+ * one after another.
  */
 static void
 choose_order(GraphBuildState *bs)

@@ -1,7 +1,7 @@
 /*
  * load.h
- *		The rows of the table, as nodes without edges: their values encoded, and equal
- *		ones brought together.
+ *		The rows of the table, as nodes without edges: values are encoded, and equal ones
+ *		brought together.
  */
 #ifndef QV_GRAPH_BUILD_LOAD_H
 #define QV_GRAPH_BUILD_LOAD_H
@@ -9,21 +9,21 @@
 #include "graph/build/build_form.h"
 
 /*
- * Read this participant's part of the table (NULL: all of it) into bs->mem, as far
- * as there is memory, the rest into bs->spill.
+ * Reads this participant's part of the table (scan is NULL: all of it) into bs->mem, as far
+ * as there is memory.  The other rows go into bs->spill.
  */
 extern void GraphLoadRows(GraphBuildState *bs, TableScanDesc scan);
 
 /*
- * Leader: give the nodes their numbers, by list, equal rows one node; get the arrays
- * that all share, with the order of insertion.
+ * Leader: gives the nodes their numbers, by list.  Equal rows become one node.  Makes the
+ * arrays that all share, with the order of insertion.
  */
 extern void GraphArrangeNodes(GraphBuildState *bs);
 
-/* The others: see what the leader has done. */
+/* Others: attach to what the leader has made. */
 extern void GraphSeeNodes(GraphBuildState *bs);
 
-/* Insert the rows of bs->spill on the pages, which are all written. */
+/* Inserts the rows of bs->spill on the pages.  All nodes are written by then. */
 extern void GraphInsertSpilled(GraphBuildState *bs);
 
 #endif							/* QV_GRAPH_BUILD_LOAD_H */

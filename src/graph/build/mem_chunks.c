@@ -30,7 +30,10 @@ GraphChunksInit(GraphChunks *chunks, GraphMemBudget *budget, GraphChunkTable *ta
 	chunks->current = GRAPH_NO_CHUNK;
 }
 
-/* Random reads over all of it: TLB misses are a good part of the cost. */
+/*
+ * Asks for huge pages.  Reads are random over all of the memory, and TLB misses are a good
+ * part of their cost.
+ */
 static void
 want_huge_pages(char *memory, Size bytes)
 {
@@ -45,17 +48,17 @@ want_huge_pages(char *memory, Size bytes)
 }
 
 /*
- * When there are many, several are got at a time: a server has few segments of shared
- * memory, and how many rows there are may have been far off.
+ * Chunks after which one more is allocated at a time.  A server has few segments of shared
+ * memory, and the estimate of the rows may have been far off.
  */
 #define ONE_AT_A_TIME 16
 
-/* Room that other participants, who ask at the same time, are left. */
+/* Times the memory that must be free, since other participants ask at the same time. */
 #define TIMES_FREE 4
 
 /*
- * Places in the table and in the budget for n chunks that follow one another; returns
- * the first, or none.
+ * Reserves n chunks that follow one another, in the table and in the budget.  Returns the
+ * first, or GRAPH_NO_CHUNK.
  */
 static uint32
 reserve(GraphChunks *chunks, Size bytes, uint32 n)
@@ -83,7 +86,7 @@ reserve(GraphChunks *chunks, Size bytes, uint32 n)
 	return number;
 }
 
-/* Memory for n chunks; NULL: there is none to be had. */
+/* Returns memory for n chunks, or NULL. */
 static char *
 get_memory(GraphChunks *chunks, Size bytes, uint32 number, uint32 n)
 {
@@ -157,7 +160,7 @@ GraphChunksAttach(GraphChunks *chunks)
 		uint32		index = chunks->table->chunks[i].index;
 		dsm_segment *segment;
 
-		/* places for which there was no memory in the end have none */
+		/* places for which no memory was found have none */
 		if (chunks->at[i] || chunks->table->chunks[i].handle == DSM_HANDLE_INVALID)
 			continue;
 		if (index > 0)

@@ -1,8 +1,8 @@
 /*
  * mem_chunks.h
- *		The memory of a graph under construction: chunks of one size, in the
- *		backend's own memory or in shared memory, where all participants of a
- *		parallel build see them.
+ *		The memory of a graph under construction: chunks of one size.  They are in the
+ *		backend's own memory, or in shared memory, where all participants of a parallel
+ *		build see them.
  */
 #ifndef QV_GRAPH_BUILD_MEM_CHUNKS_H
 #define QV_GRAPH_BUILD_MEM_CHUNKS_H
@@ -12,48 +12,53 @@
 #include "storage/dsm.h"
 #include "storage/spin.h"
 
-/* Chunks of a kind, at most. */
+/* Most chunks of a kind. */
 #define GRAPH_MAX_CHUNKS 8192
 
-/* What all participants know of the chunks of one kind. */
+/* The chunks of one kind, for all participants. */
 typedef struct GraphChunkTable
 {
 	uint32		count;
 	struct
 	{
-		dsm_handle	handle;		/* of the segment, with several chunks perhaps */
-		uint32		index;		/* in it */
+		dsm_handle	handle;		/* of the segment, which may have several
+								 * chunks */
+		uint32		index;		/* index in the segment */
 		Size		bytes;
-		uint32		used;		/* items or bytes; its owner's */
+		uint32		used;		/* items or bytes in use; set by its owner */
 	}			chunks[GRAPH_MAX_CHUNKS];
 } GraphChunkTable;
 
-/* Shared by the participants, or one backend's own. */
+/* Memory budget, shared by the participants, or of one backend. */
 typedef struct GraphMemBudget
 {
-	slock_t		mutex;			/* for the rest, and the counts of the tables */
+	slock_t		mutex;			/* protects the rest, and the counts of the
+								 * tables */
 	Size		bytes;
 	Size		max_bytes;
-	bool		full;			/* a chunk was refused, */
-	bool		no_shared_memory;	/* because the system had none */
-	Size		beside;			/* bytes a chunk that will be wanted beside it */
+	bool		full;			/* a chunk was refused */
+	bool		no_shared_memory;	/* it was refused because the system had
+									 * no shared memory */
+	Size		beside;			/* bytes for each chunk that will be needed
+								 * beside it */
 	GraphChunkTable nodes;
 	GraphChunkTable values;
 } GraphMemBudget;
 
-/* A participant's view of the chunks of one kind. */
+/* The chunks of one kind, as one participant sees them. */
 typedef struct GraphChunks
 {
 	GraphMemBudget *budget;
 	GraphChunkTable *table;
 	bool		shared;
 	MemoryContext context;		/* of chunks that are not shared */
-	char	  **at;				/* where they are, aligned to 64; NULL: not
+	char	  **at;				/* addresses, aligned to 64; NULL: not
 								 * attached */
 	dsm_segment **segments;
-	uint32		current;		/* the one this participant fills, or none */
-	uint32		spare;			/* chunks after it that it has got already */
-	uint32		added;			/* in all */
+	uint32		current;		/* chunk that this participant fills, or
+								 * GRAPH_NO_CHUNK */
+	uint32		spare;			/* chunks after it that are allocated already */
+	uint32		added;			/* chunks added in all */
 } GraphChunks;
 
 #define GRAPH_NO_CHUNK UINT32_MAX
@@ -64,12 +69,12 @@ extern void GraphChunksInit(GraphChunks *chunks, GraphMemBudget *budget, GraphCh
 							bool shared);
 
 /*
- * Get another chunk, of the same size as always, and make it the current one.  False:
- * there is no memory.
+ * Gets another chunk, of the same size as always, and makes it the current one.  Returns
+ * false if there is no memory.
  */
 extern bool GraphChunksAdd(GraphChunks *chunks, Size bytes);
 
-/* Attach those of the other participants, who have finished adding. */
+/* Attaches the chunks of the other participants, who have finished adding. */
 extern void GraphChunksAttach(GraphChunks *chunks);
 
 extern void GraphChunksDetach(GraphChunks *chunks);

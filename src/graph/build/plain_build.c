@@ -1,7 +1,7 @@
 /*
  * plain_build.c
- *		The plain graph's part of a build: whole values, entered through an even
- *		sample of the nodes.
+ *		The plain graph's part of a build: whole values, and an even sample of the nodes
+ *		to enter at.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@ typedef struct PlainBuild
 	uint32		resample_at;	/* nodes */
 } PlainBuild;
 
-/* Lists by the hash, so that equal rows meet. */
+/* Number of lists by the hash, so that equal rows meet. */
 #define HASH_LISTS 1024
 
 static Size
@@ -67,7 +67,7 @@ build_plain_count_lists(const GraphBuildState *base)
 
 /* ---- edges ---- */
 
-/* Choose entries evenly among the first n nodes in the order of insertion. */
+/* Chooses entries evenly among the first n nodes in the order of insertion. */
 static void
 sample_entries(PlainBuild *bs, uint32 n)
 {
@@ -127,8 +127,8 @@ build_plain_choose_entry_points(GraphBuildState *base, uint32 *n)
 /* ---- pages ---- */
 
 /*
- * A node's list is the entry that a walk from all entries at once reaches it
- * from first.  What no walk reaches goes to the last.
+ * Sets a node's list to the entry from which a walk from all entries at once reaches it
+ * first.  Nodes that no walk reaches go to the last list.
  */
 static void
 build_plain_assign_lists(GraphBuildState *base)
@@ -200,7 +200,7 @@ build_plain_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 			   layout->value_size);
 }
 
-/* Values outside the nodes follow when the nodes are all there. */
+/* Writes the values that are not in nodes, when all nodes are there. */
 static void
 build_plain_finish(GraphBuildState *base, const uint32 *order, uint32 first)
 {

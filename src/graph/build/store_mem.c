@@ -7,19 +7,22 @@
 #include "graph/build/store_mem.h"
 #include "graph/walk/select.h"
 
-/* Bytes of a chunk: a part of the whole graph, but not less, nor more of the memory. */
+/*
+ * Size of a chunk: this part of the whole graph, but at least LEAST_CHUNK bytes, and at
+ * most this part of the memory.
+ */
 #define CHUNKS_IN_GRAPH 64
 #define LEAST_CHUNK (1024 * 1024)
 #define CHUNKS_IN_MEMORY 16
 
 /*
- * Beside each node: its place in the order of insertion, the head of its list of
- * links (build_connect.c), its share of their memory, and what the leader sorts by; then,
+ * Bytes beside each node: its place in the order of insertion, the head of its list of
+ * links (connect.c), its share of the links' memory, and what the leader sorts by.  Later,
  * in the memory of that, a byte of each participant (GraphMem.seen).
  */
 #define BESIDE_NODE (8 * sizeof(uint32))
 
-/* The edges of the node that is expanded next. */
+/* Prefetches the edges of the node that is expanded next. */
 static void
 mem_prefetch(GraphStore *base, uint32 id)
 {
@@ -79,9 +82,7 @@ GraphMemEstimate(const GraphLayout *layout, Size payload, Size value_size, doubl
 {
 	double		graph = rows * (node_size(layout, payload) + MAXALIGN(value_size));
 
-	/*
-	 * of what is allocated at a time the last is not full: each participant's
-	 */
+	/* the last chunk of each participant is not full */
 	return graph + rows * BESIDE_NODE +
 		4 * Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), graph / (CHUNKS_IN_MEMORY - 4));
 }
@@ -150,7 +151,7 @@ GraphMemSearch(GraphMem *mem, GraphSearch *search, uint32 id, uint32 ef, const u
 	GraphSearchRun(search, &mem->base);
 }
 
-/* Ascending insertion sort: lists are short and nearly sorted. */
+/* Sorts edges by insertion, ascending: lists are short and nearly sorted. */
 static void
 sort_edges(Candidate *edges, int n)
 {

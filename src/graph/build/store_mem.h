@@ -1,7 +1,7 @@
 /*
  * store_mem.h
- *		A graph under construction, in memory.  What distances are between,
- *		store_mem_coded.c and store_mem_plain.c know.
+ *		A graph under construction, in memory.  store_mem_coded.c and store_mem_plain.c
+ *		have its distances.
  */
 #ifndef QV_GRAPH_BUILD_STORE_MEM_H
 #define QV_GRAPH_BUILD_STORE_MEM_H
@@ -12,26 +12,26 @@
 #include "graph/walk/select.h"
 
 /*
- * Neighbor lists have room to spare, so that a full one is pruned once per
- * that many arrivals instead of at every one (half the build time).
+ * Spare places in an edge list.  A full list is pruned once for that many arrivals, not at
+ * every one, which halves the build time [M29].
  */
 #define GRAPH_MEM_SLACK 10
 
-/* Lists that a node's search may enter at, kept until it has edges. */
+/* Lists that a node's search may enter at.  They are kept until it has edges. */
 #define GRAPH_LOADED_LISTS 8
 
-/* What a node without edges keeps in their place. */
+/* What a node without edges has in their place. */
 typedef struct GraphMemLoaded
 {
-	uint64		hash;			/* of what makes rows share a node */
-	float		to_centroid;	/* of its list; coded */
+	uint64		hash;			/* hash of what makes rows share a node */
+	float		to_centroid;	/* coded: distance to the centroid of its list */
 	uint32		nlists;
-	uint32		lists[GRAPH_LOADED_LISTS];	/* the nearest, by estimate */
+	uint32		lists[GRAPH_LOADED_LISTS];	/* the nearest lists, by estimate */
 } GraphMemLoaded;
 
 /*
- * The payload lies before it, so that what a distance takes is together: two lines of
- * the cache up to 112 coordinates.
+ * A node in memory.  Its payload lies before it, so that all that a distance needs is
+ * together: two cache lines up to 112 coordinates.
  */
 typedef struct GraphMemNode
 {
@@ -40,17 +40,18 @@ typedef struct GraphMemNode
 	float		aux;
 	int32		sum;
 	float		residual;		/* coded only */
-	uint32		list;			/* nearest centroid */
-	uint32		duplicates;		/* index into GraphMem.duplicates, or NONE */
+	uint32		list;			/* list of the nearest centroid */
+	uint32		duplicates;		/* index into GraphMem.duplicates, or
+								 * GRAPH_NONE */
 	uint8		degree;
-	uint8		chosen;			/* edges, the first, that the rule has chosen
+	uint8		chosen;			/* first edges, which the rule has chosen
 								 * together */
 	ItemPointerData tid;
-	uint32		overflow;		/* slot of heap TIDs, of nodes with many */
+	uint32		overflow;		/* first slot of heap TIDs of a node with many */
 	Candidate	edges[FLEXIBLE_ARRAY_MEMBER];
 } GraphMemNode;
 
-/* What a distance takes of it. */
+/* Bytes of a node that a distance needs, beside its payload. */
 #define GRAPH_MEM_FACTORS offsetof(GraphMemNode, residual)
 
 #define GraphMemLoadedOf(node) ((GraphMemLoaded *) (node)->edges)
@@ -69,53 +70,55 @@ typedef struct GraphMem GraphMem;
 struct GraphMem
 {
 	GraphStore	base;
-	GraphPairDistance pair;		/* of two nodes; arg is the GraphMem */
+	GraphPairDistance pair;		/* distance of two nodes; arg is the GraphMem */
 	/* GraphSelect() by that distance */
 	int			(*select) (Candidate *candidates, int n, int max, GraphMem *mem,
 						   Candidate *scratch, int *chosen);
 	bool		(*same) (const GraphMem *mem, const GraphMemNode *a, const GraphMemNode *b);
 	const GraphLayout *layout;
-	QvSpaceKind space;			/* this and the next: coded */
+	QvSpaceKind space;			/* coded: this and the next */
 	float		mean_norm2;
 	const QvOpclassInfo *opclass;	/* plain */
 	int			max_edges;		/* degree + slack */
-	Size		payload_room;	/* before a node: the code, or the value */
+	Size		payload_room;	/* bytes before a node: its code or value */
 	Size		payload_size;
-	Size		edges_end;		/* after it, from where it begins */
+	Size		edges_end;		/* bytes after it, up to the end of its edges */
 	Size		node_size;
-	Size		chunk_bytes;	/* about what is allocated at a time */
+	Size		chunk_bytes;	/* bytes of a chunk, about */
 	uint32		chunk_nodes;	/* nodes in a chunk: a power of two */
 	int			chunk_shift;
 	GraphChunks nodes;
-	GraphChunks values;			/* of different sizes: apart from the nodes */
+	GraphChunks values;			/* values of different sizes, apart from the
+								 * nodes */
 	bool		separate_values;
 	uint32		count;			/* nodes; set when all have their place */
 	GraphMemDuplicate *duplicates;
 
 	/* this participant's searches, one after another: see GraphMemSearch() */
-	const GraphMemNode *query;	/* what they measure from */
-	uint8	   *seen;			/* by which search a node was seen last, */
-	uint8		number;			/* and this one's; never 0 */
+	const GraphMemNode *query;	/* node that they measure from */
+	uint8	   *seen;			/* by node: number of the search that has seen
+								 * it last */
+	uint8		number;			/* number of this search; never 0 */
 };
 
 /*
- * Start an empty graph for a form to complete: payload is how many bytes a
- * node compares by, rows how many there will be, roughly.
+ * Starts an empty graph, for a form to complete.  payload is how many bytes a node is
+ * compared by.  rows is the expected number of rows.
  */
 extern void GraphMemInit(GraphMem *mem, const GraphLayout *layout, Size payload,
 						 GraphMemBudget *budget, bool shared, double rows);
 
 /*
- * Bytes that so many nodes take, with values of that size apart from them
- * (0: within), and what their build needs beside them.
+ * Returns the bytes of "rows" nodes, with values of value_size bytes apart from them (0:
+ * within), and of what their build needs beside them.
  */
 extern double GraphMemEstimate(const GraphLayout *layout, Size payload, Size value_size,
 							   double rows);
 
-/* Of the memory that a build may use, bytes for nodes and values. */
+/* Returns the part of a build's memory for nodes and values, in bytes. */
 extern Size GraphMemNodesShare(const GraphLayout *layout, Size payload, Size max_memory);
 
-/* The node in the memory of one. */
+/* Address of the node in the memory of one. */
 #define GraphMemNodeAt(mem, memory) ((GraphMemNode *) ((char *) (memory) + (mem)->payload_room))
 
 static inline GraphMemNode *
@@ -128,29 +131,29 @@ GraphMemGet(const GraphMem *mem, uint32 id)
 #define GraphMemPayload(mem, node) ((char *) (node) - (mem)->payload_room)
 
 /*
- * A node without edges; the caller fills in its payload and "loaded".  NULL: there
- * is no memory for it.
+ * Returns a new node without edges.  The caller sets its payload and GraphMemLoaded.  NULL:
+ * there is no memory for it.
  */
 extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
 
-/* Take back the node that this participant has got last. */
+/* Takes back the node that this participant has got last. */
 extern void GraphMemTakeBack(GraphMem *mem);
 
-/* Move a node that has no edges yet. */
+/* Moves a node that has no edges yet. */
 extern void GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from);
 
-/* Give a node another neighbor, pruning its list when it is full. */
+/* Adds an edge to a node, and prunes its list if it is full. */
 extern void GraphMemAddEdge(GraphMem *mem, GraphMemNode *node, Candidate edge,
 							Candidate *scratch);
 
 /*
- * Search for the ef nodes that are nearest to node id, from entries on.  Which nodes it
- * has seen, an array of a byte a node knows, not the search's set.
+ * Searches for the ef nodes that are nearest to node id, beginning at the entries.
+ * mem->seen tells which nodes the search has seen, not the search's set.
  */
 extern void GraphMemSearch(GraphMem *mem, GraphSearch *search, uint32 id, uint32 ef,
 						   const uint32 *entries, int nentries);
 
-/* See a node; false: the search has seen it before. */
+/* Marks a node as seen.  Returns false if the search has seen it before. */
 static inline bool
 GraphMemSee(GraphMem *mem, uint32 id)
 {
@@ -161,8 +164,8 @@ GraphMemSee(GraphMem *mem, uint32 id)
 }
 
 /*
- * The body of a store's expand(): offer the neighbors of node id that were
- * not seen.  distance and prefetch are constants, to be inlined.
+ * Offers the neighbors of node id that were not seen: the body of a store's expand().
+ * distance and prefetch are constants, to be inlined.
  */
 static pg_attribute_always_inline void
 GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
@@ -181,7 +184,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 			ids[n++] = node->edges[i].id;
 			prefetch(mem, GraphMemGet(mem, node->edges[i].id));
 		}
-	/* and what will be next, if nothing nearer is found now */
+	/* also the next node, if nothing nearer is found now */
 	if (PoolHasNext(&search->pool))
 		mem->base.prefetch(&mem->base, search->pool.items[search->pool.cursor].id);
 	for (int i = 0; i < n; i++)
@@ -189,11 +192,11 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 						  ids[i], NULL);
 }
 
-/* Let a node have the neighbors that the rule selects of candidates[n] (ascending). */
+/* Gives a node the neighbors that the rule chooses from candidates[n] (ascending). */
 extern void GraphMemChoose(GraphMem *mem, GraphMemNode *node, Candidate *candidates, int n,
 						   Candidate *scratch);
 
-/* Reduce a node's list to at most the degree of a node. */
+/* Prunes a node's list to at most the degree of a node. */
 extern void GraphMemShrink(GraphMem *mem, GraphMemNode *node, Candidate *scratch);
 
 #endif							/* QV_GRAPH_BUILD_STORE_MEM_H */

@@ -1,6 +1,6 @@
 /*
  * store_mem_coded.c
- *		A coded graph under construction: nodes compared by their codes.
+ *		A coded graph under construction: nodes are compared by their codes.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 
 #define GraphMemCode(mem, node) ((uint8 *) GraphMemPayload(mem, node))
 
-/* Bytes of a code to ask for ahead of its distance. */
+/* Bytes of a code that are prefetched. */
 #define PREFETCH_CODE 768
 
 static void
@@ -18,7 +18,7 @@ prefetch_node(const GraphMem *mem, const GraphMemNode *node)
 	const char *code = (const char *) GraphMemCode(mem, node);
 	uint32		bytes = mem->layout->pdim + GRAPH_MEM_FACTORS;
 
-	/* the rest follows by the hardware prefetcher */
+	/* the hardware prefetcher reads the rest */
 	for (uint32 i = 0; i < Min(bytes, PREFETCH_CODE); i += 64)
 		__builtin_prefetch(code + i);
 	if (bytes > PREFETCH_CODE)
@@ -93,7 +93,7 @@ GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
 	node->aux = code->aux;
 	node->sum = code->sum;
 	memcpy(GraphMemCode(mem, node), code->bytes, mem->layout->pdim);
-	/* what mem_coded_same() compares */
+	/* hash of what mem_coded_same() compares */
 	GraphMemLoadedOf(node)->hash =
 		hash_bytes_extended(code->bytes, mem->layout->pdim,
 							hash_bytes_extended((const unsigned char *) &node->norm2,

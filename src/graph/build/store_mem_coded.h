@@ -1,6 +1,6 @@
 /*
  * store_mem_coded.h
- *		A coded graph under construction: nodes compared by their codes.
+ *		A coded graph under construction: nodes are compared by their codes.
  */
 #ifndef QV_GRAPH_BUILD_STORE_MEM_CODED_H
 #define QV_GRAPH_BUILD_STORE_MEM_CODED_H
@@ -8,13 +8,13 @@
 #include "graph/build/store_mem.h"
 #include "graph/page/node.h"
 
-/* Start a graph in the handle's space. */
+/* Starts a graph in the handle's space. */
 extern void GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget,
 							  bool shared, double rows);
 
 /*
- * Add a node for the code (its bytes are copied) without edges.  NULL: there is no
- * memory for it.
+ * Adds a node without edges for a code, whose bytes are copied.  Returns NULL if there is
+ * no memory for it.
  */
 extern GraphMemNode *GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
 

@@ -1,9 +1,9 @@
 /*
  * store_mem_plain.c
- *		A plain graph under construction: nodes compared by their values.
+ *		A plain graph under construction: nodes are compared by their values.
  *
- * Values of a type whose size the column fixes are in the nodes; others are
- * apart, and the node says where.
+ * Values are in the nodes if the column fixes their size.  Otherwise they are apart, and
+ * the node has their place.
  */
 #include "postgres.h"
 
@@ -11,7 +11,7 @@
 #include "graph/build/store_mem_plain.h"
 #include "graph/page/node_value.h"
 
-/* Bytes of a value to ask for ahead of its distance. */
+/* Bytes of a value that are prefetched. */
 #define PREFETCH_VALUE 512
 
 static void
@@ -84,7 +84,7 @@ GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budg
 	mem->separate_values = opclass->type->fixed_size(handle->meta.dims) == 0;
 }
 
-/* Room for a value outside the nodes, or NULL. */
+/* Returns memory for a value outside the nodes, or NULL. */
 static void *
 separate_value(GraphMem *mem, Size size, GraphMemValueRef *ref)
 {

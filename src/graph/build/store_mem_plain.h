@@ -1,20 +1,23 @@
 /*
  * store_mem_plain.h
- *		A plain graph under construction: nodes compared by their values.
+ *		A plain graph under construction: nodes are compared by their values.
  */
 #ifndef QV_GRAPH_BUILD_STORE_MEM_PLAIN_H
 #define QV_GRAPH_BUILD_STORE_MEM_PLAIN_H
 
 #include "graph/build/store_mem.h"
 
-/* Bytes of a node for values of that size, and of values apart from their nodes. */
+/*
+ * Returns the bytes of a node for values of that size, or for the place of values apart
+ * from their nodes.
+ */
 extern Size GraphMemPlainPayload(const QvOpclassInfo *opclass, int dims);
 
-/* Start a graph for the handle's values. */
+/* Starts a graph for the handle's values. */
 extern void GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget,
 							  bool shared, double rows);
 
-/* Where a value is that is not in its node. */
+/* Place of a value that is not in its node. */
 typedef struct GraphMemValueRef
 {
 	uint32		chunk;
@@ -30,7 +33,7 @@ GraphMemValue(const GraphMem *mem, const GraphMemNode *node)
 	return mem->separate_values ? mem->values.at[ref->chunk] + ref->offset : payload;
 }
 
-/* Add a node for the value, which is copied, without edges.  NULL: no memory for it. */
+/* Adds a node without edges for a value, which is copied.  Returns NULL if there is no memory. */
 extern GraphMemNode *GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid);
 
 #endif							/* QV_GRAPH_BUILD_STORE_MEM_PLAIN_H */

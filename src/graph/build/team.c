@@ -24,7 +24,7 @@ struct GraphTeam
 	TableScanDesc scan;
 };
 
-/* What participants share: GraphBuildShared, what they measure at the end, the scan. */
+/* What participants share: GraphBuildShared, the memory of the calibration, the scan. */
 #define SHARED_SIZE BUFFERALIGN(sizeof(GraphBuildShared))
 #define MEASURED_SIZE(participants) BUFFERALIGN(GraphCalibrateMemory(participants))
 #define ParallelScan(shared) \
@@ -45,7 +45,10 @@ init_shared(GraphBuildShared *shared, const GraphBuildState *bs, const GraphBuil
 	shared->participants = participants;
 }
 
-/* Shared memory and a parallel context for so many workers; NULL: not to be had. */
+/*
+ * Makes shared memory and a parallel context for that many workers.  Returns NULL if there
+ * is no memory.
+ */
 static ParallelContext *
 begin_context(GraphTeam *team, GraphBuildState *bs, int workers, const float *floats, Size n)
 {
@@ -112,7 +115,7 @@ GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n)
 		GraphBuildShared *shared = bs->shared;
 
 		/*
-		 * the leader joins for all, and leaves for those that are not
+		 * the leader joins for all, and leaves for workers that are not
 		 * launched
 		 */
 		BarrierInit(&shared->barrier, 0);
@@ -125,7 +128,7 @@ GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n)
 			end_context(team);
 		else
 		{
-			/* those that could not start would be waited for */
+			/* workers that could not start would be waited for */
 			WaitForParallelWorkersToAttach(pcxt);
 			team->scan = table_beginscan_parallel(bs->heap, ParallelScan(shared));
 			ereport(DEBUG1,
@@ -158,7 +161,10 @@ GraphMeet(GraphBuildState *bs)
 {
 	GraphBuildShared *shared = bs->shared;
 
-	/* those of the next step; nobody has used them since the last meeting */
+	/*
+	 * the claims of the next step; nobody has used them since the last
+	 * meeting
+	 */
 	if (bs->leader)
 		pg_atomic_write_u32(&shared->claims[(bs->step + 1) % 2], 0);
 	if (shared->participants > 1)

@@ -1,7 +1,7 @@
 /*
  * team.h
- *		The participants of a graph build: the leader, and workers when there are
- *		any.  They do the same work in steps, and meet after each.
+ *		The participants of a graph build: the leader, and workers if there are any.  They
+ *		do the same work in steps, and meet after each.
  */
 #ifndef QV_GRAPH_BUILD_TEAM_H
 #define QV_GRAPH_BUILD_TEAM_H
@@ -11,32 +11,32 @@
 typedef struct GraphTeam GraphTeam;
 
 /*
- * Leader: give bs what participants share, and start workers if there are to be
- * any; the floats are for all.  The server is in parallel mode from here to
- * GraphTeamEnd() when there are workers.
+ * Leader: sets what participants share in bs, and starts workers, if there are to be any.
+ * All participants get the floats.  With workers the server is in parallel mode from here
+ * to GraphTeamEnd().
  */
 extern GraphTeam *GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n);
 
-/* Where the table is to be read from; NULL: all of it. */
+/* Returns the scan to read the table by; NULL: all of it. */
 extern TableScanDesc GraphTeamScan(GraphTeam *team);
 
-/* Wait for the workers to end. */
+/* Waits for the workers to end. */
 extern void GraphTeamEnd(GraphTeam *team);
 
-/* The step is over for this participant: wait for the others. */
+/* Ends the step for this participant: waits for the others. */
 extern void GraphMeet(GraphBuildState *bs);
 
-/* Claim the next so many pieces of work of a step; returns the first's number. */
+/* Claims pieces of a step's work.  Returns the number of the first. */
 extern uint32 GraphClaim(GraphBuildState *bs, uint32 pieces);
 
-/* Memory for all participants, which the leader gets and the others attach to. */
+/* Memory for all participants.  The leader allocates it, and the others attach to it. */
 extern void *GraphTeamAlloc(GraphBuildState *bs, Size size);
 extern void *GraphTeamAttach(GraphBuildState *bs);
 
-/* Memory for all participants to measure in, GraphCalibrateMemory() bytes, zeroed. */
+/* Returns memory for all participants to calibrate in, GraphCalibrateMemory() bytes, zeroed. */
 extern void *GraphTeamMeasured(GraphBuildState *bs);
 
-/* A worker's part, from its entry function. */
+/* Does a worker's part, from its entry function. */
 extern void GraphTeamWork(shm_toc *toc,
 						  void (*get_opclass) (Relation index, QvOpclassInfo *opclass),
 						  void (*work) (Relation heap, Relation index,

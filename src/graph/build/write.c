@@ -1,6 +1,6 @@
 /*
  * write.c
- *		Writing a graph that was built in memory: the last phase of a build.
+ *		Writing a graph that was built in memory.
  */
 #include "postgres.h"
 
@@ -27,12 +27,12 @@ GraphWriteFixedPages(GraphHandle *handle, ForkNumber fork, const GraphEntryPoint
 	QvMetaWrite(handle->index, fork, meta, sizeof(*meta));
 }
 
-/* Pages of nodes claimed at a time. */
+/* Pages of nodes that are claimed at a time. */
 #define CLAIM 16
 
 /*
- * Positions of a plain graph's nodes on the pages: by list, so that near nodes share
- * pages.  Those of a coded graph have the right numbers already.
+ * Sets the positions of a plain graph's nodes on the pages: by list, so that near nodes
+ * share pages.  The nodes of a coded graph have the right numbers already.
  */
 static void
 order_nodes(GraphBuildState *bs)
@@ -59,7 +59,7 @@ order_nodes(GraphBuildState *bs)
 	pfree(start);
 }
 
-/* The node at a position. */
+/* Returns the node at a position. */
 static uint32
 node_at(const GraphBuildState *bs, uint32 position)
 {
@@ -67,8 +67,8 @@ node_at(const GraphBuildState *bs, uint32 position)
 }
 
 /*
- * Nodes with more heap TIDs than a slot holds: the first of the slots with the
- * others, which come after all nodes.  Returns how many slots.
+ * Gives numbers to the slots of heap TIDs, which come after all nodes.  A node with more
+ * heap TIDs than fit in its slot gets the first of its slots.  Returns how many slots.
  */
 static uint32
 number_overflow(GraphBuildState *bs)
@@ -94,8 +94,8 @@ number_overflow(GraphBuildState *bs)
 }
 
 /*
- * Write metapage, mean and entry points, which have the positions of their
- * nodes, and note which number the node at position 0 will have.
+ * Writes metapage, mean and entry points.  These have the positions of their nodes.  Notes
+ * which number the node at position 0 will have.
  */
 static void
 write_fixed_pages(GraphBuildState *bs, GraphEntryPoints *entry_points)
@@ -148,7 +148,7 @@ GraphWriteHead(GraphBuildState *bs)
 	(void) number_overflow(bs);
 }
 
-/* Put the node's first rows in its slot. */
+/* Puts the node's first rows into its slot. */
 static void
 write_tids(GraphBuildState *bs, const GraphMemNode *from, GraphNode to)
 {
@@ -201,7 +201,7 @@ typedef struct SlotWriter
 	uint32		next;			/* number of the next slot */
 } SlotWriter;
 
-/* Memory of the next slot, on a new page when the last is full. */
+/* Returns the memory of the next slot, on a new page when the last one is full. */
 static void *
 next_slot(SlotWriter *sw)
 {
@@ -228,7 +228,7 @@ next_slot(SlotWriter *sw)
 	return GraphPageNode(sw->layout, BufferGetPage(sw->buf), slot);
 }
 
-/* The slots that number_overflow() has given numbers to, in the same order. */
+/* Writes the slots that number_overflow() has given numbers to, in the same order. */
 static void
 write_overflow(GraphBuildState *bs, SlotWriter *sw)
 {

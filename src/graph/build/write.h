@@ -8,15 +8,15 @@
 #include "graph/build/build_form.h"
 
 /*
- * Write metapage, mean and entry points (NULL: none) at the start of an empty
- * fork, without WAL, filling in the block numbers of handle->meta.
+ * Writes metapage, mean and entry points (NULL: none) at the start of an empty fork,
+ * without WAL.  Sets the block numbers in handle->meta.
  */
 extern void GraphWriteFixedPages(GraphHandle *handle, ForkNumber fork,
 								 const GraphEntryPoints *entry_points);
 
 /*
- * The graph in memory becomes pages: the leader writes those before the nodes and
- * makes room for these, then everyone writes nodes, then the leader what follows.
+ * Write the graph in memory to pages.  First the leader writes what is before the nodes,
+ * and makes room for these.  Then everyone writes nodes, and last the leader what follows.
  */
 extern void GraphWriteHead(GraphBuildState *bs);
 extern void GraphWriteNodes(GraphBuildState *bs);

@@ -1,7 +1,7 @@
 /*
  * calibrate.c
- *		How large a scan's pool must be; see calibrate.h and src/graph/README.md,
- *		"ef".
+ *		How large a scan's pool must be; see calibrate.h and src/graph/update/README.md,
+ *		"Calibration".
  */
 #include "postgres.h"
 
@@ -20,55 +20,54 @@
 #include "utils/memutils.h"
 
 /*
- * Rows that are searched for, fewer when there are so many nodes that so many
- * distances would be more; and the nearest that are to be found of each.
+ * Number of queries, which are rows of the index.  There are fewer if all their distances
+ * would be more than MAX_DISTANCES.  K is the number of nearest rows to be found for each.
  */
 #define MAX_QUERIES 200
 #define MIN_QUERIES 64
 #define MAX_DISTANCES 1e8
 #define K 10
 
-/* In an index of fewer nodes any pool will do. */
+/* Least nodes of an index that is calibrated.  With fewer any pool is enough. */
 #define LEAST_NODES 1000
 
 /*
  * Values of ef_search for which the pool is measured.  The line is drawn through the first
- * and the last, and as high as the others want it.
+ * and the last, and raised to the others.
  */
 static const int efs[] = {10, 40, 100};
 
-/* Pools tried: from the first on, in such steps, until next to nothing is missed. */
+/* Pools that are tried: from the first on, in these steps, until almost nothing is missed. */
 #define FIRST_POOL 12
 #define STEP 1.3
 #define LAST_POOL 2000
 #define ENOUGH 0.998
 #define MAX_POINTS 24
 
-/* Of the misses that a target allows, what a pool may have: queries differ from rows. */
+/* Share of the misses of a target recall that a pool may have, since queries differ from rows. */
 #define SLACK 0.5
 
 /*
- * Of what a pool of exact distances misses, estimates are to find so much: searches
- * for rows of the index are a little easier than others, and another build of the same
- * rows finds a hundredth more or less.  Recall below what can be
- * told from 200 queries may be missing.
+ * BETTER is the share of the misses of exact distances that estimates must find besides.
+ * Searches for rows of the index are a little easier than others, and another build of the
+ * same rows differs by 0.01.  TOLERANCE is the recall that 200 queries cannot resolve.
  */
 #define BETTER 0.2
 #define TOLERANCE 0.002
 
 #define ENTRIES 8
 
-/* Claimed at a time: pages that are read for the nearest, rows that are searched for. */
+/* Pieces that are claimed at a time: pages that are read for the nearest rows, and queries. */
 #define CLAIM_PAGES 64
 #define CLAIM_QUERIES 4
 
 /* ---- distances ---- */
 
 /*
- * What a row's true distance may be, of which the index knows its code's: off by
- * what a residual of that length in a random direction makes it, the same whenever
- * row id is met by query number.  So rows that codes cannot tell apart are not
- * nearer or farther by their codes' chance.
+ * Returns a likely true distance of a row whose code's distance is known.  It is off by
+ * what a residual of that length in a random direction makes of it.  The direction depends
+ * on the row and the query only.  Without it, rows that codes cannot tell apart would be
+ * nearer or farther by accident of their codes.
  */
 static float
 likely_distance(const GraphQuery *query, uint32 pdim, uint32 number, uint32 id, float distance,
@@ -76,13 +75,10 @@ likely_distance(const GraphQuery *query, uint32 pdim, uint32 number, uint32 id, 
 {
 	uint32		hash = murmurhash32(id ^ murmurhash32(number));
 	int			sum = (hash & 0xFF) + (hash >> 8 & 0xFF) + (hash >> 16 & 0xFF) + (hash >> 24);
-	float		normal = (sum - 510) / 147.8f;	/* of mean 0 and deviation 1,
-												 * nearly */
+	float		normal = (sum - 510) / 147.8f;	/* about normal: mean 0,
+												 * deviation 1 */
 
-	/*
-	 * the error is at most that of a residual along the query, not along q -
-	 * x
-	 */
+	/* the error is that of a residual along the query, not along q - x */
 	if (query->base.kind == QV_SPACE_L2)
 		error *= query->base.norm > 0 ? Min(1, sqrtf(Max(distance, 0)) / query->base.norm) : 0;
 	return distance + normal * error / sqrtf(pdim);
@@ -95,12 +91,12 @@ typedef struct ExactStore
 	GraphStore	base;
 	GraphHandle *handle;
 	const GraphQuery *query;
-	uint32		number;			/* of the query */
+	uint32		number;			/* number of the query */
 	uint8	   *unpacked;
 	uint32		ids[GRAPH_MAX_DEGREE];
 } ExactStore;
 
-/* The likely distance of a node; unpacked: room for a code. */
+/* Returns the likely distance of a node.  unpacked has room for a code. */
 static float
 node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
 			  GraphNode node, uint8 *unpacked)
@@ -119,7 +115,10 @@ node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number,
 						   GraphQueryError(query, node->norm2, node->residual));
 }
 
-/* The likely distance of node id, and its neighbors; INFINITY: there is none. */
+/*
+ * Returns the likely distance of node id, or INFINITY if there is none.  Copies its
+ * neighbors to ids, if not NULL.
+ */
 static float
 measure(ExactStore *store, uint32 id, uint32 *ids)
 {
@@ -163,26 +162,27 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 
 /* ---- one query ---- */
 
-/* The K nearest of what a search has met, ascending; INFINITY where there are fewer. */
+/* The K nearest distances that a search has found, ascending.  INFINITY where there are fewer. */
 typedef struct Nearest
 {
 	float		distances[K];
 } Nearest;
 
-/* What the crew shares. */
+/* Memory that the participants share. */
 typedef struct Measured
 {
 	/*
-	 * What a search for all rows has found.  There are two, for the next one
-	 * begins when all have done their part of this one, but not yet read the
-	 * others'.
+	 * Results of a search for all queries.  There are two: the next search
+	 * begins when all have done their part of this one, but may not have read
+	 * the results of the others.
 	 */
 	Nearest		found[2][MAX_QUERIES];
 	struct
 	{
 		bool		there;
-		Nearest		truth[MAX_QUERIES]; /* of the pages that it has read */
-	}			of[FLEXIBLE_ARRAY_MEMBER];	/* each participant */
+		Nearest		truth[MAX_QUERIES]; /* nearest rows on the pages that it
+										 * has read */
+	}			of[FLEXIBLE_ARRAY_MEMBER];	/* for each participant */
 } Measured;
 
 typedef struct Calibrator
@@ -190,14 +190,14 @@ typedef struct Calibrator
 	GraphHandle *handle;
 	const GraphCrew *crew;
 	Measured   *measured;
-	int			searches;		/* done for all rows */
+	int			searches;		/* searches for all queries that are done */
 	void		(*interrupt) (void);
 	MemoryContext context;		/* reset after every query */
-	uint32	   *ids;			/* rows that are searched for */
+	uint32	   *ids;			/* nodes that are queries */
 	int			n;
 } Calibrator;
 
-/* A row as a query; false: it is not there any more. */
+/* Makes a query of a node.  Returns false if it is gone. */
 static bool
 load_query(Calibrator *c, uint32 id, GraphQuery *query)
 {
@@ -238,7 +238,7 @@ add_nearest(Nearest *nearest, float distance)
 }
 
 /*
- * Search for row id, as if it were not there itself, with a pool of that size: of
+ * Searches for node id, as if it were not there itself, with a pool of that size: of
  * estimates, or of exact distances.
  */
 static void
@@ -278,7 +278,7 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 											   s.results[i].distance, s.results[i].error));
 }
 
-/* How many of found are among the nearest known. */
+/* Returns how many of "found" are among the K nearest known. */
 static int
 count_hits(const Nearest *found, const Nearest *truth)
 {
@@ -291,7 +291,7 @@ count_hits(const Nearest *found, const Nearest *truth)
 
 /* ---- all queries ---- */
 
-/* Search for a row with a pool of that size. */
+/* Searches for query i with a pool of that size. */
 static void
 search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 {
@@ -307,7 +307,10 @@ search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 	MemoryContextReset(c->context);
 }
 
-/* The share of the nearest that searches for all rows with a pool of that size find. */
+/*
+ * Returns the share of the nearest rows that searches for all queries find with a pool of
+ * that size.
+ */
 static double
 search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth)
 {
@@ -323,7 +326,7 @@ search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth)
 	return hits / (K * c->n);
 }
 
-/* Let every node of a page be one that may be near. */
+/* Adds every node of a page to the nearest rows, where it is near enough. */
 static void
 look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery *queries,
 			 const bool *there, uint8 *unpacked, Nearest *truth)
@@ -344,7 +347,10 @@ look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery
 	}
 }
 
-/* Read every page for the nearest of each row, everyone some, and see what all have found. */
+/*
+ * Finds the nearest rows of each query.  Every participant reads some pages, then all
+ * results are merged.
+ */
 static void
 find_truth(Calibrator *c, Nearest *truth)
 {
@@ -388,7 +394,7 @@ find_truth(Calibrator *c, Nearest *truth)
 	pfree(unpacked);
 }
 
-/* The share of the nearest that pools of estimates find, from small ones on. */
+/* Measures the share of the nearest rows that pools of estimates find, from small pools on. */
 static int
 measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
 {
@@ -404,7 +410,7 @@ measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
 	return n;
 }
 
-/* The pool of estimates that finds as many as one of ef exact distances. */
+/* Returns the pool of estimates that finds as many as one of ef exact distances. */
 static double
 pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *points, int n)
 {
@@ -416,7 +422,7 @@ pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *p
 			   Min(GraphPoolForRecall(points, n, recall), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
 }
 
-/* Live nodes by chance, each index's own; fewer when many slots have none. */
+/* Chooses random live nodes, by the index's seed.  There are fewer if many slots have none. */
 static void
 choose_queries(Calibrator *c)
 {

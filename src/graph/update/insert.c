@@ -2,12 +2,12 @@
  * insert.c
  *		Inserting a row into a graph on its pages.
  *
- * One search finds the neighbors and copies what comparing them takes; the
- * node is written with its edges; then one neighbor becomes its anchor, and each
- * is offered the node in return, which changes that neighbor's page alone.
+ * One search finds the neighbors, and copies what comparing them needs.  The node is
+ * written with its edges.  Then one neighbor becomes its anchor.  Others are offered an
+ * edge back, which changes the page of that neighbor alone.
  *
- * Locks: the update lock, shared, for the whole insert; then one page at a
- * time (but for the cases in src/graph/README.md, "Locks").
+ * Locks: the update lock, shared, for the whole insert.  Then one page at a time, except in
+ * the cases of src/graph/update/README.md, "Locks".
  */
 #include "postgres.h"
 
@@ -24,10 +24,10 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/* Nearest nodes looked at for one with the same value. */
+/* Nearest nodes that are examined for one with the same value. */
 #define DUPLICATE_CANDIDATES 8
 
-/* Put the node of a neighborhood's point on a page.  Returns its number. */
+/* Writes the node of a neighborhood's point on a page.  Returns its number. */
 static uint32
 write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
 {
@@ -50,9 +50,9 @@ write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
 }
 
 /*
- * Keep the entry points at about c sqrt(nodes), c = GRAPH_ENTRY_FACTOR: adding
- * with probability c^2 / (2 entries) makes it so (the derivative of
- * c sqrt(n) is c / (2 sqrt(n)) = c^2 / (2 c sqrt(n))).
+ * Tells whether to add the node to the entry points.  Their number is to stay at about c
+ * sqrt(nodes), c = GRAPH_ENTRY_FACTOR.  Adding with probability c^2 / (2 entries) keeps it
+ * there: the derivative of c sqrt(n) is c / (2 sqrt(n)) = c^2 / (2 c sqrt(n)).
  */
 static bool
 wants_entry_point(const GraphHandle *handle)
@@ -64,7 +64,7 @@ wants_entry_point(const GraphHandle *handle)
 		pg_prng_double(&pg_global_prng_state) < c * c / (2.0 * entries);
 }
 
-/* Put the entry of a row that is in a node now. */
+/* Writes the row entry of a row that is in a node by now. */
 static void
 put_entry(const GraphNeighborhood *nb, uint32 id, ItemPointer tid)
 {
@@ -95,9 +95,9 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	id = write_node(nb, n, tid);
 
 	/*
-	 * The anchor comes first, so who finds the node finds it anchored.  One
-	 * that has none is where a search must begin: it has no neighbors, or all
-	 * of them were deleted meanwhile.
+	 * The anchor comes first, so that the node is anchored when others find
+	 * it.  A node without an anchor must be an entry point: it has no
+	 * neighbors, or all of them were deleted meanwhile.
 	 */
 	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);
@@ -118,7 +118,7 @@ GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 
-	/* inserts share this lock; vacuum takes it to wait for those under way */
+	/* inserts share this lock; VACUUM takes it to wait for them */
 	LockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
 	GraphInsertValue(GraphOpen(index, opclass), value, tid);
 	UnlockPage(index, GRAPH_UPDATE_LOCK, ShareLock);

@@ -8,7 +8,7 @@
 #include "graph/page/handle.h"
 
 /*
- * Insert a value, detoasted; a handle serves one insert.  Memory is taken from
+ * Inserts a detoasted value.  A handle serves one insert.  Memory is allocated in
  * CurrentMemoryContext.
  */
 extern void GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid);

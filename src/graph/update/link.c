@@ -10,7 +10,7 @@
 #include "graph/update/link.h"
 #include "miscadmin.h"
 
-/* A full node that others change meanwhile is asked so often. */
+/* Attempts to offer an edge to a full node that others change meanwhile. */
 #define LINK_ATTEMPTS 3
 
 /* An offer to a node, and how far it has come. */
@@ -19,14 +19,15 @@ typedef struct Offer
 	uint32		id;
 	uint32		to;
 	GraphOffer	offer;
-	int			chosen;			/* place to put it in when none is empty; -1:
+	int			chosen;			/* place for the edge when none is empty; -1:
 								 * none yet */
-	uint32		places[GRAPH_MAX_DEGREE];	/* what the full node's were then */
+	uint32		places[GRAPH_MAX_DEGREE];	/* edges of the full node at that
+											 * time */
 } Offer;
 
 /*
- * Make the offer: to be taken in an empty place, or in the chosen one if that is still
- * as it was.  False: the node is full, and o->places are its edges.
+ * Makes the offer.  The edge gets an empty place, or the chosen one if that is still as it
+ * was.  Returns false if the node is full: o->places are its edges.
  */
 static bool
 try_link(const GraphNeighborhood *nb, Offer *o, GraphAnswer *answer)

@@ -8,9 +8,9 @@
 #include "graph/form/form.h"
 
 /*
- * Offer the neighborhood's point, which is node id, to node "to" as a neighbor.  A neighbor
- * with a free place takes it.  A full one chooses again among its neighbors and the newcomer,
- * as in a build, by what all of them are: read from their pages while its own is not locked.
+ * Offers the neighborhood's point, which is node id, to node "to" as a neighbor.  A node
+ * with a free place takes the edge.  A full one chooses again among its neighbors and the
+ * newcomer.  They are read from their pages while the node's own page is not locked.
  */
 extern GraphAnswer GraphLinkBack(GraphNeighborhood *nb, uint32 id, uint32 to, GraphOffer offer);
 

@@ -16,12 +16,12 @@
 #define NEIGHBORS_ENTRIES 8
 
 /*
- * A pool of estimates is this many times ef_construction: as in a scan, but
- * recall matters less.
+ * Factor of ef_construction that gives the pool of estimates.  It is larger than 1 as in a
+ * scan, but recall matters less.
  */
 #define ESTIMATES_POOL 2
 
-/* Times that a repair goes on when most of what it met was deleted. */
+/* Most times that a repair goes on when most nodes that it found were deleted. */
 #define MAX_REPAIR_ROUNDS 32
 
 static int
@@ -52,7 +52,7 @@ GraphFindNeighborhood(GraphHandle *handle, GraphPoint *point, uint32 around)
 
 	/*
 	 * A repair begins where nodes were deleted.  They are way-points, but
-	 * they also fill the pool: of ef nodes after a large deletion few are
+	 * they also fill the pool.  After a large deletion few of ef nodes are
 	 * live.
 	 */
 	for (int round = 0; around != GRAPH_NONE && nb->count < ef &&
@@ -81,7 +81,7 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 	return n;
 }
 
-/* The nodes that a node is the anchor of; returns how many. */
+/* Returns how many nodes a node is the anchor of, and their numbers in ids. */
 static int
 anchored_by(GraphHandle *handle, uint32 host, uint32 *ids)
 {
@@ -102,8 +102,8 @@ anchored_by(GraphHandle *handle, uint32 host, uint32 *ids)
 }
 
 /*
- * The host is the anchor of as many as it may be: those that hang on it are asked,
- * then those that hang on one of them.  All of them were reached before the node.
+ * Asks the nodes that descend from a host without room for an anchor, then those below one
+ * of these.  All of them are reached without the node itself.
  */
 static bool
 anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
@@ -137,8 +137,9 @@ anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
 }
 
 /*
- * The nearest that takes it of its own accord, else the nearest that can, else who hangs
- * on the nearest.  Whoever refuses is not asked again.
+ * The anchor is the nearest neighbor that takes the edge of its own accord, else the
+ * nearest that has room, else a node that descends from the nearest.  A neighbor that
+ * refuses is not asked again.
  */
 bool
 GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
@@ -166,12 +167,12 @@ GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 }
 
 /*
- * Of a new node's neighbors so many are offered an edge back, those first that the
- * rule chose.  By L2 codes, as many as so much WAL pays for, from a third to half: more
- * find little more.  By inner product they do (src/graph/README.md, "Insert").
+ * Limits of the neighbors that are offered an edge back, those first that the rule chose.
+ * By L2 codes these are as many as OFFERS_WAL bytes of WAL pay for, from a third to half:
+ * more find little more.  By inner product all are asked [M25].
  */
 #define OFFERS_WAL 1250
-#define WAL_BESIDE_CODE 60		/* of an edge */
+#define WAL_BESIDE_CODE 60		/* bytes of an edge's WAL without its code */
 
 static int
 offers_back(const GraphHandle *handle)

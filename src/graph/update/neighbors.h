@@ -1,7 +1,7 @@
 /*
  * neighbors.h
- *		Finding and choosing the neighbors of a node, new or to be repaired, and
- *		offering it to them in return.
+ *		Finding and choosing the neighbors of a node, and offering the node to them in
+ *		return.  The node is new, or is repaired.
  */
 #ifndef QV_GRAPH_UPDATE_NEIGHBORS_H
 #define QV_GRAPH_UPDATE_NEIGHBORS_H
@@ -9,30 +9,27 @@
 #include "graph/form/form.h"
 
 /*
- * Search for a point, entering at the entry points and, unless that is
- * GRAPH_NONE, at the node "around", which is not among the found.
+ * Searches for a point.  It enters at entry points and, unless that is GRAPH_NONE, at the
+ * node "around", which is not among the nodes found.
  */
 extern GraphNeighborhood *GraphFindNeighborhood(GraphHandle *handle, GraphPoint *point,
 												uint32 around);
 
 /*
- * Choose the point's neighbors: returns how many, which are then the first
- * candidates, with their edges made.
+ * Chooses the point's neighbors.  Returns how many.  They are then the first candidates,
+ * and their edges are prepared.
  */
 extern int	GraphChooseNeighbors(GraphNeighborhood *nb);
 
 /*
- * Let one of the n chosen neighbors be the anchor of the point, which is node id:
- * lead to it for good.  Only those for which may_anchor(arg, number) is true, if it
- * is not NULL.  False: none can.
+ * Makes one of the n chosen neighbors the anchor of the point, which is node id.  Only
+ * neighbors for which may_anchor(arg, number) is true are asked, if it is not NULL.
+ * Returns false if there is no such neighbor.
  */
 extern bool GraphAnchor(GraphNeighborhood *nb, int n, uint32 id,
 						bool (*may_anchor) (void *arg, uint32 number), void *arg);
 
-/*
- * Offer the point as a neighbor to the n chosen ones, but for those that
- * GraphAnchor() has asked.
- */
+/* Offers the point to the n chosen neighbors, except the ones that GraphAnchor() has asked. */
 extern void GraphLinkAllBack(GraphNeighborhood *nb, int n, uint32 id);
 
 #endif							/* QV_GRAPH_UPDATE_NEIGHBORS_H */

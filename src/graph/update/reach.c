@@ -1,10 +1,10 @@
 /*
  * reach.c
- *		Which nodes a search can come to; see reach.h.
+ *		Which nodes a search can reach; see reach.h.
  *
- * Page after page, again and again: a node that was reached leads to others.  There
- * are so many entry points, and near nodes so often share pages, that most are
- * reached the first time, and pages without news are not read again.
+ * The walk reads page after page, again and again: a node that was reached leads to others.
+ * There are many entry points, and near nodes often share pages.  Most nodes are therefore
+ * reached in the first round.  Pages without news are not read again.
  */
 #include "postgres.h"
 
@@ -28,19 +28,19 @@ typedef struct Walk
 	bool		through_deleted;
 	BlockNumber nblocks;
 	Size		nslots;
-	uint8	   *live;			/* by number: what was found on the pages */
+	uint8	   *live;			/* by number: live when its page was read */
 	uint8	   *reached;
-	uint8	   *led;			/* some live node is its anchor */
-	uint8	   *news;			/* by block: it has nodes that were reached
-								 * since it was read */
-	uint8	   *nodes_here;		/* by block: it is a page of nodes */
+	uint8	   *led;			/* by number: some live node is its anchor */
+	uint8	   *news;			/* by block: has nodes that were reached since
+								 * it was read */
+	uint8	   *nodes_here;		/* by block: a page of nodes */
 	uint8	   *led_here;		/* by block: an edge leads there */
-	bool		behind;			/* so has one that this round has passed */
-	bool		sound;			/* edges lead to pages of nodes */
-	uint32		entered;		/* nodes made entry points */
-	uint32		nodes;			/* live ones */
-	uint32		anchors;		/* to live and deleted ones */
-	BlockNumber block;			/* looked at */
+	bool		behind;			/* this round has passed a block with news */
+	bool		sound;			/* all edges lead to pages of nodes */
+	uint32		entered;		/* nodes that became entry points */
+	uint32		nodes;			/* live nodes */
+	uint32		anchors;		/* anchors, to live and deleted nodes */
+	BlockNumber block;			/* block that is read */
 	PGAlignedBlock copy;
 } Walk;
 
@@ -64,7 +64,7 @@ reach(Walk *w, uint32 number)
 
 	if (block == QV_META_BLOCK || block >= w->nblocks)
 	{
-		/* a new page's, when it was added meanwhile */
+		/* the edge leads to a new page, if one was added meanwhile */
 		w->sound &= block != QV_META_BLOCK &&
 			block < RelationGetNumberOfBlocks(w->params->handle->index);
 		return;
@@ -76,7 +76,7 @@ reach(Walk *w, uint32 number)
 	w->behind |= block <= w->block;
 }
 
-/* Searches follow all edges, whichever the walk follows. */
+/* Notes where an edge leads.  Searches follow all edges, whichever ones the walk follows. */
 static void
 note_edge(Walk *w, uint32 to)
 {
@@ -88,7 +88,7 @@ note_edge(Walk *w, uint32 to)
 		w->sound &= block < RelationGetNumberOfBlocks(w->params->handle->index);
 }
 
-/* Take down what a node is; the first time that its page is read. */
+/* Notes what a node is, the first time that its page is read. */
 static void
 note_node(Walk *w, GraphNode node, uint32 number)
 {
@@ -151,7 +151,7 @@ follow_page(Walk *w, BlockNumber block, bool first)
 	}
 }
 
-/* Follow until there is no news; first: look at every page. */
+/* Follows edges until there is no news.  first: reads every page once. */
 static void
 follow(Walk *w, bool first)
 {
@@ -160,7 +160,7 @@ follow(Walk *w, bool first)
 		w->behind = false;
 		for (BlockNumber block = 1; block < w->nblocks; block++)
 		{
-			/* eight at a time */
+			/* eight blocks at a time */
 			if (!first && block % 8 == 0 && w->news[block / 8] == 0)
 				block += 7;
 			else if (first || BitmapHas(w->news, block))
@@ -170,7 +170,7 @@ follow(Walk *w, bool first)
 	} while (w->behind);
 }
 
-/* Do all edges lead to pages of nodes?  A page may have become one since it was read. */
+/* Checks that all edges lead to pages of nodes.  A page may have become one since it was read. */
 static void
 look_where_edges_lead(Walk *w)
 {
@@ -206,7 +206,7 @@ reach_entry_points(Walk *w)
 	MemoryContextDelete(entry_points->part.context);
 }
 
-/* Walk from the entry points. */
+/* Begins a walk, and walks from the entry points. */
 static void
 begin_walk(Walk *w, const GraphReach *params)
 {
@@ -244,9 +244,9 @@ is_unreached(const Walk *w, uint32 number)
 }
 
 /*
- * Does the index have anchors?  Where it has, there is one for each live node but for
- * the entry points; a deleted one may have lost its own to a VACUUM that was
- * interrupted.  Earlier versions made none.
+ * Tells whether the index has anchors.  If it has, there is one for each live node except
+ * the entry points.  A deleted node may have lost its own to a VACUUM that was interrupted.
+ * Earlier versions made none.
  */
 static bool
 has_anchors(const Walk *w)
@@ -254,7 +254,7 @@ has_anchors(const Walk *w)
 	return (double) w->anchors + w->params->handle->meta.entry_count >= w->nodes / 2.0;
 }
 
-/* How many live nodes, and in *unreached how many of them were not reached. */
+/* Returns how many nodes are live.  *unreached is how many of them were not reached. */
 static uint32
 count_live(const Walk *w, uint32 *unreached)
 {
@@ -291,7 +291,7 @@ GraphAnswerInterrupts(void)
 
 typedef bool (*Mend) (Walk *w, uint32 number);
 
-/* A node's edges; all empty when it is gone. */
+/* Copies a node's edges.  They are all empty if the node is gone. */
 static void
 copy_places(Walk *w, uint32 number, uint32 *places)
 {
@@ -306,7 +306,7 @@ copy_places(Walk *w, uint32 number, uint32 *places)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Let one of the node's neighbors, most of which lead back to it, be its anchor. */
+/* Makes one of the node's neighbors its anchor.  Most of them have an edge back to it. */
 static bool
 anchor_by_edge(Walk *w, uint32 number)
 {
@@ -327,7 +327,7 @@ may_anchor(void *arg, uint32 number)
 	return is_reached(arg, number);
 }
 
-/* Offer the node to the nearest that there are, as an insert does. */
+/* Offers the node to the nearest nodes, as an insert does. */
 static bool
 anchor_by_search(Walk *w, uint32 number)
 {
@@ -348,7 +348,10 @@ anchor_by_search(Walk *w, uint32 number)
 	return true;
 }
 
-/* Nothing outside leads here: the first node becomes an entry point, others may follow. */
+/*
+ * Makes the node an entry point if nothing outside leads here.  Other nodes may then be
+ * reached from it.
+ */
 static bool
 enter_here(Walk *w, uint32 number)
 {
@@ -367,9 +370,9 @@ enter_here(Walk *w, uint32 number)
 }
 
 /*
- * Mend the nodes that were not reached, all of them or those that are nobody's
- * anchorage; what they lead to is reached afterwards (at_once: before the next).
- * Returns how many.
+ * Mends the nodes that were not reached: all of them (also_led), or only those without an
+ * anchor from a live node.  The nodes that they lead to are reached afterwards, or before
+ * the next node is mended (at_once).  Returns how many were mended.
  */
 static uint32
 mend_all(Walk *w, Mend mend, bool also_led, bool at_once)
@@ -401,8 +404,9 @@ mend_all(Walk *w, Mend mend, bool also_led, bool at_once)
 }
 
 /*
- * Nodes that have lost their anchor come first, and with them all that they lead to; an
- * anchor must not be below the node itself, so it is one that was reached.
+ * Nodes that have lost their anchor come first, and all that they lead to is reached with
+ * them.  An anchor must not come from below the node itself, so it comes from a node that
+ * was reached.
  */
 static void
 mend_walk(Walk *w)
@@ -416,13 +420,13 @@ mend_walk(Walk *w)
 	while ((n = mend_all(w, anchor_by_search, false, false)) > 0)
 		by_search += n;
 	n = mend_all(w, enter_here, false, true);
-	/* in a circle, which nothing but damage makes */
+	/* in a circle, which only damage makes */
 	n += mend_all(w, enter_here, true, true);
 	elog(DEBUG1, "index \"%s\": new anchors for %u nodes by an edge, for %u by a search, for %u by %u new entry points",
 		 RelationGetRelationName(w->params->handle->index), by_edge, by_search, n - w->entered, w->entered);
 }
 
-/* Follow all edges from now on. */
+/* Follows all edges from now on. */
 static void
 follow_all_edges(Walk *w)
 {

@@ -1,7 +1,7 @@
 /*
  * reach.h
- *		Which nodes a search can come to, from the entry points of a graph on its
- *		pages; and which it could even if every edge but the anchors were gone.
+ *		Which nodes a search can reach from the entry points of a graph on its pages, by
+ *		all edges or by anchors alone.
  */
 #ifndef QV_GRAPH_UPDATE_REACH_H
 #define QV_GRAPH_UPDATE_REACH_H
@@ -16,30 +16,30 @@ typedef struct GraphReach
 	void		(*pause) (void);	/* called before every page is read */
 } GraphReach;
 
-/* What a walk has found.  Vacuum was not at work, or is the caller. */
+/* Result of a walk.  VACUUM was not at work, or is the caller. */
 typedef struct GraphReached
 {
 	uint32		live;			/* nodes */
-	uint32		unreached;		/* live ones that the walk did not come to */
-	bool		anchored;		/* nodes have anchors: those of earlier
-								 * versions had none */
-	bool		sound;			/* no edge leads to where there are no nodes */
+	uint32		unreached;		/* live nodes that the walk did not reach */
+	bool		anchored;		/* nodes have anchors; in version 1 they may
+								 * have none */
+	bool		sound;			/* every edge leads to a page of nodes */
 } GraphReached;
 
 /*
- * Go to all nodes of the index that there are as it begins, by all edges or by anchors
- * alone, through deleted ones too, in memory of three bits a slot.  What is inserted
- * meanwhile may make it wrong by a node or two, to both sides.
+ * Walks through all nodes that the index has as the walk begins, by all edges or by anchors
+ * alone, through deleted nodes, too.  Needs three bits of memory for each slot.  Nodes that
+ * are inserted meanwhile may make the numbers wrong by a node or two, in both directions.
  */
 extern void GraphFindUnreached(const GraphReach *reach, bool anchors_only, GraphReached *found);
 
 /*
- * Give a new anchor to every live node that cannot be reached by anchors through live
- * nodes, or make it an entry point.  In a graph without anchors all edges count.
+ * Gives a new anchor to every live node that anchors do not reach through live nodes, or
+ * makes it an entry point.  In a graph without anchors all edges count.
  */
 extern void GraphReachAll(const GraphReach *reach, GraphReached *found);
 
-/* A pause that answers Ctrl-C, and no more. */
+/* A GraphReach.pause that answers Ctrl-C. */
 extern void GraphAnswerInterrupts(void);
 
 #endif							/* QV_GRAPH_UPDATE_REACH_H */

@@ -12,7 +12,7 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-/* A node in hand, and room to work in. */
+/* The node whose rows are offered, with memory to work in. */
 typedef struct Offer
 {
 	GraphHandle *handle;
@@ -21,7 +21,7 @@ typedef struct Offer
 	GraphNode	node;			/* in an image of its page */
 	bool		decoded;
 	uint8	   *bytes;			/* pdim */
-	float	   *x;				/* its vector, once it is decoded */
+	float	   *x;				/* its vector, if decoded */
 } Offer;
 
 bool
@@ -30,7 +30,7 @@ GraphCanHaveRows(const GraphMetaData *meta)
 	return meta->form == QV_FORM_CODED && meta->version >= GRAPH_META_WITH_ROWS;
 }
 
-/* Offer rows of the node in hand. */
+/* Offers some rows of the node. */
 static void
 offer_tids(Offer *o, const ItemPointerData *tids, uint32 n)
 {
@@ -54,7 +54,10 @@ offer_tids(Offer *o, const ItemPointerData *tids, uint32 n)
 	}
 }
 
-/* Offer the rows in further slots of the node in hand; a chain that changes is left where it does. */
+/*
+ * Offers the rows in further slots of the node.  If a chain changes meanwhile, the rest of
+ * it is left out.
+ */
 static void
 offer_chain(Offer *o)
 {
@@ -84,7 +87,7 @@ offer_chain(Offer *o)
 	pfree(copy);
 }
 
-/* Offer the rows of the nodes of a page, of which an image is at hand. */
+/* Offers the rows of the nodes of a page, of which an image is given. */
 static void
 offer_page(Offer *o, BlockNumber block, Page page)
 {

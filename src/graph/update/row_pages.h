@@ -7,15 +7,15 @@
 
 #include "graph/page/handle.h"
 
-/* Can an index have row pages?  Those of older versions have none. */
+/* Tells whether an index can have row pages.  Indexes of older versions have none. */
 extern bool GraphCanHaveRows(const GraphMetaData *meta);
 
-/* A QvVisitRows of a GraphHandle. */
+/* Shows all rows of an index: a QvVisitRows of a GraphHandle. */
 extern void GraphVisitRows(void *engine, const QvRowVisitor *visitor);
 
 /*
- * Give each row its entry, in a build or VACUUM.  Takes at most maintenance_work_mem, and goes
- * through all nodes twice or more.
+ * Makes the row entries that are missing, in a build or VACUUM.  Needs at most
+ * maintenance_work_mem, and reads all nodes twice or more.
  */
 extern void GraphMergeRows(GraphHandle *handle, double table_rows);
 

@@ -2,16 +2,16 @@
  * vacuum.c
  *		Removing dead rows from a graph.
  *
- *	1. Read every page: drop dead heap TIDs; a node without rows becomes
- *	   DELETED (still a way-point).
- *	2. If there are deleted nodes: wait for the inserts that may have chosen
- *	   one, and give new anchors to the nodes that are reached through them.
- *	3. Read every page again, removing edges to them; nodes that lost much are
+ *	1. Read every page: drop dead heap TIDs.  A node without rows becomes DELETED, and is
+ *	   still a way-point.
+ *	2. If there are deleted nodes: wait for the inserts that may have chosen one, and give
+ *	   new anchors to the nodes that are reached through them.
+ *	3. Read every page again, and remove edges to deleted nodes.  Nodes that lost many are
  *	   repaired by a search of their own.
- *	4. Entry points move to live nodes, the slots become FREE
- *	   and their pages go to the free space map.
+ *	4. Entry points move to live nodes.  Slots become FREE, and their pages go to the free
+ *	   space map.
  *
- * Locks and the reasons why scans need none against this: src/graph/README.md.
+ * src/graph/README.md, "Locks" says why scans need no lock against this.
  */
 #include "postgres.h"
 
@@ -39,10 +39,7 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 
-/*
- * A node that has fewer than this share of its edges after losing a
- * neighbor looks for new ones.
- */
+/* A node with less than this share of its edges, after losing a neighbor, looks for new ones. */
 #define REPAIR_BELOW 0.75
 
 typedef struct NumberList
@@ -62,13 +59,14 @@ typedef struct GraphVacuum
 	GraphHandle *handle;
 	MemoryContext row_context;
 	BlockNumber nblocks;
-	uint8	   *deleted;		/* bitmap by node number */
-	uint8	   *live;			/* likewise */
-	uint32		some_live;		/* a live node, when "live" has none */
+	uint8	   *deleted;		/* bitmap by node number: deleted */
+	uint8	   *live;			/* bitmap by node number: live */
+	uint32		some_live;		/* a live node, if "live" has none */
 	uint32		ndeleted;
 	double		live_nodes;
-	NumberList	owners;			/* nodes whose chain of rows has an empty slot */
-	NumberList	empties;		/* those slots */
+	NumberList	owners;			/* nodes whose chain of heap TIDs has an empty
+								 * slot */
+	NumberList	empties;		/* empty slots of chains */
 	NumberList	repairs;
 } GraphVacuum;
 
@@ -104,7 +102,7 @@ set_deleted(GraphVacuum *v, uint32 number)
 	v->ndeleted++;
 }
 
-/* Pin and lock a block; InvalidBuffer when it holds no nodes. */
+/* Pins and locks a block.  Returns InvalidBuffer if it is no page of nodes. */
 static Buffer
 lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 {
@@ -129,9 +127,9 @@ lock_nodes(GraphVacuum *v, BlockNumber block, int lockmode)
 /* ---- rows ---- */
 
 /*
- * Drop dead rows of an array in place (without apply: only count).  Returns how
- * many.  A damaged page may hold invalid pointers, of which the server's
- * callback must not be asked; they stay for quiver_check() to find.
+ * Drops the dead rows of an array in place (without apply: only counts them).  Returns how
+ * many.  A damaged page may have invalid heap TIDs.  The server's callback must not get
+ * these.  They stay for quiver_check() to find.
  */
 static int
 drop_dead(GraphVacuum *v, ItemPointer tids, int n, bool apply)
@@ -149,7 +147,7 @@ drop_dead(GraphVacuum *v, ItemPointer tids, int n, bool apply)
 	return n - kept;
 }
 
-/* The heap TIDs in a slot of any kind, *n of them. */
+/* Returns the heap TIDs in a slot of any kind, *n of them. */
 static ItemPointer
 slot_tids(const GraphLayout *layout, GraphNode node, int *n)
 {
@@ -164,7 +162,7 @@ slot_tids(const GraphLayout *layout, GraphNode node, int *n)
 	return tids->tids;
 }
 
-/* Is there anything to remove from a page? */
+/* Tells whether there is anything to remove from a page. */
 static bool
 has_dead(GraphVacuum *v, Page page)
 {
@@ -178,14 +176,14 @@ has_dead(GraphVacuum *v, Page page)
 
 		if (drop_dead(v, tids, n, false) > 0)
 			return true;
-		/* a vacuum was interrupted just before it deleted the node */
+		/* a VACUUM was interrupted just before it deleted the node */
 		if (node->state == GRAPH_SLOT_LIVE && node->ntids == 0 && node->overflow == GRAPH_NONE)
 			return true;
 	}
 	return false;
 }
 
-/* Drop the dead rows of a slot, and the node when it has no others. */
+/* Drops the dead rows of a slot, and deletes the node if it has no others. */
 static void
 clean_slot(GraphVacuum *v, GraphNode node)
 {
@@ -204,7 +202,7 @@ clean_slot(GraphVacuum *v, GraphNode node)
 	}
 }
 
-/* Count what a slot holds, and note what is to be done about it later. */
+/* Counts what a slot has, and notes what to do about it later. */
 static void
 note_slot(GraphVacuum *v, GraphNode node, uint32 number)
 {
@@ -268,12 +266,12 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	UnlockReleaseBuffer(buf);
 	if (change)
 		QvInjectionPoint("quiver-graph-rows-dropped");
-	/* what the free space map says may be older than this page */
+	/* the free space map may be older than this page */
 	if (room)
 		RecordFreeIndexPage(v->index, block);
 }
 
-/* Let the slot before an empty one, or the node itself, lead past it. */
+/* Unlinks an empty slot: the slot before it, or the node itself, leads past it. */
 static void
 unlink_slot(GraphVacuum *v, uint32 owner, uint32 previous, uint32 after)
 {
@@ -292,7 +290,7 @@ unlink_slot(GraphVacuum *v, uint32 owner, uint32 previous, uint32 after)
 	QvInjectionPoint("quiver-graph-slot-unlinked");
 }
 
-/* Take the empty slots out of a node's chain. */
+/* Unlinks the empty slots of a node's chain. */
 static void
 unlink_empty(GraphVacuum *v, uint32 owner, uint32 head)
 {
@@ -324,7 +322,7 @@ unlink_empty(GraphVacuum *v, uint32 owner, uint32 head)
 	}
 }
 
-/* Delete a node that has no rows any more. */
+/* Deletes a node that has no rows any more. */
 static void
 delete_if_empty(GraphVacuum *v, uint32 id)
 {
@@ -345,8 +343,8 @@ delete_if_empty(GraphVacuum *v, uint32 id)
 }
 
 /*
- * Take the empty slots out of a node's chain, and delete the node when nothing
- * is left.  Inserts are kept out meanwhile: they add to chains.
+ * Unlinks the empty slots of a node's chain, and deletes the node if nothing is left.
+ * Inserts are kept out meanwhile, since they add to chains.
  */
 static void
 clean_chain(GraphVacuum *v, uint32 owner)
@@ -367,7 +365,7 @@ clean_chain(GraphVacuum *v, uint32 owner)
 	UnlockPage(v->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 }
 
-/* Make a slot free, unless it turned out to be in use. */
+/* Frees a slot, unless it turns out to be in use. */
 static void
 free_slot(GraphVacuum *v, uint32 number, uint8 state)
 {
@@ -411,7 +409,7 @@ clean_chains(GraphVacuum *v)
 
 /* ---- edges ---- */
 
-/* Does a live node of the page have an edge to a deleted one? */
+/* Tells whether a live node of the page has an edge to a deleted one. */
 static bool
 has_dead_edge(GraphVacuum *v, Page page)
 {
@@ -431,7 +429,10 @@ has_dead_edge(GraphVacuum *v, Page page)
 	return false;
 }
 
-/* Empty a node's places that lead to deleted nodes; note it when it lost much. */
+/*
+ * Empties a node's places that lead to deleted nodes.  Notes the node for repair if it lost
+ * many.
+ */
 static void
 remove_dead_edges(GraphVacuum *v, GraphNode node, uint32 number)
 {
@@ -486,7 +487,7 @@ remove_edges(GraphVacuum *v, BlockNumber block)
 	QvInjectionPoint("quiver-graph-edges-removed");
 }
 
-/* Search around a node's own value.  Returns NULL when the node is gone. */
+/* Searches around a node's own value.  Returns NULL if the node is gone. */
 static GraphNeighborhood *
 search_around(GraphVacuum *v, uint32 id)
 {
@@ -495,7 +496,7 @@ search_around(GraphVacuum *v, uint32 id)
 	return point ? GraphFindNeighborhood(v->handle, point, id) : NULL;
 }
 
-/* Put those of the n edges made that node id has not yet into its empty places. */
+/* Puts the n prepared edges into empty places of node id, except edges that it has already. */
 static void
 fill_places(const GraphNeighborhood *nb, uint32 id, int n)
 {
@@ -519,7 +520,7 @@ fill_places(const GraphNeighborhood *nb, uint32 id, int n)
 	QvInjectionPoint("quiver-graph-places-filled");
 }
 
-/* Fill a node's empty places with neighbors found by a search. */
+/* Fills a node's empty places with neighbors that a search finds. */
 static void
 repair(GraphVacuum *v, uint32 id)
 {
@@ -540,7 +541,7 @@ repair(GraphVacuum *v, uint32 id)
 	MemoryContextSwitchTo(old);
 }
 
-/* The first live node on the pages; GRAPH_NONE when there is none. */
+/* Returns the first live node on the pages, or GRAPH_NONE. */
 static uint32
 first_live(GraphVacuum *v)
 {
@@ -562,7 +563,7 @@ first_live(GraphVacuum *v)
 	return found;
 }
 
-/* The live node with the nearest number: a build numbers near nodes alike. */
+/* Returns the live node with the nearest number.  A build gives near nodes near numbers. */
 static uint32
 live_beside(GraphVacuum *v, uint32 id)
 {
@@ -580,7 +581,7 @@ live_beside(GraphVacuum *v, uint32 id)
 	return v->some_live;
 }
 
-/* A live node near a deleted one that an entry point leads to. */
+/* Returns a live node near a deleted one that an entry point leads to. */
 static uint32
 replace_entry_point(void *arg, uint32 id)
 {
@@ -597,12 +598,12 @@ replace_entry_point(void *arg, uint32 id)
 	if (nb != NULL && nb->count > 0)
 		to = GraphNeighborId(nb, 0);
 	else if ((to = live_beside(v, id)) == GRAPH_NONE)
-		to = id;				/* emptied meanwhile: the next vacuum's */
+		to = id;				/* emptied meanwhile: left to the next VACUUM */
 	MemoryContextSwitchTo(old);
 	return to;
 }
 
-/* Every slot of a deleted node becomes free. */
+/* Frees every slot of a deleted node. */
 static void
 free_deleted(GraphVacuum *v)
 {
@@ -619,7 +620,7 @@ free_deleted(GraphVacuum *v)
 
 /* ---- all of it ---- */
 
-/* How many entry points there are now. */
+/* Returns how many entry points there are now. */
 static uint32
 count_entry_points(GraphVacuum *v)
 {
@@ -629,7 +630,7 @@ count_entry_points(GraphVacuum *v)
 	return meta.entry_count;
 }
 
-/* Wait for the inserts under way, which may have chosen nodes deleted meanwhile. */
+/* Waits for the inserts under way, which may have chosen nodes that were deleted meanwhile. */
 static void
 wait_for_inserts(GraphVacuum *v)
 {
@@ -638,11 +639,11 @@ wait_for_inserts(GraphVacuum *v)
 }
 
 /*
- * With no node left, entry points would lead nowhere, and later inserts would
- * start a graph that they do not lead to: empty them.  Pages are read without
- * the lock.  No insert is under way that began before nodes were deleted, so
- * the first one after that finds no live node, and adds an entry point: when
- * there are as many as before, there was none.
+ * Empties the entry points if no node is left.  They would lead nowhere, and later inserts
+ * would start a graph that they do not lead to.  Pages are read without the lock.  No
+ * insert is under way that began before nodes were deleted.  The first insert after that
+ * finds no live node, and adds an entry point.  If there are as many entry points as
+ * before, there was no such insert.
  */
 static void
 clear_if_empty(GraphVacuum *v)
@@ -673,8 +674,8 @@ delay(void)
 }
 
 /*
- * Rows are gone, and nodes with them: unlink those, and free their slots.  First the
- * nodes that they anchor find another anchor: until then deleted nodes lead to them.
+ * Unlinks the deleted nodes, and frees their slots.  The nodes that they are the anchor of
+ * get another anchor first.  Until then deleted nodes lead to these.
  */
 static void
 remove_deleted(GraphVacuum *v)
@@ -700,7 +701,7 @@ remove_deleted(GraphVacuum *v)
 	free_deleted(v);
 }
 
-/* Leave the counts for the planner, and have backends see that rows have gone. */
+/* Writes the counts for the planner, and changes the number of VACUUMs. */
 static void
 write_counts(GraphVacuum *v)
 {
@@ -712,7 +713,7 @@ write_counts(GraphVacuum *v)
 	meta = GraphRegisterMeta(&w, buf);
 	meta->live_nodes = v->live_nodes;
 	meta->tuples = v->stats->num_index_tuples;
-	/* also where one that was interrupted has left nothing to remove */
+	/* also if an interrupted VACUUM has left nothing to remove */
 	meta->vacuums++;
 	GraphEndChange(&w, buf);
 	QvInjectionPoint("quiver-graph-counts-written");
@@ -762,10 +763,10 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 /* ---- at the end of all ---- */
 
-/* Look for nodes that cannot be reached when so large a part of the rows is new. */
+/* Share of the table's rows: if their number has changed by more, anchors are checked. */
 #define NEW_ROWS 0.05
 
-/* Note what was found, and how many rows there were then. */
+/* Writes what was found, and how many rows there were then. */
 static void
 write_reached(GraphHandle *handle, double rows, double live_nodes)
 {
@@ -776,7 +777,7 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 	QvWriteBegin(&w, handle->index, handle->building);
 	meta = GraphRegisterMeta(&w, buf);
 	meta->reached_rows = Max(1, rows);
-	/* as many rows a node as before */
+	/* as many rows per node as before */
 	if (meta->live_nodes > 0)
 		meta->tuples *= live_nodes / meta->live_nodes;
 	else
@@ -786,10 +787,7 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 	QvInjectionPoint("quiver-graph-reached-written");
 }
 
-/*
- * See to it that all nodes can be reached, and measure again when the index has
- * become another one: when many rows have come or gone.
- */
+/* Makes all nodes reachable, and calibrates again, when many rows have come or gone. */
 static void
 look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 {
@@ -800,7 +798,7 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 	GraphMetaData *meta = &handle->meta;
 	double		before = meta->reached_rows;
 
-	/* also when the metapage says no number */
+	/* also true if the metapage has a NaN */
 	if (!(fabs(info->num_heap_tuples - before) <= NEW_ROWS * before))
 	{
 		GraphReached found;
@@ -810,8 +808,8 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 		GraphReadMeta(info->index, meta);
 
 		/*
-		 * searches of a damaged index raise errors: what is left to do is
-		 * done
+		 * Searches of a damaged index raise errors.  Nothing more is done
+		 * then.
 		 */
 		if (found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
 							 found.live >= meta->pool_nodes / 2))
