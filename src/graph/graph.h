@@ -2,7 +2,7 @@
  * graph.h
  *		The quantized graph as access methods see it.
  *
- * Design, page layout, locks and WAL: src/graph/README.md.
+ * src/graph/README.md leads to design, page layout, locks and WAL.
  */
 #ifndef QV_GRAPH_H
 #define QV_GRAPH_H
@@ -18,7 +18,7 @@
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
-/* Candidates of a search, at most. */
+/* Most candidates of a search. */
 #define GRAPH_MAX_EF 65535
 
 /* build.c */
@@ -30,7 +30,7 @@ extern void GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 							const QvIndexOptions *options);
 extern char *GraphBuildPhaseName(int64 phase);
 
-/* What a worker does; get_opclass is the access methods' own. */
+/* Does the work of a worker.  get_opclass is the access methods' own. */
 extern void GraphParallelWork(shm_toc *toc,
 							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
@@ -125,34 +125,35 @@ typedef struct GraphInfo
 	int			own_bits;
 	int			nodes_per_page;
 	int			entries;
-	int64		unreached;		/* nodes that no search comes to; GraphCheck() */
-	QvRowsChecked rows;			/* GraphCheck() */
+	int64		unreached;		/* nodes that no search can reach;
+								 * GraphCheck() */
+	QvRowsChecked rows;			/* set by GraphCheck() */
 } GraphInfo;
 
-/* Read the whole index and verify its invariants.  The caller keeps inserts out. */
+/* Reads the whole index, and verifies its invariants.  VACUUM is kept out by the caller. */
 extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
-/* Count without verifying. */
+/* Counts without verifying. */
 extern void GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
 
 /*
- * glance.c: about how many nodes are deleted, by at most so many pages, the same ones each
- * time.
+ * glance.c: estimates how many nodes are deleted, from at most "most" pages.  The same
+ * pages are read each time.
  */
 extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
 
 /*
- * estimate.c: what a build of so many rows makes, whose values have so many bytes; some of
- * these, of the column's dimensions
+ * estimate.c: the index that a build of "rows" rows makes.  Their values have value_size
+ * bytes.  values[nvalues] are some of them, of the column's dimensions.
  */
 typedef struct GraphEstimate
 {
-	double		table_rows;		/* set by the caller: all of the table's */
+	double		table_rows;		/* rows of the table; set by the caller */
 	bool		coded;
 	int			pdim;			/* coordinates of a code, or 0 */
 	double		blocks;
-	double		memory;			/* bytes of maintenance_work_mem that it fits
-								 * into */
+	double		memory;			/* bytes of maintenance_work_mem that the
+								 * graph fits into */
 } GraphEstimate;
 
 extern void GraphEstimateBuild(const QvOpclassInfo *opclass, int dims,

@@ -2,10 +2,9 @@
  * cache.c
  *		Per-backend cache of graph indexes; see cache.h.
  *
- * Keeping is done by space/relcache.c.  When the metapage says so, the entry
- * points are replaced, and the old ones live until their last handle is
- * released.  They never change, but for their values in a plain graph, which are
- * read when a search first needs them.
+ * The relation cache (space/relcache.c) holds the entries.  Entry points are replaced when
+ * the metapage says so.  The old ones live until their last handle is released.  They never
+ * change, except that the values of a plain graph are read when a search first needs them.
  */
 #include "postgres.h"
 
@@ -14,7 +13,7 @@
 #include "graph/page/meta.h"
 #include "utils/memutils.h"
 
-/* What is kept of one index. */
+/* Cache entry of a graph index. */
 typedef struct GraphRelCache
 {
 	QvRelCacheEntry base;
@@ -24,7 +23,7 @@ typedef struct GraphRelCache
 	double		spent;			/* since there was none */
 } GraphRelCache;
 
-/* The entry points of an index, to live in its cache entry. */
+/* Reads the entry points of an index, as a part of its cache entry. */
 static GraphEntryPoints *
 load_entry_points(GraphHandle *handle, GraphRelCache *entry)
 {
@@ -53,7 +52,7 @@ free_fine_codes(QvRelCacheEntry *entry)
 		QvBitCodesFreeFine(&map->rows.codes);
 }
 
-/* Start an entry for the index of a handle, and let the handle use it. */
+/* Makes a cache entry for the index of a handle.  The handle uses it from now on. */
 static GraphRelCache *
 make_entry(GraphHandle *handle)
 {

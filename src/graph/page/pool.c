@@ -1,6 +1,6 @@
 /*
  * pool.c
- *		From a recall to the pool that it takes; see pool.h.
+ *		The pool of a search; see pool.h.
  */
 #include "postgres.h"
 
@@ -12,22 +12,25 @@
 
 const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
-/* Fewer misses than this cannot be told from none. */
+/* Least share of misses that differs from none. */
 #define LEAST_MISSES 0.0005
 
-/* Misses fall at least so slowly, as a power of the pool. */
+/* Least power of the pool with which misses fall. */
 #define LEAST_POWER 0.3
 
-/* An ef for .95 when nothing is measured, and how it grows as the misses get fewer. */
+/*
+ * Without calibration: the ef for recall 0.95, and the power with which it grows as misses
+ * get fewer.
+ */
 #define USUAL_EF 40
 #define USUAL_POWER 0.7
 
-/* Rows are mostly asked for by the ten. */
+/* Least ef: most queries want ten rows. */
 #define LEAST_EF 10
 
 /*
- * Estimates from few bits are worse, and those of inner products worst, since the
- * query is not centered.
+ * Estimates from at most this many bits are worse, and need a larger pool.  Those of inner
+ * products are worst, since the query is not centered.
  */
 #define FEW_CODE_BITS 96
 
@@ -43,11 +46,11 @@ GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 		*slope = 3.4;
 		*extra = meta->space == QV_SPACE_IP ? 40 : 24;
 	}
-	/* a node that knows fewer sends a search on through more of them */
+	/* with fewer neighbors a search needs more nodes */
 	more = GraphMoreNodes(meta);
 	*slope *= more;
 	*extra *= more;
-	/* a damaged metapage may say anything */
+	/* a damaged metapage may have any number */
 	if (meta->pool_slope > *slope && meta->pool_slope <= GRAPH_MAX_SLOPE)
 		*slope = meta->pool_slope;
 	if (meta->pool_extra > *extra && meta->pool_extra <= GRAPH_MAX_EXTRA)
@@ -111,7 +114,7 @@ GraphEfFor(Relation index, double recall)
 			points[i] = (GraphRecallPoint) {meta.recall_pools[i], graph_recalls[i]};
 		ef = (GraphPoolForRecall(points, GRAPH_RECALLS, recall) - extra) / slope;
 	}
-	/* also what is not a number */
+	/* also true for NaN */
 	if (!(ef > LEAST_EF))
 		return LEAST_EF;
 	return Min(ceil(ef), GRAPH_MAX_EF);

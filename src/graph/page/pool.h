@@ -1,13 +1,13 @@
 /*
  * pool.h
- *		From a recall to the pool that it takes, and back to an ef.
+ *		The pool of a search for a recall or an ef, and the ef for a recall.
  */
 #ifndef QV_GRAPH_PAGE_POOL_H
 #define QV_GRAPH_PAGE_POOL_H
 
 #include "graph/page/format.h"
 
-/* What a search of so many candidates found. */
+/* A size of the pool, and the recall of searches with it. */
 typedef struct GraphRecallPoint
 {
 	double		pool;
@@ -15,17 +15,17 @@ typedef struct GraphRecallPoint
 } GraphRecallPoint;
 
 /*
- * A scan's pool is slope x ef + extra: what the index has measured (calibrate.c), but
- * not less than what several sets of data take (src/graph/README.md, "ef").
+ * Sets the line of a scan's pool: slope x ef + extra.  The line is calibrated
+ * (calibrate.c), but never below a minimum (src/graph/page/README.md, "Pools").
  */
 extern void GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra);
 
-/* Recalls that pools are measured for. */
+/* The recalls that the metapage has a pool for. */
 extern const double graph_recalls[GRAPH_RECALLS];
 
 /*
- * The pool that finds such a share, by points[n] of growing pools: between two of
- * them, or beyond the last, where a line of the logarithms of pool and misses says.
+ * Returns the pool for a recall, from points[n] of growing pools.  Between two points, or
+ * beyond the last, it follows a line of the logarithms of pool and misses.
  */
 extern double GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall);
 
