@@ -26,6 +26,7 @@ CREATE FUNCTION image_sparse(i int, dims int, elements int) RETURNS text
     LANGUAGE sql IMMUTABLE AS
     $$ SELECT '{' || string_agg(k || ':' || x, ',' ORDER BY k) || '}/' || dims
         FROM (SELECT DISTINCT ON (k) k, x FROM (
-            SELECT 1 + floor(dims * image_uniform(CASE WHEN j % 7 = 0 THEN i ELSE abs(i) / 12 END * 100000::bigint + j, 4))::int AS k,
+            SELECT 1 + floor(dims * image_uniform(CASE WHEN j % 7 = 0 THEN i ELSE abs(i) / 12 END * 100000::bigint + j,
+                    4))::int AS k,
                 (1 + (0.2 + abs(i) % 12 * 0.1) * image_uniform(i * 100000::bigint + j, 5))::float4 AS x, j
             FROM generate_series(1, elements) j) e ORDER BY k, j) f $$;

@@ -1,9 +1,10 @@
 -- What tools/memcheck runs under Valgrind, in a single-user server: every path of
--- posting lists on few rows.
+-- posting lists on few rows. A backslash continues a statement on the next line.
 create extension vector;
 create extension quiver;
 create table t (id int, e vector(24), h halfvec(24), b bit(24), c int);
-create function val(i int) returns vector language sql immutable as 'select array_agg(sin(i*j+j*j*0.3))::vector from generate_series(1,24) j';
+create function val(i int) returns vector language sql immutable as \
+	'select array_agg(sin(i*j+j*j*0.3))::vector from generate_series(1,24) j';
 insert into t select i, val(i), val(i)::halfvec, binary_quantize(val(i))::bit(24), i%10 from generate_series(1,300) i;
 set client_min_messages = error;
 create index t_l2 on t using quiver_ivf (e) with (lists = 140);
@@ -33,7 +34,8 @@ delete from t where id % 3 = 0;
 delete from g where id = 1 or id % 2 = 0;
 vacuum (index_cleanup on) t;
 vacuum (index_cleanup on) g;
-select quiver_check('t_l2'), quiver_check('t_ip'), quiver_check('t_cos'), quiver_check('t_bit'), quiver_check('g_l2'), quiver_check('g_bit');
+select quiver_check('t_l2'), quiver_check('t_ip'), quiver_check('t_cos'), quiver_check('t_bit'), \
+	quiver_check('g_l2'), quiver_check('g_bit');
 insert into g select id + 1000, e, b from t where id < 200;
 select quiver_index_info('g_l2'), quiver_index_info('g_bit'), quiver_check('g_l2'), quiver_check('g_bit');
 reindex index g_l2;

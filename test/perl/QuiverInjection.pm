@@ -28,7 +28,8 @@ my $most_waiting = 8;
 my $look = q{
 CREATE FUNCTION look(t text, op text, base text) RETURNS text LANGUAGE plpgsql
 	SET enable_sort = off SET enable_bitmapscan = off SET quiver.topk_scan = off SET quiver.recall = 1
-	SET quiver.iterative_scan = relaxed_order SET hnsw.iterative_scan = relaxed_order SET ivfflat.iterative_scan = relaxed_order AS $$
+	SET quiver.iterative_scan = relaxed_order SET hnsw.iterative_scan = relaxed_order
+	SET ivfflat.iterative_scan = relaxed_order AS $$
 DECLARE
 	ordered text := format('SELECT id FROM %s ORDER BY v %s (SELECT v FROM %s WHERE id = 7)', t, op, base);
 	plan text;
@@ -42,9 +43,10 @@ BEGIN
 	END IF;
 	EXECUTE 'SELECT array_agg(id) FROM (' || ordered || ') x' INTO by_index;
 	PERFORM set_config('enable_seqscan', 'on', true);
-	EXECUTE format('SELECT format(''%%s rows, %%s missing, %%s wrong, %%s twice'', count(t.id), count(*) FILTER (WHERE i.id IS NULL),
-			count(*) FILTER (WHERE t.id IS NULL), coalesce(sum(n - 1), 0))
-		FROM %s t FULL JOIN (SELECT id, count(*) AS n FROM unnest($1) id GROUP BY id) i USING (id)', t) INTO answer USING by_index;
+	EXECUTE format('SELECT format(''%%s rows, %%s missing, %%s wrong, %%s twice'', count(t.id),
+			count(*) FILTER (WHERE i.id IS NULL), count(*) FILTER (WHERE t.id IS NULL), coalesce(sum(n - 1), 0))
+		FROM %s t FULL JOIN (SELECT id, count(*) AS n FROM unnest($1) id GROUP BY id) i USING (id)', t)
+		INTO answer USING by_index;
 	RETURN answer;
 END $$};
 
@@ -57,7 +59,8 @@ sub injection_node
 	  if `pg_config --configure` !~ /--enable-injection-points/;
 	my $node = new_node($name,
 		init => { allows_streaming => 1 },
-		conf => "fsync = off\nmax_connections = 40\nshared_buffers = 32MB\nmax_parallel_workers_per_gather = 0\nmax_parallel_maintenance_workers = 0\n"
+		conf => "fsync = off\nmax_connections = 40\nshared_buffers = 32MB\nmax_parallel_workers_per_gather = "
+		  . "0\nmax_parallel_maintenance_workers = 0\n"
 		  . "wal_consistency_checking = generic\nautovacuum = off\n");
 	plan skip_all => 'the extension injection_points is not installed'
 	  if sql_value($node, "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") == 0;
@@ -148,7 +151,8 @@ sub control_is
 	my $answer = session_sql($run->{control}, for_case($sql, $case));
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return ref $expected ? like($answer, $expected, "$case->{name}: $name") : is($answer, $expected, "$case->{name}: $name");
+	return ref $expected ? like($answer, $expected, "$case->{name}: $name")
+		  : is($answer, $expected, "$case->{name}: $name");
 }
 
 # Two rows a page, since VACUUM passes over one that a cursor is at.
@@ -159,7 +163,8 @@ sub make_table
 	my $rows = $line->{rows} // $form->{rows};
 
 	control_is($run, $case, 'SET client_min_messages = warning; DROP TABLE IF EXISTS $t;'
-		  . "CREATE TABLE \$t (id int, v $form->{type}, filler char(400) DEFAULT '') WITH (autovacuum_enabled = false, fillfactor = 10);"
+		  . "CREATE TABLE \$t (id int, v $form->{type}, filler char(400) DEFAULT '') "
+		  . "WITH (autovacuum_enabled = false, fillfactor = 10);"
 		  . "INSERT INTO \$t (id, v) SELECT id, v FROM \$b WHERE id > 100 AND id <= 100 + $rows;"
 		  . "CREATE INDEX \${t}_idx ON \$t USING $form->{using} " . ($line->{with} // '') . ';'
 		  . ($line->{before} // '') . ';RESET client_min_messages', '', 'made');
@@ -171,7 +176,8 @@ sub look_ok
 {
 	my ($run, $case, $name, $session) = @_;
 	my $answer = session_sql($session // $run->{control},
-		for_case("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT look('\$t', '$run->{forms}{$case->{form}}{op}', '\$b'); COMMIT", $case));
+		for_case("BEGIN ISOLATION LEVEL REPEATABLE READ; "
+			  . "SELECT look('\$t', '$run->{forms}{$case->{form}}{op}', '\$b'); COMMIT", $case));
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return like($answer, qr/^\d+ rows, 0 missing, 0 wrong, 0 twice$/, "$case->{name}: $name, every row once");
@@ -183,7 +189,8 @@ sub waiting
 	my ($run, $point, @cases) = @_;
 	my $pids = join ',', map { $_->{pid} } @cases;
 
-	return session_sql($run->{control}, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = '$point' AND pid IN ($pids)");
+	return session_sql($run->{control}, "SELECT count(*) FROM pg_stat_activity "
+		  . "WHERE wait_event = '$point' AND pid IN ($pids)");
 }
 
 # Until all wait at the point; false when one has ended instead.
@@ -237,7 +244,8 @@ sub hold
 		}
 		else
 		{
-			wake_until($run, $points[ $i - 1 ], sub { waiting($run, $point, @cases) == @cases || grep { has_answered($_->{session}) } @cases });
+			wake_until($run, $points[ $i - 1 ], sub { waiting($run, $point, @cases) == @cases
+					  || grep { has_answered($_->{session}) } @cases });
 		}
 		if (!ok(all_wait($run, $point, @cases), "$cases[0]{name}: all are held at $point"))
 		{
@@ -280,7 +288,8 @@ sub standby_ok
 	session_sql($s, 'SET quiver.sketches = on');
 	foreach my $case (@cases)
 	{
-		unlike(session_sql($s, for_case('SELECT quiver_check(\'${t}_idx\')', $case)), qr/ERROR/, "$case->{name}: quiver_check on the standby");
+		unlike(session_sql($s, for_case('SELECT quiver_check(\'${t}_idx\')', $case)), qr/ERROR/,
+			"$case->{name}: quiver_check on the standby");
 		look_ok($run, $case, 'on the standby', $s);
 	}
 	end_session($s);
@@ -300,10 +309,13 @@ sub open_cursor
 	my ($run, $case) = @_;
 	my $s = new_session($run->{node});
 
-	session_sql($s, for_case('BEGIN ISOLATION LEVEL REPEATABLE READ; SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = off;'
-			  . 'SET quiver.recall = 1; SET quiver.iterative_scan = relaxed_order; SET hnsw.iterative_scan = relaxed_order;'
+	session_sql($s, for_case('BEGIN ISOLATION LEVEL REPEATABLE READ; SET enable_seqscan = off; SET enable_sort = off; '
+			  . 'SET quiver.topk_scan = off;'
+			  . 'SET quiver.recall = 1; SET quiver.iterative_scan = relaxed_order; '
+			  . 'SET hnsw.iterative_scan = relaxed_order;'
 			  . 'SET ivfflat.iterative_scan = relaxed_order; SET quiver.sketches = on;'
-			  . "DECLARE c CURSOR FOR SELECT id FROM \$t ORDER BY v $run->{forms}{$case->{form}}{op} (SELECT v FROM \$b WHERE id = 7)", $case));
+			  . "DECLARE c CURSOR FOR SELECT id FROM \$t ORDER BY v $run->{forms}{$case->{form}}{op} (SELECT v "
+			  . "FROM \$b WHERE id = 7)", $case));
 	return { session => $s, case => $case, found => [ fetch($s, 5) ] };
 }
 
@@ -365,10 +377,13 @@ sub sound_ok
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	nothing_found_ok($run, $case);
-	control_is($run, $case, 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 21 AND 30; DELETE FROM $t WHERE id = 25;'
+	control_is($run, $case, 'INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id BETWEEN 21 AND 30; '
+		  . 'DELETE FROM $t WHERE id = 25;'
 		  . 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) $t', '', 'used and vacuumed');
-	control_is($run, $case, 'SELECT quiver_check(\'${t}_idx\') - (SELECT count(*) FROM $t)', '0', 'vacuumed, quiver_check');
-	control_is($run, $case, 'SELECT deleted_nodes, lost_pages FROM quiver_index_info(\'${t}_idx\')', $run->{nothing}, 'vacuumed, nothing is left');
+	control_is($run, $case, 'SELECT quiver_check(\'${t}_idx\') - (SELECT count(*) FROM $t)', '0',
+		'vacuumed, quiver_check');
+	control_is($run, $case, 'SELECT deleted_nodes, lost_pages FROM quiver_index_info(\'${t}_idx\')', $run->{nothing},
+		'vacuumed, nothing is left');
 	look_ok($run, $case, 'vacuumed');
 	return;
 }
@@ -398,7 +413,8 @@ sub is_canceled
 	foreach my $case (@cases)
 	{
 		control_is($run, $case, "SELECT pg_cancel_backend($case->{pid})", 't', 'a signal');
-		like(answer($case->{session}), qr/ERROR:  canceling statement due to user request$/m, "$case->{name}: canceled");
+		like(answer($case->{session}), qr/ERROR:  canceling statement due to user request$/m,
+			"$case->{name}: canceled");
 		nothing_found_ok($run, $case);
 		# with what the backend knew of the index
 		is(session_sql($case->{session}, for_case($line->{held}, $case)), '', "$case->{name}: again");
@@ -414,7 +430,8 @@ sub fails
 	my $point = full_name($run, $line->{point});
 
 	control_is($run, $cases[0], "SELECT injection_points_attach('$point', 'error')", '', "$point attached");
-	control_is($run, $_, $line->{held}, qr/ERROR:  error triggered for injection point $point$/m, 'fails there') foreach @cases;
+	control_is($run, $_, $line->{held}, qr/ERROR:  error triggered for injection point $point$/m, 'fails there')
+		foreach @cases;
 	control_is($run, $cases[0], "SELECT injection_points_detach('$point')", '', "$point detached");
 	return;
 }

@@ -31,8 +31,10 @@ our @EXPORT = qw(
 our @LOAD_INDEXES = (
 	{ name => 'hnsw_coded', on => 'hnsw (v vector_l2_ops) WITH (m = 4, ef_construction = 16)', order => 'v <->' },
 	{ name => 'hnsw_plain', on => 'hnsw (v vector_l1_ops) WITH (m = 4, ef_construction = 16)', order => 'v <+>' },
-	{ name => 'graph_coded', on => 'quiver_graph (h halfvec_cosine_ops) WITH (m = 4, ef_construction = 16)', order => 'h <=>' },
-	{ name => 'graph_values', on => 'quiver_graph (s sparsevec_l2_ops) WITH (m = 4, ef_construction = 16)', order => 's <->' },
+	{ name => 'graph_coded', on => 'quiver_graph (h halfvec_cosine_ops) WITH (m = 4, ef_construction = 16)',
+		order => 'h <=>' },
+	{ name => 'graph_values', on => 'quiver_graph (s sparsevec_l2_ops) WITH (m = 4, ef_construction = 16)',
+		order => 's <->' },
 	{ name => 'flat_coded', on => 'ivfflat (v vector_cosine_ops) WITH (lists = 12)', order => 'v <=>' },
 	{ name => 'flat_bits', on => 'ivfflat (b bit_hamming_ops) WITH (lists = 12)', order => 'b <~>' },
 	{ name => 'lists_coded', on => 'quiver_ivf (v vector_ip_ops)', order => 'v <#>', grown => 1 },
@@ -46,12 +48,15 @@ my ($dims, $bits) = (16, 64);
 my $lock = 5151;
 
 # Everything that a scan finds: lists are read to the last one, graphs as far as edges lead.
-my $whole = 'SET quiver.topk_scan = off; SET hnsw.iterative_scan = relaxed_order; SET ivfflat.iterative_scan = relaxed_order;'
-  . ' SET quiver.iterative_scan = relaxed_order; SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;';
+my $whole = 'SET quiver.topk_scan = off; SET hnsw.iterative_scan = relaxed_order; '
+	  . 'SET ivfflat.iterative_scan = relaxed_order;'
+  . ' SET quiver.iterative_scan = relaxed_order; SET enable_seqscan = off; SET enable_sort = off; '
+  . 'SET enable_bitmapscan = off;';
 
 sub new_rows
 {
-	return "INSERT INTO load SELECT r.* FROM (SELECT nextval('load_ids') AS i FROM generate_series(1, $_[0])) n, load_row(n.i) r;\n";
+	return "INSERT INTO load SELECT r.* FROM (SELECT nextval('load_ids') AS i "
+		  . "FROM generate_series(1, $_[0])) n, load_row(n.i) r;\n";
 }
 
 # Table load with so many rows; half of them come after all indexes are made. Rows are
@@ -66,7 +71,8 @@ sub create_load
 SET client_min_messages = warning;
 CREATE SEQUENCE load_ids;
 CREATE TABLE load_goal AS SELECT 0::bigint AS id;
-CREATE TABLE load (id bigint PRIMARY KEY, v vector($dims), h halfvec($dims), s sparsevec($dims), b bit($bits), c bit($bits))
+CREATE TABLE load (id bigint PRIMARY KEY, v vector($dims), h halfvec($dims), s sparsevec($dims),
+	b bit($bits), c bit($bits))
 	WITH (autovacuum_enabled = false);
 -- Every seventh row has one of seven vectors: nodes of several rows. Sparse vectors differ in size.
 CREATE FUNCTION load_row(i bigint) RETURNS load LANGUAGE sql STABLE AS
@@ -105,7 +111,8 @@ SELECT pg_advisory_unlock_shared($lock);
 \\set r random(1, 1000000)
 \\sleep 200 ms
 SELECT pg_advisory_lock_shared($lock);
-DELETE FROM load WHERE id IN (SELECT id FROM ($some 20) x FOR UPDATE SKIP LOCKED) AND (SELECT last_value < g.id FROM load_ids, load_goal g);
+DELETE FROM load WHERE id IN (SELECT id FROM ($some 20) x FOR UPDATE SKIP LOCKED)
+	AND (SELECT last_value < g.id FROM load_ids, load_goal g);
 VACUUM (INDEX_CLEANUP ON) load;
 SELECT pg_advisory_unlock_shared($lock);
 };
@@ -120,7 +127,8 @@ sub more_load
 {
 	my ($node, $more) = @_;
 
-	return sql_value($node, "UPDATE load_goal SET id = greatest(id, (SELECT last_value FROM load_ids)) + $more RETURNING id");
+	return sql_value($node, "UPDATE load_goal SET id = greatest(id, (SELECT last_value "
+		  . "FROM load_ids)) + $more RETURNING id");
 }
 
 # Have the load try to insert so many rows more; until it has, and VACUUM has come by.
@@ -131,7 +139,8 @@ sub wait_for_load
 	my $vacuums = sql_value($node, "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'load'");
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return wait_until_true($node, "SELECT last_value >= $goal AND vacuum_count > $vacuums FROM load_ids, pg_stat_user_tables WHERE relname = 'load'", $name);
+	return wait_until_true($node, "SELECT last_value >= $goal AND vacuum_count > $vacuums "
+		  . "FROM load_ids, pg_stat_user_tables WHERE relname = 'load'", $name);
 }
 
 # What the sessions said must have no error but for those of a server that went away.
@@ -177,11 +186,13 @@ sub load_answers
 {
 	my ($node, $index, $how) = @_;
 	my $nearest = "(SELECT id, $index->{order} q.q AS d FROM load ORDER BY $index->{order} q.q LIMIT 20)";
-	my $select = 'SELECT q.id, r.id, r.d FROM (SELECT id, ' . substr($index->{order}, 0, 1) . " AS q FROM load_queries) q, LATERAL $nearest r";
+	my $select = 'SELECT q.id, r.id, r.d FROM (SELECT id, ' . substr($index->{order}, 0, 1)
+		  . " AS q FROM load_queries) q, LATERAL $nearest r";
 	my $settings = 'SET enable_seqscan = off; SET enable_sort = off;';
 
 	return sql_value($node, "$settings EXPLAIN (COSTS OFF) $select") if ($how // '') eq 'plan';
-	return join "\n", map { sql_value($node, "$settings $_ $select") } 'SET quiver.topk_scan = on;', 'SET quiver.topk_scan = off;', $whole;
+	return join "\n", map { sql_value($node, "$settings $_ $select") } 'SET quiver.topk_scan = on;',
+	'SET quiver.topk_scan = off;', $whole;
 }
 
 # The two servers have the same rows, and give the same answers in the same order by every
@@ -196,7 +207,8 @@ sub same_load_ok
 	{
 		my $answers = load_answers($one, $index);
 
-		like(load_answers($other, $index, 'plan'), qr/Index Scan using $index->{name} on load/, "$name: $index->{name} is used");
+		like(load_answers($other, $index, 'plan'), qr/Index Scan using $index->{name} on load/,
+			"$name: $index->{name} is used");
 		cmp_ok(scalar(split /\n/, $answers), '>=', 3 * 12 * 15, "$name: $index->{name} has answers");
 		is(load_answers($other, $index), $answers, "$name: $index->{name} gives the same answers");
 	}
@@ -216,7 +228,8 @@ sub sound_load_ok
 		my $asked = substr($index->{order}, 0, 1);
 
 		check_ok($node, $index->{name}, $a{vacuumed} ? $rows : undef, $name);
-		is(sql_value($node, "$whole SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM load ORDER BY $index->{order} (SELECT $asked FROM load_queries WHERE id = -3)) x"),
+		is(sql_value($node, "$whole SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM load "
+				  . "ORDER BY $index->{order} (SELECT $asked FROM load_queries WHERE id = -3)) x"),
 			"$rows|$rows", "$name: $index->{name} finds every row once") if $a{vacuumed};
 	}
 	return;

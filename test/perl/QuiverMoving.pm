@@ -76,7 +76,8 @@ sub new_installation
 	unlink glob("$extension/vector*"), glob("$extension/quiver*"),
 	  "$root$dir{pkglibdir}/quiver.so", "$root$dir{pkglibdir}/vector.so";
 	system_or_bail('sh', '-c',
-		qq{cp "$ENV{PGVECTOR_PREFIX}$dir{sharedir}"/extension/vector* "$extension/" && cp "$ENV{PGVECTOR_PREFIX}$dir{pkglibdir}/vector.so" "$root$dir{pkglibdir}/"}
+		qq{cp "$ENV{PGVECTOR_PREFIX}$dir{sharedir}"/extension/vector* "$extension/" && }
+		  . qq{cp "$ENV{PGVECTOR_PREFIX}$dir{pkglibdir}/vector.so" "$root$dir{pkglibdir}/"}
 	);
 	return $root;
 }
@@ -168,15 +169,21 @@ sub contents
 
 	return join "\n", sort split /\n/, $node->safe_psql($db, q{
 SET search_path = '';
-SELECT 'column', attrelid::regclass, attname, format_type(atttypid, atttypmod), atttypmod, attstorage, attnotnull, pg_get_expr(adbin, adrelid)
+SELECT 'column', attrelid::regclass, attname, format_type(atttypid, atttypmod), atttypmod, attstorage, attnotnull,
+	pg_get_expr(adbin, adrelid)
 FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm') AND attnum > 0
-	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') ORDER BY 2, attnum;
-SELECT 'index', pg_get_indexdef(indexrelid), indisvalid, indisclustered FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+	AND NOT EXISTS (SELECT FROM pg_depend d
+		WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 2, attnum;
+SELECT 'index', pg_get_indexdef(indexrelid), indisvalid, indisclustered
+FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 WHERE relnamespace = 'public'::regnamespace ORDER BY 2;
 SELECT 'view', oid::regclass, pg_get_viewdef(oid) FROM pg_class c
 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')
-	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e') ORDER BY 2;
+	AND NOT EXISTS (SELECT FROM pg_depend d
+		WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 2;
 SELECT 'items', * FROM public.items ORDER BY id;
 SELECT 'extremes', md5(v::text), md5(h::text), md5(s::text), md5(b::text) FROM public.extremes ORDER BY 2;
 SELECT 'wide', id, md5(v::text), many, h, half FROM public.wide ORDER BY id;
@@ -184,7 +191,8 @@ SELECT 'units', * FROM public.units ORDER BY u;
 SELECT 'counts', * FROM public.counts ORDER BY v;
 SELECT 'center', * FROM public.center;
 SELECT 'near', id, round(distance::numeric, 3) FROM public.near;
-SELECT 'function', round(public.distance_to(i, public.array_to_vector(ARRAY[1,2,3,4,5,6,7,8,9,10,11,12], 12, true))::numeric, 3)
+SELECT 'function',
+	round(public.distance_to(i, public.array_to_vector(ARRAY[1,2,3,4,5,6,7,8,9,10,11,12], 12, true))::numeric, 3)
 FROM public.items i WHERE id < 5 ORDER BY id;
 });
 }
@@ -222,7 +230,8 @@ sub indexes_of
 	my ($node, $db, $am) = @_;
 
 	return split /\n/, $node->safe_psql($db,
-		"SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE amname = '$am' AND relkind = 'i' ORDER BY 1");
+		"SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+		  . "WHERE amname = '$am' AND relkind = 'i' ORDER BY 1");
 }
 
 # An index of table items finds what a sequential scan finds: distances of the
@@ -230,11 +239,15 @@ sub indexes_of
 sub finds_nearest_ok
 {
 	my ($node, $db, $index, $name) = @_;
-	my $select = "SELECT q.id, r.d FROM (SELECT id, $index->{column} AS q FROM items WHERE id IN (3, 77, 200)) q, LATERAL "
-	  . "(SELECT $index->{column} $index->{op} q.q AS d FROM items ORDER BY $index->{column} $index->{op} q.q LIMIT 10) r ORDER BY 1, 2";
+	my $select = "SELECT q.id, r.d FROM (SELECT id, $index->{column} AS q FROM items "
+		  . "WHERE id IN (3, 77, 200)) q, LATERAL "
+	  . "(SELECT $index->{column} $index->{op} q.q AS d FROM items ORDER BY $index->{column} $index->{op} q.q "
+	  . "LIMIT 10) r ORDER BY 1, 2";
 	my $only = "BEGIN; SELECT \$\$DROP INDEX \$\$ || string_agg(indexrelid::regclass::text, ', ') FROM pg_index"
-	  . " WHERE indrelid = 'items'::regclass AND indexrelid <> '$index->{name}'::regclass AND NOT indisprimary \\gexec\n";
-	my $settings = 'SET enable_seqscan = off; SET enable_sort = off; SET hnsw.ef_search = 500; SET quiver.ef_search = 500;'
+	  . " WHERE indrelid = 'items'::regclass AND indexrelid <> '$index->{name}'::regclass AND NOT "
+	  . "indisprimary \\gexec\n";
+	my $settings = 'SET enable_seqscan = off; SET enable_sort = off; SET hnsw.ef_search = 500; '
+		  . 'SET quiver.ef_search = 500;'
 	  . ' SET ivfflat.probes = 5; SET quiver.probes = 1000;';
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;

@@ -70,7 +70,8 @@ my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
 sub new_node
 {
 	my ($name, %options) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());
+	my $node = PostgreSQL::Test::Cluster->new($name,
+		$options{install_path} ? (install_path => $options{install_path}) : ());
 
 	my %init = %{ $options{init} // {} };
 
@@ -269,7 +270,8 @@ sub own_rows_seen_ok
 	my $nearest = "FROM $table ORDER BY v <-> qt_vector(90001, $dims)::vector LIMIT 1;";
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return is( sql_value($node, "BEGIN; INSERT INTO $table SELECT 90001, 0, qt_vector(90001, $dims)::vector; SAVEPOINT a;"
+	return is( sql_value($node, "BEGIN; INSERT INTO $table "
+			  . "SELECT 90001, 0, qt_vector(90001, $dims)::vector; SAVEPOINT a;"
 			  . "INSERT INTO $table SELECT 90002, 0, qt_vector(90001, $dims)::vector; ROLLBACK TO a;"
 			  . "$index_only SELECT id $nearest ROLLBACK; SELECT id > 90000 $nearest"),
 		"90001\nf", 'a transaction sees its own rows, and others do not');
@@ -284,10 +286,12 @@ sub hot_updates_ok
 	my $nearest = sub { return "FROM h ORDER BY v <-> qt_vector($_[0], $a{dims})::vector LIMIT 1" };
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$node->safe_psql('postgres', "CREATE TABLE h WITH (fillfactor = 50) AS TABLE $a{table}; CREATE INDEX h_idx ON h USING $a{using};"
+	$node->safe_psql('postgres', "CREATE TABLE h WITH (fillfactor = 50) AS TABLE $a{table}; "
+		  . "CREATE INDEX h_idx ON h USING $a{using};"
 		  . 'UPDATE h SET category = -1 WHERE id <= 100');
 	check_ok($node, 'h_idx', $a{rows}, 'HOT');
-	is(sql_value($node, "$index_only SELECT id, category " . $nearest->(50)), '50|-1', 'HOT: the index finds the new version');
+	is(sql_value($node, "$index_only SELECT id, category " . $nearest->(50)), '50|-1',
+		'HOT: the index finds the new version');
 	$node->safe_psql('postgres', "UPDATE h SET v = qt_vector(id + 70000, $a{dims})::vector WHERE id <= 100");
 	check_ok($node, 'h_idx', $a{rows} + 100, 'not HOT');
 	is(sql_value($node, "$index_only SELECT id " . $nearest->(70050)), '50', 'not HOT: found at its new place');

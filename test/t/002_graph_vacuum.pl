@@ -50,18 +50,21 @@ foreach my $m (grep { $_->{type} eq 'vector' } @METRICS)
 
 	# one cluster goes altogether
 	$node->safe_psql('postgres',
-		"DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 600);"
+		"DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries "
+		  . "WHERE id = 1) LIMIT 600);"
 		  . 'VACUUM t');
 	recall_ok(0.95, "$what, the neighborhood of a query deleted", %common, ef => 40);
 	check_ok($node, 't_idx', $rows - 600, "$what, the neighborhood of a query deleted");
 
 	# empty, and filled again
 	$node->safe_psql('postgres', 'DELETE FROM t; VACUUM t');
-	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
+	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t "
+			  . "ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
 		0, "$what: nothing left");
 	check_ok($node, 't_idx', 0, "$what, emptied");
 	make_rows($node, table => 't', dims => $dims, first => 1, last => 1, create => 0);
-	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
+	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t "
+			  . "ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5) x"),
 		1, "$what: the one new row is found");
 	check_ok($node, 't_idx', 1, "$what, one row again");
 	make_rows($node, table => 't', dims => $dims, first => 2, last => $rows / 2, create => 0);
@@ -71,7 +74,8 @@ foreach my $m (grep { $_->{type} eq 'vector' } @METRICS)
 
 	# all but one row deleted
 	$node->safe_psql('postgres', 'DELETE FROM t WHERE id <> 77; VACUUM t; VACUUM t');
-	is( sql_value($node, "SET enable_seqscan = off; SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5"),
+	is( sql_value($node, "SET enable_seqscan = off; "
+			  . "SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 5"),
 		77, "$what: the last row is found");
 	check_ok($node, 't_idx', 1, "$what, the last row");
 	$node->safe_psql('postgres', 'DROP TABLE t');

@@ -34,7 +34,8 @@ foreach my $built (1, 0)
 	is(sql_value($node, "SELECT nodes FROM quiver_index_info('t_idx')"), 1, "all equal, $how: one node");
 	is(all_rows('t', '[1,1,1]', 5000), '3000|3000|t', "all equal, $how: every row is returned");
 	# a search that is not iterative returns them, too: they are one candidate
-	is(sql_value($node, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> '[1,2,3]' LIMIT 200) x"),
+	is(sql_value($node, "SET enable_seqscan = off; "
+			  . "SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> '[1,2,3]' LIMIT 200) x"),
 		200, "all equal, $how: LIMIT beyond ef_search");
 	$node->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 <> 0; VACUUM t');
 	check_ok($node, 't_idx', 1000, "all equal, $how, two thirds vacuumed");
@@ -52,7 +53,8 @@ foreach my $built (1, 0)
 	check_ok($node, 't_idx', 10000, "ten values, $how");
 	is(sql_value($node, "SELECT nodes FROM quiver_index_info('t_idx')"), 10, "ten values, $how: ten nodes");
 	is(all_rows('t', '[4.2,1,0]', 20000), '10000|10000|t', "ten values, $how: every row is returned");
-	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*), min(v::text), max(v::text) FROM (SELECT v FROM t ORDER BY v <-> '[7.1,1,0]' LIMIT 1000) x"),
+	is( sql_value($node, "SET enable_seqscan = off; SELECT count(*), min(v::text), max(v::text) FROM (SELECT v FROM t "
+			  . "ORDER BY v <-> '[7.1,1,0]' LIMIT 1000) x"),
 		'1000|[7,1,0]|[7,1,0]', "ten values, $how: the nearest value's rows come first");
 	$node->safe_psql('postgres', "DELETE FROM t WHERE id % 10 = 7 OR id > 5000; VACUUM t");
 	check_ok($node, 't_idx', 4500, "ten values, $how, one and half of the others vacuumed");
@@ -81,13 +83,15 @@ stop_background($bg);
 my $rows = sql_value($node, 'SELECT count(*) FROM t');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) t');
 check_ok($node, 't_idx', $rows, 'concurrent duplicates');
-is( sql_value($node, 'SET enable_seqscan = off; SET hnsw.iterative_scan = strict_order; SET hnsw.max_scan_tuples = 1000000;'
+is( sql_value($node, 'SET enable_seqscan = off; SET hnsw.iterative_scan = strict_order; '
+		  . 'SET hnsw.max_scan_tuples = 1000000;'
 		  . 'SELECT count(DISTINCT id) FROM (SELECT id FROM t ORDER BY v <=> qt_vector(1, 12)::vector LIMIT 400) x'),
 	400, 'concurrent duplicates: LIMIT rows, each once');
 
 # quiver_check() beside inserts, of new and of equal values: it lets them go on, and is not misled.
 $node->safe_psql('postgres',
-	'CREATE TABLE busy (id int, v vector(12)); CREATE TABLE busy_plain (id int, v sparsevec(12)); CREATE SEQUENCE busy_ids;'
+	'CREATE TABLE busy (id int, v vector(12)); CREATE TABLE busy_plain (id int, v sparsevec(12)); '
+	  . 'CREATE SEQUENCE busy_ids;'
 	  . 'CREATE INDEX busy_idx ON busy USING quiver_graph (v vector_l2_ops);'
 	  . 'CREATE INDEX busy_plain_idx ON busy_plain USING quiver_graph (v sparsevec_l2_ops)');
 my $busy = background_pgbench($node, q{

@@ -44,7 +44,8 @@ fails_like($node, "SET statement_timeout = 120; CREATE INDEX many_idx ON many US
 is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'"), 0, 'nothing is left of it');
 
 # CONCURRENTLY: an invalid index is left, which nobody uses and inserts keep up
-fails_like($node, "SET statement_timeout = 120; CREATE INDEX CONCURRENTLY many_idx ON many USING hnsw (v vector_l2_ops)",
+fails_like($node, "SET statement_timeout = 120; "
+	  . "CREATE INDEX CONCURRENTLY many_idx ON many USING hnsw (v vector_l2_ops)",
 	'57014', 'canceling statement', 'a concurrent build is canceled');
 SKIP:
 {
@@ -55,7 +56,8 @@ SKIP:
 		'inserting and vacuum go on');
 	$node->safe_psql('postgres', 'REINDEX INDEX many_idx');
 	check_ok($node, 'many_idx', $rows * 3 + 10, 'REINDEX of it');
-	$node->safe_psql('postgres', 'DROP INDEX many_idx; DELETE FROM many WHERE ctid IN (SELECT ctid FROM many LIMIT 10)');
+	$node->safe_psql('postgres', 'DROP INDEX many_idx; '
+		  . 'DELETE FROM many WHERE ctid IN (SELECT ctid FROM many LIMIT 10)');
 	pass('and dropped');
 }
 
@@ -71,13 +73,16 @@ SKIP:
 	mkdir $room;
 	chmod 0700, $room;
 	$node->safe_psql('postgres', "CREATE TABLESPACE small LOCATION '$room'");
-	fails_like($node, 'CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops) WITH (m = 48, ef_construction = 96) TABLESPACE small',
+	fails_like($node, 'CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops) '
+		  . 'WITH (m = 48, ef_construction = 96) TABLESPACE small',
 		'53100', 'could not (extend|write)', 'a full disk ends a build');
 	is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'"), 0, 'nothing is left of it');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$node->safe_psql('postgres',
-		'CREATE TABLE few AS TABLE t LIMIT 500; CREATE INDEX few_idx ON few USING hnsw (v vector_l2_ops) WITH (m = 48, ef_construction = 96) TABLESPACE small');
-	fails_like($node, 'INSERT INTO few SELECT id, category, v FROM many', '53100', 'could not (extend|write)', 'a full disk ends an insert');
+		'CREATE TABLE few AS TABLE t LIMIT 500; CREATE INDEX few_idx ON few USING hnsw (v vector_l2_ops) '
+		  . 'WITH (m = 48, ef_construction = 96) TABLESPACE small');
+	fails_like($node, 'INSERT INTO few SELECT id, category, v FROM many', '53100', 'could not (extend|write)',
+		'a full disk ends an insert');
 	check_ok($node, 'few_idx', undef, 'after a full disk');
 	$node->safe_psql('postgres', 'DROP TABLE few; DROP TABLESPACE small');
 	rmdir $room;
@@ -88,7 +93,8 @@ $node->safe_psql('postgres', 'CREATE SEQUENCE ids START 1000000');
 my $bg = background_pgbench($node, qq{
 \\set i random(1, $rows)
 INSERT INTO t VALUES (nextval('ids'), 1, qt_vector(:i + 3000000, $dims)::vector);
-UPDATE t SET v = qt_vector(:i + 4000000, $dims)::vector WHERE ctid = (SELECT ctid FROM t ORDER BY v <-> qt_vector(:i, $dims)::vector LIMIT 1);
+UPDATE t SET v = qt_vector(:i + 4000000, $dims)::vector WHERE ctid
+	= (SELECT ctid FROM t ORDER BY v <-> qt_vector(:i, $dims)::vector LIMIT 1);
 DELETE FROM t WHERE ctid = (SELECT ctid FROM t ORDER BY v <-> qt_vector(:i + 4000000, $dims)::vector LIMIT 1);
 });
 wait_until_true($node, 'SELECT last_value > 1000020 FROM ids', 'others are at work');

@@ -17,7 +17,8 @@ $node->safe_psql('postgres',
 my %common = (node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx', ef => 60);
 my $script = qq{
 \\set i random(1, 10000)
-INSERT INTO t VALUES (nextval('ids'), 1, qt_vector(:i + 3000000, $dims)::vector), (0, 1, qt_vector(:i % 5, $dims)::vector);
+INSERT INTO t VALUES (nextval('ids'), 1, qt_vector(:i + 3000000, $dims)::vector),
+	(0, 1, qt_vector(:i % 5, $dims)::vector);
 };
 
 my $crashes = 0;
@@ -36,7 +37,8 @@ sub sound
 	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) t');
 	check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), "$what, then VACUUM");
 	recall_ok(0.95, "$what, then VACUUM", %common);
-	$node->safe_psql('postgres', "INSERT INTO t SELECT i, 0, qt_vector(i + 5000000, $dims)::vector FROM generate_series(1, 200) i");
+	$node->safe_psql('postgres', "INSERT INTO t SELECT i, 0, qt_vector(i + 5000000, $dims)::vector "
+		  . "FROM generate_series(1, 200) i");
 	check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), "$what, then inserts");
 }
 
@@ -147,13 +149,15 @@ sound('crash after a build');
 $node->safe_psql('postgres',
 	"CREATE TABLE s (id int, v vector($dims)) WITH (autovacuum_enabled = false);"
 	  . "INSERT INTO s SELECT i, qt_vector(i, $dims)::vector FROM generate_series(1, 3000) i;"
-	  . 'CREATE INDEX s_idx ON s USING quiver_graph (v vector_l2_ops); CHECKPOINT; DELETE FROM s WHERE id <= 2000; VACUUM s;'
+	  . 'CREATE INDEX s_idx ON s USING quiver_graph (v vector_l2_ops); CHECKPOINT; '
+	  . 'DELETE FROM s WHERE id <= 2000; VACUUM s;'
 	  # a commit, before which the WAL is on disk
 	  . 'CREATE TABLE flushed ()');
 my $before = sql_value($node, "SELECT pg_relation_size('s_idx')");
 $node->stop('immediate');
 $node->start;
-$node->safe_psql('postgres', "INSERT INTO s SELECT i, qt_vector(i, $dims)::vector FROM generate_series(10001, 11900) i");
+$node->safe_psql('postgres', "INSERT INTO s SELECT i, qt_vector(i, $dims)::vector "
+	  . "FROM generate_series(10001, 11900) i");
 is(sql_value($node, "SELECT pg_relation_size('s_idx')"), $before, 'slots freed before a crash are used');
 check_ok($node, 's_idx', 2900, 'slots freed before a crash used');
 
@@ -171,7 +175,8 @@ unlink $map;
 $node->start;
 $node->safe_psql('postgres', "DELETE FROM f WHERE id = 2500");
 $node->safe_psql('postgres', "VACUUM (INDEX_CLEANUP ON) f");
-$node->safe_psql('postgres', "INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(10001, 11900) i");
+$node->safe_psql('postgres', "INSERT INTO f SELECT i, qt_vector(i, $dims)::vector "
+	  . "FROM generate_series(10001, 11900) i");
 is(sql_value($node, "SELECT pg_relation_size('f_idx')"), $size, 'free slots are used again after a crash');
 check_ok($node, 'f_idx', 2899, 'free slots used again');
 
@@ -191,7 +196,8 @@ foreach my $page (0 .. (-s $map) / 8192 - 1)
 }
 close $file;
 $node->start;
-$node->safe_psql('postgres', "SET statement_timeout = '120s'; INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(20001, 20300) i");
+$node->safe_psql('postgres', "SET statement_timeout = '120s'; "
+	  . "INSERT INTO f SELECT i, qt_vector(i, $dims)::vector FROM generate_series(20001, 20300) i");
 my $rows_now = sql_value($node, 'SELECT count(*) FROM f');
 check_ok($node, 'f_idx', $rows_now, 'a map that names the metapage');
 

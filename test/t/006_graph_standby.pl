@@ -55,7 +55,8 @@ $primary->safe_psql('postgres', 'DELETE FROM e; VACUUM e; INSERT INTO e SELECT *
 same_answers('emptied and filled', 'e_idx', 'e', '<=>');
 
 # many rows of one vector: chains of heap TIDs
-$primary->safe_psql('postgres', "INSERT INTO e SELECT i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 2000) i;"
+$primary->safe_psql('postgres', "INSERT INTO e SELECT i, 0, qt_vector(1, $dims)::vector "
+	  . "FROM generate_series(1, 2000) i;"
 	  . 'DELETE FROM e WHERE id < 1500 AND category = 0; VACUUM e');
 same_answers('duplicates', 'e_idx', 'e', '<=>');
 

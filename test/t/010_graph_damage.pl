@@ -46,15 +46,19 @@ sub use_it
 {
 	my ($what, $image, %a) = @_;
 	my @statements = (
-		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM t WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
-		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; SET hnsw.max_scan_tuples = 1000000;'
+		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM t "
+			  . "WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
+		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; '
+			  . 'SET hnsw.max_scan_tuples = 1000000;'
 			  . "SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> qt_vector(1, $dims)::vector LIMIT 5000) x" ],
 		[ 'check', "SELECT quiver_check('t_idx')" ],
 		[ 'info', "SELECT quiver_index_info('t_idx')" ],
 		[ 'insert', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200001, 200060) i" ],
-		[ 'insert of a duplicate', "INSERT INTO t SELECT i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 3) i" ],
+		[ 'insert of a duplicate', "INSERT INTO t SELECT i, 0, qt_vector(1, $dims)::vector "
+			  . "FROM generate_series(1, 3) i" ],
 		[ 'vacuum', 'DELETE FROM t WHERE id % 2 = 0; VACUUM t' ],
-		[ 'insert after vacuum', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200101, 200160) i" ],
+		[ 'insert after vacuum', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector "
+			  . "FROM generate_series(200101, 200160) i" ],
 	);
 
 	write_image($file, $image);
@@ -68,7 +72,8 @@ sub use_it
 
 	# as it was before
 	$node->safe_psql('postgres',
-		'DROP INDEX t_idx; TRUNCATE t; INSERT INTO t TABLE untouched; CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops)');
+		'DROP INDEX t_idx; TRUNCATE t; INSERT INTO t TABLE untouched; '
+		  . 'CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops)');
 	is(sql_value($node, "SELECT pg_relation_size('t_idx') / 8192"), $blocks, "$what: the index is as before");
 	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
 	$node->safe_psql('postgres', 'CHECKPOINT');
@@ -77,7 +82,8 @@ sub use_it
 }
 
 # whole pages: noise, zeros
-my %pages = (metapage => 0, mean => $mean, 'entry points' => $head, 'node page' => $first, 'last node page' => $blocks - 1);
+my %pages = (metapage => 0, mean => $mean, 'entry points' => $head, 'node page' => $first,
+	'last node page' => $blocks - 1);
 foreach my $page (sort keys %pages)
 {
 	foreach my $kind (qw(noise zeros))
@@ -180,7 +186,8 @@ foreach my $case (
 # what the index says that it has measured
 foreach my $at (104, 108, 112, 116, 132)
 {
-	foreach my $bytes (pack('f<', 9**9**9), pack('f<', -1e9), pack('f<', 1e30), pack('f<', 4.29e9), pack('V', 0x7fc00000))
+	foreach my $bytes (pack('f<', 9**9**9), pack('f<', -1e9), pack('f<', 1e30), pack('f<', 4.29e9),
+		pack('V', 0x7fc00000))
 	{
 		my $image = $good;
 
@@ -267,7 +274,8 @@ foreach my $what (sort keys %values, sort keys %nodes)
 	$node->start;
 	my $seen = damage_noticed(node => $node, what => "value pages' $what", index => 's_idx', statements => [
 		[ 'insert', 'INSERT INTO s SELECT i, qt_vector(i, 24)::vector::sparsevec FROM generate_series(1001, 1060) i' ],
-		[ 'query', 'SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM s ORDER BY v <-> qt_vector(1, 24)::vector::sparsevec LIMIT 50) x' ],
+		[ 'query', 'SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM s '
+			  . 'ORDER BY v <-> qt_vector(1, 24)::vector::sparsevec LIMIT 50) x' ],
 		[ 'check', "SELECT quiver_check('s_idx')" ],
 		[ 'vacuum', 'DELETE FROM s WHERE id % 2 = 0; VACUUM s' ] ]);
 	cmp_ok($seen, '>=', $nodes{$what} ? 1 : 2, "value pages' $what: noticed by $seen statements");

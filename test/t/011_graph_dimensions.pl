@@ -7,7 +7,8 @@ use Test::More;
 
 my $node = new_node('dimensions', conf => "maintenance_work_mem = '256MB'\n");
 
-foreach my $case ([ 1, 400 ], [ 2, 400 ], [ 3, 400 ], [ 15, 400 ], [ 17, 400 ], [ 255, 300 ], [ 2000, 150 ], [ 2001, 150 ], [ 4000, 100 ])
+foreach my $case ([ 1, 400 ], [ 2, 400 ], [ 3, 400 ], [ 15, 400 ], [ 17, 400 ], [ 255, 300 ], [ 2000, 150 ],
+	[ 2001, 150 ], [ 4000, 100 ])
 {
 	my ($dims, $rows) = @$case;
 
@@ -31,7 +32,8 @@ foreach my $case ([ 1, 400 ], [ 2, 400 ], [ 3, 400 ], [ 15, 400 ], [ 17, 400 ], 
 
 # the most; with the most neighbors, too
 $node->safe_psql('postgres', 'CREATE TABLE t (id int, v vector(16000));'
-	  . "INSERT INTO t SELECT i, (SELECT array_agg(sin(i * 7919.0 + j * 0.37 * (1 + i % 4)) ORDER BY j) FROM generate_series(1, 16000) j)::vector FROM generate_series(1, 60) i;"
+	  . "INSERT INTO t SELECT i, (SELECT array_agg(sin(i * 7919.0 + j * 0.37 * (1 + i % 4)) ORDER BY j) "
+	  . "FROM generate_series(1, 16000) j)::vector FROM generate_series(1, 60) i;"
 	  . 'CREATE TABLE queries AS SELECT id, v FROM t WHERE id <= 5');
 foreach my $options ('m = 16', 'm = 2, ef_construction = 4', 'm = 100, ef_construction = 200')
 {
@@ -42,7 +44,8 @@ foreach my $options ('m = 16', 'm = 2, ef_construction = 4', 'm = 100, ef_constr
 		$node->safe_psql('postgres', "CREATE INDEX t_idx ON t USING $am (v vector_l2_ops) WITH ($options);"
 			  . 'INSERT INTO t SELECT id + 100, v FROM t WHERE id <= 5;'
 			  . "INSERT INTO t SELECT 200, ARRAY(SELECT cos(j) FROM generate_series(1, 16000) j)::vector");
-		recall_ok(0.95, $of, node => $node, table => 't', index => 't_idx', op => '<->', queries => 'queries', ef => 100);
+		recall_ok(0.95, $of, node => $node, table => 't', index => 't_idx', op => '<->', queries => 'queries',
+			ef => 100);
 		check_ok($node, 't_idx', 66, $of);
 		$node->safe_psql('postgres', 'DELETE FROM t WHERE id > 100; VACUUM t');
 		check_ok($node, 't_idx', 60, "$of, vacuumed");
@@ -50,8 +53,10 @@ foreach my $options ('m = 16', 'm = 2, ef_construction = 4', 'm = 100, ef_constr
 	}
 }
 
-fails_like($node, 'CREATE TABLE x (v vector(16001))', '22023', 'dimensions for type vector cannot exceed 16000', '16001 dimensions');
-fails_like($node, 'CREATE TABLE x (v vector(0))', '22023', 'dimensions for type vector must be at least 1', 'no dimensions');
+fails_like($node, 'CREATE TABLE x (v vector(16001))', '22023', 'dimensions for type vector cannot exceed 16000',
+	'16001 dimensions');
+fails_like($node, 'CREATE TABLE x (v vector(0))', '22023', 'dimensions for type vector must be at least 1',
+	'no dimensions');
 fails_like($node, "SELECT ARRAY(SELECT 1 FROM generate_series(1, 16001))::vector", '54000',
 	'vector cannot have more than 16000 dimensions', 'a value of 16001 dimensions');
 

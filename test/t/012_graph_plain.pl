@@ -22,7 +22,8 @@ my %tables = (
 	shared => { op => '<->', opclass => 'sparsevec_l2_ops', column => 'sparsevec(24)', rows => 3000,
 		value => 'qt_vector(%1$s, 24)::vector::sparsevec' },
 	chained => { op => '<+>', opclass => 'sparsevec_l1_ops', column => 'sparsevec(2600)', rows => 300,
-		value => '(array_fill(qt_uniform(%1$s, 1)::real, ARRAY[2200])::vector || qt_vector(%1$s, 400)::vector)::sparsevec' });
+		value => '(array_fill(qt_uniform(%1$s, 1)::real, ARRAY[2200])::vector || qt_vector(%1$s, '
+		  . '400)::vector)::sparsevec' });
 
 sub value { my ($t, $i) = @_; return sprintf($tables{$t}{value}, $i); }
 
@@ -30,7 +31,8 @@ sub insert
 {
 	my ($node, $t, $first, $last) = @_;
 	$node->safe_psql('postgres',
-		"INSERT INTO $t SELECT i, " . value($t, 'i') . " FROM generate_series(" . int($first) . ", " . int($last) . ") i");
+		"INSERT INTO $t SELECT i, " . value($t, 'i') . " FROM generate_series(" . int($first) . ", " . int($last)
+		  . ") i");
 }
 
 sub sound
@@ -62,7 +64,8 @@ my $script = q{
 };
 $script .= "INSERT INTO $_ VALUES (:i, " . value($_, ':i') . "), (:i, " . value($_, '1 + :i % 7') . ");\n"
   . "DELETE FROM $_ WHERE id % 997 = :j % 997 AND ctid < '(10000,1)'::tid;\n"
-  . "SELECT count(*) FROM (SELECT id FROM $_ ORDER BY v $tables{$_}{op} (SELECT v FROM ${_}_q WHERE id = 1 + :i % 20) LIMIT 10) x;\n"
+  . "SELECT count(*) FROM (SELECT id FROM $_ ORDER BY v $tables{$_}{op} (SELECT v FROM ${_}_q WHERE id = 1 + :i % 20) "
+  . "LIMIT 10) x;\n"
   foreach sort keys %tables;
 $primary->safe_psql('postgres', 'CREATE SEQUENCE rounds');
 $script .= "SELECT nextval('rounds');\n";

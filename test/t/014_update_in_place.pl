@@ -42,7 +42,8 @@ like($said, qr/moved the files of pgvector $version to /, 'make install says wha
 ok(-f $library, "pgvector's library stays");
 $node->restart;
 same_lines_ok(contents($node, 'home'), $expected, 'before the update pgvector goes on');
-is($node->safe_psql('home', 'INSERT INTO items SELECT 2000, v, h, s, b FROM items WHERE id = 5; DELETE FROM items WHERE id = 2000; SHOW hnsw.ef_search'),
+is($node->safe_psql('home', 'INSERT INTO items SELECT 2000, v, h, s, b FROM items WHERE id = 5; '
+		  . 'DELETE FROM items WHERE id = 2000; SHOW hnsw.ef_search'),
 	'40', 'before the update its library is at work');
 
 # Catalogs.
@@ -59,12 +60,15 @@ foreach (@versions)
 	session_sql($session, 'SET enable_seqscan = off; SET enable_sort = off; SET hnsw.ef_search = 71');
 	is(session_sql($session, $search), 77, 'the session searches with pgvector');
 	is(session_sql($session, 'ALTER EXTENSION vector UPDATE'), '', 'the session updates');
-	like(session_sql($session, $search), qr/ERROR:  index "items_\w+" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./,
+	like(session_sql($session, $search),
+		qr/ERROR:  index "items_\w+" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./,
 		'the session sees the new access method');
 	is(session_sql($session, 'SHOW hnsw.ef_search'), 71, 'the session has its settings');
-	session_sql($session, 'REINDEX INDEX items_vector_l2; SET hnsw.ef_search = 72; DROP INDEX items_partial, items_vector_l2_lists');
+	session_sql($session, 'REINDEX INDEX items_vector_l2; SET hnsw.ef_search = 72; '
+		  . 'DROP INDEX items_partial, items_vector_l2_lists');
 	is(session_sql($session, $search), 77, 'the session searches with Quiver');
-	like(session_sql($session, 'SET hnsw.ef_search = 1001'), qr/1001 is outside the valid range/, 'the session checks settings');
+	like(session_sql($session, 'SET hnsw.ef_search = 1001'), qr/1001 is outside the valid range/,
+		'the session checks settings');
 	end_session($session);
 }
 $node->safe_psql('home', 'CREATE INDEX items_partial ON items USING hnsw (v vector_l2_ops) WHERE id < 200;'
@@ -76,21 +80,27 @@ same_lines_ok(catalog($node, 'home'), $fresh, 'after the update: the catalog');
 foreach my $index (operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists'))
 {
 	next if $index->{name} =~ /items_vector_l2/;	# built anew
-	my ($rc, $out, $err) = $node->psql('home', "BEGIN; SELECT \$\$DROP INDEX \$\$ || string_agg(indexrelid::regclass::text, ', ') FROM pg_index"
-		  . " WHERE indrelid = 'items'::regclass AND indexrelid <> '$index->{name}'::regclass AND NOT indisprimary \\gexec\n"
-		  . "SET enable_seqscan = off; SET enable_sort = off; SELECT id FROM items ORDER BY $index->{column} $index->{op} (SELECT $index->{column} FROM items WHERE id = 5) LIMIT 1");
-	like($err, qr/ERROR:  index "$index->{name}" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./, "a search with $index->{name} asks for REINDEX");
+	my ($rc, $out, $err) = $node->psql('home',
+		"BEGIN; SELECT \$\$DROP INDEX \$\$ || string_agg(indexrelid::regclass::text, ', ') FROM pg_index"
+		  . " WHERE indrelid = 'items'::regclass AND indexrelid <> '$index->{name}'::regclass AND NOT "
+		  . "indisprimary \\gexec\n"
+		  . "SET enable_seqscan = off; SET enable_sort = off; SELECT id FROM items "
+		  . "ORDER BY $index->{column} $index->{op} (SELECT $index->{column} FROM items WHERE id = 5) LIMIT 1");
+	like($err, qr/ERROR:  index "$index->{name}" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./,
+		"a search with $index->{name} asks for REINDEX");
 }
 foreach my $statement ('INSERT INTO items (id, h) SELECT 3000, h FROM items WHERE id = 1', 'VACUUM items')
 {
 	my ($rc, $out, $err) = $node->psql('home', $statement);
-	like($err, qr/ERROR:  index "items_\w+" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./, "refused: $statement");
+	like($err, qr/ERROR:  index "items_\w+" was built by pgvector\nDETAIL:.*\nHINT:  Please REINDEX it\./,
+		"refused: $statement");
 }
 $node->safe_psql('home', 'REINDEX TABLE items; CREATE EXTENSION quiver');
 is($node->safe_psql('home', "SELECT quiver_check('$_') > 0"), 't', "quiver_check of $_") foreach @graphs;
 finds_nearest_ok($node, 'home', $_, "after REINDEX: $_->{name}")
   foreach operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists');
-is($node->safe_psql('home', 'INSERT INTO items SELECT 3000, v, h, s, b FROM items WHERE id = 1; DELETE FROM items WHERE id = 3000; VACUUM items'),
+is($node->safe_psql('home', 'INSERT INTO items SELECT 3000, v, h, s, b FROM items WHERE id = 1; '
+		  . 'DELETE FROM items WHERE id = 3000; VACUUM items'),
 	'', 'after REINDEX: INSERT, DELETE, VACUUM');
 same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there');
 
@@ -106,7 +116,8 @@ same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there')
 	rename "$library.away", $library or die $!;
 	$node->safe_psql('home', 'CREATE INDEX items_hash ON items USING hash (v)');
 	($rc, $out, $err) = $node->psql('home', $update);
-	like($err, qr/cannot drop .* because other objects depend on it\nDETAIL:.*index items_hash depends/, 'back: a hash index stops it');
+	like($err, qr/cannot drop .* because other objects depend on it\nDETAIL:.*index items_hash depends/,
+		'back: a hash index stops it');
 	$node->safe_psql('home', 'DROP INDEX items_hash; CREATE VIEW hashed AS SELECT DISTINCT v FROM items');
 	($rc, $out, $err) = $node->psql('home', $update);
 	like($err, qr/views group by vectors .*\nDETAIL:  They are: hashed\./, 'back: a view made under Quiver stops it');
@@ -115,7 +126,8 @@ same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there')
 	same_lines_ok(catalog($node, 'home'), $stock_catalog, "back: the catalog is that of pgvector $version");
 }
 my $folder = installed_file($root, '');
-PostgreSQL::Test::Utils::system_or_bail('sh', '-c', "cd '$folder' && rm vector--*0.8.100*.sql && mv pgvector-backup-$version/* .");
+PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
+	"cd '$folder' && rm vector--*0.8.100*.sql && mv pgvector-backup-$version/* .");
 $node->restart;
 {
 	my ($rc, $out, $err) = $node->psql('home', 'INSERT INTO items SELECT 3000, v, h, s, b FROM items WHERE id = 1');
@@ -123,8 +135,10 @@ $node->restart;
 }
 $node->safe_psql('home', 'REINDEX TABLE items; ALTER EXTENSION vector UPDATE');
 same_lines_ok(contents($node, 'home'), $expected, 'back: all is there');
-finds_nearest_ok($node, 'home', $_, "back: $_->{name}") foreach operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists');
-is($node->safe_psql('home', 'SELECT extversion FROM pg_extension WHERE extname = \'vector\''), $version, 'back: version');
+finds_nearest_ok($node, 'home', $_, "back: $_->{name}") foreach operator_classes('hnsw', ''),
+operator_classes('ivfflat', '_lists');
+is($node->safe_psql('home', 'SELECT extversion FROM pg_extension WHERE extname = \'vector\''), $version,
+	'back: version');
 
 clean_log_ok($node);
 $node->stop;

@@ -24,7 +24,8 @@ fill_database($node, 'home');
 my $catalog = catalog($node, 'home');
 my $expected = contents($node, 'home');
 $node->safe_psql('home', 'CREATE EXTENSION quiver');
-is($node->safe_psql('home', "SELECT DISTINCT probin FROM pg_proc WHERE proname IN ('vector_in', 'hnswhandler') UNION SELECT amname FROM pg_am WHERE amname ~ 'quiver_graph'"),
+is($node->safe_psql('home', "SELECT DISTINCT probin FROM pg_proc WHERE proname IN ('vector_in', 'hnswhandler') UNION "
+		  . "SELECT amname FROM pg_am WHERE amname ~ 'quiver_graph'"),
 	"\$libdir/vector\nquiver_graph", 'vector is a stock pgvector');
 
 # Everything by our access methods, on pgvector's types.
@@ -36,24 +37,32 @@ foreach (@ours)
 	next if $_->{am} ne 'quiver_graph';
 	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') > 240"), 't', "quiver_check of $_->{name}");
 }
-finds_nearest_ok($node, 'home', $_, "$_->{name}") foreach operator_classes('hnsw', ''), operator_classes('ivfflat', '_lists');
-$node->safe_psql('home', 'INSERT INTO items SELECT id + 5000, v, h, s, b FROM items WHERE id < 60; DELETE FROM items WHERE id % 2 = 1 AND id BETWEEN 100 AND 199; VACUUM items');
+finds_nearest_ok($node, 'home', $_, "$_->{name}") foreach operator_classes('hnsw', ''),
+	operator_classes('ivfflat', '_lists');
+$node->safe_psql('home', 'INSERT INTO items SELECT id + 5000, v, h, s, b FROM items WHERE id < 60; '
+	  . 'DELETE FROM items WHERE id % 2 = 1 AND id BETWEEN 100 AND 199; VACUUM items');
 foreach (@ours)
 {
 	finds_nearest_ok($node, 'home', $_, "$_->{name}, after INSERT and VACUUM");
 	next if $_->{am} ne 'quiver_graph';
-	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') BETWEEN 250 AND 290"), 't', "quiver_check of $_->{name}, after INSERT and VACUUM");
+	is($node->safe_psql('home', "SELECT quiver_check('$_->{name}') BETWEEN 250 AND 290"), 't',
+		"quiver_check of $_->{name}, after INSERT and VACUUM");
 }
-$node->safe_psql('home', 'DELETE FROM items WHERE id > 5000; INSERT INTO items SELECT i, c::vector, c::halfvec, ((c::vector - c::vector) || c::vector)::sparsevec, binary_quantize(c::vector)'
+$node->safe_psql('home', 'DELETE FROM items WHERE id > 5000; INSERT INTO items '
+	  . 'SELECT i, c::vector, c::halfvec, ((c::vector - c::vector) || c::vector)::sparsevec, binary_quantize(c::vector)'
 	  . ' FROM generate_series(101, 199, 2) i, coordinates(i, 12) c');
 
 # What shows how indexes do.
-is($node->safe_psql('home', 'SELECT engine, count(*) > 3, bool_and(bytes > 0), bool_and(valid) FROM quiver_indexes GROUP BY 1 ORDER BY 1'),
+is($node->safe_psql('home', 'SELECT engine, count(*) > 3, bool_and(bytes > 0), bool_and(valid) FROM quiver_indexes '
+		  . 'GROUP BY 1 ORDER BY 1'),
 	"pgvector|t|t|t\nquiver|t|t|t", 'quiver_indexes has indexes of both');
-is($node->safe_psql('home', "SELECT DISTINCT engine, access_method, ef_search, probes > 0 FROM quiver_indexes WHERE access_method ~ 'hnsw|graph' ORDER BY 1"),
+is($node->safe_psql('home', "SELECT DISTINCT engine, access_method, ef_search, probes > 0 FROM quiver_indexes "
+		  . "WHERE access_method ~ 'hnsw|graph' ORDER BY 1"),
 	"pgvector|hnsw|40|\nquiver|quiver_graph|40|", 'and how both are set');
-is($node->safe_psql('home', "SELECT recall > 0.8, searches FROM quiver_recall('items_vector_cosine_q', 5, 20)"), 't|20', 'quiver_recall');
-is($node->safe_psql('home', "SELECT dimensions, rows > 200 FROM quiver_estimate('items', 'v', 'quiver_ivf')"), '12|t', 'quiver_estimate');
+is($node->safe_psql('home', "SELECT recall > 0.8, searches FROM quiver_recall('items_vector_cosine_q', 5, 20)"), 't|20',
+	'quiver_recall');
+is($node->safe_psql('home', "SELECT dimensions, rows > 200 FROM quiver_estimate('items', 'v', 'quiver_ivf')"), '12|t',
+	'quiver_estimate');
 fails_like_home('SELECT quiver_recall(\'items_vector_cosine\')', qr/"items_vector_cosine" is not an index of Quiver/);
 
 sub fails_like_home
@@ -73,20 +82,26 @@ foreach my $order ([qw(vector quiver)], [qw(quiver vector)])
 	my $session = new_session($node, 'home');
 	my $ask = sub { return session_sql($session, $_[0]) };
 
-	$ask->('SET hnsw.ef_search = 55; SET quiver.ef_search = 66; SET ivfflat.probes = 3; SET enable_seqscan = off; SET enable_sort = off');
+	$ask->('SET hnsw.ef_search = 55; SET quiver.ef_search = 66; SET ivfflat.probes = 3; SET enable_seqscan = off; '
+		  . 'SET enable_sort = off');
 	unlike($ask->($load{$_}), qr/ERROR/, "$name: $_ loads") foreach @$order;
-	is($ask->('SHOW hnsw.ef_search') . $ask->('SHOW quiver.ef_search') . $ask->('SHOW ivfflat.probes'), '55663', "$name: settings");
+	is($ask->('SHOW hnsw.ef_search') . $ask->('SHOW quiver.ef_search') . $ask->('SHOW ivfflat.probes'), '55663',
+		"$name: settings");
 	like($ask->('SET hnsw.ef_search = 1001'), qr/1001 is outside the valid range/, "$name: pgvector's range");
-	like($ask->('SET hnsw.bogus = 1'), qr/invalid configuration parameter name "hnsw.bogus"/, "$name: pgvector's prefix");
+	like($ask->('SET hnsw.bogus = 1'), qr/invalid configuration parameter name "hnsw.bogus"/,
+		"$name: pgvector's prefix");
 	like($ask->('SET quiver.bogus = 1'), qr/invalid configuration parameter name "quiver.bogus"/, "$name: our prefix");
 	# by a sequential scan: with these settings the planner takes ivfflat, which is approximate
-	my $exact = $ask->("BEGIN; SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on; $search; ROLLBACK");
+	my $exact = $ask->("BEGIN; SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = on; "
+		  . "SET LOCAL enable_sort = on; $search; ROLLBACK");
 	foreach my $am (qw(hnsw quiver_graph ivfflat quiver_ivf))
 	{
 		# built in this process, and the only one that orders by this operator
-		$ask->("BEGIN; DROP INDEX items_vector_cosine, items_vector_cosine_q, items_vector_cosine_qi, items_vector_cosine_lists; CREATE INDEX new ON items USING $am (v vector_cosine_ops)");
+		$ask->("BEGIN; DROP INDEX items_vector_cosine, items_vector_cosine_q, items_vector_cosine_qi, "
+			  . "items_vector_cosine_lists; CREATE INDEX new ON items USING $am (v vector_cosine_ops)");
 		like($ask->("EXPLAIN (COSTS OFF) $search"), qr/Index Scan using new/, "$name: plan with $am");
-		is($ask->('SET LOCAL ivfflat.probes = 100; SET LOCAL quiver.probes = 1000; ' . $search), $exact, "$name: a search with $am");
+		is($ask->('SET LOCAL ivfflat.probes = 100; SET LOCAL quiver.probes = 1000; ' . $search), $exact,
+			"$name: a search with $am");
 		$ask->('ROLLBACK');
 	}
 	end_session($session);
@@ -94,12 +109,14 @@ foreach my $order ([qw(vector quiver)], [qw(quiver vector)])
 
 # In a parallel worker, and preloaded.
 my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode';
-my $both = "SELECT count(*) FROM items a, LATERAL (SELECT id FROM items b ORDER BY b.v <=> a.v LIMIT 1) x, quiver_version() WHERE a.v <-> a.v = 0 AND a.v IS NOT NULL";
+my $both = "SELECT count(*) FROM items a, LATERAL (SELECT id FROM items b ORDER BY b.v <=> a.v "
+	  . "LIMIT 1) x, quiver_version() WHERE a.v <-> a.v = 0 AND a.v IS NOT NULL";
 my $count = $node->safe_psql('home', $both);
 cmp_ok($count, '>', 240, 'a query with both');
 foreach my $first (sort keys %load)
 {
-	like($node->safe_psql('home', "SET quiver.ef_search = 33; SET hnsw.ef_search = 44; $load{$first}; SET $parallel = on; $both"),
+	like($node->safe_psql('home', "SET quiver.ef_search = 33; SET hnsw.ef_search = 44; $load{$first}; "
+			  . "SET $parallel = on; $both"),
 		qr/\n$count\z/, "in a parallel worker, $first loaded first");
 }
 foreach my $preload ('session_preload_libraries', 'shared_preload_libraries')
@@ -108,7 +125,8 @@ foreach my $preload ('session_preload_libraries', 'shared_preload_libraries')
 	{
 		$node->append_conf('postgresql.conf', "$preload = '$libraries'");
 		$node->restart;
-		is($node->safe_psql('home', "SET hnsw.ef_search = 44; SET $parallel = on; $both; SHOW hnsw.ef_search"), "$count\n44", "$preload = $libraries");
+		is($node->safe_psql('home', "SET hnsw.ef_search = 44; SET $parallel = on; $both; SHOW hnsw.ef_search"),
+			"$count\n44", "$preload = $libraries");
 	}
 	$node->append_conf('postgresql.conf', "$preload = ''");
 }

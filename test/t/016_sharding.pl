@@ -124,7 +124,8 @@ foreach (
 
 # Exact searches: no index on the shards.
 is( sql('SELECT count(*) FROM '
-		  . search('(SELECT v FROM queries WHERE id = 1)', 5, q{, filter => $f$current_setting('test.word') = 'c '' \ d'$f$}, 'docs_0')),
+		  . search('(SELECT v FROM queries WHERE id = 1)', 5,
+			q{, filter => $f$current_setting('test.word') = 'c '' \ d'$f$}, 'docs_0')),
 	5, 'a value with everything that needs quoting');
 foreach my $op ('<->', '<#>', '<=>', '<+>')
 {
@@ -216,7 +217,8 @@ foreach my $set ([ 20, 300 ], [ 299, 300 ], [ 300, 300 ], [ 400, 400 ])
 
 	$_->safe_psql('postgres', "ALTER ROLE CURRENT_USER SET quiver.ef_search = $ef") foreach ($main, @shards);
 	is( sql('SELECT count(*) FROM '
-			  . search("qt_vector(-5, $dims)::vector", 300, qq{, filter => 'current_setting(''quiver.ef_search'')::int = $used'})),
+			  . search("qt_vector(-5, $dims)::vector", 300,
+				qq{, filter => 'current_setting(''quiver.ef_search'')::int = $used'})),
 		300,
 		"quiver.ef_search of $ef follows k");
 	$_->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET quiver.ef_search') foreach ($main, @shards);
@@ -242,7 +244,8 @@ is( differing(search('q.v', 10, q{, filter => 'category = 5'}), 10, '<->', 'cate
 
 # A partition with posting lists.
 $shards[1]->safe_psql('postgres',
-	qq{DROP INDEX docs_2_v; CREATE INDEX docs_2_v ON "Docs '2'" USING ivfflat ("The Vector" vector_l2_ops) WITH (lists = 20)});
+	qq{DROP INDEX docs_2_v; }
+	  . qq{CREATE INDEX docs_2_v ON "Docs '2'" USING ivfflat ("The Vector" vector_l2_ops) WITH (lists = 20)});
 cmp_ok(recall_of(search('q.v', 10, q{, settings => '{"ivfflat.probes": 20}'}), 10), '>=', 0.97,
 	'ivfflat.probes reaches a shard');
 is( sql('SELECT min(n) FROM (SELECT count(*) AS n FROM queries q, '

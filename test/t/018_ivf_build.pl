@@ -57,7 +57,8 @@ is($found[2], $found[0], 'and with two');
 unlike(build(2, 'SET max_parallel_workers = 0; REINDEX INDEX t_idx'), qr/using [12] parallel workers/,
 	'none are left to launch');
 check_ok($node, 't_idx', $rows, 'no worker to be had');
-like(build(2, "BEGIN; CREATE TABLE own WITH (parallel_workers = 2) AS SELECT * FROM t; CREATE INDEX own_idx ON own $definition; COMMIT"),
+like(build(2, "BEGIN; CREATE TABLE own WITH (parallel_workers = 2) AS SELECT * FROM t; "
+		  . "CREATE INDEX own_idx ON own $definition; COMMIT"),
 	qr/loading index "own_idx" using 2/, 'a table of the same transaction');
 check_ok($node, 'own_idx', $rows, 'a table of the same transaction');
 
@@ -77,7 +78,8 @@ check_ok($node, 'bits_idx', $rows, 'bit');
 foreach my $workers (0, 2)
 {
 	my $log = build($workers,
-		"SET maintenance_work_mem = '1MB'; DROP INDEX t_idx; CREATE INDEX t_idx ON t USING quiver_ivf (v vector_l2_ops) WITH (lists = 800)");
+		"SET maintenance_work_mem = '1MB'; DROP INDEX t_idx; "
+		  . "CREATE INDEX t_idx ON t USING quiver_ivf (v vector_l2_ops) WITH (lists = 800)");
 
 	like($log, qr/NOTICE:  lists are made from few rows because of maintenance_work_mem/,
 		"1MB and $workers workers: a notice");
@@ -108,7 +110,8 @@ BEGIN
 END $$;
 CREATE TABLE few WITH (parallel_workers = 2) AS SELECT * FROM t LIMIT 1500;
 });
-my $slow = 'CREATE INDEX slow_idx ON few USING quiver_ivf ((slow(v, false)::vector(32)) vector_l2_ops) WITH (lists = 10)';
+my $slow = 'CREATE INDEX slow_idx ON few USING quiver_ivf ((slow(v, false)::vector(32)) vector_l2_ops) '
+	  . 'WITH (lists = 10)';
 (my $failing = $slow) =~ s/false/true/;
 fails_like($node, $failing, '22000', 'no vectors here', 'an error in a worker');
 
@@ -118,11 +121,14 @@ fails_like($node, "SET statement_timeout = '1s'; $slow", '57014', 'canceling sta
 my $session = new_session($node);
 $session->{in} .= "\\set VERBOSITY verbose\n$slow;\n\\echo end-of-build\n";
 $session->{handle}->pump_nb;
-wait_until_true($node, q{SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE 'CREATE INDEX slow_idx%'},
+wait_until_true($node,
+	q{SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker' }
+	  . q{AND query LIKE 'CREATE INDEX slow_idx%'},
 	'two workers are there, and show the query');
 is( sql_value($node, q{SELECT p.phase FROM pg_stat_progress_create_index p JOIN pg_stat_activity a USING (pid)
 	WHERE a.backend_type = 'client backend'}), 'building index: assigning tuples', 'progress is shown');
-$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'});
+$node->safe_psql('postgres',
+	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'});
 $session->{handle}->pump until $session->{out} =~ /end-of-build/;
 like($session->{out}, qr/ERROR:  57P01/, 'a worker that is terminated ends the build');
 end_session($session);

@@ -10,7 +10,8 @@ my $node = new_node('ivf_recall');
 my ($dims, $rows) = (24, 5000);
 my %set = (quiver_ivf => '', ivfflat => 'SET ivfflat.probes = 12;');
 my %options = (quiver_ivf => '', ivfflat => 'WITH (lists = 60)');
-my $all = 'SET quiver.iterative_scan = relaxed_order; SET ivfflat.probes = 3; SET ivfflat.iterative_scan = relaxed_order;';
+my $all = 'SET quiver.iterative_scan = relaxed_order; SET ivfflat.probes = 3; '
+	  . 'SET ivfflat.iterative_scan = relaxed_order;';
 
 foreach my $type (qw(vector halfvec))
 {
@@ -52,9 +53,12 @@ foreach my $am (qw(quiver_ivf ivfflat))
 # bits of the codes, and lists
 foreach my $with ('bits = 4', 'bits = 2', 'lists = 1', 'lists = 300')
 {
-	$node->safe_psql('postgres', "DROP INDEX IF EXISTS w_idx; CREATE INDEX w_idx ON base_vector USING quiver_ivf (v) WITH ($with)");
-	recall_ok(0.93, "WITH ($with)", node => $node, op => '<->', queries => 'queries_vector', table => 'base_vector', index => 'w_idx');
-	is(join(' ', index_facts($node, 'w_idx', $with =~ /bits/ ? 'own_code_bits' : 'lists')), ($with =~ /(\d+)/)[0], "WITH ($with) has them");
+	$node->safe_psql('postgres', "DROP INDEX IF EXISTS w_idx; "
+		  . "CREATE INDEX w_idx ON base_vector USING quiver_ivf (v) WITH ($with)");
+	recall_ok(0.93, "WITH ($with)", node => $node, op => '<->', queries => 'queries_vector', table => 'base_vector',
+		index => 'w_idx');
+	is(join(' ', index_facts($node, 'w_idx', $with =~ /bits/ ? 'own_code_bits' : 'lists')), ($with =~ /(\d+)/)[0],
+		"WITH ($with) has them");
 	check_ok($node, 'w_idx', $rows, "WITH ($with)");
 }
 
@@ -87,12 +91,14 @@ foreach my $data ([ 'noise', 1_000_000 ], [ 'clusters', 200 ])
 	{
 		my $set = "SET quiver.recall = $recall;";
 
-		recall_ok($recall - 0.02, "$name, recall $recall, LIMIT $_", %d, k => $_, set => $set) foreach (10, 50, 100, 1000);
+		recall_ok($recall - 0.02, "$name, recall $recall, LIMIT $_", %d, k => $_, set => $set)
+			foreach (10, 50, 100, 1000);
 		recall_ok($recall - 0.02, "$name, recall $recall, $_", %d, where => $_, set => $set)
 		  foreach ('category % 10 = 3', 'category % 100 = 3');
 	}
 	my $plan = $node->safe_psql('postgres',
-		"SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM $name ORDER BY v <-> (SELECT v FROM queries_$name WHERE id = 1) LIMIT 100");
+		"SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM $name ORDER BY v <-> (SELECT v "
+		  . "FROM queries_$name WHERE id = 1) LIMIT 100");
 	my ($codes) = $plan =~ /Codes Scored: (\d+)/ or die $plan;
 	cmp_ok($codes, $name eq 'noise' ? '>' : '<', 5000, "$name, LIMIT 100: $codes codes");
 }
@@ -133,7 +139,8 @@ foreach my $am (qw(quiver_ivf ivfflat))
 			  . ($how eq 'built' ? $equal . $index : $index . $equal));
 		check_ok($node, 'd_idx', 5000, "equal rows, $am, $how");
 		every_row_ok(5000, "equal rows, $am, $how", %d);
-		is(join(' ', @{ scan_of(%d, limit => 1000, set => 'SET ivfflat.iterative_scan = relaxed_order;') }{qw(count distinct inversions)}),
+		is(join(' ', @{ scan_of(%d, limit => 1000,
+						set => 'SET ivfflat.iterative_scan = relaxed_order;') }{qw(count distinct inversions)}),
 			'1000 1000 0', "equal rows, $am, $how: LIMIT 1000");
 		$node->safe_psql('postgres', 'DELETE FROM d WHERE id % 2 = 0; VACUUM (INDEX_CLEANUP ON) d');
 		check_ok($node, 'd_idx', 2500, "equal rows, $am, $how, half vacuumed");
@@ -156,12 +163,14 @@ foreach my $limit (100, 1000, 20000)
 $node->safe_psql('postgres', q{
 	CREATE TABLE tight (id int, category int, v vector(32));
 	CREATE FUNCTION tight(i bigint) RETURNS vector LANGUAGE sql AS
-		$$ SELECT array_agg(((i % 2) * 200 - 100 + qt_uniform(i * 100 + j, 7) / 10)::float4)::vector FROM generate_series(1, 32) j $$;
+		$$ SELECT array_agg(((i % 2) * 200 - 100 + qt_uniform(i * 100 + j, 7) / 10)::float4)::vector
+			FROM generate_series(1, 32) j $$;
 	CREATE TABLE tight_queries AS SELECT i AS id, tight(-i) AS v FROM generate_series(1, 20) i;
 });
 foreach my $bits (8, 4)
 {
-	my %tight = (node => $node, op => '<->', queries => 'tight_queries', table => 'tight', index => 'tight_idx', set => 'SET quiver.probes = 100000;');
+	my %tight = (node => $node, op => '<->', queries => 'tight_queries', table => 'tight', index => 'tight_idx',
+		set => 'SET quiver.probes = 100000;');
 
 	$node->safe_psql('postgres', "CREATE INDEX tight_idx ON tight USING quiver_ivf (v) WITH (bits = $bits);"
 		  . 'INSERT INTO tight SELECT i, 0, tight(i) FROM generate_series(1, 3000) i');

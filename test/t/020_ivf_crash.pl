@@ -13,7 +13,8 @@ my $index = 'CREATE INDEX t_idx ON t USING quiver_ivf (v);';
 
 make_rows($node, table => 'source', dims => $dims, first => 1, last => 8000);
 make_queries($node, table => 'queries', dims => $dims);
-$node->safe_psql('postgres', "CREATE SEQUENCE ids START 1000000; CREATE TABLE t (LIKE source); $index INSERT INTO t SELECT * FROM source WHERE id <= 500");
+$node->safe_psql('postgres', "CREATE SEQUENCE ids START 1000000; CREATE TABLE t (LIKE source); "
+	  . "$index INSERT INTO t SELECT * FROM source WHERE id <= 500");
 my %common = (node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx');
 my $all = 'SET quiver.iterative_scan = relaxed_order;';
 my $crashes = 0;
@@ -61,7 +62,8 @@ sub sound
 }
 
 my $insert = qq{
-INSERT INTO t SELECT nextval('ids'), i % 10, qt_vector(currval('ids') % 7919, $dims)::vector FROM generate_series(1, 60) i;
+INSERT INTO t SELECT nextval('ids'), i % 10, qt_vector(currval('ids') % 7919, $dims)::vector
+	FROM generate_series(1, 60) i;
 };
 
 # while sessions insert and lists are split
@@ -70,8 +72,10 @@ foreach my $round (1 .. 3)
 	my ($before) = index_facts($node, 't_idx', 'lists');
 	my $bg = background_pgbench($node, $insert, clients => 3);
 
-	wait_until_true($node, "SELECT lists > $before + 1 FROM quiver_index_info('t_idx')", "round $round: lists are split");
-	my $pid = sql_value($node, "SELECT pid FROM pg_stat_activity WHERE query LIKE '%INSERT INTO t SELECT nextval%' AND pid <> pg_backend_pid() LIMIT 1");
+	wait_until_true($node, "SELECT lists > $before + 1 FROM quiver_index_info('t_idx')",
+		"round $round: lists are split");
+	my $pid = sql_value($node, "SELECT pid FROM pg_stat_activity WHERE query LIKE '%INSERT INTO t "
+		  . "SELECT nextval%' AND pid <> pg_backend_pid() LIMIT 1");
 	crash($round == 2 ? 'kill' : 'stop', $pid);
 	stop_background($bg);
 	sound("crash during inserts $round");
@@ -80,7 +84,8 @@ foreach my $round (1 .. 3)
 # while VACUUM writes lists anew, with a checkpoint some time before
 foreach my $round (1 .. 3)
 {
-	$node->safe_psql('postgres', "INSERT INTO t SELECT nextval('ids'), i % 10, v FROM source, generate_series(1, 1) i; CHECKPOINT; DELETE FROM t WHERE category % 3 = $round - 1 OR id > 1000000 AND id % 2 = 0");
+	$node->safe_psql('postgres', "INSERT INTO t SELECT nextval('ids'), i % 10, v FROM source, generate_series(1, 1) i; "
+		  . "CHECKPOINT; DELETE FROM t WHERE category % 3 = $round - 1 OR id > 1000000 AND id % 2 = 0");
 	my $vacuum = IPC::Run::start(
 		[
 			'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
@@ -154,7 +159,8 @@ is(scan_of(%common, query => 2, set => $all)->{count}, $rows, 'canceled VACUUMs:
 # vector keep their pages under the 2 % of the table at which VACUUM looks into the
 # index for them.
 $node->safe_psql('postgres',
-	'CREATE TABLE wide AS SELECT i AS id, array_to_vector(ARRAY(SELECT random() + i * 0 FROM generate_series(1, 900)), 900, false) AS v FROM generate_series(1, 16000) i;'
+	'CREATE TABLE wide AS SELECT i AS id, array_to_vector(ARRAY(SELECT random() + i * 0 '
+	  . 'FROM generate_series(1, 900)), 900, false) AS v FROM generate_series(1, 16000) i;'
 	  . 'CREATE INDEX ON wide (id);'
 	  . 'CREATE TABLE grown (id int, v vector(900)) WITH (autovacuum_enabled = false);'
 	  . 'INSERT INTO grown SELECT i FROM generate_series(1, 2000000) i;'
@@ -168,12 +174,14 @@ foreach my $round (1 .. 300)
 {
 	my $output = '';
 	my $inserter = IPC::Run::start(
-		[ 'psql', '-Xq', '-f', $inserts, '-h', $node->host, '-p', $node->port, 'dbname=postgres application_name=inserter' ],
+		[ 'psql', '-Xq', '-f', $inserts, '-h', $node->host, '-p', $node->port,
+			'dbname=postgres application_name=inserter' ],
 		'<', \undef, '>&', \$output);
 
 	# While a split writes, its pages are lost, or not yet found: that is the moment.  It may
 	# be over before it is canceled, and there are more.
-	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity "
+		  . "WHERE application_name = 'inserter'");
 	$node->safe_psql('postgres', q{
 		DO $$ BEGIN
 			LOOP
@@ -189,13 +197,15 @@ foreach my $round (1 .. 300)
 			END LOOP;
 		END $$});
 	$inserter->kill_kill;
-	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'inserter'");
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity "
+		  . "WHERE application_name = 'inserter'");
 	last if ($lost = join(' ', index_facts($node, 'grown_idx', 'lost_pages'))) > 0;
 }
 cmp_ok($lost, '>', 0, "a canceled split has left $lost pages");
 my $slots = join(' ', index_facts($node, 'grown_idx', 'row_count'));
 $node->safe_psql('postgres', 'VACUUM grown');
-is(join(' ', index_facts($node, 'grown_idx', 'row_count', 'lost_pages')), "$slots 0", 'VACUUM without rows to remove has freed them');
+is(join(' ', index_facts($node, 'grown_idx', 'row_count', 'lost_pages')), "$slots 0",
+	'VACUUM without rows to remove has freed them');
 check_ok($node, 'grown_idx', undef, 'canceled split, vacuumed');
 
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP:|signal (6|11|7)\b/, 'no server process crashed by itself');

@@ -34,7 +34,8 @@ sub same_answers
 	foreach my $table (@tables)
 	{
 		my ($op, $queries) = @{ $cases{$table} }{qw(op queries)};
-		my $query = "SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 10; %s SELECT q.id, r.id, r.d FROM $queries q, LATERAL "
+		my $query = "SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 10; "
+			  . "%s SELECT q.id, r.id, r.d FROM $queries q, LATERAL "
 		  . "(SELECT id, v $op q.v AS d FROM $table ORDER BY v $op q.v LIMIT 10) r";
 
 		like(sql_value($standby, sprintf($query, 'EXPLAIN (COSTS OFF)')), qr/Index Scan using ${table}_idx/,
@@ -52,13 +53,16 @@ sub same_answers
 
 make_rows($primary, table => 't', dims => $dims, first => 1, last => $rows);
 $primary->safe_psql('postgres', 'SET client_min_messages = warning; CREATE INDEX t_idx ON t USING quiver_ivf (v);'
-	  . "CREATE TABLE e (LIKE t); CREATE INDEX e_idx ON e USING quiver_ivf (v vector_cosine_ops); INSERT INTO e TABLE t;"
-	  . "CREATE TABLE b (id int, v bit($dims)); CREATE INDEX b_idx ON b USING ivfflat (v bit_hamming_ops) WITH (lists = 40);"
+	  . "CREATE TABLE e (LIKE t); CREATE INDEX e_idx ON e USING quiver_ivf (v vector_cosine_ops); "
+	  . "INSERT INTO e TABLE t;"
+	  . "CREATE TABLE b (id int, v bit($dims)); "
+	  . "CREATE INDEX b_idx ON b USING ivfflat (v bit_hamming_ops) WITH (lists = 40);"
 	  . 'INSERT INTO b SELECT id, binary_quantize(v)::bit(16) FROM t');
 same_answers('built, and grown from nothing', qw(t e b));
 cmp_ok((index_facts($standby, 'e_idx', 'lists'))[0], '>', 8, 'lists were split');
 
-$primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 2 = 0; DELETE FROM b WHERE id % 2 = 0; VACUUM (INDEX_CLEANUP ON) t; VACUUM (INDEX_CLEANUP ON) b');
+$primary->safe_psql('postgres', 'DELETE FROM t WHERE id % 2 = 0; DELETE FROM b WHERE id % 2 = 0; '
+	  . 'VACUUM (INDEX_CLEANUP ON) t; VACUUM (INDEX_CLEANUP ON) b');
 make_rows($primary, table => 't', dims => $dims, first => $rows + 1, last => $rows * 1.5, create => 0);
 same_answers('vacuumed and inserted again', qw(t b));
 $primary->safe_psql('postgres', 'DELETE FROM e; VACUUM e; INSERT INTO e SELECT * FROM t WHERE id % 3 = 0');
@@ -77,14 +81,17 @@ BEGIN
 	SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off;
 	SELECT array_agg(id) INTO all_rows FROM (SELECT id FROM t ORDER BY id) x;
 	SELECT array_agg(i ORDER BY i) INTO by_index FROM unnest(by_index) i;
-	RETURN CASE WHEN by_index = all_rows THEN 'same' ELSE format('%s of %s rows', cardinality(by_index), cardinality(all_rows)) END;
+	RETURN CASE WHEN by_index = all_rows THEN 'same'
+		ELSE format('%s of %s rows', cardinality(by_index), cardinality(all_rows)) END;
 END $$;
 CREATE SEQUENCE ids START 100000});
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 my ($lists, $version) = index_facts($primary, 't_idx', 'lists');
 my @running = (
-	background_pgbench($primary, "\\set r random(1, 4000)\nINSERT INTO t SELECT nextval('ids'), 0, qt_vector(:r + i % 10, $dims)::vector FROM generate_series(1, 50) i;\n", clients => 2, name => 'insert'),
-	background_pgbench($primary, "DELETE FROM t WHERE ctid IN (SELECT ctid FROM t ORDER BY random() LIMIT 200);\nVACUUM (INDEX_CLEANUP ON) t;\n\\sleep 50 ms\n", clients => 1, name => 'vacuum'));
+	background_pgbench($primary, "\\set r random(1, 4000)\nINSERT INTO t SELECT nextval('ids'), 0, "
+		  . "qt_vector(:r + i % 10, $dims)::vector FROM generate_series(1, 50) i;\n", clients => 2, name => 'insert'),
+	background_pgbench($primary, "DELETE FROM t WHERE ctid IN (SELECT ctid FROM t ORDER BY random() "
+		  . "LIMIT 200);\nVACUUM (INDEX_CLEANUP ON) t;\n\\sleep 50 ms\n", clients => 1, name => 'vacuum'));
 my %looks;
 my $until = time + 7;
 while (time < $until)
@@ -94,7 +101,8 @@ while (time < $until)
 unlike(stop_background($_), qr/ERROR|FATAL|aborted/, 'no client had an error') foreach @running;
 is(join(' ', keys %looks), 'same', 'scans during replay: every row once');
 cmp_ok($looks{same} // 0, '>', 5, 'scans during replay: ' . ($looks{same} // 0) . ' of them');
-wait_until_true($primary, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
+wait_until_true($primary, "SELECT count(*) = 0 FROM pg_stat_activity "
+	  . "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
 cmp_ok((index_facts($primary, 't_idx', 'lists'))[0], '>', $lists, 'lists were split meanwhile');
 $primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) t');
 same_answers('after all', 't');

@@ -11,7 +11,8 @@ my ($dims, $rows, $clusters) = (16, 10000, 50);
 # category is id % 1000, whatever the vector; place goes with it
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows, clusters => $clusters);
 make_queries($node, table => 'queries', dims => $dims, n => 20, clusters => $clusters);
-$node->safe_psql('postgres', "ALTER TABLE t ADD place int; UPDATE t SET place = floor(qt_uniform(id, 1) * $clusters); VACUUM FULL t;"
+$node->safe_psql('postgres', "ALTER TABLE t ADD place int; UPDATE t SET place = floor(qt_uniform(id, 1) * $clusters); "
+	  . "VACUUM FULL t;"
 	  . 'CREATE TABLE f AS TABLE t; CREATE INDEX t_idx ON t USING quiver_ivf (v);'
 	  . 'CREATE INDEX f_idx ON f USING ivfflat (v vector_l2_ops) WITH (lists = 100); ANALYZE');
 my %t = (node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx');
@@ -43,8 +44,10 @@ foreach my $case (
 # every row, each once
 foreach my $probes (1, 7, 100)
 {
-	every_row_ok($rows, "ivfflat, relaxed, probes $probes", %f, query => 2, set => "SET ivfflat.probes = $probes; $relaxed");
-	every_row_ok($rows, "quiver_ivf, relaxed, probes $probes", %t, query => 2, set => "SET quiver.probes = $probes; $relaxed");
+	every_row_ok($rows, "ivfflat, relaxed, probes $probes", %f, query => 2,
+		set => "SET ivfflat.probes = $probes; $relaxed");
+	every_row_ok($rows, "quiver_ivf, relaxed, probes $probes", %t, query => 2,
+		set => "SET quiver.probes = $probes; $relaxed");
 }
 every_row_ok($rows, 'ivfflat, all lists at once', %f, query => 2, set => 'SET ivfflat.probes = 100;');
 every_row_ok($rows, 'quiver_ivf, little work_mem', %t, query => 2, set => "SET work_mem = '64kB'; $relaxed");
@@ -59,9 +62,11 @@ foreach my $most (1, 4, 16, 64)
 	$last = $r->{count};
 }
 cmp_ok($last, '<', $rows, 'ivfflat.max_probes 64: not all');
-is(scan_of(%f, query => 3, set => '')->{count}, scan_of(%f, query => 3, set => "SET ivfflat.max_probes = 1; $relaxed")->{count},
+is(scan_of(%f, query => 3, set => '')->{count},
+	scan_of(%f, query => 3, set => "SET ivfflat.max_probes = 1; $relaxed")->{count},
 	'ivfflat off: one list');
-cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10, set => 'SET quiver.iterative_scan = off;')->{count},
+cmp_ok(scan_of(%t, query => 3, where => 'category < 1', limit => 10,
+		set => 'SET quiver.iterative_scan = off;')->{count},
 	'<', 10, 'quiver_ivf off: as many as the first lists have');
 
 # Without searching on, and in strict order, no row comes after a farther one, or is left out
@@ -91,7 +96,8 @@ foreach my $case ([ 'flat', '<=>', 8 ], [ 'coarse', '<->', 2 ])
 
 			like($from_index, qr/^0[0-9a-f]{32}$/, "in order: $op, $bits bits, $order, probes $probes");
 			next if $probes == 1;
-			is($from_index, $node->safe_psql('postgres', $found =~ s/FROM_TABLE/$lists/r), "and all: $op, $bits bits, $order");
+			is($from_index, $node->safe_psql('postgres', $found =~ s/FROM_TABLE/$lists/r),
+				"and all: $op, $bits bits, $order");
 		}
 	}
 }
@@ -101,7 +107,8 @@ $node->safe_psql('postgres', q{
 CREATE FUNCTION uniform(a bigint) RETURNS float8 LANGUAGE sql IMMUTABLE AS
 	'SELECT (hashint8(a)::float8 + 2147483648) / 4294967296';
 CREATE TABLE wide AS SELECT i AS id, (SELECT array_agg((sqrt(-2 * ln(greatest(1e-9, uniform(i::bigint * 100000 + j))))
-		* cos(6.2831853 * uniform(i::bigint * 100000 + j + 50000)))::real) FROM generate_series(1, 128) j)::vector(128) AS v
+		* cos(6.2831853 * uniform(i::bigint * 100000 + j + 50000)))::real)
+		FROM generate_series(1, 128) j)::vector(128) AS v
 	FROM generate_series(1, 12000) i;
 CREATE INDEX wide_idx ON wide USING quiver_ivf (v vector_l2_ops)});
 foreach my $probes (1, 3)
@@ -109,9 +116,11 @@ foreach my $probes (1, 3)
 	foreach my $topk ('off', 'on')
 	{
 		is($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_sort = off; SET work_mem = '64kB';"
-				  . "SET quiver.topk_scan = $topk; SET quiver.iterative_scan = relaxed_order; SET quiver.probes = $probes;"
+				  . "SET quiver.topk_scan = $topk; SET quiver.iterative_scan = relaxed_order; "
+				  . "SET quiver.probes = $probes;"
 				  . 'SELECT sum((SELECT count(*) - count(DISTINCT id) FROM'
-				  . ' (SELECT id FROM wide ORDER BY v <-> q.v LIMIT 5000) x)) FROM (SELECT v FROM wide WHERE id % 2000 = 1) q'),
+				  . ' (SELECT id FROM wide ORDER BY v <-> q.v LIMIT 5000) x)) FROM (SELECT v FROM wide '
+				  . 'WHERE id % 2000 = 1) q'),
 			0, "each row once: probes $probes, topk_scan $topk, little work_mem");
 	}
 }

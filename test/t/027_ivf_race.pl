@@ -12,7 +12,10 @@ my $node = new_node('ivf_race', conf => "fsync = off\nlog_min_error_statement = 
 my $dims = 16;
 my $seconds = 12;
 
-$node->safe_psql('postgres', q{CREATE SEQUENCE ids; CREATE TABLE mismatch (what text, expected bigint, found bigint, different bigint, at timestamptz DEFAULT clock_timestamp());});
+$node->safe_psql('postgres',
+	q{CREATE SEQUENCE ids; }
+	  . q{CREATE TABLE mismatch (what text, expected bigint, found bigint, different bigint, }
+	  . q{at timestamptz DEFAULT clock_timestamp());});
 make_rows($node, table => 'base', dims => $dims, first => 1, last => 4000);
 
 # A scan by the index and a sequential scan in one snapshot have the same rows.
@@ -38,10 +41,12 @@ BEGIN
 END $$;});
 
 my %tables = (
-	coded => { op => '<->', index => 'USING quiver_ivf (v)', type => "vector($dims)", value => 'v', query => "(SELECT v FROM base WHERE id = %d)" },
+	coded => { op => '<->', index => 'USING quiver_ivf (v)', type => "vector($dims)", value => 'v',
+		query => "(SELECT v FROM base WHERE id = %d)" },
 	plain => {
 		op => '<~>', index => 'USING ivfflat (v bit_hamming_ops) WITH (lists = 60)', type => "bit($dims)",
-		value => "binary_quantize(v)::bit($dims)", query => "(SELECT binary_quantize(v)::bit($dims) FROM base WHERE id = %d)"
+		value => "binary_quantize(v)::bit($dims)",
+		query => "(SELECT binary_quantize(v)::bit($dims) FROM base WHERE id = %d)"
 	});
 my @running;
 foreach my $t (sort keys %tables)
@@ -52,19 +57,27 @@ foreach my $t (sort keys %tables)
 
 	# from nothing, so that there is much to split; rows that are in no index, so that
 	# 64 kB have no room for a bit for each
-	$node->safe_psql('postgres', "CREATE TABLE $t (id int, v $f->{type}); SET client_min_messages = warning; CREATE INDEX ${t}_idx ON $t $f->{index};"
+	$node->safe_psql('postgres', "CREATE TABLE $t (id int, v $f->{type}); SET client_min_messages = warning; "
+		  . "CREATE INDEX ${t}_idx ON $t $f->{index};"
 		  . "INSERT INTO $t SELECT 0 FROM generate_series(1, 160000)");
 	$insert =~ s/\br\b/:r/g;
 	push @running, background_pgbench($node, "\\set r random(1, 3960)\n$insert;\n", clients => 3, name => "insert_$t");
 	# rolled back, too
-	push @running, background_pgbench($node, "\\set r random(1, 3960)\nBEGIN;\n$insert;\nROLLBACK;\n\\sleep 20 ms\n", clients => 1, name => "rollback_$t");
-	push @running, background_pgbench($node, "DELETE FROM $t WHERE id IN (SELECT id FROM $t WHERE v IS NOT NULL ORDER BY random() LIMIT 100);\n\\sleep 20 ms\n", clients => 1, name => "delete_$t");
+	push @running, background_pgbench($node, "\\set r random(1, 3960)\nBEGIN;\n$insert;\nROLLBACK;\n\\sleep 20 ms\n",
+		clients => 1, name => "rollback_$t");
+	push @running, background_pgbench($node,
+		"DELETE FROM $t WHERE id IN (SELECT id FROM $t WHERE v IS NOT NULL ORDER BY random() "
+		  . "LIMIT 100);\n\\sleep 20 ms\n", clients => 1, name => "delete_$t");
 	foreach my $memory ('4MB', '64kB')
 	{
-		push @running, background_pgbench($node, "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT look('$t', '$f->{op}', \$\$$query\$\$, '$memory');\nCOMMIT;\n", clients => 1, name => "look_${t}_$memory");
+		push @running, background_pgbench($node,
+			"BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT look('$t', '$f->{op}', \$\$$query\$\$, "
+			  . "'$memory');\nCOMMIT;\n", clients => 1, name => "look_${t}_$memory");
 	}
-	push @running, background_pgbench($node, "VACUUM (INDEX_CLEANUP ON) $t;\n\\sleep 30 ms\n", clients => 1, name => "vacuum_$t");
-	push @running, background_pgbench($node, "SELECT quiver_check('${t}_idx');\n\\sleep 50 ms\n", clients => 1, name => "check_$t");
+	push @running, background_pgbench($node, "VACUUM (INDEX_CLEANUP ON) $t;\n\\sleep 30 ms\n", clients => 1,
+		name => "vacuum_$t");
+	push @running, background_pgbench($node, "SELECT quiver_check('${t}_idx');\n\\sleep 50 ms\n", clients => 1,
+		name => "check_$t");
 	select(undef, undef, undef, $seconds / 2);
 	foreach my $bg (splice @running)
 	{
@@ -72,12 +85,14 @@ foreach my $t (sort keys %tables)
 	}
 
 	# what they had begun may go on for a while
-	wait_until_true($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+	wait_until_true($node, "SELECT count(*) = 0 FROM pg_stat_activity "
+		  . "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
 		"$t: all have ended");
 	is(sql_value($node, "SELECT count(*) FROM mismatch WHERE what = '$t' AND (different > 0 OR expected <> found)"), 0,
 		"$t: every row once, whenever one looked");
 	cmp_ok(sql_value($node, "SELECT count(*) FROM mismatch WHERE what = '$t' AND expected > 100"), '>', 10,
-		"$t: and one did: " . sql_value($node, "SELECT count(*) || ' times, at ' || max(expected) || ' rows at most' FROM mismatch WHERE what = '$t'"));
+		"$t: and one did: " . sql_value($node, "SELECT count(*) || ' times, at ' || max(expected) || ' rows at most' "
+			  . "FROM mismatch WHERE what = '$t'"));
 	if ($t eq 'coded')
 	{
 		cmp_ok((index_facts($node, "${t}_idx", 'lists'))[0], '>', 8, "$t: lists were split");
@@ -95,7 +110,9 @@ $node->safe_psql('postgres',
 	"CREATE TABLE one (id int, v vector($dims)) WITH (autovacuum_enabled = false); SET client_min_messages = warning;"
 	  . "CREATE INDEX one_idx ON one USING ivfflat (v vector_l2_ops) WITH (lists = 1);"
 	  . "INSERT INTO one SELECT i, b.v FROM base b, generate_series(1, 10) i");
-@running = map { background_pgbench($node, "\\set r random(1, 3960)\nINSERT INTO one SELECT 100, v FROM base WHERE id = :r;\n", clients => 1, name => "one_$_") } (1 .. 6);
+@running = map { background_pgbench($node,
+		"\\set r random(1, 3960)\nINSERT INTO one SELECT 100, v FROM base WHERE id = :r;\n", clients => 1,
+		name => "one_$_") } (1 .. 6);
 foreach (1 .. 8)
 {
 	$node->safe_psql('postgres', 'DELETE FROM one WHERE random() < 0.4');

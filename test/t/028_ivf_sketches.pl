@@ -1,5 +1,5 @@
-# Scans by sketches, which are made of indexes too large for memory: their recall and order, what they read, what inserts, splits and VACUUM leave
-# them, and damaged pages of sketches.
+# Scans by sketches, which are made of indexes too large for memory: their recall and order, what
+# they read, what inserts, splits and VACUUM leave them, and damaged pages of sketches.
 
 use strict;
 use warnings FATAL => 'all';
@@ -40,12 +40,14 @@ foreach my $m (grep { $_->{type} eq 'vector' && $_->{name} ne 'l1' } @METRICS)
 {
 	my %common = (node => $node, op => $m->{op}, queries => 'queries', table => 't', index => 't_idx');
 
-	$node->safe_psql('postgres', "CREATE TABLE t AS SELECT * FROM source WHERE id <= $rows; CREATE INDEX t_idx ON t USING quiver_ivf (v $m->{opclass}); CHECKPOINT");
+	$node->safe_psql('postgres', "CREATE TABLE t AS SELECT * FROM source WHERE id <= $rows; "
+		  . "CREATE INDEX t_idx ON t USING quiver_ivf (v $m->{opclass}); CHECKPOINT");
 	check_ok($node, 't_idx', $rows, "$m->{name}, built");
 	my $warm = recall(%common);
 	cool();
 	my $cold = recall(%common, set => $sketched);
-	cmp_ok($cold, '>=', $warm - 0.02, sprintf('%s: recall %.3f by records, %.3f by sketches', $m->{name}, $warm, $cold));
+	cmp_ok($cold, '>=', $warm - 0.02, sprintf('%s: recall %.3f by records, %.3f by sketches', $m->{name}, $warm,
+			$cold));
 	cmp_ok($cold, '>=', 0.92, "$m->{name}: recall by sketches");
 
 	cool();
@@ -54,7 +56,8 @@ $sketched SET enable_seqscan = off; SET enable_sort = off;
 CREATE TEMP TABLE before AS SELECT relblocknumber FROM pg_buffercache WHERE false;
 CREATE TEMP TABLE found AS SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 10;
 INSERT INTO before SELECT relblocknumber FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t_idx');
-INSERT INTO found SELECT r.id FROM queries q, LATERAL (SELECT id FROM t ORDER BY v $m->{op} q.v LIMIT 10) r WHERE q.id > 1;
+INSERT INTO found SELECT r.id FROM queries q,
+	LATERAL (SELECT id FROM t ORDER BY v $m->{op} q.v LIMIT 10) r WHERE q.id > 1;
 SELECT string_agg(relblocknumber::text, ' ') FROM (
 	SELECT relblocknumber FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t_idx')
 	EXCEPT SELECT relblocknumber FROM before) x});
@@ -65,14 +68,18 @@ SELECT string_agg(relblocknumber::text, ' ') FROM (
 
 	# order, and every row
 	my $strict = scan_of(%common, query => 2, limit => 500, set => $sketched);
-	is("$strict->{count} $strict->{distinct} $strict->{inversions}", '500 500 0', "$m->{name}: 500 rows in strict order");
-	my $more = scan_of(%common, query => 2, limit => 150, set => "$sketched SET quiver.iterative_scan = off; SET quiver.probes = 60;");
-	is("$more->{count} $more->{distinct} $more->{inversions}", '150 150 0', "$m->{name}: more rows than are found together, in order");
+	is("$strict->{count} $strict->{distinct} $strict->{inversions}", '500 500 0',
+		"$m->{name}: 500 rows in strict order");
+	my $more = scan_of(%common, query => 2, limit => 150,
+		set => "$sketched SET quiver.iterative_scan = off; SET quiver.probes = 60;");
+	is("$more->{count} $more->{distinct} $more->{inversions}", '150 150 0',
+		"$m->{name}: more rows than are found together, in order");
 	my $relaxed = scan_of(%common, query => 2, set => "$sketched $all");
 	is("$relaxed->{count} $relaxed->{distinct}", "$rows $rows", "$m->{name}: every row once");
 
 	# lists are filled, split, emptied and written anew
-	$node->safe_psql('postgres', "INSERT INTO t SELECT * FROM source WHERE id > $rows; DELETE FROM t WHERE id % 3 = 0; VACUUM (INDEX_CLEANUP ON) t; CHECKPOINT");
+	$node->safe_psql('postgres', "INSERT INTO t SELECT * FROM source WHERE id > $rows; DELETE FROM t WHERE id % 3 = 0; "
+		  . "VACUUM (INDEX_CLEANUP ON) t; CHECKPOINT");
 	check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), "$m->{name}, changed");
 	recall_ok(0.9, "$m->{name}, changed, by sketches", %common, set => $sketched);
 	is(join(' ', index_facts($node, 't_idx', 'lost_pages')), 0, "$m->{name}, changed: no page is lost");
@@ -80,27 +87,33 @@ SELECT string_agg(relblocknumber::text, ' ') FROM (
 }
 
 # an index on nothing, and narrow vectors or few bits, which have none
-$node->safe_psql('postgres', "CREATE TABLE t (LIKE source); CREATE INDEX t_idx ON t USING quiver_ivf (v); INSERT INTO t SELECT * FROM source WHERE id <= 3000; CHECKPOINT");
+$node->safe_psql('postgres', "CREATE TABLE t (LIKE source); CREATE INDEX t_idx ON t USING quiver_ivf (v); "
+	  . "INSERT INTO t SELECT * FROM source WHERE id <= 3000; CHECKPOINT");
 check_ok($node, 't_idx', 3000, 'grown from nothing');
-recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx', set => $sketched);
-$node->safe_psql('postgres', "CREATE INDEX four ON t USING quiver_ivf (v) WITH (bits = 4); CREATE INDEX narrow ON t USING quiver_ivf ((subvector(v, 1, 240)::vector(240))); CHECKPOINT");
+recall_ok(0.92, 'grown from nothing, by sketches', node => $node, op => '<->', queries => 'queries', table => 't',
+	index => 't_idx', set => $sketched);
+$node->safe_psql('postgres', "CREATE INDEX four ON t USING quiver_ivf (v) WITH (bits = 4); "
+	  . "CREATE INDEX narrow ON t USING quiver_ivf ((subvector(v, 1, 240)::vector(240))); CHECKPOINT");
 ok(!blocks_by_kind($_)->{$sketches}, "$_: no sketches") foreach qw(four narrow);
 $node->safe_psql('postgres', 'DROP INDEX four, narrow');
 
 # lists that a scan does not go on from
-$node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT * FROM source; CREATE INDEX flat_idx ON flat USING ivfflat (v vector_l2_ops) WITH (lists = 40); CHECKPOINT');
+$node->safe_psql('postgres', 'CREATE TABLE flat AS SELECT * FROM source; '
+	  . 'CREATE INDEX flat_idx ON flat USING ivfflat (v vector_l2_ops) WITH (lists = 40); CHECKPOINT');
 my $flat = scan_of(node => $node, op => '<->', table => 'flat', query => 2,
 	set => "$sketched SET ivfflat.probes = 10;");
 cmp_ok($flat->{count}, '>', 200, "ivfflat: $flat->{count} rows of ten lists");
 is($flat->{inversions}, 0, 'ivfflat: in order');
-recall_ok(0.85, 'ivfflat, by sketches', node => $node, op => '<->', queries => 'queries', table => 'flat', index => 'flat_idx', set => "$sketched SET ivfflat.probes = 10;");
+recall_ok(0.85, 'ivfflat, by sketches', node => $node, op => '<->', queries => 'queries', table => 'flat',
+	index => 'flat_idx', set => "$sketched SET ivfflat.probes = 10;");
 
 # by size: an index that is larger than half of what is kept in memory; sketches leave
 # more rows to be read
 sub rows_fetched
 {
 	my ($plan) = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_scan = on; $_[0] "
-		  . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t ORDER BY v <-> (SELECT v FROM queries WHERE id = 3) LIMIT 10');
+		  . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t ORDER BY v <-> (SELECT v '
+		  . 'FROM queries WHERE id = 3) LIMIT 10');
 	my ($rows) = $plan =~ /Rows Fetched: (\d+)/ or die $plan;
 	return $rows;
 }
@@ -115,12 +128,17 @@ is(rows_fetched("SET effective_cache_size = '1GB';"), $by_record, 'none of a sma
 # damage
 my $blocks = blocks_by_kind('t_idx');
 my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
-my $scans = "$sketched " . 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM queries q, LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 10) r';
+my $scans = "$sketched " . 'SET enable_seqscan = off; SET enable_sort = off; '
+	  . 'SELECT count(*) FROM queries q, LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 10) r';
 my @damage = (
-	[ 'factors that are no numbers', sub { put($_[0], $_ * $page + 48, pack('VV', 0x7fc00000, 0x7fc00000)) foreach @{ $blocks->{$sketches} } }, 1 ],
-	[ 'sketches of another list', sub { put($_[0], $_ * $page + 32, pack('V', 60000)) foreach @{ $blocks->{$sketches} } }, 1 ],
-	[ 'sketches of another page', sub { put($_[0], $_ * $page + 40, pack('V', 77)) foreach @{ $blocks->{$sketches} } }, 1 ],
-	[ 'records in their place', sub { put($_[0], $_ * $page + 26, pack('C', $records)) foreach @{ $blocks->{$sketches} } }, 1 ],
+	[ 'factors that are no numbers', sub { put($_[0], $_ * $page + 48,
+				pack('VV', 0x7fc00000, 0x7fc00000)) foreach @{ $blocks->{$sketches} } }, 1 ],
+	[ 'sketches of another list', sub { put($_[0], $_ * $page + 32,
+				pack('V', 60000)) foreach @{ $blocks->{$sketches} } }, 1 ],
+	[ 'sketches of another page', sub { put($_[0], $_ * $page + 40, pack('V', 77)) foreach @{ $blocks->{$sketches} } },
+		1 ],
+	[ 'records in their place', sub { put($_[0], $_ * $page + 26,
+				pack('C', $records)) foreach @{ $blocks->{$sketches} } }, 1 ],
 	[ 'noise for pages', sub { put($_[0], $_ * $page, noise($page, $_)) foreach @{ $blocks->{$sketches} } }, 1 ]);
 my $sound = do { $node->stop; read_image($file) };
 foreach (@damage)

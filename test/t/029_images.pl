@@ -19,13 +19,14 @@ my $node = new_node('images', no_checksums => 1);
 # Facts by what they are of: "check", "info|bytes", "answer|1".
 my $fact = qr/^((?:(?:info|answer)\|)?\w+)\|(.*)$/;
 
-# After some settings, the facts of an image are those stored, answers those of a plain scan; that there are others, too,
-# since there is more to know of an index, is no matter.
+# After some settings, the facts of an image are those stored, answers those of a plain scan; that
+# there are others, too, since there is more to know of an index, is no matter.
 sub facts_ok
 {
 	my ($name, $settings, $when) = @_;
 	my ($rc, $out, $err) =
-	  $node->psql('postgres', "\\set name $name\nLOAD 'quiver';\nSET quiver.topk_scan = off;\n$settings\n\\i $images/facts.sql");
+	  $node->psql('postgres',
+		"\\set name $name\nLOAD 'quiver';\nSET quiver.topk_scan = off;\n$settings\n\\i $images/facts.sql");
 	my %facts = map { /$fact/ } split /\n/, $out;
 	my %stored = map { /$fact/ } split /\n/, read_image("$images/$name.facts");
 
@@ -78,7 +79,8 @@ $node->start;
 
 foreach my $name (@names)
 {
-	my $plan = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; EXPLAIN (COSTS OFF) SELECT * FROM ${name}_answers");
+	my $plan = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; "
+		  . "EXPLAIN (COSTS OFF) SELECT * FROM ${name}_answers");
 	like($plan, qr/Index Scan using ${name}_idx on/, "$name: answers come from the index");
 
 	facts_ok($name, '', 'out of memory');
@@ -94,7 +96,8 @@ sub changed_ok
 	my @exact = split /\n/, sql_value($node, "SET enable_indexscan = off; $answers");
 	my %found;
 
-	$found{$_}++ foreach split /\n/, sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 4; $answers");
+	$found{$_}++ foreach split /\n/, sql_value($node,
+		"SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 4; $answers");
 	my $hits = grep { ($found{$_} // 0) > 0 && $found{$_}-- } @exact;
 
 	check_ok($node, "${name}_idx", sql_value($node, "SELECT count(*) FROM $name"), "$name, $when");

@@ -69,7 +69,8 @@ foreach my $version (@released)
 	create_released($ours, $version);
 	works_ok($ours, database($version), "$version, with this library");
 	$ours->safe_psql(database($version), 'ALTER EXTENSION quiver UPDATE');
-	same_lines_ok(catalog($ours, database($version), 'quiver'), $fresh, "from $version: the catalog is that of CREATE EXTENSION");
+	same_lines_ok(catalog($ours, database($version), 'quiver'), $fresh,
+		"from $version: the catalog is that of CREATE EXTENSION");
 	works_ok($ours, database($version), "from $version");
 }
 clean_log_ok($ours);
@@ -105,7 +106,8 @@ foreach my $version (@released)
 	create_released($node, $version);
 	unlike(catalog($node, $db, 'quiver'), qr/quiver_next/, "$version is not yet the next version");
 	$node->safe_psql($db, 'ALTER EXTENSION quiver UPDATE');
-	is($node->safe_psql($db, q{SELECT extversion FROM pg_extension WHERE extname = 'quiver'}), $next, "from $version: updated");
+	is($node->safe_psql($db, q{SELECT extversion FROM pg_extension WHERE extname = 'quiver'}), $next,
+		"from $version: updated");
 	same_lines_ok(catalog($node, $db, 'quiver'), $fresh, "from $version: the catalog is that of CREATE EXTENSION");
 	works_ok($node, $db, "from $version to the next");
 
@@ -113,7 +115,8 @@ foreach my $version (@released)
 	my $dump = "$root/dump.sql";
 	$node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr($db) ], "from $version: dumped");
 	$node->safe_psql('postgres', "CREATE DATABASE ${db}_restored");
-	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr("${db}_restored") ], "from $version: restored");
+	$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $node->connstr("${db}_restored") ],
+		"from $version: restored");
 	same_lines_ok(catalog($node, "${db}_restored", 'quiver'), $fresh, "from $version, restored: the catalog");
 	works_ok($node, "${db}_restored", "from $version, restored");
 }

@@ -73,7 +73,8 @@ foreach my $of ('t (v vector_l2_ops)', 't (v vector_ip_ops)', 'bits (v bit_hammi
 
 	foreach my $workers (0, 1, 2)
 	{
-		my $log = build($workers, "DROP INDEX IF EXISTS $index; CREATE INDEX $index ON $table USING quiver_graph $column");
+		my $log = build($workers, "DROP INDEX IF EXISTS $index; "
+			  . "CREATE INDEX $index ON $table USING quiver_graph $column");
 
 		if ($workers == 0)
 		{
@@ -104,7 +105,8 @@ check_ok($node, 't_idx', $rows, 'after a crash');
 unlike(build(2, 'SET max_parallel_workers = 0; REINDEX INDEX t_idx'), qr/using [12] parallel workers/,
 	'none are left to launch');
 check_ok($node, 't_idx', $rows, 'no worker to be had');
-like(build(2, "BEGIN; CREATE TABLE own WITH (parallel_workers = 2) AS SELECT * FROM t; CREATE INDEX own_idx ON own $definition; COMMIT"),
+like(build(2, "BEGIN; CREATE TABLE own WITH (parallel_workers = 2) AS SELECT * FROM t; "
+		  . "CREATE INDEX own_idx ON own $definition; COMMIT"),
 	qr/building index "own_idx" using 2/, 'a table of the same transaction');
 check_ok($node, 'own_idx', $rows, 'a table of the same transaction');
 build(2, "DROP INDEX own_idx; CREATE INDEX own_idx ON own $definition WHERE category < 10");
@@ -130,7 +132,8 @@ $node->safe_psql('postgres', q{
 CREATE FUNCTION slow(v vector, fails boolean) RETURNS vector LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
 	PERFORM pg_sleep(0.001);
-	IF fails AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND backend_type = 'parallel worker') THEN
+	IF fails AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid()
+			AND backend_type = 'parallel worker') THEN
 		RAISE EXCEPTION 'no vectors here' USING ERRCODE = '22000';
 	END IF;
 	RETURN v;
@@ -144,21 +147,28 @@ fails_like($node, $failing, '22000', 'no vectors here', 'an error in a worker');
 # canceled: in the leader, and by the end of a worker
 fails_like($node, "SET statement_timeout = '1s'; $slow", '57014', 'canceling statement due to statement timeout',
 	'canceled while rows are loaded');
-$node->safe_psql('postgres', 'CREATE TABLE many WITH (parallel_workers = 2) AS SELECT t.* FROM t, generate_series(1, 3)');
+$node->safe_psql('postgres', 'CREATE TABLE many WITH (parallel_workers = 2) AS SELECT t.* '
+	  . 'FROM t, generate_series(1, 3)');
 $node->safe_psql('postgres', 'UPDATE many SET v = qt_vector(id + (random() * 1000000)::int, 32)');
 my $session = new_session($node);
 $session->{in} .= "\\set VERBOSITY verbose\nSET client_min_messages = error;\n"
-  . "CREATE INDEX many_idx ON many USING quiver_graph (v vector_l2_ops) WITH (ef_construction = 1000);\n\\echo end-of-build\n";
+  . "CREATE INDEX many_idx ON many USING quiver_graph (v vector_l2_ops) "
+  . "WITH (ef_construction = 1000);\n\\echo end-of-build\n";
 $session->{handle}->pump_nb;
-wait_until_true($node, q{SELECT tuples_done > 100 FROM pg_stat_progress_create_index WHERE phase = 'building index: connecting nodes'},
+wait_until_true($node,
+	q{SELECT tuples_done > 100 FROM pg_stat_progress_create_index WHERE phase = 'building index: connecting nodes'},
 	'progress is shown');
-is(sql_value($node, q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND query LIKE 'CREATE INDEX many_idx%'}),
+is(sql_value($node,
+		q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' }
+		  . q{AND query LIKE 'CREATE INDEX many_idx%'}),
 	2, 'two workers are there, and show the query');
-$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1});
+$node->safe_psql('postgres',
+	q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1});
 $session->{handle}->pump until $session->{out} =~ /end-of-build/;
 like($session->{out}, qr/ERROR:  57P01/, 'a worker that is terminated ends the build');
 end_session($session);
-is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname IN ('slow_idx', 'many_idx')"), 0, 'nothing is left of it');
+is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname IN ('slow_idx', 'many_idx')"), 0,
+	'nothing is left of it');
 is(sql_value($node, q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'}), 0,
 	'nor of the workers');
 

@@ -12,7 +12,8 @@ sub ef_of
 {
 	my ($index, $recall) = @_;
 
-	return sql_value($node, "SET quiver.recall = $recall; SELECT ef_search FROM quiver_indexes WHERE index_name = '$index'");
+	return sql_value($node, "SET quiver.recall = $recall; "
+		  . "SELECT ef_search FROM quiver_indexes WHERE index_name = '$index'");
 }
 
 # clusters; and noise, of which each row is nearly as far as any other
@@ -37,23 +38,27 @@ foreach my $table ('clusters', 'noise')
 
 	cmp_ok($efs[0], '<=', $efs[1], "$table: .95 takes no less than .9");
 	cmp_ok($efs[1], '<=', $efs[2], "$table: .99 takes no less than .95");
-	recall_ok($_ - 0.02, "$table: recall $_ is kept", %{ $of{$table} }, set => "SET quiver.ef_search = 0; SET quiver.recall = $_;") foreach 0.9, 0.95, 0.99;
+	recall_ok($_ - 0.02, "$table: recall $_ is kept", %{ $of{$table} },
+		set => "SET quiver.ef_search = 0; SET quiver.recall = $_;") foreach 0.9, 0.95, 0.99;
 }
 cmp_ok(ef_of('noise_idx', 0.95), '>', 3 * ef_of('clusters_idx', 0.95), 'noise takes more');
-is(sql_value($node, 'SET quiver.ef_search = 33; SET quiver.recall = 0.99; ' . q{SELECT ef_search FROM quiver_indexes WHERE index_name = 'noise_idx'}),
+is(sql_value($node, 'SET quiver.ef_search = 33; SET quiver.recall = 0.99; '
+		  . q{SELECT ef_search FROM quiver_indexes WHERE index_name = 'noise_idx'}),
 	33, 'ef_search overrides');
 
 # grown: a rule of thumb, until VACUUM measures
 is(ef_of('grown_idx', 0.95), 40, 'grown from nothing: as by default');
 $node->safe_psql('postgres', 'VACUUM grown');
 cmp_ok(ef_of('grown_idx', 0.95), '>', 2 * 40, 'VACUUM has measured');
-recall_ok(0.93, 'grown, vacuumed: recall .95 is kept', %{ $of{noise} }, table => 'grown', index => 'grown_idx', set => 'SET quiver.ef_search = 0; SET quiver.recall = 0.95;');
+recall_ok(0.93, 'grown, vacuumed: recall .95 is kept', %{ $of{noise} }, table => 'grown', index => 'grown_idx',
+	set => 'SET quiver.ef_search = 0; SET quiver.recall = 0.95;');
 my $before = ef_of('grown_idx', 0.95);
 $node->safe_psql('postgres', 'DELETE FROM grown WHERE id > 2000; VACUUM grown');
 cmp_ok(ef_of('grown_idx', 0.95), '<', $before, 'a third of the rows takes less');
 
 # a build by one that is canceled in between leaves nothing half measured
-fails_like($node, "SET statement_timeout = '150ms'; REINDEX INDEX noise_idx", '57014', 'canceling statement', 'canceled');
+fails_like($node, "SET statement_timeout = '150ms'; REINDEX INDEX noise_idx", '57014', 'canceling statement',
+	'canceled');
 recall_ok(0.93, 'after that', %{ $of{noise} }, set => 'SET quiver.ef_search = 0; SET quiver.recall = 0.95;');
 
 clean_log_ok($node);

@@ -26,7 +26,8 @@ same_load_ok($primary, $standby, 'at rest');
 # Readers of the standby: by every index, no row twice.
 my $readers = background_pgbench($standby, join('', map {
 	my $asked = substr($_->{order}, 0, 1);
-	"\\set q random(1, 12)\nSELECT 1 / (count(*) = count(DISTINCT id))::int FROM (SELECT id FROM load ORDER BY $_->{order} (SELECT $asked FROM load_queries WHERE id = -:q) LIMIT 50) x;\n"
+	"\\set q random(1, 12)\nSELECT 1 / (count(*) = count(DISTINCT id))::int FROM (SELECT id FROM load "
+		  . "ORDER BY $_->{order} (SELECT $asked FROM load_queries WHERE id = -:q) LIMIT 50) x;\n"
 } @LOAD_INDEXES), clients => 1, name => 'read');
 
 my $load = start_load($primary);
@@ -60,10 +61,12 @@ sound_load_ok($standby, 'promoted');
 $load = start_load($standby);
 wait_for_load($standby, 100, 'promoted: writers go on');
 stop_load($load, 'promoted: no writer had an error');
-wait_until_true($standby, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
+wait_until_true($standby, "SELECT count(*) = 0 FROM pg_stat_activity "
+	  . "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
 $standby->safe_psql('postgres', 'DELETE FROM load WHERE id % 5 = 0; VACUUM (INDEX_CLEANUP ON) load');
 sound_load_ok($standby, 'promoted, vacuumed', vacuumed => 1);
-is(join(' ', map { (index_facts($standby, $_, 'lost_pages'))[0] } qw(lists_coded lists_short lists_bits flat_coded flat_bits)), '0 0 0 0 0',
+is(join(' ', map { (index_facts($standby, $_,
+					'lost_pages'))[0] } qw(lists_coded lists_short lists_bits flat_coded flat_bits)), '0 0 0 0 0',
 	'promoted, vacuumed: no page is lost');
 
 unlike(slurp_file($standby->logfile), qr/inconsistent page/, 'replay gives the same pages');

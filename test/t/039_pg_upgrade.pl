@@ -24,11 +24,14 @@ sub facts
 	{
 		$facts{"check $index"} = sql_value($node, "SELECT quiver_check('$index')");
 		$facts{"info $index"} = sql_value($node, "SELECT quiver_index_info('$index')");
-		$facts{"options $index"} = sql_value($node, "SELECT reloptions, pg_get_indexdef(oid) FROM pg_class WHERE relname = '$index'");
+		$facts{"options $index"} = sql_value($node,
+			"SELECT reloptions, pg_get_indexdef(oid) FROM pg_class WHERE relname = '$index'");
 	}
 	$facts{"answers $_->{name}"} = load_answers($node, $_) foreach @LOAD_INDEXES;
-	$facts{typmod} = sql_value($node, "SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY attrelid, attnum) FROM pg_attribute WHERE attrelid IN ('load'::regclass, 'more'::regclass) AND attnum > 0");
-	$facts{extensions} = sql_value($node, "SELECT string_agg(extname || ' ' || extversion, ' ' ORDER BY extname) FROM pg_extension");
+	$facts{typmod} = sql_value($node, "SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY attrelid, "
+		  . "attnum) FROM pg_attribute WHERE attrelid IN ('load'::regclass, 'more'::regclass) AND attnum > 0");
+	$facts{extensions} = sql_value($node, "SELECT string_agg(extname || ' ' || extversion, ' ' ORDER BY extname) "
+		  . "FROM pg_extension");
 	$facts{more} = sql_value($node, "SELECT string_agg(m::text, chr(10) ORDER BY id) FROM more m");
 	$facts{view} = sql_value($node, 'SELECT string_agg(near::text, chr(10)) FROM near');
 	return \%facts;
@@ -38,7 +41,8 @@ sub facts
 sub pages
 {
 	my ($node) = @_;
-	my %path = map { split /\|/ } split /\n/, sql_value($node, "SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname IN ('"
+	my %path = map { split /\|/ } split /\n/,
+	sql_value($node, "SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname IN ('"
 		  . join("', '", map { $_->{name} } @LOAD_INDEXES) . "')");
 
 	$node->stop;
@@ -63,7 +67,8 @@ $new->start;
 $new->safe_psql('postgres', 'CREATE DATABASE plain');
 system_or_bail('pg_dump', '--schema-only', '-d', $old->connstr('plain'), '-f', $dump);
 my ($rc, $out, $err) = $new->psql('plain', "\\i $dump");
-plan skip_all => "PostgreSQL $new_version does not read what $old_version dumps of a table without Quiver: " . ($err =~ /(ERROR: .*)/)[0]
+plan skip_all => "PostgreSQL $new_version does not read what $old_version dumps of a table without Quiver: "
+	  . ($err =~ /(ERROR: .*)/)[0]
   if $rc != 0;
 $_->safe_psql('postgres', 'DROP DATABASE plain') foreach $old, $new;
 $new->stop;
@@ -72,7 +77,8 @@ create_load($old, 600);
 my $load = start_load($old);
 wait_for_load($old, 200, 'writers are at work');
 stop_load($load, 'no writer had an error');
-wait_until_true($old, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
+wait_until_true($old, "SELECT count(*) = 0 FROM pg_stat_activity "
+	  . "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'all have ended');
 $old->safe_psql('postgres', q{
 DELETE FROM load WHERE id % 4 = 0;
 VACUUM (INDEX_CLEANUP ON) load;
@@ -83,7 +89,8 @@ ALTER TABLE more ADD near halfvec(2) DEFAULT '[1,2]' CHECK (near <-> '[1,2]' < 1
 CREATE TABLE parted (id int, v vector(3)) PARTITION BY RANGE (id);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (100);
 CREATE INDEX parted_idx ON parted USING quiver_ivf (v) WITH (recall = 0.9);
-CREATE AGGREGATE middle (vector) (sfunc = vector_accum, stype = float8[], finalfunc = vector_avg, combinefunc = vector_combine, initcond = '{0}');
+CREATE AGGREGATE middle (vector) (sfunc = vector_accum, stype = float8[], finalfunc = vector_avg,
+	combinefunc = vector_combine, initcond = '{0}');
 INSERT INTO parted SELECT i, ARRAY[i, 1, 2] FROM generate_series(1, 50) i;
 });
 sound_load_ok($old, "PostgreSQL $old_version");
@@ -115,7 +122,8 @@ sound_load_ok($new, 'upgraded');
 $load = start_load($new);
 wait_for_load($new, 200, 'upgraded: writers go on');
 stop_load($load, 'upgraded: no writer had an error');
-wait_until_true($new, "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'upgraded: all have ended');
+wait_until_true($new, "SELECT count(*) = 0 FROM pg_stat_activity "
+	  . "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", 'upgraded: all have ended');
 $new->safe_psql('postgres', 'DELETE FROM load WHERE id % 7 = 0; VACUUM (INDEX_CLEANUP ON) load');
 sound_load_ok($new, 'upgraded, vacuumed', vacuumed => 1);
 $new->safe_psql('postgres', 'REINDEX TABLE load');

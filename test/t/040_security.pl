@@ -22,25 +22,33 @@ sub as
 $node->safe_psql('postgres', 'CREATE ROLE creator LOGIN; CREATE ROLE user_only LOGIN');
 $node->safe_psql('postgres', 'CREATE DATABASE created OWNER creator');
 $node->safe_psql('created', 'GRANT USAGE, CREATE ON SCHEMA public TO user_only');
-like(as('user_only', 'created', 'CREATE EXTENSION vector'), qr/permission denied to create extension "vector"/, 'who may not create in the database cannot');
+like(as('user_only', 'created', 'CREATE EXTENSION vector'), qr/permission denied to create extension "vector"/,
+	'who may not create in the database cannot');
 
 # what stands in the way is an error, and no part of the extension, which a superuser owns
-as('creator', 'created', q{CREATE FUNCTION vector_typmod_in(cstring[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'});
-like(as('creator', 'created', 'CREATE EXTENSION vector'), qr/vector_typmod_in\(cstring\[\]\) is not a member of extension "vector"/,
+as('creator', 'created',
+	q{CREATE FUNCTION vector_typmod_in(cstring[]) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'});
+like(as('creator', 'created', 'CREATE EXTENSION vector'),
+	qr/vector_typmod_in\(cstring\[\]\) is not a member of extension "vector"/,
 	'a function that is there is not adopted');
 as('creator', 'created', 'DROP FUNCTION vector_typmod_in(cstring[])');
 is(as('creator', 'created', 'CREATE EXTENSION vector'), '', "a database's owner creates vector");
 as('creator', 'created', q{CREATE FUNCTION quiver_version() RETURNS text LANGUAGE sql AS 'SELECT NULL'});
-like(as('creator', 'created', 'CREATE EXTENSION quiver'), qr/"quiver_version" already exists/, 'nor is one of the other extension');
+like(as('creator', 'created', 'CREATE EXTENSION quiver'), qr/"quiver_version" already exists/,
+	'nor is one of the other extension');
 as('creator', 'created', 'DROP FUNCTION quiver_version()');
 
 # operators that a script could run as the superuser: none of the creator's is
 as('creator', 'created', q{
 CREATE TABLE ran (what text, who text);
-CREATE FUNCTION caught(text, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ran VALUES ('text', current_user); RETURN true; END $$;
-CREATE FUNCTION caught("char", text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ran VALUES ('char', current_user); RETURN true; END $$;
-CREATE FUNCTION caught(name, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ran VALUES ('name', current_user); RETURN true; END $$;
-CREATE FUNCTION caught(anyelement, anyelement) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ran VALUES ('any', current_user); RETURN true; END $$;
+CREATE FUNCTION caught(text, text) RETURNS bool LANGUAGE plpgsql AS
+	$$ BEGIN INSERT INTO ran VALUES ('text', current_user); RETURN true; END $$;
+CREATE FUNCTION caught("char", text) RETURNS bool LANGUAGE plpgsql AS
+	$$ BEGIN INSERT INTO ran VALUES ('char', current_user); RETURN true; END $$;
+CREATE FUNCTION caught(name, text) RETURNS bool LANGUAGE plpgsql AS
+	$$ BEGIN INSERT INTO ran VALUES ('name', current_user); RETURN true; END $$;
+CREATE FUNCTION caught(anyelement, anyelement) RETURNS bool LANGUAGE plpgsql AS
+	$$ BEGIN INSERT INTO ran VALUES ('any', current_user); RETURN true; END $$;
 CREATE OPERATOR = (LEFTARG = text, RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = "char", RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = name, RIGHTARG = text, FUNCTION = caught);
@@ -48,41 +56,54 @@ CREATE OPERATOR <> (LEFTARG = "char", RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = caught);
 CREATE OPERATOR ~ (LEFTARG = text, RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR > (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = caught);
-CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS $$ INSERT INTO ran VALUES ('concat_ws', current_user); SELECT '' $$;
+CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS
+	$$ INSERT INTO ran VALUES ('concat_ws', current_user); SELECT '' $$;
 CREATE FUNCTION replace(text, text, unknown) RETURNS text LANGUAGE sql AS $$ SELECT '' $$;
 GRANT INSERT ON ran TO PUBLIC});
 is(as('creator', 'created', 'CREATE EXTENSION quiver'), '', "a database's owner creates quiver");
-as('creator', 'created', 'CREATE TABLE mine (id int, v vector(3)); INSERT INTO mine SELECT i, ARRAY[i, i, i] FROM generate_series(1, 500) i; CREATE INDEX mine_idx ON mine USING quiver_graph (v vector_l2_ops)');
-is($node->safe_psql('created', "SELECT count(*) FROM quiver_indexes; SELECT count(*) FROM quiver_stat_indexes; SELECT quiver_check('mine_idx')"), "1\n1\n500",
+as('creator', 'created', 'CREATE TABLE mine (id int, v vector(3)); INSERT INTO mine SELECT i, ARRAY[i, i, i] '
+	  . 'FROM generate_series(1, 500) i; CREATE INDEX mine_idx ON mine USING quiver_graph (v vector_l2_ops)');
+is($node->safe_psql('created', "SELECT count(*) FROM quiver_indexes; SELECT count(*) FROM quiver_stat_indexes; "
+		  . "SELECT quiver_check('mine_idx')"), "1\n1\n500",
 	'a superuser looks at what is there');
 is($node->safe_psql('created', 'SELECT pg_catalog.count(*) FROM ran'), '0', 'and no operator of the creator was run');
-like(as('creator', 'created', q{CREATE OR REPLACE FUNCTION quiver_version() RETURNS text LANGUAGE sql AS 'SELECT NULL'}), qr/must be owner of function quiver_version/,
+like(as('creator', 'created',
+		q{CREATE OR REPLACE FUNCTION quiver_version() RETURNS text LANGUAGE sql AS 'SELECT NULL'}),
+		qr/must be owner of function quiver_version/,
 	'its functions cannot be replaced');
-is($node->safe_psql('created', q{SELECT DISTINCT proowner::regrole, prosecdef FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid WHERE e.extname OPERATOR(pg_catalog.~) '^(vector|quiver)$'}), 'postgres|f',
+is($node->safe_psql('created', q{SELECT DISTINCT proowner::regrole, prosecdef FROM pg_proc p
+	JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+	WHERE e.extname OPERATOR(pg_catalog.~) '^(vector|quiver)$'}), 'postgres|f',
 	'none of its functions runs with the rights of its owner');
-is(as('creator', 'created', 'ALTER EXTENSION quiver UPDATE; DROP TABLE mine; DROP EXTENSION quiver; DROP EXTENSION vector'), '', 'and its creator drops them');
+is(as('creator', 'created', 'ALTER EXTENSION quiver UPDATE; DROP TABLE mine; DROP EXTENSION quiver; '
+		  . 'DROP EXTENSION vector'), '', 'and its creator drops them');
 
 # ---- strangers ----
 
 $node->safe_psql('postgres', q{
 CREATE TABLE docs (id int, tenant text, v vector(3), h halfvec(16), s sparsevec(100));
-INSERT INTO docs SELECT i, CASE WHEN i % 2 = 0 THEN 'tenant' ELSE 'other' END, ARRAY[i, i, i], qt_vector(i, 16)::halfvec,
-	CASE WHEN i % 2 = 0 THEN '{1:1}/100'::sparsevec END FROM generate_series(1, 1000) i;
+INSERT INTO docs SELECT i, CASE WHEN i % 2 = 0 THEN 'tenant' ELSE 'other' END, ARRAY[i, i, i],
+	qt_vector(i, 16)::halfvec, CASE WHEN i % 2 = 0 THEN '{1:1}/100'::sparsevec END FROM generate_series(1, 1000) i;
 CREATE INDEX docs_v ON docs USING quiver_graph (v vector_l2_ops);
 CREATE INDEX docs_h ON docs USING quiver_ivf (h halfvec_l2_ops);
 CREATE INDEX docs_s ON docs USING hnsw (s sparsevec_l2_ops);
 CREATE ROLE tenant LOGIN;
 ANALYZE docs});
-foreach my $call (q{quiver_check('docs_v')}, q{quiver_index_info('docs_h')}, q{quiver_prewarm('docs_v')}, q{quiver_recall('docs_v')},
-	q{quiver_estimate('docs', 'v')}, q{quiver_estimate('docs_s')}, q{quiver_stat_reset()}, q{quiver_stat_reset('docs_v')},
+foreach my $call (q{quiver_check('docs_v')}, q{quiver_index_info('docs_h')}, q{quiver_prewarm('docs_v')},
+	q{quiver_recall('docs_v')},
+	q{quiver_estimate('docs', 'v')}, q{quiver_estimate('docs_s')}, q{quiver_stat_reset()},
+	q{quiver_stat_reset('docs_v')},
 	q{quiver_sharded_search('docs', 'v', '[1,2,3]'::vector, 3, '{id}')})
 {
-	like(as('tenant', 'postgres', "SELECT $call"), qr/permission denied|must be owner|a column definition list is required/, "a stranger: $call");
+	like(as('tenant', 'postgres', "SELECT $call"),
+		qr/permission denied|must be owner|a column definition list is required/, "a stranger: $call");
 }
-is(as('tenant', 'postgres', q{SELECT index_name, bytes > 0, cached, lists, dead_entries, recall_target FROM quiver_indexes ORDER BY 1}),
+is(as('tenant', 'postgres',
+		q{SELECT index_name, bytes > 0, cached, lists, dead_entries, recall_target FROM quiver_indexes ORDER BY 1}),
 	"docs_h|t||||\ndocs_s|t||||\ndocs_v|t||||", 'a stranger sees names and sizes, as in pg_class');
-is(as('tenant', 'postgres', 'SELECT count(*) FROM quiver_buffers() b JOIN pg_index i USING (indexrelid) WHERE indrelid = \'docs\'::regclass'), '0',
+is(as('tenant', 'postgres', 'SELECT count(*) FROM quiver_buffers() b JOIN pg_index i USING (indexrelid) '
+		  . 'WHERE indrelid = \'docs\'::regclass'), '0',
 	'and nothing of what is in memory');
 
 # ---- row security ----
@@ -95,7 +116,8 @@ CREATE POLICY own ON docs USING (tenant = current_user);
 CREATE INDEX docs_id ON docs (id)});
 as('tenant', 'postgres', q{CREATE FUNCTION seen(int) RETURNS bool LANGUAGE plpgsql COST 0.0000001 AS
 	$$ BEGIN RAISE NOTICE 'seen %', $1; RETURN true; END $$});
-my %indexes = (docs_v => "v <-> '[1,1,1]'", docs_h => 'h <-> (SELECT qt_vector(1, 16)::halfvec)', docs_s => "s <-> '{1:2}/100'");
+my %indexes = (docs_v => "v <-> '[1,1,1]'", docs_h => 'h <-> (SELECT qt_vector(1, 16)::halfvec)',
+	docs_s => "s <-> '{1:2}/100'");
 foreach my $index (sort keys %indexes)
 {
 	foreach my $topk (qw(on off))
@@ -103,8 +125,10 @@ foreach my $index (sort keys %indexes)
 		foreach my $where ('seen(id)', 'seen(id) AND id < 600', "seen(id) AND $indexes{$index} < 5000")
 		{
 			my $select = "SELECT id FROM docs WHERE $where ORDER BY $indexes{$index} LIMIT 20";
-			my $settings = "SET quiver.topk_scan = $topk; SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;";
-			my ($rc, $out, $err) = $node->psql('postgres', "$settings EXPLAIN (COSTS OFF) $select;\n$select", extra_params => [ '-U', 'tenant' ]);
+			my $settings = "SET quiver.topk_scan = $topk; SET enable_seqscan = off; SET enable_sort = off; "
+				  . "SET enable_bitmapscan = off;";
+			my ($rc, $out, $err) = $node->psql('postgres', "$settings EXPLAIN (COSTS OFF) $select;\n$select",
+				extra_params => [ '-U', 'tenant' ]);
 			my @seen = $err =~ /seen (\d+)/g;
 
 			like($out, qr/Index Scan using $index/, "row security, top-k $topk, $index, $where: by the index");
@@ -113,16 +137,22 @@ foreach my $index (sort keys %indexes)
 		}
 	}
 }
-my $explain = "SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM docs ORDER BY v <-> '[1,1,1]' LIMIT 3";
+my $explain = "SET enable_seqscan = off; "
+	  . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM docs ORDER BY v <-> '[1,1,1]' LIMIT 3";
 like(as('postgres', 'postgres', $explain), qr/^ +Bound: 5\.196/m, 'EXPLAIN: how near the next row is, here exactly');
-like(as('tenant', 'postgres', $explain), qr/^ +Last Distance: 8\.66/m, 'EXPLAIN under row security: the last row found');
+like(as('tenant', 'postgres', $explain), qr/^ +Last Distance: 8\.66/m,
+	'EXPLAIN under row security: the last row found');
 unlike(as('tenant', 'postgres', $explain), qr/Bound/, 'EXPLAIN under row security: not how near a hidden one is');
-like(as('tenant', 'postgres', "SELECT quiver_estimate('docs', 's')"), qr/cannot estimate an index of table "docs", which has row-level security/,
+like(as('tenant', 'postgres', "SELECT quiver_estimate('docs', 's')"),
+	qr/cannot estimate an index of table "docs", which has row-level security/,
 	'quiver_estimate: sizes and nulls of hidden rows are not told');
-like(as('tenant', 'postgres', "SELECT quiver_estimate('docs_s')"), qr/cannot estimate an index of table "docs", which has row-level security/,
+like(as('tenant', 'postgres', "SELECT quiver_estimate('docs_s')"),
+	qr/cannot estimate an index of table "docs", which has row-level security/,
 	'nor of an index');
-like(as('postgres', 'postgres', "SELECT rows FROM quiver_estimate('docs', 's')"), qr/^500$/, 'but to those whom policies do not concern');
-is(as('tenant', 'postgres', "SELECT searches, recall = 1 FROM quiver_recall('docs_v', 3, 1000)"), '500|t', 'quiver_recall: of the rows that one sees');
+like(as('postgres', 'postgres', "SELECT rows FROM quiver_estimate('docs', 's')"), qr/^500$/,
+	'but to those whom policies do not concern');
+is(as('tenant', 'postgres', "SELECT searches, recall = 1 FROM quiver_recall('docs_v', 3, 1000)"), '500|t',
+	'quiver_recall: of the rows that one sees');
 
 # ---- locks ----
 
@@ -135,15 +165,21 @@ INSERT INTO theirs VALUES (1, '[1,2,3]')});
 my $index = q{CREATE INDEX theirs_idx ON theirs USING quiver_ivf (v) WITH (centroids = 'public.centers')};
 my $session = new_session($node);
 session_sql($session, 'BEGIN; LOCK TABLE centers, docs IN ACCESS EXCLUSIVE MODE');
-like(as('tenant', 'postgres', "SET lock_timeout = '20s'; $index"), qr/permission denied for table centers/, 'centroids of a locked table: no wait without the right to read them');
-like(as('postgres', 'postgres', "SET lock_timeout = '20s'; $index"), qr/permission denied for table centers/, 'nor for a superuser, who builds it as its owner');
-like(as('user_only', 'postgres', "SET lock_timeout = '20s'; SELECT $_"), qr/permission denied for table docs|must be owner of index docs_/, "$_ of a locked table: no wait")
-  foreach q{quiver_check('docs_v')}, q{quiver_index_info('docs_v')}, q{quiver_recall('docs_h')}, q{quiver_estimate('docs', 'v')}, q{quiver_prewarm('docs_h')};
-like(as('tenant', 'postgres', "SET lock_timeout = '20s'; SELECT quiver_estimate('docs', 's')"), qr/row-level security/, 'row security of a locked table: no wait');
+like(as('tenant', 'postgres', "SET lock_timeout = '20s'; $index"), qr/permission denied for table centers/,
+	'centroids of a locked table: no wait without the right to read them');
+like(as('postgres', 'postgres', "SET lock_timeout = '20s'; $index"), qr/permission denied for table centers/,
+	'nor for a superuser, who builds it as its owner');
+like(as('user_only', 'postgres', "SET lock_timeout = '20s'; SELECT $_"),
+	qr/permission denied for table docs|must be owner of index docs_/, "$_ of a locked table: no wait")
+  foreach q{quiver_check('docs_v')}, q{quiver_index_info('docs_v')}, q{quiver_recall('docs_h')},
+	q{quiver_estimate('docs', 'v')}, q{quiver_prewarm('docs_h')};
+like(as('tenant', 'postgres', "SET lock_timeout = '20s'; SELECT quiver_estimate('docs', 's')"), qr/row-level security/,
+	'row security of a locked table: no wait');
 session_sql($session, 'ROLLBACK');
 end_session($session);
 $node->safe_psql('postgres', 'GRANT SELECT (other) ON centers TO tenant');
-like(as('tenant', 'postgres', $index), qr/permission denied for table centers/, 'centroids: another column is not enough');
+like(as('tenant', 'postgres', $index), qr/permission denied for table centers/,
+	'centroids: another column is not enough');
 $node->safe_psql('postgres', 'GRANT SELECT (v) ON centers TO tenant');
 is(as('tenant', 'postgres', $index), '', 'centroids: their column is');
 check_ok($node, 'theirs_idx', 1);

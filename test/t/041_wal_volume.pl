@@ -83,7 +83,8 @@ cmp_ok($more_lists, '>', $lists, "lists were split, $lists are $more_lists");
 cmp_ok($bytes, '<', 2500, sprintf('a row of %d dimensions in posting lists writes %.0f bytes', $lists_dims, $bytes));
 cmp_ok($bytes, '>', $lists_dims, 'and its code');
 check_ok($node, 'listed_idx', $grown, 'posting lists');
-cmp_ok($graph_bytes, '<', 4200, sprintf('a row of %d dimensions in a graph writes %.0f bytes', $lists_dims, $graph_bytes));
+cmp_ok($graph_bytes, '<', 4200, sprintf('a row of %d dimensions in a graph writes %.0f bytes', $lists_dims,
+		$graph_bytes));
 cmp_ok($graph_bytes, '>', 2 * $lists_dims, 'and its code, and those of its neighbors');
 check_ok($node, 'linked_idx', $grown, 'graph');
 

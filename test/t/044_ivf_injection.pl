@@ -15,9 +15,11 @@ my %forms = (
 	plain => { type => 'bit(2048)', using => 'quiver_ivf (v bit_hamming_ops)', op => '<~>', rows => 200 });
 
 $node->safe_psql('postgres', q{
-CREATE TABLE base_coded AS SELECT id, (v || v || v || v || v || v || v || v || v || v || v || v || v || v || v || v)::vector(256) AS v
+CREATE TABLE base_coded AS SELECT id,
+	(v || v || v || v || v || v || v || v || v || v || v || v || v || v || v || v)::vector(256) AS v
 	FROM (SELECT id, qt_vector(id, 16)::vector(16) AS v FROM generate_series(1, 1400) id) x;
-CREATE TABLE base_plain AS SELECT id, (SELECT string_agg(('x' || md5(id || ' ' || k))::bit(128)::text, '') FROM generate_series(1, 16) k)::bit(2048) AS v
+CREATE TABLE base_plain AS SELECT id,
+	(SELECT string_agg(('x' || md5(id || ' ' || k))::bit(128)::text, '') FROM generate_series(1, 16) k)::bit(2048) AS v
 	FROM generate_series(1, 1400) id});
 
 my @both = qw(coded plain);
@@ -43,11 +45,17 @@ every_line_ok(
 		{ point => 'page-added', forms => \@both, with => 'WITH (lists = 1)', locked => 1, held => $insert . 100 },
 		{ point => 'tail-noted', forms => \@both, with => 'WITH (lists = 1)', held => $insert . 100 },
 		{ point => 'first-page', forms => \@both, rows => 0, locked => 1, held => $insert . 31 },
-		(map { { point => $_, name => "$_, split", forms => \@both, rows => 0, held => $many } } qw(move-begun page-claimed page-written list-split page-freed move-ended probes-written)),
+		(map { { point => $_, name => "$_, split", forms => \@both, rows => 0,
+					held => $many } } qw(move-begun page-claimed page-written list-split page-freed
+					move-ended probes-written)),
 		{ point => 'list-replaced', name => 'list-replaced, split refused', forms => \@both, rows => 0, held => $same },
-		(map { { point => $_, name => "$_, VACUUM", forms => \@both, before => $third, held => $vacuum } } qw(rows-dead move-begun page-claimed page-written list-replaced page-freed move-ended counts-written)),
+		(map { { point => $_, name => "$_, VACUUM", forms => \@both, before => $third,
+					held => $vacuum } } qw(rows-dead move-begun page-claimed page-written list-replaced
+					page-freed move-ended counts-written)),
 		{ point => 'some-dead', forms => \@both, before => $third, locked => 1, held => $vacuum },
-		{ point => 'page-claimed', name => 'page-claimed, VACUUM, freed pages', forms => \@both, before => "$third; $vacuum; DELETE FROM \$t WHERE id % 3 = 1", held => $vacuum },
-		{ point => 'extent-linked', forms => ['plain'], rows => 1000, with => 'WITH (lists = 1)', before => $third, held => $vacuum },
+		{ point => 'page-claimed', name => 'page-claimed, VACUUM, freed pages', forms => \@both,
+			before => "$third; $vacuum; DELETE FROM \$t WHERE id % 3 = 1", held => $vacuum },
+		{ point => 'extent-linked', forms => ['plain'], rows => 1000, with => 'WITH (lists = 1)', before => $third,
+			held => $vacuum },
 		{ point => 'left-page-freed', forms => \@both, rows => 0, before => $leave, held => $vacuum }
 	]);

@@ -17,7 +17,8 @@ my $node = new_node('main', no_checksums => 1);
 sub anchored_ok
 {
 	my ($table, $name, $rows) = @_;
-	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; SELECT quiver_check('${table}_idx')");
+	my ($rc, $out, $err) = $node->psql('postgres',
+		"SET client_min_messages = debug1; SELECT quiver_check('${table}_idx')");
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($rc, 0, "$name: sound") or diag($err);
@@ -41,14 +42,16 @@ CREATE FUNCTION sparse(i int) RETURNS sparsevec LANGUAGE sql IMMUTABLE PARALLEL 
 			FROM generate_series(1, 1 + floor(3 / (.05 + qt_uniform(i, 3)))::int) j GROUP BY 1) y $$;
 -- one small cluster of 100 rows after another
 CREATE FUNCTION clusters(i int, dims int) RETURNS vector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-	$$ SELECT array_agg(10 * qt_uniform(i / 100 * 1000::bigint + j, 1) + .1 * qt_uniform(i * 1000::bigint + j, 2) ORDER BY j)::vector
+	$$ SELECT array_agg(10 * qt_uniform(i / 100 * 1000::bigint + j, 1)
+			+ .1 * qt_uniform(i * 1000::bigint + j, 2) ORDER BY j)::vector
 		FROM generate_series(1, dims) j $$;
 -- points in a line, each beside the one before
 CREATE FUNCTION line(i int, dims int) RETURNS vector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 	$$ SELECT array_agg(sin(i * j / 700.0) ORDER BY j)::vector FROM generate_series(1, dims) j $$;
 -- seven values again and again, and others that are nearly the same
 CREATE FUNCTION equals(i int, dims int) RETURNS vector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-	$$ SELECT array_agg(CASE WHEN i % 3 = 0 THEN i % 7 ELSE 1e-4 * qt_uniform(i, 1) END + (j = i % dims)::int ORDER BY j)::vector
+	$$ SELECT array_agg(CASE WHEN i % 3 = 0 THEN i % 7 ELSE 1e-4 * qt_uniform(i, 1) END
+			+ (j = i % dims)::int ORDER BY j)::vector
 		FROM generate_series(0, dims - 1) j $$;
 });
 my @cases = (
@@ -72,7 +75,8 @@ foreach my $case (@cases)
 	my $insert = sub {
 		my ($numbers, $where) = @_;
 
-		$node->safe_psql('postgres', "INSERT INTO $t SELECT i, " . sprintf($value, 'i') . " FROM generate_series($numbers) i WHERE $where");
+		$node->safe_psql('postgres', "INSERT INTO $t SELECT i, " . sprintf($value, 'i')
+			  . " FROM generate_series($numbers) i WHERE $where");
 	};
 	my %scan = (node => $node, table => $t, queries => $t, query => 1, op => $op,
 		set => 'SET quiver.iterative_scan = relaxed_order; SET quiver.max_scan_tuples = 1000000;');
@@ -118,7 +122,8 @@ foreach my $t (sort keys %tables)
 {
 	my ($type, $opclass, $value) = @{ $tables{$t} };
 
-	$node->safe_psql('postgres', "CREATE TABLE $t (id int, v $type); CREATE INDEX ${t}_idx ON $t USING quiver_graph (v $opclass)");
+	$node->safe_psql('postgres', "CREATE TABLE $t (id int, v $type); "
+		  . "CREATE INDEX ${t}_idx ON $t USING quiver_graph (v $opclass)");
 	$script .= "INSERT INTO $t VALUES (:i, " . sprintf($value, ':i') . '), (:i, ' . sprintf($value, ':i + 1') . ");\n"
 	  . "DELETE FROM $t WHERE id % 7 = :i % 7 AND random() < .02;\n";
 }
@@ -173,7 +178,8 @@ CREATE TABLE undone AS SELECT i AS id, norms(i, 16)::vector(16) AS v FROM genera
 CREATE INDEX undone_idx ON undone USING quiver_graph (v vector_l1_ops) WITH (ef_construction = 500);
 VACUUM undone;
 });
-$node->safe_psql('postgres', "BEGIN; INSERT INTO undone SELECT -id, v + (SELECT array_agg(.01 * qt_uniform(id * 1000::bigint + j, $_) - .005"
+$node->safe_psql('postgres', "BEGIN; INSERT INTO undone "
+	  . "SELECT -id, v + (SELECT array_agg(.01 * qt_uniform(id * 1000::bigint + j, $_) - .005"
 	  . ' ORDER BY j)::vector FROM generate_series(1, 16) j) FROM undone; ROLLBACK') foreach 1 .. 4;
 my $deleted = 0;
 for (my $timeout = 200; !$deleted && $timeout < 10000; $timeout *= 2)
@@ -230,7 +236,8 @@ write_image($file, $image);
 $node->start;
 my ($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('lost_idx')");
 is("$rc $out", '0 400', 'without edges: sound');
-like($err, qr/NOTICE:  a search cannot reach 3\d\d of 400 nodes of index "lost_idx"/, 'rows that no search comes to are told of');
+like($err, qr/NOTICE:  a search cannot reach 3\d\d of 400 nodes of index "lost_idx"/,
+	'rows that no search comes to are told of');
 $node->safe_psql('postgres', 'DELETE FROM lost WHERE id = 1; VACUUM lost');
 anchored_ok('lost', 'VACUUM finds them', 399);
 every_row_ok(399, 'VACUUM finds them', node => $node, table => 'lost', queries => 'lost', query => 2, op => '<~>',
@@ -252,7 +259,8 @@ foreach my $block (grep { kind_at(\$image, $_) == 4 } 1 .. length($image) / 8192
 write_image($file, $image);
 $node->start;
 is(sql_value($node, 'VACUUM zeros; SELECT 1'), 1, 'VACUUM of an index with edges to block 0');
-fails_like($node, "SELECT quiver_check('zeros_idx')", 'XX002', qr/index "zeros_idx" is damaged at block /, 'quiver_check tells of them');
+fails_like($node, "SELECT quiver_check('zeros_idx')", 'XX002', qr/index "zeros_idx" is damaged at block /,
+	'quiver_check tells of them');
 
 clean_log_ok($node);
 $node->stop;

@@ -25,7 +25,8 @@ sub grown
 
 	$node->safe_psql('postgres', "CREATE TABLE grown (id int, v vector($dims)); $a{storage}"
 		  . "CREATE INDEX grown_idx ON grown USING quiver_ivf ($a{column}) WITH (bits = $a{bits});"
-		  . join('', map { "INSERT INTO grown SELECT * FROM source WHERE id > $_ * 50 AND id <= ($_ + 1) * 50;" } 0 .. 59)
+		  . join('',
+			map { "INSERT INTO grown SELECT * FROM source WHERE id > $_ * 50 AND id <= ($_ + 1) * 50;" } 0 .. 59)
 		  . "INSERT INTO grown SELECT * FROM source WHERE id > 3000;");
 	recall_ok(0.95, "$a{what}, $a{bits} bits", node => $node, table => 'grown', index => 'grown_idx',
 		queries => $a{queries} // 'queries', op => '<->', column => $a{recall_column} // 'v');
@@ -57,7 +58,8 @@ CREATE FUNCTION spy.btrim(doc text) RETURNS text LANGUAGE sql IMMUTABLE AS
 foreach my $function (qw(procedural inlined))
 {
 	$node->safe_psql('postgres', qq{SET ROLE owner; CREATE TABLE app.docs (doc text);
-		CREATE INDEX docs_idx ON app.docs USING quiver_ivf ((app.$function(doc)::vector($dims)) vector_l2_ops) WITH (bits = 2);
+		CREATE INDEX docs_idx ON app.docs USING quiver_ivf
+			((app.$function(doc)::vector($dims)) vector_l2_ops) WITH (bits = 2);
 		INSERT INTO app.docs SELECT repeat('x', i) FROM generate_series(1, 120) i;
 		GRANT INSERT ON app.docs TO guest});
 	my ($rc, $out, $err) = $node->psql('postgres', q{SET ROLE guest; SET search_path = spy, public, pg_catalog;
@@ -72,7 +74,8 @@ foreach my $function (qw(procedural inlined))
 # not committed, that did not, and that did since: a split takes them by their codes.
 my $wide = 640;
 $node->safe_psql('postgres', qq{
-CREATE TABLE wide AS SELECT id, (SELECT array_agg(x) FROM generate_series(1, 10), unnest(v::real[]) x)::vector($wide) AS v
+CREATE TABLE wide AS SELECT id,
+	(SELECT array_agg(x) FROM generate_series(1, 10), unnest(v::real[]) x)::vector($wide) AS v
 	FROM source WHERE id <= 3000;
 CREATE TABLE gone (id int, v vector($wide));
 ALTER TABLE gone ALTER v SET STORAGE EXTERNAL;
@@ -105,7 +108,8 @@ every_row_ok($here, 'rows gone or not committed', node => $node, table => 'gone'
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) gone');
 check_ok($node, 'gone_idx', $here, 'vacuumed');
 $node->safe_psql('postgres', 'CREATE TABLE wide_queries AS SELECT * FROM wide WHERE id <= 40');
-recall_ok(0.95, 'rows gone or not committed', node => $node, table => 'gone', index => 'gone_idx', queries => 'wide_queries', op => '<->');
+recall_ok(0.95, 'rows gone or not committed', node => $node, table => 'gone', index => 'gone_idx',
+	queries => 'wide_queries', op => '<->');
 
 clean_log_ok($node);
 $node->stop;

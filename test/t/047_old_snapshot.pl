@@ -27,11 +27,13 @@ foreach my $t (sort keys %tables)
 {
 	my ($am, $topk) = @{ $tables{$t} };
 
-	$node->safe_psql('postgres', "SET client_min_messages = warning; CREATE TABLE $t (id int, v vector(16)) WITH (autovacuum_enabled = false);"
+	$node->safe_psql('postgres', "SET client_min_messages = warning; "
+		  . "CREATE TABLE $t (id int, v vector(16)) WITH (autovacuum_enabled = false);"
 		  . "INSERT INTO $t SELECT i, qt_vector(i, 16)::vector FROM generate_series(1, 2000) i;"
 		  . "CREATE INDEX ON $t USING $am (v vector_l2_ops)");
 	$sessions{$t} = new_session($node, 'postgres');
-	session_sql($sessions{$t}, "SET quiver.topk_scan = $topk; SET enable_seqscan = off; SET enable_sort = off; BEGIN ISOLATION LEVEL REPEATABLE READ");
+	session_sql($sessions{$t}, "SET quiver.topk_scan = $topk; SET enable_seqscan = off; SET enable_sort = off; "
+		  . "BEGIN ISOLATION LEVEL REPEATABLE READ");
 	is(session_sql($sessions{$t}, sprintf $query, $t), 5, "$am, topk_scan $topk: before");
 }
 # The server counts in whole minutes, and only while there are transactions.
@@ -42,7 +44,8 @@ for (my $tick = 0; !$gone && $tick < 40; $tick++)
 	sleep 5;
 	$node->safe_psql('postgres', 'CREATE TABLE IF NOT EXISTS ticks (i int); INSERT INTO ticks VALUES (1)');
 	$node->safe_psql('postgres', "VACUUM $_") foreach sort keys %tables;
-	$gone = sql_value($node, 'SELECT ' . join ' AND ', map { "(SELECT row_count FROM quiver_index_info('${_}_v_idx')) = 101" } sort keys %tables) eq 't';
+	$gone = sql_value($node, 'SELECT ' . join ' AND ',
+		map { "(SELECT row_count FROM quiver_index_info('${_}_v_idx')) = 101" } sort keys %tables) eq 't';
 }
 ok($gone, 'VACUUM has taken the rows');
 foreach my $t (sort keys %tables)
