@@ -1,6 +1,6 @@
 /*
  * check.c
- *		SQL functions of extension quiver.
+ *		SQL functions of extension quiver that describe and verify an index.
  */
 #include "postgres.h"
 
@@ -142,8 +142,8 @@ describe_ivf(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
 }
 
 /*
- * quiver_index_info(regclass): one row about an index; columns of the other
- * kind of index are null.  Reads the whole index.
+ * quiver_index_info(regclass): one row about an index.  Columns of the other engine are
+ * null.  Reads the whole index.
  */
 PG_FUNCTION_INFO_V1(quiver_index_info);
 Datum
@@ -194,10 +194,9 @@ check_ivf(Relation index, const QvOpclassInfo *opclass)
 }
 
 /*
- * quiver_check(regclass): verify an index; raises ERRCODE_INDEX_CORRUPTED, or
- * returns the number of heap TIDs found.  Keeps VACUUM out meanwhile, and for
- * moments inserts into what is being read (on a standby replay waits for nothing: check
- * one that is idle).
+ * quiver_check(regclass): verifies an index.  Raises ERRCODE_INDEX_CORRUPTED, or returns
+ * the number of heap TIDs found.  It excludes VACUUM, and for moments inserts into the
+ * pages that it reads.  On a standby, replay waits for no lock: check an idle standby.
  */
 PG_FUNCTION_INFO_V1(quiver_check);
 Datum
@@ -211,8 +210,8 @@ quiver_check(PG_FUNCTION_ARGS)
 	int64		tuples;
 
 	/*
-	 * before waiting for a lock on somebody else's table; again once it is
-	 * had
+	 * rights are checked before waiting for a lock on another user's table,
+	 * and again once the lock is held
 	 */
 	if (OidIsValid(table) && !QvIsIndexOwner(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));

@@ -41,44 +41,46 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-/* Rows whose size tells that of all, for types whose values differ in it. */
+/* Rows whose mean size is used, for types whose values differ in size. */
 #define SIZED_ROWS 2000
 
-/* Those among so many bytes are kept: they tell how many neighbors a node of a graph has. */
+/* Bytes of these values that are kept, to estimate the number of neighbors of a node. */
 #define KEPT_BYTES (16 * 1024 * 1024)
 
-/* Rows that a table can have. */
+/* The most rows that a table can have. */
 #define MOST_ROWS ((int64) MaxBlockNumber * MaxHeapTuplesPerPage)
 
-/* What maintenance_work_mem cannot be below. */
+/* The minimum of maintenance_work_mem. */
 #define LEAST_MEMORY (1024 * 1024.0)
 
-/* A worker of a build must have so many kilobytes of maintenance_work_mem. */
+/* Kilobytes of maintenance_work_mem that each worker of a build must have. */
 #define KILOBYTES_PER_WORKER 32768
 
 /*
  * Build time, in distances between codes or values, which are timed when an estimate is
- * asked for, and what it takes to have them from memory (README.md, "Build time").
+ * requested.  Fetching them from memory is added (README.md, "Build time").
  */
-#define GRAPH_PER_CANDIDATE 30.0	/* for each of ef_construction, at 100,000
-									 * rows */
-#define GRAPH_GROWTH 0.12		/* exponent of the rows */
+#define GRAPH_PER_CANDIDATE 30.0	/* per candidate of ef_construction, at
+									 * 100,000 rows */
+#define GRAPH_GROWTH 0.12		/* exponent of the number of rows */
 #define IVF_PER_ROW 200.0		/* coding and sorting */
-#define IVF_PER_SAMPLED 20.0	/* for each root of the lists */
-#define WORKER_SHARE 0.5		/* of a process, that a worker does */
+#define IVF_PER_SAMPLED 20.0	/* times the square root of the number of
+								 * lists */
+#define WORKER_SHARE 0.5		/* share of a process that a worker does */
 #define MEMORY_SECONDS 50e-9
 
-/* Values timed, a few at a time; the best time counts. */
+/* Values that are timed, and calls of a slice.  The fastest slice counts. */
 #define TIMED_VALUES 64
 #define TIMED_CALLS 2000
 #define TIMED_SLICES 8
 
-/* What is to be built. */
+/* The index to be built. */
 typedef struct BuildPlan
 {
 	Relation	table;
 	Relation	index;			/* NULL: there is none yet */
-	AttrNumber	column;			/* of the table; 0: an expression of the index */
+	AttrNumber	column;			/* column of the table; 0: an expression of
+								 * the index */
 	const KnnMethod *method;
 	QvOpclassInfo opclass;
 	int			dims;
@@ -101,8 +103,8 @@ typedef enum EstimateColumn
 /* ---- what is asked for ---- */
 
 /*
- * The operator class of that name, else of those for the type, in whatever schema, the one
- * for Euclidean or Hamming distances, or the default one.
+ * Returns the operator class of that name.  Without a name, returns the class of the type
+ * for Euclidean or Hamming distances, in whatever schema, or the default class.
  */
 static Oid
 find_operator_class(Oid am, Oid type, const char *name)
@@ -126,7 +128,7 @@ find_operator_class(Oid am, Oid type, const char *name)
 	return OidIsValid(found) ? found : GetDefaultOpClass(type, am);
 }
 
-/* An index of that access method on a column. */
+/* Plans an index of that access method on a column. */
 static void
 plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum options,
 			const char *operator_class)
@@ -171,7 +173,7 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 	plan->options = routine->amoptions(options, true);
 }
 
-/* The same index once more. */
+/* Plans the given index once more. */
 static void
 plan_index(BuildPlan *plan, Datum options)
 {
@@ -186,7 +188,7 @@ plan_index(BuildPlan *plan, Datum options)
 		plan->options = routine->amoptions(options, true);
 	else if (index->rd_options)
 	{
-		/* the relation's own may go when it is invalidated */
+		/* the relation's options may be freed when it is invalidated */
 		bytea	   *copy = palloc(VARSIZE(index->rd_options));
 
 		memcpy(copy, index->rd_options, VARSIZE(index->rd_options));
@@ -194,7 +196,7 @@ plan_index(BuildPlan *plan, Datum options)
 	}
 }
 
-/* The share of a column that is not NULL, as ANALYZE found it. */
+/* Returns the share of a column that is not NULL, as ANALYZE found it. */
 static double
 share_not_null(Oid table, AttrNumber column)
 {
@@ -210,7 +212,10 @@ share_not_null(Oid table, AttrNumber column)
 	return 1 - nulls;
 }
 
-/* Rows that a build will see: of a partial index the share that it had. */
+/*
+ * Estimates the rows that a build will read.  For a partial index that is the share of
+ * the table that it had.
+ */
 static double
 estimate_rows(const BuildPlan *plan)
 {
@@ -218,7 +223,7 @@ estimate_rows(const BuildPlan *plan)
 
 	if (plan->index && plan->index->rd_rel->reltuples >= 0 && plan->table->rd_rel->reltuples > 0)
 		return rows * Min(1, plan->index->rd_rel->reltuples / plan->table->rd_rel->reltuples);
-	/* nobody has counted those of the table */
+	/* the table's rows were not counted */
 	if (plan->index && plan->index->rd_rel->reltuples > 0)
 		return plan->index->rd_rel->reltuples;
 	return rows * share_not_null(RelationGetRelid(plan->table), plan->column);
@@ -230,7 +235,7 @@ open_table(Oid oid, LOCKMODE lockmode)
 	char		kind = get_rel_relkind(oid);
 	Relation	table;
 
-	/* all that can be said before it waits for a lock */
+	/* these errors are raised before waiting for a lock */
 	if (kind != '\0' && kind != RELKIND_RELATION && kind != RELKIND_MATVIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -239,7 +244,7 @@ open_table(Oid oid, LOCKMODE lockmode)
 				 errhint("Each partition has an index of its own: name one of them.") : 0));
 	if (kind != '\0' && pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(oid));
-	/* what is read of rows and of their statistics, policies do not govern */
+	/* policies do not apply to what is read of rows and of their statistics */
 	if (kind != '\0' && check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -260,7 +265,7 @@ open_table(Oid oid, LOCKMODE lockmode)
 
 /* ---- values ---- */
 
-/* Values as they would be indexed, and the average size of these and more. */
+/* Values as they would be indexed, and the mean size of these and more. */
 typedef struct Values
 {
 	void	   *some[SIZED_ROWS];
@@ -268,7 +273,7 @@ typedef struct Values
 	double		size;
 } Values;
 
-/* Look at the first rows of the table. */
+/* Reads the first rows of the table. */
 static void
 read_values(const BuildPlan *plan, Values *sample)
 {
@@ -313,7 +318,7 @@ read_values(const BuildPlan *plan, Values *sample)
 }
 
 /*
- * The same with the rights of the table's owner, as in a build: an index may have
+ * Reads values with the rights of the table's owner, as in a build: an index may have
  * functions that are not the user's.
  */
 static void
@@ -335,14 +340,14 @@ sample_values(const BuildPlan *plan, Values *sample)
 /* ---- time ---- */
 
 /*
- * Seconds that one call of measure(arg, i) takes, of many in a row: the least of a few
- * times, in which the processor did little else.
+ * Returns the seconds of one call of measure(arg, i), of many in a row.  The fastest
+ * slice counts, in which the processor did little else.
  */
 static double
 time_calls(float (*measure) (const void *arg, uint32 i), const void *arg)
 {
 	double		best = INFINITY;
-	static volatile float sink; /* that the calls are not left out */
+	static volatile float sink; /* keeps the calls from being left out */
 	float		sum = 0;
 	uint32		call = 0;
 
@@ -379,7 +384,7 @@ measure_code(const void *arg, uint32 i)
 						codes->pdim, 8);
 }
 
-/* Seconds of a distance between two codes. */
+/* Returns the seconds of a distance between two codes. */
 static double
 time_code(int dims)
 {
@@ -399,7 +404,7 @@ typedef struct TimedValues
 {
 	const QvOpclassInfo *opclass;
 	const Values *values;
-	int			n;				/* of them, that are timed */
+	int			n;				/* number of values that are timed */
 } TimedValues;
 
 static float
@@ -412,7 +417,7 @@ measure_value(const void *arg, uint32 i)
 										  values->some[i * 7 % timed->n]);
 }
 
-/* Seconds of a distance between two values; without any, as much as of codes. */
+/* Returns the seconds of a distance between two values; without values, between codes. */
 static double
 time_value(const BuildPlan *plan, const Values *values)
 {
@@ -421,7 +426,10 @@ time_value(const BuildPlan *plan, const Values *values)
 	return values->n > 0 ? time_calls(measure_value, &timed) + MEMORY_SECONDS : time_code(plan->dims);
 }
 
-/* Workers that a build would have beside its process, of so much memory. */
+/*
+ * Returns the workers that a build would have beside its process, with the memory that is
+ * set.
+ */
 static int
 build_workers(Relation table)
 {
@@ -433,13 +441,13 @@ build_workers(Relation table)
 
 	if (table->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return 0;
-	/* as the server has it: one more for each three times the size */
+	/* as in the server: one more worker for each three times the size */
 	for (; blocks >= least && by_size < workers; least *= 3)
 		by_size++;
 	return Max(0, Min(workers, RelationGetParallelWorkers(table, by_size)));
 }
 
-/* More digits would say more than is known. */
+/* Rounds to the digits that mean something. */
 static double
 round_seconds(double seconds)
 {
@@ -498,8 +506,8 @@ text_argument(FunctionCallInfo fcinfo, int i)
 }
 
 /*
- * quiver_estimate(relation, column, access method, options, operator class, rows): what
- * an index on a column, or the index given once more, will be.
+ * quiver_estimate(relation, column, access method, options, operator class, rows): size,
+ * memory and build time of an index on a column, or of the given index built once more.
  */
 PG_FUNCTION_INFO_V1(quiver_estimate);
 Datum

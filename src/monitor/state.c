@@ -1,6 +1,6 @@
 /*
  * state.c
- *		What the view quiver_indexes shows and the catalog does not know.
+ *		What the view quiver_indexes shows and the catalogs do not have.
  */
 #include "postgres.h"
 
@@ -26,7 +26,7 @@
 #include "utils/rel.h"
 #include "utils/resowner.h"
 
-/* Pages of an index that are looked at: a share is off by 2 % or so. */
+/* Pages of an index that are examined: a share is then off by about 2 %. */
 #define GLANCE_PAGES 500
 
 typedef enum StateColumn
@@ -50,7 +50,7 @@ typedef struct StateRow
 	bool		nulls[STATE_COLUMNS];
 } StateRow;
 
-/* Pages tell of rows. */
+/* May the user read the table?  The pages of an index depend on its rows. */
 static bool
 may_read(Oid table)
 {
@@ -95,7 +95,7 @@ describe_ivf(Relation index, const KnnSettings *settings, StateRow *row)
 	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));
 }
 
-/* All that there is to say of an index, which is locked. */
+/* Fills in the answer for an index, which is locked. */
 static void
 describe(Oid oid, StateRow *row)
 {
@@ -109,7 +109,7 @@ describe(Oid oid, StateRow *row)
 		bool		readable = may_read(index->rd_index->indrelid);
 
 		set_state(row, STATE_READABLE, BoolGetDatum(readable));
-		/* a standby has no files of what is not logged */
+		/* a standby has no files of unlogged relations */
 		if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
 		{
 			relation_close(index, NoLock);
@@ -141,8 +141,8 @@ is_of_index(int sqlerrcode)
 }
 
 /*
- * The same in a transaction of its own: an error, of a damaged index, is part of the
- * answer.
+ * Fills in the answer in a subtransaction.  An error about the index, such as damage, is
+ * part of the answer.
  */
 static void
 try_to_describe(Oid oid, StateRow *row)
@@ -177,8 +177,9 @@ try_to_describe(Oid oid, StateRow *row)
 }
 
 /*
- * quiver_index_state(oid): an index's size; how searches of it are set, and what a look
- * at some of its pages tells, where the user may read it.  Null while it is locked.
+ * quiver_index_state(oid): an index's size.  If the user may read its table, also the
+ * settings of its searches, and what an examination of some of its pages shows.  Null
+ * while it is locked.
  */
 PG_FUNCTION_INFO_V1(quiver_index_state);
 Datum
@@ -214,7 +215,10 @@ typedef struct Buffered
 	int64		buffers;
 } Buffered;
 
-/* The index which that is, if the user may read its table; else invalid. */
+/*
+ * Returns the index of that relation file if the user may read its table, otherwise an
+ * invalid OID.
+ */
 static Oid
 find_index(const BufferedKey *key)
 {
@@ -225,9 +229,9 @@ find_index(const BufferedKey *key)
 }
 
 /*
- * quiver_buffers(): how many pages of each index of this database, of those on tables that
- * the user may read, are in shared buffers.  Tags are read without their locks: a few may
- * be of what they no longer are.
+ * quiver_buffers(): the number of pages in shared buffers, for each index of this
+ * database on tables that the user may read.  Tags are read without their locks, so a few
+ * counts may be stale.
  */
 PG_FUNCTION_INFO_V1(quiver_buffers);
 Datum

@@ -1,6 +1,6 @@
 /*
  * relcache.c
- *		What a backend keeps of indexes between queries; see relcache.h.
+ *		What a backend caches of indexes between queries; see relcache.h.
  */
 #include "postgres.h"
 
@@ -12,9 +12,9 @@
 int			qv_cache_mem = QV_DEFAULT_CACHE_MEM;
 
 static dlist_head all = DLIST_STATIC_INIT(all);
-static Size all_bytes = 0;		/* of the entries, as counted last */
+static Size all_bytes = 0;		/* bytes of all entries, as counted last */
 
-/* Hints and parts grow while a scan uses them: count anew what an entry takes. */
+/* Counts the bytes of an entry again: hints and parts grow while a scan uses them. */
 static void
 count_bytes(QvRelCacheEntry *entry)
 {
@@ -59,10 +59,10 @@ some_does_without(void)
 }
 
 /*
- * While all take more than the bound, with some bytes more, discard the one that is
- * used the longest ago of those that nobody uses; not this one (or NULL).  One that is
- * larger than the bound by itself goes first, and no other goes for its sake, nor what others
- * can do without.
+ * Evicts entries while all of them, with "more" bytes, exceed the limit.  An entry that
+ * alone exceeds the limit is evicted first, because evicting the others would not help.
+ * Then the least recently used entry without pins is evicted.  "spared" (or NULL) is not
+ * evicted.
  */
 static void
 make_fit(Size more, const QvRelCacheEntry *spared)
@@ -101,7 +101,7 @@ make_fit(Size more, const QvRelCacheEntry *spared)
 	}
 }
 
-/* Free an entry now or with its last pin. */
+/* Frees an entry now, or with its last pin. */
 static void
 drop(QvRelCacheEntry *entry)
 {
@@ -115,7 +115,7 @@ drop(QvRelCacheEntry *entry)
 
 static bool some_doubtful = false;
 
-/* An invalidation may come at any time, so this frees nothing. */
+/* Marks entries.  An invalidation may come at any time, so nothing is freed here. */
 static void
 relation_changed(Datum arg, Oid relid)
 {
@@ -146,7 +146,7 @@ transaction_ends(XactEvent event, void *arg)
 				drop(entry);
 		}
 	}
-	/* until now the one used last may have been larger */
+	/* until now, the entry used last was allowed to exceed the limit */
 	make_fit(0, NULL);
 }
 
@@ -232,7 +232,7 @@ QvRelCacheUnpin(QvRelCacheEntry *entry)
 		return;
 	}
 	count_bytes(entry);
-	/* the next scan is likely of the same index */
+	/* the next scan is likely to be of the same index */
 	make_fit(0, entry);
 }
 

@@ -23,14 +23,17 @@
 
 #define STATS_NAME "quiver_stats"
 
-/* Indexes that there is room for: in sets, of which each has a few places. */
+/* The places of the table: sets of a few places each. */
 #define SETS 128
 #define WAYS 8
 
-/* Sets of a table that one session has for itself: a thousand of them have as many tables. */
+/*
+ * Sets of a table that one session has for itself.  The table is small because a thousand
+ * sessions have as many tables.
+ */
 #define OWN_SETS 16
 
-/* What is counted: columns of quiver_stat(), in order. */
+/* The counts: columns of quiver_stat(), in order. */
 typedef enum Count
 {
 	COUNT_SEARCHES,
@@ -46,7 +49,10 @@ typedef enum Count
 	COUNTS
 } Count;
 
-/* An index; index 0 stands for its database, and has only been reset. */
+/*
+ * The place of an index.  Index 0 stands for its database: its place stores only when
+ * that was reset.
+ */
 typedef struct Slot
 {
 	Oid			database;		/* invalid: a free place */
@@ -58,8 +64,8 @@ typedef struct Slot
 
 typedef struct Table
 {
-	LWLock		lock;			/* shared: places stay; exclusive: take one,
-								 * reset */
+	LWLock		lock;			/* shared: places stay; exclusive: a place is
+								 * taken or reset */
 	int			tranche;
 	int			sets;
 	TimestampTz created;
@@ -69,7 +75,7 @@ typedef struct Table
 #define TableSize(sets) (offsetof(Table, slots) + (sets) * WAYS * sizeof(Slot))
 
 static Table *table;
-static bool table_shared;		/* by all of the server */
+static bool table_shared;		/* by the whole server */
 
 /* ---- where the table is ---- */
 
@@ -78,7 +84,7 @@ init_table(Table *new, int sets)
 {
 	memset(new, 0, TableSize(sets));
 	new->sets = sets;
-	/* made by the first search: it has counted since that began */
+	/* the first search makes the table, and has counted since it began */
 	new->created = IsUnderPostmaster ? GetCurrentStatementStartTimestamp() : GetCurrentTimestamp();
 	for (int i = 0; i < sets * WAYS; i++)
 	{
@@ -90,7 +96,7 @@ init_table(Table *new, int sets)
 	}
 }
 
-/* A table for all: it has a lock. */
+/* Initializes a table that sessions share, with a lock. */
 static void
 init_shared_table(void *at)
 {
@@ -140,11 +146,13 @@ QvStatsInit(void)
 }
 
 /*
- * Find or make the segment that sessions share, or NULL: there is none in this version of
- * the server, or no room for it.  A query that has come to its end must not fail for that.
- * This can be in a parallel worker, where there are no subtransactions, so what an error
- * leaves behind is released here: pins and, as nothing else holds one at the end of a
- * scan, lightweight locks.
+ * Finds or makes the segment that sessions share.  Returns NULL if this version of the
+ * server has none, or if there is no room for it.
+ *
+ * A query that is done must not fail for lack of room.  This may run in a parallel
+ * worker, where there are no subtransactions, so it releases here what an error leaves
+ * behind: pins and lightweight locks.  That is safe because at the end of a scan nothing
+ * else holds a lightweight lock.
  */
 static Table *
 find_segment(void)
@@ -190,7 +198,7 @@ find_segment(void)
 	return shared;
 }
 
-/* The table: the server's when there is one, else this session's own. */
+/* Returns the table: the server's if there is one, otherwise this session's own. */
 static Table *
 get_table(void)
 {
@@ -214,7 +222,7 @@ get_table(void)
 	return table;
 }
 
-/* Nobody else has a session's own table. */
+/* Locks the table.  A session's own table needs no lock. */
 static void
 lock_table(Table *t, LWLockMode mode)
 {
@@ -231,7 +239,7 @@ unlock_table(Table *t)
 
 /* ---- places ---- */
 
-/* The set of places where an index of this database may be. */
+/* Returns the set of places where an index of this database may be. */
 static Slot *
 set_of(Table *t, Oid index)
 {
@@ -249,7 +257,10 @@ find(Table *t, Oid index)
 	return NULL;
 }
 
-/* When a place was used last: 0 if it is free; that of a database stays. */
+/*
+ * Returns when a place was used last, or 0 if it is free.  The place of a database is
+ * never the oldest.
+ */
 static uint64
 last_use(Slot *slot)
 {
@@ -261,8 +272,8 @@ last_use(Slot *slot)
 }
 
 /*
- * Find an index, or take a place for it: a free one, else that of the index in its set
- * which was searched longest ago.  The lock is held exclusively.
+ * Finds the place of an index, or takes one: a free place, otherwise that of the index in
+ * the set that was searched longest ago.  The lock must be held exclusively.
  */
 static Slot *
 find_or_take(Table *t, Oid index)
@@ -277,10 +288,7 @@ find_or_take(Table *t, Oid index)
 		if (last_use(&set[i]) < last_use(slot))
 			slot = &set[i];
 
-	/*
-	 * what was counted of this index before, if it had to make room once, is
-	 * gone
-	 */
+	/* what was counted of this index before it had to make room is lost */
 	slot->reset = OidIsValid(slot->database) ? GetCurrentTimestamp() : 0;
 	slot->database = MyDatabaseId;
 	slot->index = index;
@@ -335,8 +343,8 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 #define STAT_COLUMNS (STAT_BEFORE + COUNTS + 2)
 
 /*
- * quiver_stat(): a row for each index of this database that was searched, and one of
- * index 0, which says since when there are statistics.
+ * quiver_stat(): a row for each index of this database that was searched.  A row of index
+ * 0 says since when there are statistics.
  */
 PG_FUNCTION_INFO_V1(quiver_stat);
 Datum
@@ -387,7 +395,10 @@ reset_slot(Slot *slot, TimestampTz now)
 	slot->reset = now;
 }
 
-/* quiver_stat_reset(regclass): begin anew for an index, or all of this database (NULL). */
+/*
+ * quiver_stat_reset(regclass): begins the statistics of an index again, or those of all
+ * in this database (NULL).
+ */
 PG_FUNCTION_INFO_V1(quiver_stat_reset);
 Datum
 quiver_stat_reset(PG_FUNCTION_ARGS)

@@ -2,7 +2,7 @@
  * stats.h
  *		What searches of each index have read since statistics began.
  *
- * Where they are kept and who sees them: src/stats/README.md.
+ * src/stats/README.md says where counts are kept, and who sees them.
  */
 #ifndef QV_STATS_STATS_H
 #define QV_STATS_STATS_H
@@ -11,22 +11,25 @@
 
 #include "space/scan.h"
 
-/* What a scan counts beside its engine, over all searches since it was begun. */
+/* Counts of a scan beside those of its engine, over all its searches. */
 typedef struct QvScanTotals
 {
 	int64		searches;
 	int64		rounds;			/* times that rows were looked for: more than
 								 * searches when these had to go on */
-	int64		proposed;		/* heap TIDs, by the engine */
-	int64		fetched;		/* of these, and by other ways, rows that the
-								 * snapshot sees */
-	int64		measured;		/* of these, those whose distance was computed */
+	int64		proposed;		/* heap TIDs that the engine proposed */
+	int64		fetched;		/* rows visible to the snapshot, of those
+								 * proposed and of others */
+	int64		measured;		/* rows whose distance was computed */
 } QvScanTotals;
 
-/* Add a scan that ends; engine may be NULL.  Does nothing for one that never searched. */
+/*
+ * Adds the counts of a scan that ends. engine may be NULL.  Does nothing for a scan that
+ * never searched.
+ */
 extern void QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine);
 
-/* At load: ask for shared memory while it can be had. */
+/* Asks for shared memory, at load. */
 extern void QvStatsInit(void);
 
 #endif							/* QV_STATS_STATS_H */

@@ -55,7 +55,10 @@ RowMayBe(RowReader *reader, ItemPointer tid)
 	return block < reader->nblocks;
 }
 
-/* A row pointer beyond the table's end: the table's own error would not say who said so. */
+/*
+ * Raises an error for a heap TID beyond the table's end.  The table's own error would not
+ * name the index.
+ */
 static void
 check_block(RowReader *reader, ItemPointer tid)
 {
@@ -69,12 +72,15 @@ check_block(RowReader *reader, ItemPointer tid)
 				 errhint("Please REINDEX it.")));
 }
 
-/* Of pages pinned here, for which the table's part does not do it, one in so many is pruned when it needs to be. */
+/*
+ * One in this many pages that are pinned here is pruned, if needed.  The table's access
+ * method prunes only pages that it pins itself.
+ */
 #define PRUNED_EVERY 16
 
 /*
- * Let the table's part of a fetch find the page pinned already, where it was found last: to look it
- * up is most of what a fetch costs.
+ * Pins the page of a fetch through its hint, for the table's access method to find.
+ * Looking the page up is most of the cost of a fetch.
  */
 static void
 pin_recent(RowReader *reader, BlockNumber block)
@@ -103,7 +109,7 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 				found;
 
 	/*
-	 * tables take it for granted: InvalidBlockNumber would even add a page to
+	 * tables do not test this: InvalidBlockNumber would even add a page to
 	 * them
 	 */
 	if (!ItemPointerIsValid(tid) ||
@@ -112,7 +118,7 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 	check_block(reader, tid);
 	if (reader->hints)
 		pin_recent(reader, ItemPointerGetBlockNumber(tid));
-	/* moves "at" to the visible version of the row's chain */
+	/* this moves "at" to the visible version of the row's chain */
 	found = table_index_fetch_tuple(reader->fetch, &at, snapshot, reader->slot, &call_again,
 									&all_dead);
 	if (reader->hints)
@@ -122,7 +128,7 @@ RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot)
 	return found;
 }
 
-/* The indexed value of the row fetched. */
+/* Returns the indexed value of the fetched row. */
 static Datum
 row_value(RowReader *reader, bool *isnull)
 {
@@ -136,7 +142,10 @@ row_value(RowReader *reader, bool *isnull)
 	return values[0];
 }
 
-/* A value out of line comes by the reader of these, if it can; else as the server does it. */
+/*
+ * Detoasts a value.  The toast reader reads out-of-line values if it can; the server
+ * reads the others.
+ */
 static void *
 detoast(RowReader *reader, Datum datum)
 {

@@ -20,49 +20,54 @@ typedef struct RowReader
 	const QvOpclassInfo *opclass;
 	TupleTableSlot *slot;		/* the row fetched last */
 	Relation	index;
-	BlockNumber nblocks;		/* of the table, when last asked */
+	BlockNumber nblocks;		/* blocks of the table when it was last asked */
 	IndexFetchTableData *fetch;
-	QvBufferHints *hints;		/* where its pages were found; may be NULL */
+	QvBufferHints *hints;		/* hints of the table's pages; may be NULL */
 	AttrNumber	attribute;		/* indexed column, or 0 for an expression */
 	IndexInfo  *info;			/* for an expression */
 	EState	   *estate;
-	bool		asked_toast;	/* is known whether there is a reader of
-								 * out-of-line values: */
+	bool		asked_toast;	/* is it known whether toast can be had? */
 	ToastReader *toast;
 	MemoryContext context;
 	MemoryContext row_context;	/* a detoasted value, an expression's result */
-	int64		fetched;		/* rows so far */
-	int64		measured;		/* distances */
+	int64		fetched;		/* rows fetched */
+	int64		measured;		/* distances computed */
 } RowReader;
 
 extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass);
 
-/* Where pages of the table were found (may be NULL), until the reader ends or is told anew. */
+/*
+ * Sets the buffer hints of the table (may be NULL).  They must live until the reader
+ * ends, or until other hints are set.
+ */
 extern void RowReaderUseHints(RowReader *reader, QvBufferHints *hints);
 
-/* Is that not beyond the end of the table? */
+/* Is the heap TID not beyond the end of the table? */
 extern bool RowMayBe(RowReader *reader, ItemPointer tid);
 
 /*
- * Fetch the visible version of the row that an index calls tid into the slot.  False
- * when there is none, or tid cannot be one (it is of a damaged page).
+ * Fetches the visible version of the row that an index calls tid into the slot.  Returns
+ * false if there is none, or if tid cannot be one because it is from a damaged page.
  */
 extern bool RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot);
 
 /*
- * The distance of the row fetched from query (detoasted; NULL: 0), infinity for what is
- * no number.  False when the row is in no index (NULL, zero under cosine, other
- * dimensions than the query's).
+ * Returns the distance of the fetched row from query (detoasted; NULL: 0) in *distance.
+ * What is no number is infinity.  Returns false if no index has the row: it is NULL, zero
+ * under cosine, or has other dimensions than the query.
  */
 extern bool RowDistance(RowReader *reader, const void *query, double *distance);
 
 /*
- * The value of the row fetched, detoasted, valid until the next one is fetched; NULL when the
- * row is in no index.
+ * Returns the detoasted value of the fetched row, valid until the next row is fetched.
+ * Returns NULL if no index has the row.
  */
 extern const void *RowValue(RowReader *reader);
 
-/* Let go of the out-of-line values' pages, until the next one; and of the rows' too. */
+/*
+ * Releases the pages of out-of-line values, until the next value.  RowReleasePages() also
+ * releases those of rows.
+ */
 extern void RowReleaseValues(RowReader *reader);
 extern void RowReleasePages(RowReader *reader);
 
