@@ -125,6 +125,13 @@ QvDisablePath(Path *path)
 #endif
 }
 
+/* Added to the cost of a path that takes the place of a disabled one; 18 has counted that one. */
+#if PG_VERSION_NUM >= 180000
+#define QvDisabledCost(enabled) 0
+#else
+#define QvDisabledCost(enabled) ((enabled) ? 0 : disable_cost)
+#endif
+
 /* The direction of a path key became a comparison type in 18. */
 #if PG_VERSION_NUM >= 180000
 #define QvPathKeyAscends(key) ((key)->pk_cmptype == COMPARE_LT)

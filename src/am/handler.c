@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "access/amapi.h"
 #include "am/handler.h"
 #include "am/knn_scan.h"
@@ -20,9 +18,9 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
+#include "query/cost.h"
 #include "utils/float.h"
 #include "utils/selfuncs.h"
-#include "utils/spccache.h"
 
 /* ---- build, insert, vacuum ---- */
 
@@ -95,12 +93,6 @@ knnvalidate(Oid opclass)
 	return true;
 }
 
-static IndexScanDesc
-knnbeginscan(Relation index, int nkeys, int norderbys)
-{
-	return KnnBeginScan(index, nkeys, norderbys, KnnMethodOf(index));
-}
-
 /* ---- cost ---- */
 
 /* Does the query ask for rows without a value?  These are in no index. */
@@ -128,19 +120,36 @@ can_scan(const IndexPath *path)
 		!wants_nulls(path->indexinfo);
 }
 
+/* Rows that a search finds before the first one comes. */
+#define FIRST_ROWS 10
+
 /* A row's place in the order takes its record and its distance. */
 #define ORDER_COST 4
 
-/*
- * Pages that so many visits of pages meet: those of a small index are met again and
- * again, which costs a little time only.
- */
-static double
-distinct_pages(const IndexPath *path, double visits)
+/* What searches for the first rows, and for all, cost by the index's engine. */
+static void
+engine_costs(const IndexPath *path, double rows, Cost *first, Cost *all)
 {
-	double		pages = Max(1, path->indexinfo->pages);
+	Relation	index = index_open(path->indexinfo->indexoid, NoLock);
+	const QvEngine *engine = KnnMethodOf(index)->engine;
+	QvSettings	settings;
+	QvUnitsOf	of = {
+		.index_tablespace = path->indexinfo->reltablespace,
+		.table_tablespace = path->indexinfo->rel->reltablespace,
+		.index_pages = path->indexinfo->pages,
+		.table_pages = path->indexinfo->rel->pages,
+		.dims = KnnDimensions(index)
+	};
+	QvUnits		units;
+	QvWork		work;
 
-	return pages * (1 - exp(-visits / pages));
+	KnnSettingsOf(index, &settings);
+	QvGetUnits(&of, &units);
+	engine->estimate_work(index, &settings, path->indexinfo->tuples, FIRST_ROWS, &work);
+	*first = QvWorkCost(&units, &work);
+	engine->estimate_work(index, &settings, path->indexinfo->tuples, Max(FIRST_ROWS, rows), &work);
+	*all = QvWorkCost(&units, &work);
+	index_close(index, NoLock);
 }
 
 void
@@ -148,14 +157,6 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *sta
 				Cost *total, Selectivity *selectivity, double *correlation, double *pages)
 {
 	GenericCosts costs = {0};
-	KnnSettings settings;
-	Relation	index;
-	QvSearchCost cost;
-	double		random_page_cost,
-				seq_page_cost,
-				page_cost,
-				evaluation_cost,
-				searches;
 
 	*correlation = 0;
 	if (!can_scan(path))
@@ -166,34 +167,9 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *sta
 		QvDisablePath(&path->path);
 		return;
 	}
-	index = index_open(path->indexinfo->indexoid, NoLock);
-	KnnSettingsOf(index, &settings);
-	KnnMethodOf(index)->engine->estimate_cost(index, &settings, path->indexinfo->tuples, &cost);
-	index_close(index, NoLock);
 	genericcostestimate(root, path, loop_count, &costs);
-	get_tablespace_page_costs(path->indexinfo->reltablespace,
-							  &random_page_cost, &seq_page_cost);
-
-	/*
-	 * Searches share where they enter and many of the other pages, so most
-	 * are in memory: halfway to what a sequential read costs.
-	 */
-	page_cost = (random_page_cost > seq_page_cost) ?
-		seq_page_cost : random_page_cost;
-	page_cost *= 0.5;
-	evaluation_cost = cpu_operator_cost * 0.1;
-	*startup = distinct_pages(path, cost.pages) * page_cost + cost.pages * cpu_tuple_cost +
-		cost.evaluations * evaluation_cost;
-
-	/*
-	 * The rows after the first come out of what the search found, and then
-	 * from further searches: in proportion, up to the whole index.
-	 */
-	searches = Max(1, costs.numIndexTuples / Max(1, cost.tuples));
-	*total = distinct_pages(path, cost.pages * searches) * page_cost +
-		cost.pages * searches * cpu_tuple_cost +
-		cost.evaluations * searches * evaluation_cost +
-		costs.numIndexTuples * (cpu_index_tuple_cost + ORDER_COST * cpu_tuple_cost);
+	engine_costs(path, costs.numIndexTuples, startup, total);
+	*total += costs.numIndexTuples * (cpu_index_tuple_cost + ORDER_COST * cpu_tuple_cost);
 	*selectivity = costs.indexSelectivity;
 	*pages = costs.numIndexPages;
 }
@@ -223,7 +199,7 @@ make_routine(const KnnMethod *method)
 	am->amoptions = method->parse_options;
 	am->ambuildphasename = method->engine->phase_name;
 	am->amvalidate = knnvalidate;
-	am->ambeginscan = knnbeginscan;
+	am->ambeginscan = KnnBeginScan;
 	am->amrescan = KnnRescan;
 	am->amgettuple = KnnGetTuple;
 	am->amendscan = KnnEndScan;

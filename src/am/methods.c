@@ -48,7 +48,23 @@ KnnMethodOf(Relation index)
 }
 
 void
-KnnSettingsOf(Relation index, KnnSettings *settings)
+KnnSettingsOf(Relation index, QvSettings *settings)
 {
-	KnnGetSettings(KnnMethodOf(index)->settings, index, settings);
+	const KnnMethod *method = KnnMethodOf(index);
+
+	KnnGetSettings(method->settings, index, settings);
+	/* lists limit a search of lists, not rows */
+	if (method->engine == &ivf_engine)
+		settings->max_scan_tuples = 0;
+}
+
+/* Of a column without dimensions, which an expression index may have. */
+#define USUAL_DIMENSIONS 256
+
+int
+KnnDimensions(Relation index)
+{
+	int32		typmod = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
+
+	return typmod > 0 ? typmod : USUAL_DIMENSIONS;
 }

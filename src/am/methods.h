@@ -12,18 +12,20 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "am/engine.h"
+#include "am/options.h"
+#include "graph/graph.h"
+#include "ivf/ivf.h"
 
 #define KNN_METHODS(METHOD) \
-	METHOD(hnsw, "hnsw", knn_graph_engine, hnsw, hnsw, 3) \
-	METHOD(ivfflat, "ivfflat", knn_ivf_engine, ivfflat, ivfflat, 5) \
-	METHOD(quivergraph, "quiver_graph", knn_graph_engine, quiver, quiver_graph, 3) \
-	METHOD(quiverivf, "quiver_ivf", knn_ivf_engine, quiver, quiver_ivf, 3)
+	METHOD(hnsw, "hnsw", graph_engine, hnsw, hnsw, 3) \
+	METHOD(ivfflat, "ivfflat", ivf_engine, ivfflat, ivfflat, 5) \
+	METHOD(quivergraph, "quiver_graph", graph_engine, quiver, quiver_graph, 3) \
+	METHOD(quiverivf, "quiver_ivf", ivf_engine, quiver, quiver_ivf, 3)
 
 typedef struct KnnMethod
 {
 	const char *name;			/* in SQL */
-	const KnnEngine *engine;
+	const QvEngine *engine;
 	KnnSettingsGroup *settings;
 	const KnnOptionSet *options;
 	int			support;		/* support functions of operator classes */
@@ -35,8 +37,11 @@ typedef struct KnnMethod
 KNN_METHODS(KNN_DECLARE)
 #undef KNN_DECLARE
 
+/* Dimensions of an index's column; a guess when it has none. */
+extern int	KnnDimensions(Relation index);
+
 /* What settings and options say of scans of an index, as of this call. */
-extern void KnnSettingsOf(Relation index, KnnSettings *settings);
+extern void KnnSettingsOf(Relation index, QvSettings *settings);
 
 /* The method of an index, or of a routine; NULL when it is none of Quiver's. */
 extern const KnnMethod *KnnMethodOf(Relation index);

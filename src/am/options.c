@@ -75,7 +75,7 @@ typedef struct Setting
 {
 	const char *name;			/* after the prefix */
 	enum config_type type;
-	int			offset;			/* in KnnSettings */
+	int			offset;			/* in QvSettings */
 	double		initial;
 	double		min;
 	double		max;
@@ -93,7 +93,7 @@ struct KnnSettingsGroup
 	const Setting *settings;
 	int			count;
 	bool		defined;		/* else a stock pgvector has defined them */
-	KnnSettings values;
+	QvSettings	values;
 };
 
 static const struct config_enum_entry iterative_scan_names[] = {
@@ -117,9 +117,9 @@ static const struct config_enum_entry sketches_names[] = {
 	{NULL, 0, false}
 };
 
-#define INT(name) #name, PGC_INT, offsetof(KnnSettings, name)
-#define REAL(name) #name, PGC_REAL, offsetof(KnnSettings, name)
-#define ENUM(name) #name, PGC_ENUM, offsetof(KnnSettings, name)
+#define INT(name) #name, PGC_INT, offsetof(QvSettings, name)
+#define REAL(name) #name, PGC_REAL, offsetof(QvSettings, name)
+#define ENUM(name) #name, PGC_ENUM, offsetof(QvSettings, name)
 
 #define ITERATIVE_WHAT "Whether a search goes on until enough rows pass the query's conditions."
 #define ITERATIVE_MORE "strict_order returns rows in exact order of distance, relaxed_order may return later ones out of order."
@@ -250,7 +250,7 @@ apply_effort(int *effort, bool of_session, int of_index, double recall_of_index)
 }
 
 void
-KnnGetSettings(const KnnSettingsGroup *group, Relation index, KnnSettings *settings)
+KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settings)
 {
 	const KnnRelOptions *set = (const KnnRelOptions *) index->rd_options;
 
@@ -261,18 +261,13 @@ KnnGetSettings(const KnnSettingsGroup *group, Relation index, KnnSettings *setti
 	settings->fixed = group->pgvectors;
 	settings->sketches = knn_quiver_settings.values.sketches;
 	settings->scan_mem_multiplier = Max(1, settings->scan_mem_multiplier);
+	settings->memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	if (set == NULL)
 		return;
 	if (!recall_of_session && set->recall > 0)
 		settings->recall = set->recall;
 	apply_effort(&settings->ef_search, ef_search_of_session, set->ef_search, set->recall);
 	apply_effort(&settings->probes, probes_of_session, set->probes, set->recall);
-}
-
-Size
-KnnScanMemory(const KnnSettings *settings)
-{
-	return (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 }
 
 /* ---- index options ---- */

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "access/reloptions.h"
-#include "space/options.h"
+#include "query/options.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
 
@@ -20,36 +20,6 @@
 #define IVFFLAT_MAX_LISTS 32768
 
 #define DEFAULT_MAX_SCAN_TUPLES 20000
-
-typedef enum IterativeScan
-{
-	ITERATIVE_SCAN_OFF,
-	ITERATIVE_SCAN_RELAXED,
-	ITERATIVE_SCAN_STRICT
-} IterativeScan;
-
-/* Whether searches read sketches rather than records. */
-typedef enum Sketches
-{
-	SKETCHES_AUTO,				/* of indexes that memory is too short for */
-	SKETCHES_ON,
-	SKETCHES_OFF
-} Sketches;
-
-/* What settings and index options say about a scan.  A method without one has 0. */
-typedef struct KnnSettings
-{
-	int			ef_search;		/* graphs; 0: by recall */
-	int			probes;			/* lists; 0: by recall */
-	double		recall;			/* wanted, where the effort is 0 */
-	int			iterative_scan; /* an IterativeScan */
-	int			max_scan_tuples;
-	int			max_probes;		/* 0: all lists */
-	int			sketches;		/* a Sketches */
-	double		scan_mem_multiplier;
-	bool		fixed;			/* pgvector's: a search never takes more than
-								 * they say */
-} KnnSettings;
 
 /* The settings of one prefix. */
 typedef struct KnnSettingsGroup KnnSettingsGroup;
@@ -70,10 +40,7 @@ extern void KnnDefineOptions(bool hnsw_too, bool ivfflat_too);
  * What settings and options say of scans of an index, as of this call (README.md, "Settings
  * and options").
  */
-extern void KnnGetSettings(const KnnSettingsGroup *group, Relation index, KnnSettings *settings);
-
-/* Bytes that a scan may use. */
-extern Size KnnScanMemory(const KnnSettings *settings);
+extern void KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settings);
 
 /* The options of one method. */
 typedef struct KnnOptionSet KnnOptionSet;

@@ -240,6 +240,23 @@ BacklogSort(Backlog *log, uint32_t want)
 	return true;
 }
 
+/* Returns a distance near the middle of those put aside, of which there must be some. */
+static inline float
+BacklogMiddle(const Backlog *log)
+{
+	BacklogItem sample[BACKLOG_SAMPLE];
+	uint32_t	n = log->count - log->first;
+	uint32_t	random = n;
+
+	for (int i = 0; i < BACKLOG_SAMPLE; i++)
+	{
+		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
+		sample[i] = log->items[log->first + ((uint64_t) random * n >> 32)];
+	}
+	BacklogSortFew(sample, BACKLOG_SAMPLE);
+	return BacklogDistance(sample[BACKLOG_SAMPLE / 2]);
+}
+
 /* Takes the nearest candidate of the run, which must not be empty. */
 static inline BacklogItem
 BacklogTake(Backlog *log)

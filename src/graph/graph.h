@@ -12,14 +12,16 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "rows/check.h"
-#include "space/options.h"
-#include "space/scan.h"
-#include "space/tidset.h"
+#include "query/options.h"
+#include "query/scan.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
 /* Most candidates of a search. */
 #define GRAPH_MAX_EF 65535
+
+/* engine.c */
+extern const QvEngine graph_engine;
 
 /* build.c */
 extern IndexBuildResult *GraphBuild(Relation heap, Relation index,
@@ -39,36 +41,7 @@ extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
 						const void *value, ItemPointer tid, Relation heap);
 
 /* scan.c */
-
-/* What a scan is asked for, fixed when it starts over. */
-typedef struct GraphScanParams
-{
-	int			ef;				/* what the user asked for */
-	int			ef_rows;		/* for so many rows: of more the last ones are
-								 * harder to find; 0: for any number */
-	uint32		rank;			/* of the last row wanted: the first batch is
-								 * for so many */
-	uint32		expected_rank;	/* and later ones likely, whatever memory may
-								 * be used */
-	bool		follow;			/* go on as far as QvScan.rank tells */
-	bool		iterative;		/* the search will be resumed */
-	bool		strict;			/* and what comes too late is lost */
-	Size		max_memory;		/* bytes it may use to go on */
-	const QvTidSet *only;		/* propose rows of this set; NULL: any */
-	bool		sweep;			/* by looking at every node, whatever ef says: */
-	bool		known_only;		/* by those known to have them, or not at all */
-} GraphScanParams;
-
 extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
-
-/* How many candidates a search takes whose last row wanted has that rank among all. */
-extern uint32 GraphEfForRank(const GraphScanParams *params, double rank);
-
-/* Start over for a query of the column's dimensions (NULL: any order). */
-extern void GraphScanStart(QvScan *scan, const void *value, const GraphScanParams *params);
-
-/* Nodes that a sweep keeps when it may use so much memory. */
-extern uint32 GraphSweepKept(Size max_memory);
 
 /* vacuum.c */
 extern IndexBulkDeleteResult *GraphBulkDelete(IndexVacuumInfo *info,
@@ -80,34 +53,13 @@ extern IndexBulkDeleteResult *GraphVacuumCleanup(IndexVacuumInfo *info,
 												 IndexBulkDeleteResult *stats,
 												 const QvOpclassInfo *opclass);
 
-/*
- * recall.c: the ef that finds such a share of the nearest, as the index has measured, or
- * by a rule of thumb.
- */
+/* pool.c: returns the ef for a recall, calibrated or by a rule of thumb. */
 extern int	GraphEfFor(Relation index, double recall);
 
-/* The nodes that a search for so many candidates reads, about. */
-extern double GraphNodesFor(Relation index, uint32 ef);
-
-/* cost.c: what a search of the whole index costs, before LIMIT */
-extern void GraphEstimateCost(Relation index, int ef, QvSearchCost *cost);
-
-/* What a sweep of all nodes takes, and what this backend knows from others. */
-typedef struct GraphSweepCost
-{
-	BlockNumber pages;			/* that it reads; 0: a graph of this form
-								 * cannot be swept */
-	Size		codes;			/* bytes of the codes of all nodes */
-	double		known;			/* share of the rows of which it is known
-								 * where they are; 0: there was none */
-	bool		knows_codes;	/* and their codes are */
-	double		spent;			/* else: what GraphNoteExact() was told */
-} GraphSweepCost;
-
-extern void GraphGetSweepCost(Relation index, GraphSweepCost *cost);
-
-/* All rows of a set were read from the table, which cost so much, in the caller's units. */
-extern void GraphNoteExact(Relation index, const QvOpclassInfo *opclass, double cost);
+/* cost.c: QvEngine.estimate_work, QvEngine.row_pages */
+extern void GraphEstimateWork(Relation index, const QvSettings *settings, double tuples,
+							  double rank, QvWork *work);
+extern double GraphRowPages(Relation index);
 
 /* check.c */
 typedef struct GraphInfo

@@ -12,12 +12,14 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "rows/check.h"
-#include "space/options.h"
-#include "space/scan.h"
-#include "space/tidset.h"
+#include "query/options.h"
+#include "query/scan.h"
 #include "storage/dsm.h"
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
+
+/* engine.c */
+extern const QvEngine ivf_engine;
 
 /* build/build.c */
 extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
@@ -36,37 +38,7 @@ extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
 					  const void *value, ItemPointer tid, Relation heap);
 
 /* scan.c */
-typedef struct IvfScanParams
-{
-	uint32		rows;			/* wanted at first; 0: not known */
-	uint32		first;			/* of these, enough if all will do; 0: not
-								 * known */
-	const QvTidSet *only;		/* propose rows of this set; NULL: any */
-	BlockNumber cached_blocks;	/* pages of a larger index have to be read
-								 * from disk: take sketches, where there are
-								 * some */
-	int			probes;			/* 0: by recall */
-	double		recall;			/* wanted, when probes is 0 */
-	bool		sweep;			/* with "only": all rows, by codes in memory
-								 * where there are some, or all lists */
-	bool		widen;			/* probe more lists as more rows are taken */
-	bool		deep;			/* with "widen", more than "probes" at first */
-	bool		iterative;		/* it may be resumed */
-	int			max_probes;		/* 0: all lists */
-	Size		max_memory;		/* bytes for candidates */
-} IvfScanParams;
-
 extern QvScan *IvfScanBegin(Relation index, const QvOpclassInfo *opclass);
-
-/*
- * Start over for a query of the column's dimensions (NULL: any order).  With
- * "widen", more lists are read as more rows are taken, and the search is resumed with
- * as many lists again; else with as many as at first.
- */
-extern void IvfScanStart(QvScan *scan, const void *value, const IvfScanParams *params);
-
-/* See KnnScanRules.round_rows; after a start. */
-extern uint32 IvfScanRoundRows(const QvScan *scan);
 
 /* update/vacuum.c */
 extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,
@@ -78,40 +50,19 @@ extern IndexBulkDeleteResult *IvfVacuumCleanup(IndexVacuumInfo *info,
 											   IndexBulkDeleteResult *stats,
 											   const QvOpclassInfo *opclass);
 
-/* cost.c: what a search costs before the first row comes */
-typedef struct IvfCost
+/* cost.c: QvEngine.estimate_work, QvEngine.row_pages */
+extern void IvfEstimateWork(Relation index, const QvSettings *settings, double tuples, double rank,
+							QvWork *work);
+extern double IvfRowPages(Relation index);
+
+/* The lists of an index, and how many of them a search for a few rows reads. */
+typedef struct IvfProbed
 {
-	QvSearchCost search;
-	double		lists;			/* of the index */
-	double		probes;			/* lists that a search reads */
-} IvfCost;
+	double		lists;
+	double		probes;
+} IvfProbed;
 
-/* tuples: of the index, as the planner takes it; 0: as of the last build or vacuum */
-extern void IvfEstimateCost(Relation index, double tuples, int probes, double recall,
-							IvfCost *cost);
-
-/*
- * The rows of the lists that a search reads whose last row wanted has that rank among all, and what these
- * take beside.
- */
-extern double IvfRowsForRank(Relation index, const IvfScanParams *params, double rank);
-
-/* What a sweep takes (IvfScanParams.sweep), and what this backend knows from others. */
-typedef struct IvfSweepCost
-{
-	BlockNumber pages;			/* of the index; 0: it cannot be swept */
-	Size		codes;			/* bytes of what is kept of all rows, but for
-								 * their heap TIDs */
-	double		known;			/* share of the rows of which it is kept; 0:
-								 * nothing is */
-	double		spent;			/* for want of it, in rows looked at */
-} IvfSweepCost;
-
-/* table_rows: as the planner takes it */
-extern void IvfGetSweepCost(Relation index, double table_rows, IvfSweepCost *cost);
-
-/* All rows of a set were read from the table, instead of looking at so many rows. */
-extern void IvfNoteExact(Relation index, const QvOpclassInfo *opclass, double rows);
+extern void IvfGetProbed(Relation index, const QvSettings *settings, IvfProbed *probed);
 
 /* check.c */
 typedef struct IvfInfo

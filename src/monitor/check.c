@@ -160,7 +160,7 @@ quiver_index_info(PG_FUNCTION_ARGS)
 	QvGetOpclass(index, &opclass);
 	set_info(&row, INFO_ACCESS_METHOD, CStringGetTextDatum(get_am_name(index->rd_rel->relam)));
 	set_info(&row, INFO_BYTES, Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ));
-	if (KnnMethodOf(index)->engine == &knn_graph_engine)
+	if (KnnMethodOf(index)->engine == &graph_engine)
 		describe_graph(index, &opclass, &row);
 	else
 		describe_ivf(index, &opclass, &row);
@@ -219,7 +219,7 @@ quiver_check(PG_FUNCTION_ARGS)
 		LockRelationOid(table, lockmode);
 	index = KnnOpenIndex(oid, AccessShareLock, KNN_RIGHT_OWNER);
 	QvGetOpclass(index, &opclass);
-	tuples = KnnMethodOf(index)->engine == &knn_graph_engine ? check_graph(index, &opclass) : check_ivf(index, &opclass);
+	tuples = KnnMethodOf(index)->engine == &graph_engine ? check_graph(index, &opclass) : check_ivf(index, &opclass);
 	relation_close(index, AccessShareLock);
 	if (OidIsValid(table))
 		UnlockRelationOid(table, lockmode);

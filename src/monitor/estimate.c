@@ -558,7 +558,7 @@ quiver_estimate(PG_FUNCTION_ARGS)
 	plan.table_rows = PG_ARGISNULL(5) ? Max(plan.rows, QvEstimateRows(plan.table)) : plan.rows;
 	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
 	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
-	if (plan.method->engine == &knn_graph_engine)
+	if (plan.method->engine == &graph_engine)
 		estimate_graph(&plan, values);
 	else
 		estimate_ivf(&plan, values);

@@ -8,7 +8,6 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "am/graph_engine.h"
 #include "am/methods.h"
 #include "am/opclass.h"
 #include "catalog/index.h"
@@ -65,11 +64,11 @@ set_state(StateRow *row, StateColumn column, Datum value)
 }
 
 static void
-describe_graph(Relation index, const KnnSettings *settings, StateRow *row)
+describe_graph(Relation index, const QvSettings *settings, StateRow *row)
 {
 	double		deleted;
 
-	set_state(row, STATE_EF_SEARCH, Int32GetDatum(KnnEfSearch(index, settings)));
+	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search > 0 ? settings->ef_search : GraphEfFor(index, settings->recall)));
 	if (settings->ef_search == 0)
 		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
 	GraphGlance(index, GLANCE_PAGES, &deleted);
@@ -77,17 +76,17 @@ describe_graph(Relation index, const KnnSettings *settings, StateRow *row)
 }
 
 static void
-describe_ivf(Relation index, const KnnSettings *settings, StateRow *row)
+describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 {
 	QvOpclassInfo opclass;
-	IvfCost		cost;
+	IvfProbed	probed;
 	IvfGlanced	glanced;
 
 	if (settings->probes == 0)
 		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
-	IvfEstimateCost(index, 0, settings->probes, settings->recall, &cost);
-	set_state(row, STATE_PROBES, Int32GetDatum((int32) cost.probes));
-	set_state(row, STATE_LISTS, Int32GetDatum((int32) cost.lists));
+	IvfGetProbed(index, settings, &probed);
+	set_state(row, STATE_PROBES, Int32GetDatum((int32) probed.probes));
+	set_state(row, STATE_LISTS, Int32GetDatum((int32) probed.lists));
 	QvGetOpclass(index, &opclass);
 	IvfGlance(index, &opclass, GLANCE_PAGES, &glanced);
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.dead));
@@ -119,10 +118,10 @@ describe(Oid oid, StateRow *row)
 		method = KnnMethodOf(index);
 		if (method && index->rd_index->indisvalid && !RELATION_IS_OTHER_TEMP(index) && readable)
 		{
-			KnnSettings settings;
+			QvSettings	settings;
 
 			KnnSettingsOf(index, &settings);
-			if (method->engine == &knn_graph_engine)
+			if (method->engine == &graph_engine)
 				describe_graph(index, &settings, row);
 			else
 				describe_ivf(index, &settings, row);

@@ -6,55 +6,53 @@
 
 #include "rows/code.h"
 
-/* Standard deviations that a bound is from its estimate. */
-#define CERTAIN_SIGMAS 5.0
+/* Standard deviations that a bound is from its estimate: to hold for nearly all rows, and for all. */
+#define USUAL_SIGMAS 2.0
+#define SURE_SIGMAS 5.0
 
-/* The share of the product of two lengths that an inner product of random directions takes. */
+/* The share of the product of two lengths that an inner product of random directions hardly exceeds. */
 static double
-certainty_of(const QvSpace *space)
+certainty_of(const QvSpace *space, double sigmas)
 {
-	return Min(1, CERTAIN_SIGMAS / sqrt(space->dims));
+	return Min(1, sigmas / sqrt(space->dims));
 }
 
 void
 QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry entry)
 {
-	double		certainty = certainty_of(space);
 	uint32		pdim = space->pdim;
 	double		norm2 = qv_kernels.norm2_f32(x, pdim);
 	float		factor = QvEncodeBits(x, pdim, pdim, entry->bits);
 	double		length = sqrt(pdim) / 2;	/* of what the bits stand for */
 	double		error = sqrt(Max(0, (double) factor * factor * length * length - norm2));
-	double		spread = certainty < 1 ? certainty * hypot(error, residual) : error + residual;
-
-	entry->factor = QvHalfBelow(factor);
-	/* what that leaves of the factor is in the code's own direction */
-	spread += (factor - QvHalfToFloat(entry->factor)) * length;
+	double		spread = hypot(error, residual);
 
 	/*
-	 * the stored code is short along x itself, and the query may be near x:
-	 * src/quant/README.md
+	 * The stored code is short along the row, to which the residual is at
+	 * right angles: src/quant/README.md.  A row that is near the query is not
+	 * to seem farther by that.
 	 */
 	if (norm2 > 0)
-		spread += Min(1, residual / sqrt(norm2)) * residual;
+		factor *= 1 + Min(1, residual * residual / norm2);
+	entry->factor = QvHalfBelow(factor);
+	/* what that leaves of the factor is in the code's own direction */
+	spread = hypot(spread, (factor - QvHalfToFloat(entry->factor)) * length);
 	if (QvIsShortened(space->kind, norm2))
 		spread = INFINITY;
 
 	/*
-	 * The norm is of what the index stores: the row may be nearer to the
-	 * mean, by what an error in a random direction takes.
+	 * the row is not nearer to the mean than what the index stores of it, for
+	 * the same reason
 	 */
-	if (space->kind == QV_SPACE_L2)
-		norm2 = Max(0, norm2 - 2 * certainty * sqrt(norm2) * residual);
 	entry->norm2 = QvHalfBelow(norm2);
 	entry->spread = QvHalfAbove(spread);
 }
 
 void
-QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base)
+QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, bool sure)
 {
 	const QvQuery *q = &base->q;
-	double		certainty = certainty_of(space);
+	double		certainty = certainty_of(space, sure ? SURE_SIGMAS : USUAL_SIGMAS);
 	double		error2 = 0;
 	int64		sum = 0;
 
@@ -69,6 +67,8 @@ QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base
 	}
 	query->half_sum = sum / 2.0;
 	query->weight = base->kind == QV_SPACE_L2 ? 2 : 1;
+	query->spread = certainty * base->norm;
+	query->base_distance = base->kind == QV_SPACE_L2 ? q->norm2 : 0;
 
 	/*
 	 * What the bytes leave of the query, and what its 16-bit form does, which

@@ -27,36 +27,28 @@ typedef struct QvRowQuery
 	float		half_sum;		/* of which this is half of the sum */
 	float		weight;			/* of an inner product in a distance */
 	float		rounding;		/* how far that takes it, times the factor */
+	float		spread;			/* how far an entry's spread takes it */
+	float		base_distance;	/* what a distance has of the query alone */
 } QvRowQuery;
 
-extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base);
+/* sure: bounds are to hold for all rows, not for nearly all. */
+extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, bool sure);
 
-/* Between which search distances a row lies; infinite where nothing is known. */
-typedef struct QvRowBounds
+/*
+ * The search distance that a row is hardly below; -INFINITY where nothing is known.  sum: of the
+ * query's bytes whose bits are set.
+ */
+static inline float
+QvRowLeastOf(const QvRowQuery *query, const QvRowEntryData *entry, int32 sum)
 {
-	float		least;
-	float		most;
-} QvRowBounds;
-
-/* sum: of the query's bytes whose bits are set. */
-static inline QvRowBounds
-QvRowBoundsOf(const QvRowQuery *query, const QvRowEntryData *entry, int32 sum)
-{
-	float		norm2 = QvHalfToFloat(entry->norm2);
 	float		factor = QvHalfToFloat(entry->factor);
-	float		ip = factor * query->scale * (sum - query->half_sum);
-	float		off = query->weight * (factor * query->rounding +
-									   QvHalfToFloat(entry->spread) * query->base->norm);
-	float		distance = (query->base->kind == QV_SPACE_L2 ? norm2 + query->base->q.norm2 : 0) -
-		query->weight * ip;
-	QvRowBounds bounds = {distance - off, distance + off};
+	float		ip = factor * (query->scale * (sum - query->half_sum) + query->rounding) +
+		QvHalfToFloat(entry->spread) * query->spread;
+	float		least = query->base_distance - query->weight * ip;
 
-	/* norm2 was rounded down */
 	if (query->base->kind == QV_SPACE_L2)
-		bounds.most += norm2 * 0x1p-7f;
-	if (!isfinite(bounds.least) || !isfinite(bounds.most))
-		bounds = (QvRowBounds) {-INFINITY, INFINITY};
-	return bounds;
+		least += QvHalfToFloat(entry->norm2);
+	return isfinite(least) ? least : -INFINITY;
 }
 
 #endif							/* QV_ROWS_CODE_H */

@@ -135,7 +135,7 @@ QvRowsEnd(const QvRows *rows, uint64 *pages)
 		if (root == MOST_ROOTS)
 			QvReportCorruption(rows->index, block, "The directory of row pages leads to itself.");
 		buf = QvReadPage(rows->index, rows->hints, block, QV_PAGE_ROW_DIRECTORY,
-									 BUFFER_LOCK_SHARE);
+						 BUFFER_LOCK_SHARE);
 		const BlockNumber *blocks = QvPageBlocks(BufferGetPage(buf));
 
 		for (uint32 i = 0; i < QV_ROWS_FANOUT; i++)

@@ -42,10 +42,25 @@ QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
 }
 
 /*
+ * Returns by how much float32 may have rounded a search distance of L2 space.  Rotating
+ * rounds a share of the length that vectors have before they are centered.  Subtracting
+ * rounds a share of the squares that distances are computed from.  Returns 0 for inner
+ * products, of which nothing is known.
+ */
+static inline double
+QvSpaceQueryRounding(const QvSpaceQuery *query, double distance)
+{
+	double		reach = sqrt(Max(0, distance));
+	double		moved = 8 * FLT_EPSILON * (2 * query->length + reach);
+	double		other = query->summed + reach;
+	double		squares = (double) query->summed * query->summed + other * other;
+
+	return query->kind != QV_SPACE_L2 ? 0 : (2 * reach + moved) * moved + 4 * FLT_EPSILON * squares;
+}
+
+/*
  * Returns by how much a search distance may be off, if the code's part of the error is
- * "error".  What float32 has rounded is added.  Rotating rounds a share of the length
- * that vectors have before they are centered.  Subtracting rounds a share of the squares
- * that distances are computed from.
+ * "error": what float32 has rounded is added.
  *
  * Returns infinity if the error is not known.  That is the case:
  *
@@ -56,14 +71,10 @@ QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
 static inline float
 QvSpaceQueryError(const QvSpaceQuery *query, float distance, double error)
 {
-	double		reach = sqrt(Max(0, distance));
-	double		moved = 8 * FLT_EPSILON * (2 * query->length + reach);
-	double		other = query->summed + reach;
-	double		squares = (double) query->summed * query->summed + other * other;
-
-	if (query->kind != QV_SPACE_L2 || !(error > 0) || query->length + reach > QV_MAX_LENGTH / 4)
+	if (query->kind != QV_SPACE_L2 || !(error > 0) ||
+		query->length + sqrt(Max(0, distance)) > QV_MAX_LENGTH / 4)
 		return INFINITY;
-	return error + (2 * reach + moved) * moved + 4 * FLT_EPSILON * squares;
+	return error + QvSpaceQueryRounding(query, distance);
 }
 
 #endif							/* QV_SPACE_QUERY_H */

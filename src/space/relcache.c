@@ -31,33 +31,6 @@ discard(QvRelCacheEntry *entry)
 	MemoryContextDelete(entry->context);
 }
 
-/* Have an entry that nobody uses free what it can do without; false when there is nothing. */
-static bool
-does_without(QvRelCacheEntry *entry)
-{
-	Size		before = entry->bytes;
-
-	if (entry->pins > 0 || entry->do_without == NULL)
-		return false;
-	entry->do_without(entry);
-	count_bytes(entry);
-	return entry->bytes < before;
-}
-
-/* Likewise the one that is used the longest ago of those that have something. */
-static bool
-some_does_without(void)
-{
-	dlist_iter	iter;
-
-	dlist_reverse_foreach(iter, &all)
-	{
-		if (does_without(dlist_container(QvRelCacheEntry, node, iter.cur)))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Evicts entries while all of them, with "more" bytes, exceed the limit.  An entry that
  * alone exceeds the limit is evicted first, because evicting the others would not help.
@@ -87,15 +60,10 @@ make_fit(Size more, const QvRelCacheEntry *spared)
 		}
 		if (victim && victim->bytes > bound)
 		{
-			if (!does_without(victim))
-				discard(victim);
+			discard(victim);
 			continue;
 		}
-		if (fitting <= bound)
-			return;
-		if (some_does_without())
-			continue;
-		if (victim == NULL)
+		if (fitting <= bound || victim == NULL)
 			return;
 		discard(victim);
 	}

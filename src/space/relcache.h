@@ -43,11 +43,6 @@ typedef struct QvRelCacheEntry
 	QvBufferHints hints;
 	QvBufferHints table_hints;	/* hints of the table's pages */
 
-	/*
-	 * free what it can do without, before an entry has to go; of one without
-	 * pins; raises nothing
-	 */
-	void		(*do_without) (struct QvRelCacheEntry *entry);
 	QvSpace		space;			/* the engine fills this in */
 } QvRelCacheEntry;
 

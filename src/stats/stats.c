@@ -37,12 +37,12 @@
 typedef enum Count
 {
 	COUNT_SEARCHES,
-	COUNT_ROUNDS,
 	COUNT_NODES,
 	COUNT_NEIGHBORS,
 	COUNT_LISTS,
 	COUNT_CODES,
 	COUNT_RECORDS,
+	COUNT_ENTRIES,
 	COUNT_PROPOSED,
 	COUNT_FETCHED,
 	COUNT_MEASURED,
@@ -305,12 +305,12 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 	const QvScanCounters *read = engine ? engine : &none;
 	int64		counts[COUNTS] = {
 		[COUNT_SEARCHES] = totals->searches,
-		[COUNT_ROUNDS] = totals->rounds,
 		[COUNT_NODES] = read->nodes,
 		[COUNT_NEIGHBORS] = read->neighbors,
 		[COUNT_LISTS] = read->lists,
 		[COUNT_CODES] = read->codes,
 		[COUNT_RECORDS] = read->records,
+		[COUNT_ENTRIES] = read->entries,
 		[COUNT_PROPOSED] = totals->proposed,
 		[COUNT_FETCHED] = totals->fetched,
 		[COUNT_MEASURED] = totals->measured

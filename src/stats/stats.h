@@ -9,14 +9,12 @@
 
 #include "postgres.h"
 
-#include "space/scan.h"
+#include "query/scan.h"
 
 /* Counts of a scan beside those of its engine, over all its searches. */
 typedef struct QvScanTotals
 {
 	int64		searches;
-	int64		rounds;			/* times that rows were looked for: more than
-								 * searches when these had to go on */
 	int64		proposed;		/* heap TIDs that the engine proposed */
 	int64		fetched;		/* rows visible to the snapshot, of those
 								 * proposed and of others */

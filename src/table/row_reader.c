@@ -72,6 +72,20 @@ check_block(RowReader *reader, ItemPointer tid)
 				 errhint("Please REINDEX it.")));
 }
 
+void
+RowAskFor(RowReader *reader, const ItemPointerData *tid)
+{
+	ItemPointerData at = *tid;
+
+	/*
+	 * block numbers of another table access method may mean anything; one
+	 * that is too large is from a damaged page
+	 */
+	if (reader->fetch->rel->rd_tableam == GetHeapamTableAmRoutine() && ItemPointerIsValid(&at) &&
+		RowMayBe(reader, &at))
+		(void) PrefetchBuffer(reader->fetch->rel, MAIN_FORKNUM, ItemPointerGetBlockNumber(&at));
+}
+
 /*
  * One in this many pages that are pinned here is pruned, if needed.  The table's access
  * method prunes only pages that it pins itself.
@@ -168,35 +182,35 @@ detoast(RowReader *reader, Datum datum)
 	return value ? value : PG_DETOAST_DATUM(datum);
 }
 
-bool
+RowMeasure
 RowDistance(RowReader *reader, const void *query, double *distance)
 {
 	const VectorTypeOps *type = reader->opclass->type;
 	MemoryContext old = MemoryContextSwitchTo(reader->row_context);
+	RowMeasure	result = ROW_NULL;
 	bool		isnull;
 	Datum		datum = row_value(reader, &isnull);
-	bool		indexed = false;
 
+	*distance = query ? NAN : 0;
 	if (!isnull)
 	{
 		void	   *value = detoast(reader, datum);
 
-		indexed = QvIsIndexed(reader->opclass, value) &&
-			(query == NULL || type->dims(value) == type->dims(query));
-		*distance = 0;
-		if (indexed && query)
+		if (query && type->dims(value) != type->dims(query))
+			result = ROW_OTHER;
+		else
+			result = QvIsIndexed(reader->opclass, value) ? ROW_MEASURED : ROW_ZERO;
+		if (result == ROW_MEASURED && query)
 		{
 			*distance = type->distance(reader->opclass->metric, query, value);
 			reader->measured++;
 		}
-		if (isnan(*distance))
-			*distance = INFINITY;
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(reader->row_context);
 	if (reader->estate)
 		ResetPerTupleExprContext(reader->estate);
-	return indexed;
+	return result;
 }
 
 const void *

@@ -42,6 +42,9 @@ extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassI
  */
 extern void RowReaderUseHints(RowReader *reader, QvBufferHints *hints);
 
+/* Asks for the page of a row that will be fetched soon to be read in the background. */
+extern void RowAskFor(RowReader *reader, const ItemPointerData *tid);
+
 /* Is the heap TID not beyond the end of the table? */
 extern bool RowMayBe(RowReader *reader, ItemPointer tid);
 
@@ -51,12 +54,20 @@ extern bool RowMayBe(RowReader *reader, ItemPointer tid);
  */
 extern bool RowFetch(RowReader *reader, ItemPointer tid, Snapshot snapshot);
 
+typedef enum RowMeasure
+{
+	ROW_MEASURED,
+	ROW_NULL,					/* there is no value, */
+	ROW_ZERO,					/* or it is zero under cosine: it is in no
+								 * index */
+	ROW_OTHER					/* of other dimensions than the query */
+} RowMeasure;
+
 /*
- * Returns the distance of the fetched row from query (detoasted; NULL: 0) in *distance.
- * What is no number is infinity.  Returns false if no index has the row: it is NULL, zero
- * under cosine, or has other dimensions than the query.
+ * The distance of the row fetched from query (detoasted; NULL: 0), as the operator gives it: infinity
+ * and NaN too.
  */
-extern bool RowDistance(RowReader *reader, const void *query, double *distance);
+extern RowMeasure RowDistance(RowReader *reader, const void *query, double *distance);
 
 /*
  * Returns the detoasted value of the fetched row, valid until the next row is fetched.

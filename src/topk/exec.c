@@ -19,32 +19,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Show a row that was found in the scan's slot. */
-static bool
-show_row(TopkState *state, const TopkRow *row)
-{
-	ScanState  *ss = &state->css.ss;
-	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
-	ItemPointerData tid = row->tid;
-
-	if (row->tuple)
-	{
-		ExecForceStoreHeapTuple(row->tuple, slot, false);
-		slot->tts_tid = row->tuple->t_self;
-		slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
-		return true;
-	}
-	if (!RowFetch(state->rows, &tid, ss->ps.state->es_snapshot))
-		return false;
-	ExecCopySlot(slot, state->rows->slot);
-	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
-	ExecClearTuple(state->rows->slot);
-	return true;
-}
-
 /* Let the projection find the row's distance as the ORDER BY operator would give it. */
 static void
-show_distance(TopkState *state, const TopkRow *row)
+show_distance(TopkState *state, const QvStreamRow *row)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
@@ -53,7 +30,7 @@ show_distance(TopkState *state, const TopkRow *row)
 	if (!state->shows_distance)
 		return;
 	/* it is what the rows are ordered by, and nothing else */
-	econtext->caseValue_isNull = row->least < distance;
+	econtext->caseValue_isNull = !row->measured;
 	if (econtext->caseValue_isNull)
 		return;
 	econtext->caseValue_isNull = state->value == NULL;
@@ -72,25 +49,18 @@ static TupleTableSlot *
 topk_next(ScanState *ss)
 {
 	TopkState  *state = (TopkState *) ss;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+	QvStreamRow row;
 
 	if (!state->started)
 		TopkStart(state);
-	for (;;)
-	{
-		while (state->returned < state->nearest.count)
-		{
-			const TopkRow *row = &state->nearest.rows[state->returned++];
-
-			TopkNoteReturned(state, row);
-			if (!show_row(state, row))
-				continue;
-			show_distance(state, row);
-			return ss->ss_ScanTupleSlot;
-		}
-		if (state->nearest.count < state->nearest.wanted)
-			return ExecClearTuple(ss->ss_ScanTupleSlot);
-		TopkNextRound(state);
-	}
+	if (!TopkNext(state, &row))
+		return ExecClearTuple(slot);
+	ExecCopySlot(slot, state->rows->slot);
+	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
+	RowReleasePages(state->rows);
+	show_distance(state, &row);
+	return slot;
 }
 
 /* In an EvalPlanQual estate the node's own condition is tested by ExecScan(). */
@@ -106,25 +76,6 @@ static TupleTableSlot *
 topk_exec(CustomScanState *css)
 {
 	return ExecScan(&css->ss, topk_next, topk_recheck);
-}
-
-/* There is no bitmap, or one of other parameters: the planner's estimates are all. */
-static void
-forget_bitmap(TopkState *state)
-{
-	CustomScan *scan = TopkPlan(state);
-
-	if (state->bitmap)
-		tbm_free(state->bitmap);
-	state->bitmap = NULL;
-	state->set = NULL;
-	state->sweepable = false;
-	state->sweep = (KnnSweep) {0};
-	state->unsure = boolVal(TopkPlanField(scan, TOPK_PRIVATE_UNSURE));
-	state->rank_per_row = floatVal(TopkPlanField(scan, TOPK_PRIVATE_RANK));
-	state->expected_members = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
-	if (state->child)
-		TopkLookAtChild(state);
 }
 
 /*
@@ -173,6 +124,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
 	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
+	PlanState  *child = NULL;
 
 	/* rows are the table's: the server has made all of this for virtual ones */
 	ExecInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap), table_slot_callbacks(heap));
@@ -181,60 +133,53 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
 	state->query = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_QUERY), &css->ss.ps);
-	state->limit = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT), &css->ss.ps);
-	state->offset = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_OFFSET), &css->ss.ps);
 	state->radius = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), &css->ss.ps);
-	state->table_rows = floatVal(TopkPlanField(scan, TOPK_PRIVATE_TABLE));
-	state->measure_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEASURE));
 	if (scan->custom_plans != NIL)
 	{
-		state->child = ExecInitNode(linitial(scan->custom_plans), estate,
-									eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
-		css->custom_ps = list_make1(state->child);
+		child = ExecInitNode(linitial(scan->custom_plans), estate,
+							 eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
+		css->custom_ps = list_make1(child);
 	}
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	forget_bitmap(state);
 	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
-	state->source = KnnMethodOf(state->index)->engine;
 	QvGetOpclass(state->index, &state->opclass);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
-	state->set_context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k set",
-											   ALLOCSET_SMALL_SIZES);
-	state->nearest.context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k rows",
-												   ALLOCSET_DEFAULT_SIZES);
+	TopkSetInit(&state->set, child, heap);
 }
 
 static void
 topk_rescan(CustomScanState *css)
 {
 	TopkState  *state = (TopkState *) css;
+	PlanState  *child = state->set.child;
 
 	ExecScanReScan(&css->ss);
 	state->started = false;
-	if (state->child && css->ss.ps.chgParam)
-		UpdateChangedParamSet(state->child, css->ss.ps.chgParam);
-	/* or what the search before has learned */
-	if ((state->child && state->child->chgParam) || (state->unsure && !TopkHasBitmap(state)))
-		forget_bitmap(state);
+	if (child && css->ss.ps.chgParam)
+		UpdateChangedParamSet(child, css->ss.ps.chgParam);
+	if (child && child->chgParam)
+		TopkSetForget(&state->set);
 }
 
 /* What the searches of this node add to the index's statistics. */
 static void
 add_to_stats(const TopkState *state)
 {
-	const TopkCounters *counters = &state->counters;
-	QvScanTotals totals = {
-		.searches = counters->searches,
-		.rounds = counters->rounds,
-		.proposed = counters->proposed,
-		.fetched = counters->fetched,
-		.measured = counters->measured
-	};
+	QvScanTotals totals = {.searches = state->searches};
+	QvScanCounters counters;
 
-	QvStatsAdd(RelationGetRelid(state->index), &totals,
-			   state->engine ? &state->engine->counters : NULL);
+	if (state->stream)
+	{
+		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
+
+		totals.proposed = rows->proposed;
+		totals.fetched = rows->fetched;
+		totals.measured = rows->measured;
+	}
+	TopkGetCounters(state, &counters);
+	QvStatsAdd(RelationGetRelid(state->index), &totals, &counters);
 }
 
 static void
@@ -244,14 +189,9 @@ topk_end(CustomScanState *css)
 
 	if (state->index)
 		add_to_stats(state);
-	if (state->engine)
-		state->engine->ops->end(state->engine);
-	if (state->rows)
-		RowReaderEnd(state->rows);
-	if (state->bitmap)
-		tbm_free(state->bitmap);
-	if (state->child)
-		ExecEndNode(state->child);
+	TopkEnd(state);
+	if (state->set.child)
+		ExecEndNode(state->set.child);
 	if (state->index)
 		index_close(state->index, NoLock);
 }

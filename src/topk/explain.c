@@ -16,11 +16,14 @@
 static void
 explain_strategies(TopkState *state, ExplainState *es)
 {
-	static const char *const names[] = {"by row", "in the index", "sweep", "exact"};
+	static const char *const names[] = {
+		[TOPK_WALK] = "index",[TOPK_CODES] = "row pages",[TOPK_SET] = "other indexes",
+		[TOPK_TABLE] = "table"
+	};
 	List	   *ran = NIL;
 
 	for (int i = 0; i < lengthof(names); i++)
-		if (state->counters.ran[i])
+		if (state->ran[i])
 			ran = lappend(ran, (char *) names[i]);
 	ExplainPropertyList("Strategies", ran, es);
 }
@@ -42,33 +45,30 @@ operator_distance(const TopkState *state, double distance)
 	return result == TOPK_RESULT_ROOT && distance > 0 ? sqrt(distance) : distance;
 }
 
-/* What was read; of an index that was not searched, nothing. */
 static void
 explain_work(TopkState *state, ExplainState *es)
 {
-	QvScanCounters none = {0};
-	const QvScanCounters *engine = state->engine ? &state->engine->counters : &none;
-	const TopkCounters *counters = &state->counters;
+	QvStreamCounters none = {0};
+	const QvStreamCounters *rows = state->stream ? QvStreamGetCounters(state->stream) : &none;
+	QvScanCounters counters;
 
+	TopkGetCounters(state, &counters);
 	explain_strategies(state, es);
-	ExplainPropertyInteger("Rounds", NULL, counters->rounds, es);
-	explain_if_any("Nodes Read", engine->nodes, es);
-	explain_if_any("Neighbors Scored", engine->neighbors, es);
-	explain_if_any("Lists Read", engine->lists, es);
-	explain_if_any("Codes Scored", engine->codes, es);
-	explain_if_any("Records Read", engine->records, es);
-	explain_if_any("Rows Looked Up", engine->tested, es);
-	explain_if_any("Members Found", engine->members, es);
-	ExplainPropertyInteger("Rows Proposed", NULL, counters->proposed, es);
-	ExplainPropertyInteger("Rows Fetched", NULL, counters->fetched, es);
-	ExplainPropertyInteger("Rows Measured", NULL, counters->measured, es);
-	if (counters->rounds > 0 && isfinite(counters->last))
-		ExplainPropertyFloat("Last Distance", NULL, operator_distance(state, counters->last), 6, es);
+	explain_if_any("Nodes Read", counters.nodes, es);
+	explain_if_any("Neighbors Scored", counters.neighbors, es);
+	explain_if_any("Lists Read", counters.lists, es);
+	explain_if_any("Codes Scored", counters.codes, es);
+	explain_if_any("Records Read", counters.records, es);
+	explain_if_any("Entries Scored", counters.entries, es);
+	ExplainPropertyInteger("Rows Proposed", NULL, rows->proposed, es);
+	ExplainPropertyInteger("Rows Fetched", NULL, rows->fetched, es);
+	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
+	if (rows->returned > 0 && isfinite(state->last))
+		ExplainPropertyFloat("Last Distance", NULL, operator_distance(state, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
-	if (counters->rounds > 0 && isfinite(counters->bound) &&
+	if (state->started && isfinite(state->bound) &&
 		!boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_SECURED)))
-		ExplainPropertyFloat("Bound", NULL, operator_distance(state, counters->bound), 6, es);
-	explain_if_any("Lossy Pages", counters->lossy_pages, es);
+		ExplainPropertyFloat("Bound", NULL, operator_distance(state, state->bound), 6, es);
 }
 
 void

@@ -4,12 +4,11 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/handler.h"
+#include "am/methods.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_operator_d.h"
@@ -28,27 +27,33 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "topk/topk.h"
+#include "topk/ways.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/spccache.h"
 #include "utils/syscache.h"
 
 /* pg_operator.dat; the server has no name for it. */
 #define FLOAT8_LESS_EQUAL_OPERATOR 673
 
-/* Costs of a row's distance, in fetches of a row (src/topk/README.md, "Choice"). */
-#define INLINE_COST 0.1
-#define BYTE_COST 1e-4
-#define OUT_OF_LINE_COST 4.0
-
-/* A fetch of a row, about 0.6 us, in costs of a tuple, which a sequential scan takes 0.05 us for. */
-#define FETCH_TUPLES 10
-
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
 
+/* Pages of a row's value that is stored elsewhere: of the index, and of the values. */
+#define TOAST_PAGES 2
+
 static bool topk_scan = true;
+int			topk_way = TOPK_WAYS;
+
+static const struct config_enum_entry topk_ways[] = {
+	{"auto", TOPK_WAYS, false},
+	{"index", TOPK_WALK, false},
+	{"row_pages", TOPK_CODES, false},
+	{"other_indexes", TOPK_SET, false},
+	{"table", TOPK_TABLE, false},
+	{NULL, 0, false}
+};
 static set_rel_pathlist_hook_type previous_hook;
 
 static Plan *topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
@@ -149,12 +154,6 @@ make_bitmap(PlannerInfo *root, RelOptInfo *rel)
 	copy->indexlist = indexes;
 	copy->pathlist = copy->partial_pathlist = copy->joininfo = NIL;
 	copy->has_eclass_joins = copy->consider_parallel = false;
-
-	/*
-	 * we fetch row by row: one more index that leaves fewer is worth more
-	 * than to a scan of the bitmap
-	 */
-	copy->baserestrictcost.per_tuple += FETCH_TUPLES * cpu_tuple_cost;
 	create_index_paths(root, copy);
 	foreach(lc, copy->pathlist)
 		if (IsA(lfirst(lc), BitmapHeapPath))
@@ -305,87 +304,113 @@ find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr 
 	return NULL;
 }
 
-/*
- * Does a condition compare with a parameter, and not for equality?  Then how many rows pass is no
- * more than a default, such as a third.
- */
+/* ---- costs ---- */
+
+/* Is a value of the column stored elsewhere, as far as is known? */
 static bool
-is_default_estimate(Node *node, void *context)
-{
-	Oid			operator = InvalidOid;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param))
-		return true;
-	if (IsA(node, OpExpr))
-		operator = ((OpExpr *) node)->opno;
-	else if (IsA(node, ScalarArrayOpExpr))
-		operator = ((ScalarArrayOpExpr *) node)->opno;
-	if (OidIsValid(operator))
-	{
-		Oid			estimator = get_oprrest(operator);
-
-		if (estimator == F_EQSEL || estimator == F_NEQSEL)
-			return false;
-	}
-	return expression_tree_walker(node, is_default_estimate, context);
-}
-
-static bool
-has_default_estimate(const List *conditions)
-{
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
-
-		if (!info->pseudoconstant && is_default_estimate((Node *) info->clause, NULL))
-			return true;
-	}
-	return false;
-}
-
-/* Likewise, of the conditions that a bitmap's scans answer. */
-static bool
-has_default_members(const Path *path)
-{
-	const List *parts = IsA(path, BitmapAndPath) ? ((const BitmapAndPath *) path)->bitmapquals :
-		IsA(path, BitmapOrPath) ? ((const BitmapOrPath *) path)->bitmapquals : NIL;
-	const List *clauses = IsA(path, IndexPath) ? ((const IndexPath *) path)->indexclauses : NIL;
-	ListCell   *lc;
-
-	foreach(lc, parts)
-	{
-		if (has_default_members(lfirst(lc)))
-			return true;
-	}
-	foreach(lc, clauses)
-	{
-		if (is_default_estimate((Node *) lfirst_node(IndexClause, lc)->rinfo->clause, NULL))
-			return true;
-	}
-	return false;
-}
-
-/* What reading a row's value and measuring it costs, in fetches of the row. */
-static double
-measure_cost(RangeTblEntry *rte, AttrNumber attribute)
+is_out_of_line(RangeTblEntry *rte, AttrNumber attribute)
 {
 	int32		width = attribute > 0 ? get_attavgwidth(rte->relid, attribute) : 0;
-	Oid			type;
+	Oid			type,
+				collation;
 	int32		typmod;
-	Oid			collation;
 
-	if (width <= 0)
-		return INLINE_COST;
+	if (width <= 0 || width > MAX_TOAST_POINTER)
+		return false;
 	get_atttypetypmodcoll(rte->relid, attribute, &type, &typmod, &collation);
-	/* a pointer to what is stored elsewhere */
-	if (width <= MAX_TOAST_POINTER && typmod > MAX_TOAST_POINTER)
-		return OUT_OF_LINE_COST;
-	return INLINE_COST + width * BYTE_COST;
+	return typmod > MAX_TOAST_POINTER;
 }
+
+/* Costs of one of each thing that a search counts. */
+static void
+get_units(RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index, int dims, QvUnits *units)
+{
+	QvUnitsOf	of = {
+		.index_tablespace = index->reltablespace,
+		.table_tablespace = rel->reltablespace,
+		.index_pages = index->pages,
+		.table_pages = rel->pages,
+		.table_rows = rel->tuples,
+		.dims = dims,
+		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
+		.value_pages = is_out_of_line(rte, index->indexkeys[0]) ? TOAST_PAGES : 0
+	};
+
+	QvGetUnits(&of, units);
+}
+
+/* What a path of bitmaps costs, if only so many of its indexes' pages have to be read from disk. */
+static Cost
+collect_cost(Path *path, double misses)
+{
+	List	   *children = IsA(path, BitmapAndPath) ? ((BitmapAndPath *) path)->bitmapquals :
+		IsA(path, BitmapOrPath) ? ((BitmapOrPath *) path)->bitmapquals : NIL;
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	if (IsA(path, IndexPath))
+	{
+		IndexPath  *scan = (IndexPath *) path;
+		double		random;
+
+		/* as genericcostestimate() counts pages */
+		get_tablespace_page_costs(scan->indexinfo->reltablespace, &random, NULL);
+		return Max(0, scan->indextotalcost -
+				   ceil(scan->indexselectivity * scan->indexinfo->pages) * random * (1 - misses));
+	}
+	foreach(lc, children)
+	{
+		cost += collect_cost(lfirst(lc), misses);
+	}
+	return cost;
+}
+
+/* What is known of a path's ways when it is planned. */
+static void
+get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index,
+		  double passing, BitmapHeapPath *bitmap, Relation relation, const QvSettings *settings,
+		  TopkKnown *known)
+{
+	Cost		collect = 0;
+	Selectivity selectivity = 0;
+
+	memset(known, 0, sizeof(*known));
+	known->index = relation;
+	known->engine = KnnMethodOf(relation)->engine;
+	known->settings = settings;
+	get_units(rel, rte, index, KnnDimensions(relation), &known->units);
+	known->rows = clamp_row_est(index->tuples);
+	known->passing = Min(known->rows, clamp_row_est(passing));
+	known->row_pages = known->engine->row_pages(relation);
+	if (bitmap)
+	{
+		cost_bitmap_tree_node(bitmap->bitmapqual, &collect, &selectivity);
+		known->has_set = true;
+		known->members = clamp_row_est(selectivity * rel->tuples);
+		known->collect = collect_cost(bitmap->bitmapqual, QvMissShare(rel->pages + index->pages));
+	}
+}
+
+/*
+ * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the first
+ * ones; where it is known how many are wanted, that share is to be right.
+ */
+static void
+cost_path(Path *path, const TopkKnown *known, double wanted)
+{
+	double		rows = Max(1, path->rows);
+	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
+	double		all = TopkLeastCost(known, rows);
+
+	if (wanted > 0 && wanted < rows)
+		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
+	first += QvDisabledCost(enable_indexscan);
+	all += QvDisabledCost(enable_indexscan);
+	path->startup_cost = first + path->pathtarget->cost.startup;
+	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * rows;
+}
+
+/* ---- the path ---- */
 
 /* Take the place of a plain scan of the same index in the same order. */
 static Path *
@@ -393,16 +418,17 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 		  Expr *order, Expr *query, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
+	const IndexOptInfo *index = plain->indexinfo;
 	RestrictInfo *within;
-	TopkResult	result = result_of((OpExpr *) order, plain->indexinfo);
-	Expr	   *radius = find_radius(root, rel, plain->indexinfo, order, &within);
-	List	   *filters = list_difference_ptr(plain->indexinfo->indrestrictinfo, list_make1(within));
-	double		rows = clamp_row_est(plain->indexinfo->tuples);
+	TopkResult	result = result_of((OpExpr *) order, index);
+	Expr	   *radius = find_radius(root, rel, index, order, &within);
+	List	   *filters = list_difference_ptr(index->indrestrictinfo, list_make1(within));
+	Relation	relation = index_open(index->indexoid, NoLock);
 	double		pass = rel->rows;
-	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_RANK];
+	QvSettings	settings;
+	TopkKnown	known;
 	List	   *private;
-	Cost		cost;
-	Selectivity selectivity = 0;
+	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_INDEXED];
 
 	path->path = plain->path;
 	path->path.type = T_CustomPath;
@@ -410,19 +436,7 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &topk_path_methods;
 	if (bitmap)
-	{
-		cost_bitmap_tree_node(bitmap->bitmapqual, &cost, &selectivity);
 		path->custom_paths = list_make1(bitmap);
-	}
-	private = list_make5(makeInteger(TOPK_PLAN_VERSION),
-						 makeInteger((int) plain->indexinfo->indexoid),
-						 makeInteger((int) wanted_rows(root)),
-						 makeBoolean(!is_whole_query(root, rel)),
-						 makeBoolean(orders_only(root, rel, order)));
-	private = lappend(private, makeBoolean(filters != NIL));
-	private = lappend(private, makeInteger(result));
-	private = lappend(private, makeBoolean(root->qual_security_level > 0));
-	private = lappend(private, makeBoolean(bitmap ? has_default_members(bitmap->bitmapqual) : has_default_estimate(filters)));
 
 	/*
 	 * the rows within the radius are the nearest: it has no part in how many
@@ -430,14 +444,32 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	 */
 	if (within && within->norm_selec > 0)
 		pass /= within->norm_selec;
-	numbers[TOPK_PRIVATE_RANK - TOPK_PRIVATE_RANK] = rows / Min(rows, clamp_row_est(pass));
-	numbers[TOPK_PRIVATE_TABLE - TOPK_PRIVATE_RANK] = rows;
-	numbers[TOPK_PRIVATE_MEASURE - TOPK_PRIVATE_RANK] =
-		measure_cost(rte, plain->indexinfo->indexkeys[0]);
-	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_RANK] = clamp_row_est(selectivity * rel->tuples);
-	/* with a point: without one, a worker would read them as integers */
+	KnnSettingsOf(relation, &settings);
+	get_known(root, rel, rte, index, pass, bitmap, relation, &settings, &known);
+	known.filtered = filters != NIL;
+	cost_path(&path->path, &known, wanted_rows(root));
+	index_close(relation, NoLock);
+
+	private = list_make5(makeInteger(TOPK_PLAN_VERSION),
+						 makeInteger((int) index->indexoid),
+						 makeInteger((int) wanted_rows(root)),
+						 makeBoolean(!is_whole_query(root, rel)),
+						 makeBoolean(orders_only(root, rel, order)));
+	private = lappend(private, makeBoolean(known.filtered));
+	private = lappend(private, makeInteger(result));
+	private = lappend(private, makeBoolean(root->qual_security_level > 0));
+	numbers[0] = known.rows / Max(1, rel->tuples);
+	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known.passing / known.rows;
+	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known.members / known.rows;
+	numbers[TOPK_PRIVATE_COLLECT - TOPK_PRIVATE_INDEXED] = known.collect / Max(1, known.members);
+	memcpy(&numbers[TOPK_PRIVATE_UNITS - TOPK_PRIVATE_INDEXED], &known.units, sizeof(known.units));
+
+	/*
+	 * as floats with an exponent: without one, a worker would read some as
+	 * integers
+	 */
 	for (int i = 0; i < lengthof(numbers); i++)
-		private = lappend(private, makeFloat(psprintf("%.3f", numbers[i])));
+		private = lappend(private, makeFloat(psprintf("%.9e", numbers[i])));
 	path->custom_private =
 		list_make2(list_make5(order, query, limit_expr(root->parse->limitCount),
 							  limit_expr(root->parse->limitOffset),
@@ -455,6 +487,20 @@ is_plain_scan(Path *path, IndexOptInfo *index)
 		list_length(((IndexPath *) path)->indexorderbys) == 1 && path->param_info == NULL;
 }
 
+/* Rows may be tested more than once, which conditions of these would tell. */
+static bool
+has_volatile_conditions(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			return true;
+	}
+	return false;
+}
+
 static void
 topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
@@ -465,7 +511,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
 	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL ||
-		root->limit_tuples > (double) work_mem * 1024 / TOPK_BYTES_PER_ROW)
+		has_volatile_conditions(rel))
 		return;
 	foreach(lc, rel->indexlist)
 	{
@@ -531,6 +577,11 @@ QvTopkInit(void)
 		previous_hook = set_rel_pathlist_hook;
 		set_rel_pathlist_hook = topk_set_rel_pathlist;
 	}
+	DefineCustomEnumVariable("quiver.topk_way",
+							 "For tests: the way by which the top-k scan finds rows.",
+							 "A way that a query has not is not taken.",
+							 &topk_way, TOPK_WAYS, topk_ways,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	DefineCustomBoolVariable("quiver.topk_scan",
 							 "Whether the planner may use the top-k scan.",
 							 "The scan knows LIMIT and WHERE; off, queries use plain index scans.",

@@ -1,6 +1,12 @@
 /*
  * search.c
- *		Finding the rows of a top-k scan; see src/topk/README.md, "Executor".
+ *		Finding the rows of a top-k scan: the ways, and when to change from one to another.
+ *
+ * The scan runs the way that is the cheapest to find the first few rows by what is known.  Rows that
+ * it meets replace what was expected.  It is left for another way when that costs less than what
+ * is still to come, or as much as it has cost already: so the scan costs at most about twice what the
+ * better of them would have.  The choice does not depend on how many rows are wanted, but on how many
+ * have been found.
  */
 #include "postgres.h"
 
@@ -11,234 +17,349 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "query/members.h"
+#include "query/table_scan.h"
+#include "space/sample.h"
 #include "storage/predicate.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Rows wanted at first when the query does not say. */
-#define DEFAULT_ROWS 100
+/*
+ * Statistics do not show whether rows that pass are near.  So a walk for the first few rows may be
+ * tried for this share of what the cheapest way costs.
+ */
+#define LOOK_SHARE 0.25
 
-/* The next round wants so many times the rows of the last. */
-#define ROUND_GROWTH 4
+/* How many rows pass is taken from those met, and from what was expected as if so many had passed. */
+#define PRIOR_PASSED 2.0
 
-/* ---- by the engine ---- */
+/* The choice is thought of again with so many more rows proposed. */
+#define CHOICE_GROWTH 1.25
 
+static void choose(void *arg);
+
+/* ---- what is known ---- */
+
+/*
+ * Rows that the way is to find in all, as far as the choice is concerned: twice those found.  (How many of
+ * these have been returned may depend on whether distances are shown.)
+ */
+static double
+wanted_rows(const TopkState *state)
+{
+	return Max(TOPK_FIRST_ROWS, 2.0 * QvStreamGetCounters(state->stream)->passed);
+}
+
+static void
+get_known(TopkState *state)
+{
+	TopkKnown  *known = &state->known;
+	CustomScan *scan = TopkPlan(state);
+	Relation	table = state->css.ss.ss_currentRelation;
+	double		share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_INDEXED));
+
+	known->index = state->index;
+	known->engine = KnnMethodOf(state->index)->engine;
+	known->settings = &state->settings;
+	for (int i = 0; i < TOPK_UNITS; i++)
+		((double *) &known->units)[i] = floatVal(TopkPlanField(scan, TOPK_PRIVATE_UNITS + i));
+	known->filtered = boolVal(TopkPlanField(scan, TOPK_PRIVATE_FILTERED));
+	/* as many as there are now: the plan may be old */
+	known->rows = Max(1, share * QvEstimateRows(table));
+	known->row_pages = known->engine->row_pages(state->index);
+	known->passing = Max(1, state->passing_share * known->rows);
+	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
+	known->is_there = state->set.state == TOPK_SET_READY;
+	if (known->is_there)
+	{
+		known->members = state->set.rows->members;
+		known->collect = 0;
+		known->passing = Min(known->passing, Max(1, known->members));
+	}
+	else
+	{
+		known->members = Max(state->set.nfound, state->members_share * known->rows);
+		known->collect = state->collect_cost * (known->members - state->set.nfound);
+	}
+}
+
+/* Rows met tell how many pass. */
+static void
+learn_passing(TopkState *state)
+{
+	TopkKnown  *known = &state->known;
+	const QvStreamCounters *now = QvStreamGetCounters(state->stream);
+	double		proposed = now->proposed - state->before.proposed;
+	double		passed = now->passed - state->before.passed;
+	double		share = state->passing_share;
+
+	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
+		return;
+
+	/*
+	 * where none has passed the expectation is most likely wrong: as if one
+	 * had
+	 */
+	share = passed > 0 ? (passed + PRIOR_PASSED) / (proposed + PRIOR_PASSED / share) :
+		1 / (proposed + 1 / share);
+	known->passing = Max(1, Min(1, share) * known->rows);
+
+	/* the set has more or fewer members than expected by the same factor */
+	if (known->has_set && !known->is_there)
+	{
+		known->members = Min(known->rows, known->passing * state->members_share / state->passing_share);
+		known->members = Max(known->members, state->set.nfound);
+		known->collect = state->collect_cost * (known->members - state->set.nfound);
+	}
+}
+
+/* ---- ways ---- */
+
+static void
+end_other(TopkState *state)
+{
+	if (state->other == NULL)
+		return;
+	state->others.pages += state->other->counters.pages;
+	state->others.entries += state->other->counters.entries;
+	state->other->ops->end(state->other);
+	state->other = NULL;
+}
+
+/* The search by the engine, started for the value. */
 static void
 start_engine(TopkState *state)
 {
-	state->before = state->engine->counters;
-	TopkSetPause(state);
-	state->engine->expected = 0;
-	state->proposed = state->passed = state->reconsidered = 0;
-	state->prepared = 0;
-	state->asked_for_more = false;
-	state->source->start(state->engine, state->index, &state->settings, state->value, &state->goal, &state->rules);
-	RowReaderUseHints(state->rows, state->engine->table_hints);
+	QvScanGoal	goal = {
+		.value = state->value,
+		.settings = &state->settings,
+		.expected = state->known.filtered && !state->looks ? TopkProposals(&state->known, TOPK_FIRST_ROWS) : 0,
+		.endless = true
+	};
+
+	state->engine->ops->start(state->engine, &goal);
 }
 
-/*
- * Is the end of a batch the end of the round?  The rows that passed tell at which rank
- * among all rows the last one wanted is: the search must have been as deep as one for so
- * many rows, or nothing that it could still find may be nearer.
- */
+/* The cheaper way to read the rows of a set: by their codes, or from the table. */
 static bool
-is_enough(const TopkState *state, double bound)
+reads_codes(const TopkState *state)
 {
-	double		farthest;
+	TopkKnown	by_row = state->known;
 
-	/* it has looked at all rows */
-	if (isinf(state->engine->depth))
-		return true;
-	if (state->nearest.count < state->nearest.wanted)
-		return false;
-	/* then any rows will do */
-	if (state->value == NULL || (!state->goal.filtered && !state->goal.sweep))
-		return true;
-	farthest = state->nearest.rows[0].distance;
-	return TopkIsDeep(state, TopkNeededRank(state, -INFINITY), farthest) ||
-		(isfinite(bound) && farthest <= QvScanDistance(state->engine, bound));
+	by_row.row_pages = 0;
+	return state->engine->rows && state->known.row_pages > 0 &&
+		TopkWayCost(&state->known, TOPK_SET, TOPK_FIRST_ROWS, true) <
+		TopkWayCost(&by_row, TOPK_SET, TOPK_FIRST_ROWS, true);
 }
 
-/* Go on after the end of a batch; false when nothing can come. */
-static bool
-search_on(TopkState *state)
+/* Have rows come by a way from now on, all of them. */
+static void
+begin_way(TopkState *state, TopkWay way)
 {
-	int64		most = state->rules.max_tuples;
-	bool		more;
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	Relation	table = state->css.ss.ss_currentRelation;
+	Size		memory = state->settings.memory / 2;
+	const QvTidSet *set = state->set.state == TOPK_SET_READY ? state->set.rows : NULL;
 
-	if (state->rules.restart)
-	{
-		/* the engine was told that all rows would do: some were not visible */
-		state->goal.filtered = true;
-		start_engine(state);
-		return true;
-	}
-
-	/*
-	 * as many as the first batch would have had, had it not been to follow
-	 * what is met
-	 */
-	if (state->engine->follows && !state->rules.limited)
-		most = Max(most, state->goal.rank);
-	if (!state->rules.iterative || TopkRowsSeen(state) >= most)
-		return false;
-	more = state->engine->ops->resume(state->engine);
-	state->engine->expected = 0;
-	return more;
-}
-
-/* Can none of the rows to come, not nearer than bound, be among those wanted? */
-static bool
-is_beyond(const TopkState *state, double bound)
-{
-	/*
-	 * nothing that was read is to come, which says nothing of what was not;
-	 * damaged factors give no number: the row itself will tell
-	 */
-	if (!isfinite(bound))
-		return false;
-	if (bound > state->limit_distance)
-		return true;
-	return state->nearest.count == state->nearest.wanted &&
-		(state->value == NULL || bound >= state->nearest.rows[0].distance);
-}
-
-/*
- * Rows to come, not nearer than bound, are beyond what is wanted.  Has the search been deep
- * enough to know?  One whose first batch is for a few rows only may have missed some.
- */
-static bool
-is_known(const TopkState *state, double bound)
-{
-	return !state->engine->follows || state->value == NULL ||
-		TopkIsDeep(state, TopkNeededRank(state, bound), bound);
-}
-
-/* At the end of a batch: is all that it could still find too far? */
-static bool
-is_out_of_reach(const TopkState *state)
-{
-	const QvScan *engine = state->engine;
-
-	return (isfinite(state->counters.bound) && state->counters.bound > state->limit_distance) ||
-		(engine->follows && QvScanDistance(engine, engine->settled) > state->limit_distance &&
-		 TopkIsDeep(state, TopkNeededRank(state, INFINITY), -INFINITY));
-}
-
-/*
- * The search may not go on, or has nothing left.  Were that too few rows, or not deep
- * enough, the members of the bitmap are measured: so many as are wanted are returned when
- * there are.
- */
-static bool
-gives_up(TopkState *state)
-{
-	if (state->child == NULL || !state->goal.filtered)
-		return false;
-	state->strategy = TOPK_EXACT;
-	return true;
-}
-
-/*
- * Has the search proposed as many rows as the user lets it?  Its batches grow: where one
- * would go far beyond, it is left before its end.
- */
-static bool
-is_limit_reached(const TopkState *state)
-{
-	return state->rules.limited && state->rules.iterative && state->goal.filtered &&
-		state->proposed >= Max(state->rules.max_tuples, state->goal.proposals);
-}
-
-/*
- * Let the engine propose rows, nearest first, until none to come can be among the k
- * nearest.  False when another strategy takes less.
- */
-static bool
-search_by_engine(TopkState *state, uint32 wanted)
-{
-	state->counters.ran[state->strategy] = true;
-	TopkSetGoal(state, wanted);
+	end_other(state);
+	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
-	for (;;)
+	if (way == TOPK_CODES && state->engine->rows)
+		state->other = QvMembersBegin(state->engine, NULL, memory);
+	else if (way == TOPK_SET && reads_codes(state))
+		state->other = QvMembersBegin(state->engine, set, memory);
+	else if (way == TOPK_SET && set->words > 0)
+		state->other = QvTableScanBegin(table, state->engine->table_hints, set);
+	else if (way != TOPK_WALK)
+		state->other = QvTableScanBegin(table, state->engine->table_hints, NULL);
+	state->way = way;
+	state->ran[way] = true;
+	state->before = *QvStreamGetCounters(state->stream);
+	state->next_choice = state->before.proposed + TOPK_FIRST_ROWS;
+	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
+	QvStreamSetOnly(state->stream, set);
+	MemoryContextSwitchTo(old);
+}
+
+/* QvStreamSource.again */
+static void
+begin_again(void *arg)
+{
+	TopkState  *state = arg;
+
+	begin_way(state, state->way);
+}
+
+/* What all ways together have cost so far. */
+static double
+spent(const TopkState *state)
+{
+	const TopkKnown *known = &state->known;
+	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
+	double		cost = QvCountersCost(&known->units, &state->engine->counters) +
+		QvCountersCost(&known->units, &state->others) +
+		rows->proposed * cpu_operator_cost + rows->fetched * known->units.row +
+		rows->passed * known->units.value;
+
+	if (state->other)
+		cost += QvCountersCost(&known->units, &state->other->counters);
+	return cost;
+}
+
+/* ---- the set ---- */
+
+/* Are so many members too many, by now?  Not to search by row for the first rows would cost less. */
+static bool
+is_enough(void *arg, double found)
+{
+	TopkState  *state = arg;
+	TopkKnown	known = state->known;
+
+	known.passing = Max(known.passing, Min(1, state->passing_share / state->members_share) * found);
+	return found > state->known.members &&
+		found * state->collect_cost > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state), true);
+}
+
+/* Collect the set; false when that is not worth it, or not to be had. */
+static bool
+collect_set(TopkState *state)
+{
+	TopkSetCollect(&state->set, topk_way == TOPK_WAYS ? is_enough : NULL, state);
+	if (state->set.state == TOPK_SET_PART)
 	{
-		QvCandidate candidate;
-		bool		beyond = false;
-		QvScanStep	step = state->engine->ops->next(state->engine, &candidate);
+		/* more than were expected pass, too */
+		state->passing_share *= Max(1, state->set.nfound / (state->members_share * state->known.rows));
+		state->passing_share = Min(1, state->passing_share);
+		state->members_share = Max(state->members_share, state->set.nfound / state->known.rows);
+		state->patience *= 2;
+	}
+	get_known(state);
+	return state->set.state == TOPK_SET_READY;
+}
 
-		CHECK_FOR_INTERRUPTS();
-		if (step == QV_SCAN_PAUSE)
-		{
-			if (TopkSwitches(state, true))
-				return false;
-			TopkSetPause(state);
-			continue;
-		}
-		state->counters.bound = QvScanDistance(state->engine, candidate.bound);
-		if (step != QV_SCAN_END && is_beyond(state, state->counters.bound))
-		{
-			if (is_known(state, state->counters.bound))
-				return true;
-			/* it tells nothing more of how many pass */
-			if (candidate.same_node)
-				continue;
-			beyond = true;
-		}
-		if (step == QV_SCAN_END && (is_enough(state, candidate.distance) || is_out_of_reach(state)))
-			return true;
-		if (step == QV_SCAN_CANDIDATE)
-		{
-			double		distance = QvScanDistance(state->engine, candidate.distance);
-			double		error = state->engine->scale * candidate.error;
+/* ---- the choice ---- */
 
-			for (int i = 0; i < candidate.ntids; i++)
-				TopkTakeRow(state, &candidate.tids[i], distance, error);
-			state->proposed += candidate.ntids;
-			state->counters.proposed += candidate.ntids;
+/* The cheapest way of those after "than", and what it costs. */
+static TopkWay
+cheapest(const TopkState *state, int than, double *cost)
+{
+	TopkWay		best = TOPK_WALK;
+
+	*cost = INFINITY;
+	for (TopkWay way = than + 1; way < TOPK_WAYS; way++)
+	{
+		double		other = TopkWayCost(&state->known, way, wanted_rows(state), state->value != NULL);
+
+		if (other < *cost)
+		{
+			*cost = other;
+			best = way;
 		}
-		else
-			TopkExpectMore(state, -INFINITY);
-		if (beyond)
-			TopkExpectMore(state, state->counters.bound);
-		if (TopkSwitches(state, step != QV_SCAN_CANDIDATE || beyond))
-			return false;
-		if (is_limit_reached(state))
-			return !gives_up(state);
-		if ((step == QV_SCAN_END || beyond) && !search_on(state))
-			return beyond || !gives_up(state);
+	}
+	return best;
+}
+
+/* Begin a way; where that is the set, once it has been collected the cheapest is begun. */
+static void
+take_way(TopkState *state, TopkWay way)
+{
+	double		cost;
+
+	state->spent_before = spent(state);
+	if (way != TOPK_SET || state->set.state == TOPK_SET_READY)
+	{
+		begin_way(state, way);
+		return;
+	}
+	if (!collect_set(state))
+		/* there is no set, or not yet */
+		way = state->set.state == TOPK_SET_PART ? TOPK_WALK : cheapest(state, -1, &cost);
+
+	/*
+	 * with a set that is there rows need not be fetched to see whether they
+	 * pass
+	 */
+	else if (topk_way == TOPK_WAYS &&
+			 TopkWayCost(&state->known, TOPK_WALK, wanted_rows(state), true) <
+			 TopkWayCost(&state->known, TOPK_SET, wanted_rows(state), state->value != NULL))
+		way = TOPK_WALK;
+	begin_way(state, way);
+}
+
+static void
+choose_first(TopkState *state)
+{
+	double		cost,
+				look = TopkWayCost(&state->known, TOPK_WALK, TOPK_FIRST_ROWS, true);
+	TopkKnown	near = state->known;
+	TopkWay		best = cheapest(state, TOPK_WALK, &cost);
+
+	state->looks = false;
+	if (topk_way != TOPK_WAYS)
+		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY, state->value != NULL)) ? TOPK_WALK : topk_way;
+	else if (look <= cost)
+		best = TOPK_WALK;
+	else
+	{
+		near.passing = near.rows;
+		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS, true) <= LOOK_SHARE * cost)
+		{
+			best = TOPK_WALK;
+			state->looks = true;
+		}
+	}
+	take_way(state, best);
+}
+
+/* QvStreamNext()'s pause: change the way if another costs less. */
+static void
+choose(void *arg)
+{
+	TopkState  *state = arg;
+	int64		proposed = QvStreamGetCounters(state->stream)->proposed;
+	double		so_far,
+				to_come,
+				cost;
+	TopkWay		best;
+
+	if (proposed < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
+		return;
+	state->next_choice = state->before.proposed + (proposed - state->before.proposed) * CHOICE_GROWTH + 4;
+	learn_passing(state);
+	best = cheapest(state, state->way, &cost);
+	if (isinf(cost))
+		return;
+	so_far = spent(state) - state->spent_before;
+	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state), true) - so_far;
+	if (state->looks && so_far < LOOK_SHARE * cost)
+		return;
+	if (so_far >= cost || to_come > cost)
+	{
+		state->changes++;
+		take_way(state, best);
 	}
 }
 
-/* ---- rounds ---- */
+/* ---- rows ---- */
 
-static int64
-eval_int8(TopkState *state, ExprState *expr, int64 otherwise)
+/* QvStreamSource.test */
+static bool
+test_row(void *arg)
 {
-	bool		isnull;
-	Datum		value = ExecEvalExprSwitchContext(expr, state->css.ss.ps.ps_ExprContext, &isnull);
+	TopkState  *state = arg;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 
-	return isnull ? otherwise : Max(0, DatumGetInt64(value));
-}
-
-/* How many rows are wanted first. */
-static uint32
-wanted_rows(TopkState *state)
-{
-	int64		rows = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_ROWS));
-
-	if (rows == 0)
-	{
-		rows = eval_int8(state, state->limit, -1);
-		if (rows < 0)
-		{
-			rows = DEFAULT_ROWS;
-			state->guesses = false;
-		}
-		rows = Min(rows, PG_INT32_MAX / 2) + Min(eval_int8(state, state->offset, 0), PG_INT32_MAX / 2);
-	}
-	return Max(1, rows);
+	pgstat_count_heap_fetch(state->index);
+	if (state->qual == NULL)
+		return true;
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = state->rows->slot;
+	if (ExecQual(state->qual, econtext))
+		return true;
+	InstrCountFiltered1(&state->css.ss, 1);
+	return false;
 }
 
 /* The distance that the conditions allow at most, as the index measures it. */
@@ -265,161 +386,152 @@ eval_radius(TopkState *state)
 	return radius + fabs(radius) * 1e-6 + FLT_MIN;
 }
 
-/* So many rows fit into the memory of a scan. */
-static uint32
-most_rows(void)
+/* Rows after which a search stops, if the user has said so. */
+static int64
+most_rows(const TopkState *state)
 {
-	return Min(PG_INT32_MAX / 2, Max(64, (Size) work_mem * 1024 / TOPK_BYTES_PER_ROW));
-}
+	int			most = state->settings.max_scan_tuples;
 
-/* The rows found, in order. */
-static void
-sort_rows(TopkState *state)
-{
-	TopkNearest *nearest = &state->nearest;
-
-	TopkNearestSort(nearest);
-	if (state->may_guess)
-	{
-		/* EXPLAIN tells how far the last one is */
-		if (state->css.ss.ps.instrument && nearest->count > 0)
-			TopkNearestMeasure(nearest, nearest->count - 1, nearest->count);
-	}
-	else if (nearest->measure)
-	{
-		/* one was not where the index had it */
-		TopkNearestMeasure(nearest, 0, nearest->count);
-		TopkNearestSort(nearest);
-	}
+	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
 }
 
 static void
-run_round(TopkState *state, uint32 wanted)
+open_engine(TopkState *state)
 {
-	if (state->limit_distance == -INFINITY)
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	if (state->engine == NULL)
 	{
-		/* no row will do */
-		TopkStartRows(state, 1);
-		state->counters.last = state->counters.bound = INFINITY;
-		return;
+		state->engine = KnnMethodOf(state->index)->engine->begin(state->index, &state->opclass);
+		state->rows = RowReaderBegin(state->css.ss.ss_currentRelation, state->index, &state->opclass);
+		state->stream = QvStreamCreate();
 	}
-	wanted = Min(wanted, most_rows());
-	state->counters.rounds++;
-	state->counters.bound = INFINITY;
-	TopkStartRows(state, wanted);
-	wanted = TopkWantedInAll(state);
-	while (state->strategy != TOPK_EXACT && !search_by_engine(state, wanted))
-		;
-	if (state->strategy == TOPK_EXACT)
-	{
-		state->counters.bound = INFINITY;
-		if (state->child)
-		{
-			TopkMeasureMembers(state);
-			TopkNoteExact(state, wanted);
-		}
-		else
-			TopkMeasureTable(state);
-	}
-	sort_rows(state);
-	/* no page stays pinned */
-	RowReleasePages(state->rows);
-	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
-	state->counters.last = state->nearest.count > 0 ?
-		state->nearest.rows[state->nearest.count - 1].distance : INFINITY;
-}
-
-/*
- * Take note of a row that is returned.  In relaxed order of all of them, while there is memory: rows of later
- * rounds that are nearer come late.
- */
-void
-TopkNoteReturned(TopkState *state, const TopkRow *row)
-{
-	if (state->rules.relaxed && !state->strict_now)
-		state->strict_now = !TopkTidsFit(state->ties, (Size) work_mem * 1024 / 2);
-	else if (!(row->distance <= state->last_distance))
-		TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
-	(void) TopkTidsAdd(state->ties, (ItemPointer) &row->tid);
-	/* the farthest, where late ones are nearer */
-	if (!(row->distance <= state->last_distance))
-		state->last_distance = row->distance;
-}
-
-/* How far rows that were returned are was not known in full: now it has to be. */
-static void
-measure_returned(TopkState *state)
-{
-	TopkNearestMeasure(&state->nearest, 0, state->nearest.count);
-	RowReleasePages(state->rows);
-	TopkTidsReset(&state->ties, state->css.ss.ps.state->es_query_cxt);
-	state->last_distance = NAN;
-	for (uint32 i = 0; i < state->returned; i++)
-		TopkNoteReturned(state, &state->nearest.rows[i]);
-}
-
-void
-TopkNextRound(TopkState *state)
-{
-	state->guesses = false;
-	if (state->nearest.measure)
-		measure_returned(state);
-	state->returned_before += state->returned;
-	run_round(state, Min((uint64) state->nearest.wanted * ROUND_GROWTH, PG_INT32_MAX));
-}
-
-/* The engines do this; without one, the index's column knows its dimensions. */
-static void
-check_dims(const TopkState *state)
-{
-	const VectorTypeOps *type = state->opclass.type;
-	int32		dims = TupleDescAttr(RelationGetDescr(state->index), 0)->atttypmod;
-
-	if (dims > 0 && type->dims(state->value) != dims)
-		type->different_dims(dims, type->dims(state->value));
+	MemoryContextSwitchTo(old);
 }
 
 void
 TopkStart(TopkState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	CustomScan *scan = TopkPlan(state);
+	QvStreamSource source = {0};
 	MemoryContext old;
 	Datum		value;
 	bool		isnull;
-	uint32		wanted;
+	double		radius;
 
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
 	PredicateLockRelation(state->index, estate->es_snapshot);
 	pgstat_count_index_scan(state->index);
-	state->counters.searches++;
+	state->searches++;
+	end_other(state);
 	MemoryContextReset(state->context);
 	old = MemoryContextSwitchTo(state->context);
-	value = ExecEvalExpr(state->query, econtext, &isnull);
+	value = ExecEvalExpr(state->query, state->css.ss.ps.ps_ExprContext, &isnull);
 	state->value = isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
-	MemoryContextSwitchTo(estate->es_query_cxt);
-	if (state->engine == NULL)
-	{
-		state->engine = state->source->begin(state->index, &state->opclass);
-		state->rows = RowReaderBegin(state->css.ss.ss_currentRelation, state->index,
-									 &state->opclass);
-	}
 	MemoryContextSwitchTo(old);
+	open_engine(state);
 	KnnSettingsOf(state->index, &state->settings);
+	radius = eval_radius(state);
+	source.rows = state->rows;
+	source.snapshot = estate->es_snapshot;
+	source.value = state->value;
+	source.test = test_row;
+	source.again = begin_again;
+	source.arg = state;
+	source.relaxed = state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
+	/* with another index, all rows that it finds count */
+	source.unindexed = state->set.child != NULL;
+	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL && isinf(radius);
+	source.fetch = true;
+	source.radius = radius;
+	source.max_bytes = state->settings.memory / 2;
+	QvStreamStart(state->stream, &source);
 	state->started = true;
-	state->guesses = boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_GUESSES));
-	state->returned_before = 0;
-	state->last_distance = NAN;
-	state->strict_now = false;
-	state->rules.relaxed = false;
-	TopkTidsReset(&state->ties, estate->es_query_cxt);
-	state->limit_distance = eval_radius(state);
-	wanted = wanted_rows(state);
-	TopkAskOfSweep(state);
-	state->strategy = state->limit_distance == -INFINITY ? TOPK_BY_ROW :
-		TopkChooseFirst(state, wanted);
-	if (state->strategy == TOPK_EXACT && state->value)
-		check_dims(state);
-	run_round(state, wanted);
+	state->passing_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_PASSING));
+	state->members_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
+	state->collect_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_COLLECT));
+	state->patience = 1;
+	state->last = state->bound = INFINITY;
+	get_known(state);
+	/* no row will do */
+	if (radius == -INFINITY)
+		return;
+	choose_first(state);
+}
+
+/* May there be rows that are in no index: without a value, or zero under cosine? */
+static bool
+may_be_unindexed(const TopkState *state)
+{
+	AttrNumber	column = state->index->rd_index->indkey.values[0];
+	TupleDesc	desc = RelationGetDescr(state->css.ss.ss_currentRelation);
+
+	return column == 0 || !TupleDescAttr(desc, column - 1)->attnotnull ||
+		state->opclass.metric == QV_METRIC_COSINE;
+}
+
+/*
+ * The search by the index has ended.  It has left out rows if it had to end early, and those without a
+ * value, which come last: is there another way to find them?
+ */
+static bool
+goes_on(TopkState *state)
+{
+	bool		early = QvStreamEndedEarly(state->stream);
+	TopkKnown  *known = &state->known;
+
+	if (state->way >= TOPK_SET || !known->filtered || most_rows(state) != PG_INT64_MAX ||
+		!(early || (state->set.child && may_be_unindexed(state))))
+		return false;
+	TopkSetCollect(&state->set, NULL, NULL);
+	get_known(state);
+	state->changes++;
+	begin_way(state, known->is_there ? TOPK_SET : TOPK_TABLE);
+	return true;
+}
+
+bool
+TopkNext(TopkState *state, QvStreamRow *row)
+{
+	bool		found;
+
+	do
+		found = QvStreamNext(state->stream, choose, row);
+	while (!found && goes_on(state));
+	state->bound = QvStreamBound(state->stream);
+	if (found)
+		state->last = row->distance;
+	/* no page stays pinned */
+	RowReleasePages(state->rows);
+	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
+	return found;
+}
+
+void
+TopkGetCounters(const TopkState *state, QvScanCounters *counters)
+{
+	*counters = (QvScanCounters) {0};
+	if (state->engine)
+		*counters = state->engine->counters;
+	counters->pages += state->others.pages;
+	counters->entries += state->others.entries;
+	if (state->other)
+	{
+		counters->pages += state->other->counters.pages;
+		counters->entries += state->other->counters.entries;
+	}
+}
+
+void
+TopkEnd(TopkState *state)
+{
+	end_other(state);
+	if (state->stream)
+		QvStreamEnd(state->stream);
+	if (state->engine)
+		state->engine->ops->end(state->engine);
+	if (state->rows)
+		RowReaderEnd(state->rows);
 }

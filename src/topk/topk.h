@@ -9,22 +9,22 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
+#include "query/cost.h"
 
 /* Let the planner know of the node; at load, also when that was tried before. */
 extern void QvTopkInit(void);
 
-/* Memory of a row that is kept, without its tuple: itself and its place in a hash table. */
-#define TOPK_BYTES_PER_ROW 64
-
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 5
+#define TOPK_PLAN_VERSION 6
+
+#define TOPK_UNITS ((int) (sizeof(QvUnits) / sizeof(double)))
 
 typedef enum TopkPrivate
 {
 	TOPK_PRIVATE_VERSION,		/* Integer: TOPK_PLAN_VERSION */
 	TOPK_PRIVATE_INDEX,			/* Oid, as Integer */
-	TOPK_PRIVATE_ROWS,			/* Integer: k, 0: known when the scan starts
-								 * only */
+	TOPK_PRIVATE_ROWS,			/* Integer: k; 0: not known when it is
+								 * planned, or all */
 	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
 	TOPK_PRIVATE_GUESSES,		/* Boolean: nobody but the scan needs to know
 								 * how far rows are */
@@ -33,16 +33,15 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
 	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
 								 * security hides from the user */
-	TOPK_PRIVATE_UNSURE,		/* Boolean: how many rows the bitmap has (or
-								 * pass, without one) depends on what the
-								 * planner did not know */
-	TOPK_PRIVATE_RANK,			/* Float: rows of the index nearer than the
-								 * last of those wanted, for each wanted */
-	TOPK_PRIVATE_TABLE,			/* Float: rows of the index */
-	TOPK_PRIVATE_MEASURE,		/* Float: cost of a row's distance, in fetches
-								 * of a row */
-	TOPK_PRIVATE_MEMBERS,		/* Float: rows that the bitmap is expected to
-								 * have */
+
+	/* Floats */
+	TOPK_PRIVATE_INDEXED,		/* share of the table's rows that are in the
+								 * index, */
+	TOPK_PRIVATE_PASSING,		/* of these, share that passes the conditions, */
+	TOPK_PRIVATE_MEMBERS,		/* and that other indexes find */
+	TOPK_PRIVATE_COLLECT,		/* cost of one of these */
+	TOPK_PRIVATE_UNITS,			/* the members of QvUnits, in their order */
+	TOPK_PRIVATE_LAST_UNIT = TOPK_PRIVATE_UNITS + TOPK_UNITS - 1,
 	TOPK_PRIVATE_FIELDS
 } TopkPrivate;
 
@@ -60,8 +59,8 @@ typedef enum TopkExpr
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
 	TOPK_EXPR_LIMIT,			/* NULL constant: none */
 	TOPK_EXPR_OFFSET,
-	TOPK_EXPR_RADIUS			/* rows at this distance or more do not count;
-								 * NULL constant: all do */
+	TOPK_EXPR_RADIUS			/* rows farther than this do not count; NULL
+								 * constant: all do */
 } TopkExpr;
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */

@@ -21,9 +21,11 @@ SELECT v <-> '[4,4,0.2]' AS d, count(*) FROM (SELECT v FROM points ORDER BY v <-
 -- nothing but the nearest list
 SET quiver.probes = 1;
 SET quiver.iterative_scan = off;
+SET quiver.topk_scan = off;
 SELECT count(*) BETWEEN 20 AND 400 FROM (SELECT v FROM points ORDER BY v <-> '[4,4,0.2]' LIMIT 2000) s;
 RESET quiver.probes;
 RESET quiver.iterative_scan;
+RESET quiver.topk_scan;
 
 -- lists do not grow beyond the table, and REINDEX reads it again
 INSERT INTO points SELECT i, ARRAY[4 + i / 1e5, 4, 0.2]::vector(3) FROM generate_series(2001, 6000) i;

@@ -323,9 +323,9 @@ SELECT advice FROM quiver_indexes WHERE index_name = 'gone_lists';
 CREATE TABLE counted (id int, v vector(16));
 INSERT INTO counted SELECT id, v FROM see;
 CREATE INDEX counted_graph ON counted USING quiver_graph (v vector_l2_ops);
-CREATE FUNCTION pg_temp.stats(name text, OUT searches bigint, OUT rounds bigint, OUT nodes bool, OUT lists bool, OUT codes bool,
-	OUT records bool, OUT proposed bool, OUT fetched bool, OUT measured bool, OUT late bool) LANGUAGE sql AS $$
-	SELECT s.searches, s.rounds, nodes_read > 0 AND neighbors_scored > nodes_read, lists_read > 0, codes_scored > 0, records_read > 0,
+CREATE FUNCTION pg_temp.stats(name text, OUT searches bigint, OUT nodes bool, OUT lists bool, OUT codes bool,
+	OUT records bool, OUT entries bool, OUT proposed bool, OUT fetched bool, OUT measured bool, OUT late bool) LANGUAGE sql AS $$
+	SELECT s.searches, nodes_read > 0 AND neighbors_scored > nodes_read, lists_read > 0, codes_scored > 0, records_read > 0, entries_scored > 0,
 		rows_proposed > 0, rows_fetched > 0, rows_measured > 0, last_search >= stats_reset
 	FROM quiver_stat_indexes s WHERE indexrelname = name $$;
 SET enable_seqscan = off;
@@ -337,7 +337,12 @@ SELECT count(*) FROM (SELECT x.id FROM generate_series(2, 6) i,
 SET quiver.topk_scan = off;
 SELECT count(*) FROM (SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
 RESET quiver.topk_scan;
-SELECT searches, rounds > searches AS more_rounds FROM pg_temp.stats('counted_graph');
+SELECT searches FROM pg_temp.stats('counted_graph');
+-- by the codes on row pages
+SET quiver.topk_way = row_pages;
+SELECT count(*) FROM (SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+RESET quiver.topk_way;
+SELECT searches, entries FROM pg_temp.stats('counted_graph');
 SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';
 -- of what is only planned nothing
 EXPLAIN (COSTS OFF) SELECT id FROM counted ORDER BY v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' LIMIT 3;

@@ -46,8 +46,8 @@ BEGIN
 	RETURN plan->0->'Plan'->'Plans'->0;
 END $$;
 SELECT j->'Custom Plan Provider' AS provider, j->'Index Name' AS index, j->'Order By' AS order_by, j->'Top K' AS k,
-		j->'Hint' AS hint, j->'Strategies' AS strategies, j->'Rounds' AS rounds,
-		(j->>'Rows Proposed')::int >= (j->>'Rows Fetched')::int AS proposed, (j->>'Rows Measured')::int >= 5 AS measured, j->'Lossy Pages' AS lossy,
+		j->'Hint' AS hint, j->'Strategies' AS strategies,
+		(j->>'Rows Proposed')::int >= (j->>'Rows Fetched')::int AS proposed, (j->>'Rows Measured')::int >= 5 AS measured,
 		(j->>'Last Distance')::float8 > 30 AS last
 	FROM plan_json('SELECT id FROM t WHERE b IN (1, 2, 3, 4) ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 5') j;
 DROP FUNCTION plan_json;
@@ -172,7 +172,7 @@ BEGIN
 END $$;
 SET max_parallel_workers_per_gather = 0;
 SELECT * FROM work('SELECT id FROM t ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
--- a sweep reads all nodes; when a session knows from one where rows are, those of its members
+-- the codes of the rows that another index names
 SET quiver.cache_mem = 0;
 SELECT * FROM work('SELECT id FROM t WHERE b = 3 ORDER BY v <-> ''[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]'' LIMIT 10');
 RESET quiver.cache_mem;
@@ -255,15 +255,15 @@ ANALYZE unsure;
 SET plan_cache_mode = force_generic_plan;
 PREPARE below (int, int) AS SELECT id FROM unsure WHERE price < $1 ORDER BY v <-> (SELECT v FROM unsure WHERE id = $2) LIMIT 10;
 CREATE FUNCTION many_proposed(below int) RETURNS bigint LANGUAGE sql AS $$
-	SELECT count(*) FILTER (WHERE substring(x FROM 'Rows Proposed: ([0-9]*)')::int > 120)
+	SELECT count(*) FILTER (WHERE substring(x FROM 'Rows Proposed: ([0-9]*)')::int > 3000)
 	FROM generate_series(21, 60) q, work(format('EXECUTE below (%s, %s)', below, q)) x $$;
-SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_in_50;
+SELECT many_proposed(655) AS one_in_100, many_proposed(1300) AS one_in_50;
 DROP INDEX unsure_v;
 CREATE INDEX unsure_v ON unsure USING quiver_ivf (v vector_l2_ops);
-SELECT many_proposed(655) <= 5 AS one_in_100, many_proposed(1300) <= 15 AS one_in_50;
+SELECT many_proposed(655) AS one_in_100, many_proposed(1300) AS one_in_50;
 -- and that it is more than one in 200
 PREPARE between_two (int, int, int) AS SELECT id FROM unsure WHERE price BETWEEN $1 AND $2 ORDER BY v <-> (SELECT v FROM unsure WHERE id = $3) LIMIT 10;
-SELECT count(*) FROM generate_series(21, 40) q, work(format('EXECUTE between_two (0, 60000, %s)', q)) x WHERE x ~ 'Strategies: by row$';
+SELECT count(*) FROM generate_series(21, 40) q, work(format('EXECUTE between_two (0, 60000, %s)', q)) x WHERE x ~ 'Strategies: index$';
 DEALLOCATE between_two;
 -- the rows of an exact scan; one search of a join tells the next nothing
 CREATE FUNCTION below(most int, q int) RETURNS int[] LANGUAGE plpgsql AS $$
@@ -277,7 +277,7 @@ DEALLOCATE below;
 DROP FUNCTION many_proposed, below;
 DROP TABLE unsure;
 
--- whole values: members of a bitmap, in an index that gathers nothing
+-- whole values, in an index without row pages
 CREATE TABLE bits AS SELECT i AS id, i % 50 AS c, (hashint4(i)::bit(32) || hashint4(-i)::bit(32))::bit(64) AS b FROM generate_series(1, 8000) i;
 CREATE INDEX ON bits (c);
 CREATE INDEX bits_idx ON bits USING ivfflat (b bit_hamming_ops) WITH (lists = 20);
@@ -285,10 +285,10 @@ ANALYZE bits;
 SET enable_seqscan = off;
 SET enable_sort = off;
 SET ivfflat.probes = 20;
-SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE c < 4 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 40') x WHERE x ~ 'Strategies|Members';
+SELECT array_agg(x) FROM work('SELECT id FROM bits WHERE c < 4 ORDER BY b <~> repeat(''01'', 32)::bit(64) LIMIT 40') x WHERE x ~ 'Strategies';
 SELECT count(*), sum(d) = (SELECT sum(d) FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY 1 LIMIT 40) y) AS nearest
 	FROM (SELECT b <~> repeat('01', 32)::bit(64) AS d FROM bits WHERE c < 4 ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 40) x;
--- rows without a value are in no index
+-- rows without a value are in no index, and no other index finds them
 INSERT INTO bits SELECT 9000 + i, 1, NULL FROM generate_series(1, 3) i;
 SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM bits WHERE b IS NULL ORDER BY b <~> repeat('01', 32)::bit(64) LIMIT 5) x;
 -- a condition that no index knows, and few rows pass: by row, then all of the table
@@ -316,7 +316,7 @@ SET enable_sort = off;
 -- more rows than memory has room for: not by the node
 SET work_mem = '64kB';
 SELECT count(*) FROM work('SELECT id FROM gone ORDER BY v <-> ''[1,1,1]'' LIMIT 3000') x WHERE x ~ 'Top-K';
--- so many rows at one distance, in rounds
+-- as many rows at one distance
 PREPARE q (int) AS SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM gone ORDER BY v <-> NULL LIMIT $1) x;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE q (2500);

@@ -26,6 +26,7 @@ DECLARE
 	query text;
 	all_measured int[];
 	few_measured int[];
+	same bool;
 	line text;
 BEGIN
 	asked := 0; wrong := 0; unmeasured := false;
@@ -37,7 +38,11 @@ BEGIN
 				EXECUTE format('SELECT array_agg(id) FROM (SELECT id, %1$s %2$s (SELECT %1$s FROM ordered_asked WHERE q = %3$s) AS d %4$s) x', value, op, q, query) INTO all_measured;
 				EXECUTE format('SELECT array_agg(id) FROM (SELECT id %s) x', query) INTO few_measured;
 				asked := asked + 1;
-				IF few_measured IS NULL OR all_measured IS DISTINCT FROM few_measured THEN
+				-- rows of one distance may come in another order
+				EXECUTE format('SELECT count(*) FILTER (WHERE a.%1$s %2$s q.%1$s IS DISTINCT FROM b.%1$s %2$s q.%1$s) = 0 AND count(*) = $3
+					FROM unnest($1, $2) u(a_id, b_id) JOIN ordered a ON a.id = a_id JOIN ordered b ON b.id = b_id, ordered_asked q WHERE q = %3$s', value, op, q)
+					USING all_measured, few_measured, cardinality(all_measured) INTO same;
+				IF same IS NOT TRUE THEN
 					wrong := wrong + 1;
 				END IF;
 				FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id ' || query LOOP
@@ -91,6 +96,7 @@ BEGIN
 		END IF;
 	END LOOP;
 END $$;
+SET quiver.topk_way = index;
 SELECT ordered_measured(format('SELECT id FROM ordered ORDER BY v <-> %L LIMIT 10', :'q')) AS few;
 SELECT ordered_measured(format('SELECT id, v <-> %L FROM ordered ORDER BY v <-> %1$L LIMIT 10', :'q')) AS returned;
 SELECT ordered_measured(format('SELECT d FROM (SELECT id, v <-> %L AS d FROM ordered ORDER BY v <-> %1$L LIMIT 10) x ORDER BY d DESC', :'q')) AS above;

@@ -18,9 +18,6 @@ typedef struct GraphRelCache
 {
 	QvRelCacheEntry base;
 	GraphEntryPoints *entry_points;
-	GraphTidMap *tid_map;		/* or NULL */
-	Size		too_large;		/* for so many bytes; 0: not tried */
-	double		spent;			/* since there was none */
 } GraphRelCache;
 
 /* Reads the entry points of an index, as a part of its cache entry. */
@@ -42,16 +39,6 @@ release_handle(void *arg)
 	QvRelCacheUnpin(&handle->entry->base);
 }
 
-/* Lower bits of codes. */
-static void
-free_fine_codes(QvRelCacheEntry *entry)
-{
-	GraphTidMap *map = ((GraphRelCache *) entry)->tid_map;
-
-	if (map)
-		QvBitCodesFreeFine(&map->rows.codes);
-}
-
 /* Makes a cache entry for the index of a handle.  The handle uses it from now on. */
 static GraphRelCache *
 make_entry(GraphHandle *handle)
@@ -60,7 +47,6 @@ make_entry(GraphHandle *handle)
 	GraphRelCache *entry = (GraphRelCache *) QvRelCacheNew(sizeof(GraphRelCache));
 	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
-	entry->base.do_without = free_fine_codes;
 	handle->hints = &entry->base.hints;
 	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
 	if (meta->form == QV_FORM_CODED)
@@ -112,64 +98,4 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->release.arg = handle;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
 	return handle;
-}
-
-/* ---- the map of heap TIDs ---- */
-
-GraphTidMap *
-GraphKeptTidMap(const GraphHandle *handle)
-{
-	return handle->entry->tid_map;
-}
-
-void
-GraphKeepTidMap(GraphHandle *handle, GraphTidMap *map)
-{
-	GraphTidMap *old = handle->entry->tid_map;
-
-	if (map)
-		QvRelCacheKeepPart(&map->part, &handle->entry->base);
-	handle->entry->tid_map = map;
-	handle->entry->spent = 0;
-	if (old)
-		QvRelCacheRetirePart(&old->part);
-}
-
-static bool
-is_too_large(const GraphRelCache *entry)
-{
-	return entry->too_large > 0 && QvTidMapMemory() <= entry->too_large;
-}
-
-bool
-GraphTidMapIsTooLarge(const GraphHandle *handle)
-{
-	return is_too_large(handle->entry);
-}
-
-void
-GraphNoteTooLarge(GraphHandle *handle)
-{
-	handle->entry->too_large = Max(1, QvTidMapMemory());
-}
-
-const GraphTidMap *
-GraphFindTidMap(Relation index, const GraphMetaData *meta, double *spent)
-{
-	GraphRelCache *entry = (GraphRelCache *) QvRelCacheFind(index, meta->build_id);
-
-	*spent = entry && !is_too_large(entry) ? entry->spent : 0;
-	return entry ? entry->tid_map : NULL;
-}
-
-void
-GraphNoteSpent(GraphHandle *handle, double cost)
-{
-	handle->entry->spent += cost;
-}
-
-void
-GraphForgetSpent(GraphHandle *handle)
-{
-	handle->entry->spent = 0;
 }

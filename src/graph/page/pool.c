@@ -83,39 +83,45 @@ GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall)
 }
 
 double
-GraphNodesFor(Relation index, uint32 ef)
+GraphPoolFor(const GraphMetaData *meta, uint32 ef)
 {
-	GraphMetaData meta;
-	double		slope = 1,
-				extra = 0;
+	double		slope,
+				extra;
 
-	GraphReadMeta(index, &meta);
-	if (meta.code_bits > 0)
-		GraphPoolLine(&meta, &slope, &extra);
+	if (meta->code_bits == 0)
+		return ef;
+	GraphPoolLine(meta, &slope, &extra);
 	return slope * ef + extra;
 }
 
 int
-GraphEfFor(Relation index, double recall)
+GraphEfForRecall(const GraphMetaData *meta, double recall)
 {
-	GraphMetaData meta;
 	GraphRecallPoint points[GRAPH_RECALLS];
 	double		ef,
 				slope,
 				extra;
 
-	GraphReadMeta(index, &meta);
-	GraphPoolLine(&meta, &slope, &extra);
-	if (!(meta.recall_pools[0] > 0))
+	GraphPoolLine(meta, &slope, &extra);
+	if (!(meta->recall_pools[0] > 0))
 		ef = USUAL_EF * pow(0.05 / Max(1 - recall, LEAST_MISSES), USUAL_POWER);
 	else
 	{
 		for (int i = 0; i < GRAPH_RECALLS; i++)
-			points[i] = (GraphRecallPoint) {meta.recall_pools[i], graph_recalls[i]};
+			points[i] = (GraphRecallPoint) {meta->recall_pools[i], graph_recalls[i]};
 		ef = (GraphPoolForRecall(points, GRAPH_RECALLS, recall) - extra) / slope;
 	}
 	/* also true for NaN */
 	if (!(ef > LEAST_EF))
 		return LEAST_EF;
 	return Min(ceil(ef), GRAPH_MAX_EF);
+}
+
+int
+GraphEfFor(Relation index, double recall)
+{
+	GraphMetaData meta;
+
+	GraphReadMeta(index, &meta);
+	return GraphEfForRecall(&meta, recall);
 }

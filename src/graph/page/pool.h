@@ -20,6 +20,12 @@ typedef struct GraphRecallPoint
  */
 extern void GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra);
 
+/* Returns the pool of a search with an ef. */
+extern double GraphPoolFor(const GraphMetaData *meta, uint32 ef);
+
+/* Returns the ef for a recall.  It is calibrated, or a rule of thumb. */
+extern int	GraphEfForRecall(const GraphMetaData *meta, double recall);
+
 /* The recalls that the metapage has a pool for. */
 extern const double graph_recalls[GRAPH_RECALLS];
 

@@ -83,7 +83,6 @@ typedef struct IvfHandle
 									 * NULL */
 	BufferAccessStrategy record_strategy;	/* for pages of records, or NULL */
 	IvfScanStats *stats;
-	struct IvfTidMap **tid_map; /* what is kept of the index: NULL, none yet */
 	QvRelCacheEntry *cached;	/* the entry's common part */
 	struct IvfRelCache *entry;	/* the cache entry, pinned */
 	MemoryContextCallback release;

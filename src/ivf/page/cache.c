@@ -20,11 +20,6 @@ typedef struct IvfRelCache
 	QvRelCacheEntry base;
 	IvfScanStats stats;
 	IvfLists   *lists;
-	struct IvfTidMap *tid_map;	/* or NULL */
-	struct IvfKnownRows *known; /* or NULL; */
-	QvRelCachePart *known_part; /* the part that it is, */
-	QvBitCodes *known_codes;	/* and its codes */
-	double		spent;			/* IvfNoteSpent(), since there was none */
 } IvfRelCache;
 
 /* Copies an entry of the directory to place i. */
@@ -186,16 +181,6 @@ release_handle(void *arg)
 	QvRelCacheUnpin(&handle->entry->base);
 }
 
-/* Lower bits of codes. */
-static void
-free_fine_codes(QvRelCacheEntry *entry)
-{
-	QvBitCodes *codes = ((IvfRelCache *) entry)->known_codes;
-
-	if (codes)
-		QvBitCodesFreeFine(codes);
-}
-
 /* Makes a cache entry for the index of a handle. */
 static IvfRelCache *
 make_entry(IvfHandle *handle)
@@ -204,7 +189,6 @@ make_entry(IvfHandle *handle)
 	IvfRelCache *entry = (IvfRelCache *) QvRelCacheNew(sizeof(IvfRelCache));
 	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
 
-	entry->base.do_without = free_fine_codes;
 	handle->hints = &entry->base.hints;
 	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
 	if (meta->pdim > 0)
@@ -257,7 +241,6 @@ IvfOpen(Relation index, const QvOpclassInfo *opclass)
 	renew_lists(handle, entry);
 	handle->entry = entry;
 	handle->stats = &entry->stats;
-	handle->tid_map = &entry->tid_map;
 	handle->cached = &entry->base;
 	handle->lists = entry->lists;
 	QvRelCachePin(&entry->base);
@@ -283,54 +266,4 @@ IvfRefresh(IvfHandle *handle)
 		QvRelCacheUnpinPart(&old->part);
 	}
 	return handle->lists->version != version;
-}
-
-/* ---- what is known of rows ---- */
-
-struct IvfKnownRows *
-IvfKeptKnown(const IvfHandle *handle)
-{
-	return handle->entry->known;
-}
-
-void
-IvfKeepKnown(IvfHandle *handle, QvRelCachePart *part, struct IvfKnownRows *known, QvBitCodes *codes)
-{
-	QvRelCachePart *old = handle->entry->known_part;
-
-	if (part)
-		QvRelCacheKeepPart(part, &handle->entry->base);
-	handle->entry->known = known;
-	handle->entry->known_part = part;
-	handle->entry->known_codes = codes;
-	handle->entry->spent = 0;
-	if (old)
-		QvRelCacheRetirePart(old);
-}
-
-void
-IvfForgetKnown(IvfHandle *handle)
-{
-	IvfKeepKnown(handle, NULL, NULL, NULL);
-}
-
-void
-IvfNoteSpent(IvfHandle *handle, double rows)
-{
-	handle->entry->spent += rows;
-}
-
-double
-IvfSpent(const IvfHandle *handle)
-{
-	return handle->entry->spent;
-}
-
-const struct IvfKnownRows *
-IvfFindKnown(Relation index, const IvfMetaData *meta, double *spent)
-{
-	IvfRelCache *entry = (IvfRelCache *) QvRelCacheFind(index, meta->build_id);
-
-	*spent = entry ? entry->spent : 0;
-	return entry ? entry->known : NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * coded_scan.c
- *		Scanning lists of codes; see coded_scan.h.
+ *		Scanning lists of codes; see reader.h.
  */
 #include "postgres.h"
 
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "ivf/page/pages.h"
-#include "ivf/search/coded_scan.h"
+#include "ivf/search/reader.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "space/factor.h"
@@ -19,12 +19,6 @@
  * probes (src/ivf/README.md, "Bound").
  */
 #define BOUND_SIGMAS 1.6
-
-/*
- * The same, relative to that, from the second window of sketches on: in order, a row that
- * its bound keeps out of its window is lost.
- */
-#define LATER_BOUND 2.0f
 
 /*
  * The same when the user wants all lists read, and so the nearest rows: six standard
@@ -60,12 +54,6 @@ coded_begin_reading(IvfReader *reader)
 			sum += reader->query.base.q.x[i];
 		reader->sketch_bias = sum;
 	}
-	reader->head = palloc(IvfListHeadSize(layout));
-	reader->members = palloc(layout->batches * sizeof(uint32));
-	reader->dead = palloc(layout->batches * sizeof(uint32));
-	reader->tids = palloc(layout->slots * sizeof(ItemPointerData));
-	reader->gathered = palloc(reader->room * sizeof(IvfGathered));
-	reader->order.items = palloc(reader->room * sizeof(BacklogItem));
 	reader->scratch = palloc(layout->pdim);
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }
@@ -81,16 +69,6 @@ read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g, const Ivf
 	};
 
 	return IvfReadItemPage(handle, which, at->block, &wanted, BUFFER_LOCK_SHARE);
-}
-
-/*
- * Where the heap TIDs of rows are looked up: those of sketches, which are an eighth as
- * large, are those of the records but for rows that died.
- */
-static IvfItemKind
-items_with_tids(const IvfReader *reader)
-{
-	return reader->handle->layout.sketch_bytes > 0 ? IVF_SKETCHES : IVF_RECORDS;
 }
 
 /* Factors of one-bit codes are float16, relative to the page's scale: at most 1, rounded. */
@@ -123,8 +101,8 @@ record_error(const IvfReader *reader, IvfRecord record, float base, float distan
 	return 2 * (record->error * away + rounding);
 }
 
-float
-coded_record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
+static float
+record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	const uint8 *code = IvfRecordCode(record);
@@ -153,21 +131,22 @@ read_record(IvfReader *reader, const IvfGathered *g)
 	const IvfLayout *layout = &handle->layout;
 	Buffer		buf = read_items(handle, IVF_RECORDS, g, &g->item);
 	IvfRecord	record;
-	IvfWindowRow row;
+	IvfRead		row;
 
 	if (!BufferIsValid(buf))
 		return false;
 	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->item.slot);
 	row.tid = record->tid;
 	row.rank = g->rank;
+	row.gathered = g->bound;
 	if (!ItemPointerIsValid(&row.tid))
 	{
 		UnlockReleaseBuffer(buf);
 		return true;
 	}
-	row.distance = coded_record_distance(reader, record, g->base, &row.error);
+	row.distance = record_distance(reader, record, g->base, &row.error);
 	UnlockReleaseBuffer(buf);
-	IvfOfferRow(reader, &row);
+	IvfAddRow(reader, &row);
 	return true;
 }
 
@@ -183,7 +162,7 @@ distance_away(const IvfReader *reader, float base)
 static float
 bound_sigmas(const IvfReader *reader)
 {
-	return (float) BOUND_SIGMAS * (reader->sure ? SURE_BOUND : reader->later ? LATER_BOUND : 1);
+	return (float) BOUND_SIGMAS * (reader->sure ? SURE_BOUND : 1);
 }
 
 /* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
@@ -198,7 +177,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	Buffer		buf = read_items(handle, IVF_SKETCHES, g, &g->item);
 	IvfSketchData sketch;
 	const uint8 *bits;
-	IvfWindowRow row;
+	IvfRead		row;
 	float		ip,
 				spread;
 
@@ -217,6 +196,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	row.error = 0;
 	row.tid = sketch.tid;
 	row.rank = g->rank;
+	row.gathered = g->bound;
 
 	/*
 	 * the one-bit code says nothing, or factors are damaged: the row will
@@ -225,72 +205,18 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	if (!isfinite(row.distance))
 		row.distance = -INFINITY;
 	if (ItemPointerIsValid(&row.tid))
-		IvfOfferRow(reader, &row);
-	return true;
-}
-
-/* The heap TID of a row, on its page of records or sketches. */
-static ItemPointerData
-tid_of_item(const IvfReader *reader, IvfItemKind which, Page page, uint32 place)
-{
-	const uint8 *item = IvfPageItem(&reader->handle->layout.items[which], page, place);
-	IvfSketchData sketch;
-
-	if (which == IVF_RECORDS)
-		return ((IvfRecord) item)->tid;
-	memcpy(&sketch, item, sizeof(sketch));
-	return sketch.tid;
-}
-
-static bool
-coded_keep_members(IvfReader *reader)
-{
-	IvfItemKind which = items_with_tids(reader);
-	float		limit = IvfWindowThreshold(&reader->window);
-	Buffer		buf = InvalidBuffer;
-	uint32		kept = 0;
-
-	/* in the order in which they were gathered: page by page */
-	for (uint32 i = 0; i < reader->ngathered; i++)
-	{
-		IvfGathered *g = &reader->gathered[i];
-		ItemPointerData tid;
-
-		if (!(g->bound < limit))
-			continue;
-		if (g->member)
-		{
-			reader->gathered[kept++] = *g;
-			continue;
-		}
-		if (!BufferIsValid(buf) || BufferGetBlockNumber(buf) != g->tid.block)
-		{
-			if (BufferIsValid(buf))
-				UnlockReleaseBuffer(buf);
-			CHECK_FOR_INTERRUPTS();
-			buf = read_items(reader->handle, which, g, &g->tid);
-			if (!BufferIsValid(buf))
-				return false;
-		}
-		tid = tid_of_item(reader, which, BufferGetPage(buf), g->tid.slot);
-		if (IvfWantsRow(reader, &tid))
-			reader->gathered[kept++] = *g;
-	}
-	if (BufferIsValid(buf))
-		UnlockReleaseBuffer(buf);
-	reader->ngathered = kept;
+		IvfAddRow(reader, &row);
 	return true;
 }
 
 static bool
 coded_read_gathered(IvfReader *reader, const IvfGathered *g)
 {
-	reader->counters->records++;
 	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
 }
 
-float
-coded_exact_base(IvfReader *reader, uint32 list)
+static float
+exact_base(IvfReader *reader, uint32 list)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	const QvQuery *q = &reader->query.base.q;
@@ -317,7 +243,7 @@ precise_base(IvfReader *reader, const IvfListScan *ls)
 		rounding += 2 * FLT_EPSILON * (q->norm2 + length * length);
 	if (rounding <= BASE_TOLERANCE * fabsf(ls->base))
 		return ls->base;
-	return coded_exact_base(reader, ls->list);
+	return exact_base(reader, ls->list);
 }
 
 static void
@@ -360,83 +286,6 @@ find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfList
 	return at;
 }
 
-static void
-coded_find_dead(IvfReader *reader, Page page)
-{
-	const IvfLayout *layout = &reader->handle->layout;
-	IvfListPage head = IvfPageList(page);
-
-	memset(reader->dead, 0, layout->batches * sizeof(uint32));
-	if (IvfDeadSlots(head) == 0)
-		return;
-	for (uint32 slot = 0; slot < head->count; slot++)
-		if (*IvfSlotFactor(layout, page, slot) == QV_EMPTY_FACTOR)
-			reader->dead[slot / QV_BATCH] |= UINT32_C(1) << (slot % QV_BATCH);
-}
-
-/*
- * Rows that come to the page after this are of transactions that the search does not see.
- * Sketches of dead rows have their heap TIDs still, which may be others' now.
- */
-static bool
-coded_find_members(IvfReader *reader, IvfListScan *ls, BlockNumber block, bool *any)
-{
-	const IvfLayout *layout = &reader->handle->layout;
-	IvfItemKind which = items_with_tids(reader);
-	uint32		count = reader->head->count;
-	uint32		end;
-
-	*any = false;
-	reader->counters->tested += count;
-	memset(reader->members, 0, layout->batches * sizeof(uint32));
-	for (uint32 slot = 0; slot < count; slot = end)
-	{
-		IvfGathered first = {.list = ls->list, .tid = find_item(reader, which, block, reader->head, slot)};
-		Buffer		buf = read_items(reader->handle, which, &first, &first.tid);
-		Page		page;
-
-		if (!BufferIsValid(buf))
-			return false;
-		page = BufferGetPage(buf);
-		end = Min(count, slot + layout->items[which].per_page - first.tid.slot);
-		for (uint32 i = slot; i < end; i++)
-		{
-			ItemPointerData tid = tid_of_item(reader, which, page, first.tid.slot + i - slot);
-
-			if (reader->dead[i / QV_BATCH] & (UINT32_C(1) << (i % QV_BATCH)))
-				ItemPointerSetInvalid(&tid);
-			reader->tids[i] = tid;
-			if (!ItemPointerIsValid(&tid) || !QvTidSetHas(reader->only, &tid))
-				continue;
-			reader->members[i / QV_BATCH] |= UINT32_C(1) << (i % QV_BATCH);
-			reader->counters->members++;
-			*any = true;
-		}
-		UnlockReleaseBuffer(buf);
-	}
-	reader->nlooked += count;
-	return true;
-}
-
-/*
- * Note how much farther than their centroid rows may be, by the bounds of a batch; not of
- * those that are dead, or damaged, or whose code says nothing.
- */
-static void
-note_beyond_base(IvfReader *reader, const IvfListScan *ls, const float *bounds, uint32 rows)
-{
-	for (uint32 i = 0; i < rows; i++)
-	{
-		double		beyond = (double) bounds[i] - ls->estimate.base;
-
-		if (!isfinite(beyond) || ls->estimate.a[i] == IVF_UNKNOWN_FACTOR)
-			continue;
-		reader->beyond_base += beyond;
-		reader->beyond_base2 += beyond * beyond;
-		reader->scored++;
-	}
-}
-
 /* Rows whose factors did not fit, which lie beside others: nothing is known of how near they are. */
 static uint32
 find_unknown(const IvfListScan *ls, float *bounds, uint32 rows)
@@ -456,7 +305,6 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	IvfListPage head = IvfPageList(page);
-	float		limit = IvfWindowThreshold(&reader->window);
 	uint32		nbatches = (head->count + QV_BATCH - 1) / QV_BATCH;
 	uint8		packed[BLCKSZ];
 	bool		unknown;
@@ -479,15 +327,11 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	for (uint32 i = 0; i < nbatches; i++)
 	{
 		uint32		rows = Min(QV_BATCH, head->count - i * QV_BATCH);
-		uint32		wanted = ls->members_known ? reader->members[i] : PG_UINT32_MAX;
 		uint16	   *batch = IvfPageBatch(layout, page, i);
 		const uint8 *codes = IvfBatchCodes(batch);
 		float		bounds[QV_BATCH];
 		uint32		mask;
 
-		if (wanted == 0)
-			continue;
-		reader->counters->codes += rows;
 		ls->estimate.a = IvfBatchA(batch);
 		ls->estimate.b = IvfBatchB(batch);
 		if (IvfIsRaw(head, i))
@@ -496,44 +340,85 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 			codes = packed;
 		}
 		mask = qv_kernels.fastscan_estimate(codes, reader->query.base.q.lut,
-											layout->scan_bits / 4, &ls->estimate, limit, bounds) & wanted;
+											layout->scan_bits / 4, &ls->estimate, reader->limit, bounds);
 		if (unknown)
-			mask |= find_unknown(ls, bounds, rows) & wanted;
-		if (reader->only)
-			note_beyond_base(reader, ls, bounds, rows);
+			mask |= find_unknown(ls, bounds, rows);
 		while (mask != 0)
 		{
 			int			j = pg_rightmost_one_pos32(mask);
 			uint32		slot = i * QV_BATCH + j;
-			IvfGathered *g = &reader->gathered[reader->ngathered];
+			IvfGathered *g;
 
 			mask &= mask - 1;
 			if (slot >= head->count)
 				break;
-			g->bound = bounds[j];
+			if (bounds[j] < reader->low)
+				continue;
+			g = IvfGather(reader, bounds[j]);
 			g->base = ls->base;
 			if (reader->by_sketch)
 				g->ip = ip_of_bound(ls, ls->estimate.a + j, ls->estimate.b + j, bounds[j]);
 			g->list = ls->list;
 			g->rank = ls->rank;
-			g->asked = false;
-			g->member = ls->members_known;
 			g->item = find_item(reader, reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS,
 								block, head, slot);
-			if (reader->only && !g->member)
-				g->tid = find_item(reader, items_with_tids(reader), block, head, slot);
-			reader->ngathered++;
-			reader->nlooked += !g->member;
 		}
 	}
+}
+
+/* ---- rows by their place ---- */
+
+/* The distance of a list's centroid, computed once. */
+static float
+base_of(IvfReader *reader, uint32 list)
+{
+	uint32		count = reader->handle->lists->count;
+
+	if (reader->bases == NULL)
+	{
+		reader->bases = MemoryContextAllocHuge(reader->context, count * sizeof(float));
+		for (uint32 i = 0; i < count; i++)
+			reader->bases[i] = NAN;
+	}
+	if (isnan(reader->bases[list]))
+		reader->bases[list] = exact_base(reader, list);
+	return reader->bases[list];
+}
+
+static bool
+coded_measure_place(IvfReader *reader, const ItemPointerData *tid, QvRowPlace place, QvMeasured *measured)
+{
+	const IvfHandle *handle = reader->handle;
+	const IvfItems *items = &handle->layout.items[IVF_RECORDS];
+	Buffer		buf;
+	Page		page;
+	bool		there = false;
+
+	/* the list may have moved since, and its pages may be others' */
+	buf = QvReadAnyPage(handle->index, handle->hints, place.block, NULL, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buf);
+	if (QvPageIs(page, QV_PAGE_RECORDS) && place.slot < items->per_page)
+	{
+		const IvfItemPageData *head = IvfPageItems(page);
+		IvfRecord	record = IvfPageItem(items, page, place.slot);
+
+		there = head->list < handle->lists->count &&
+			head->generation == handle->lists->refs[head->list].generation &&
+			ItemPointerEquals(&record->tid, (ItemPointer) tid);
+		if (there)
+			measured->distance = record_distance(reader, record, base_of(reader, head->list),
+												 &measured->error);
+	}
+	UnlockReleaseBuffer(buf);
+	reader->counters->pages++;
+	reader->counters->records += there;
+	return there;
 }
 
 const struct IvfReadingOps ivf_coded_reading = {
 	.begin_reading = coded_begin_reading,
 	.begin_list = coded_begin_list,
-	.find_members = coded_find_members,
-	.find_dead = coded_find_dead,
 	.scan_page = coded_scan_page,
-	.keep_members = coded_keep_members,
-	.read_gathered = coded_read_gathered
+	.read_gathered = coded_read_gathered,
+	.measure_place = coded_measure_place
 };

@@ -10,12 +10,10 @@
 #include "ivf/search/depth.h"
 
 /*
- * With "widen", the lists read are as many as the nearest rows so many as the window's take, as
- * was measured, and have at least 8 rows for each of its first 64, and 2 for each.  Where nobody
- * has measured, or the user says how many lists are read, they have 8 rows for each of its rows,
- * and from 64 rows on, as under a filter, 1250 sqrt(K) or 32 for each, so that what is nearer than
- * a row of the window is hardly in another list (src/ivf/README.md, "Depth").  Scanning codes
- * costs a hundredth of what fetching a row does.
+ * The lists read are as many as the rows proposed take, as was measured.  They have at least 8 rows
+ * for each of the first 64 proposed, and 2 for each.  Where that was not measured, they have 8 rows
+ * for each of the first 64, and for more of them 32 rows for each, or 1250 times the root.  Scanning
+ * codes costs a hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
 #define ROWS_PER_ROW_OF_MEASURED 2
@@ -26,30 +24,37 @@
 /* The least recall of a search that goes deeper than the probes that the user gave. */
 #define DEEP_RECALL 0.95
 
+/*
+ * A search goes as deep as so many times the rows proposed take: those that it finds when it goes
+ * deeper come too late where they are nearer.
+ */
+#define MARGIN 1.5
+
 /* The least exponent of rows that shares follow beyond what was measured. */
 #define LEAST_SLOPE 1
 
 /*
- * The recall that says how deep a search goes for many rows: that wanted, or that of the lists
- * which the user wants to be read; 0: the number of lists does not follow what was measured.
+ * The recall that says how deep a search goes for more rows: that wanted, or that of the lists which
+ * the user wants to be read.
  */
 static double
-recall_of(const IvfMetaData *meta, const IvfScanParams *params)
+recall_of(const IvfMetaData *meta, const QvSettings *settings, double lists)
 {
-	if (!params->widen)
-		return 0;
-	if (params->probes == 0)
-		return params->recall;
-	return params->deep ?
-		Max(DEEP_RECALL, IvfRecallFor(meta, Min(1, params->probes / (double) meta->lists))) : 0;
+	if (settings->probes == 0)
+		return settings->recall;
+	return Max(DEEP_RECALL, IvfRecallFor(meta, Min(1, settings->probes / lists)));
 }
 
 void
-IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, const IvfScanParams *params)
+IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists, const QvSettings *settings)
 {
-	double		recall = recall_of(meta, params);
-
-	depth->measured = recall > 0 && IvfGetDepthShares(meta, recall, depth->shares);
+	depth->lists = lists;
+	depth->fixed = settings->fixed;
+	depth->probes = settings->probes > 0 ? settings->probes :
+		ceil(lists * IvfProbesFor(meta, settings->recall));
+	depth->probes = Max(1, Min(lists, depth->probes));
+	depth->measured = !depth->fixed &&
+		IvfGetDepthShares(meta, recall_of(meta, settings, lists), depth->shares);
 	depth->rows[0] = IVF_FEW_ROWS;
 	for (int i = 0; i < IVF_DEPTHS; i++)
 		depth->rows[i + 1] = IvfDepths[i];
@@ -85,25 +90,6 @@ share_of_rows(const IvfDepth *depth, double rows)
 				   from < IVF_DEPTHS ? slope(depth, from) : last_slope(depth)));
 }
 
-/* Of how many rows a share of the lists is deep enough; at least IVF_FEW_ROWS. */
-static double
-rows_of_share(const IvfDepth *depth, double share)
-{
-	double		low = log(depth->rows[0]),
-				high = log(PG_UINT32_MAX);
-
-	while (high - low > 1e-3)
-	{
-		double		middle = (low + high) / 2;
-
-		if (share_of_rows(depth, exp(middle)) <= share)
-			low = middle;
-		else
-			high = middle;
-	}
-	return Max(depth->rows[0], exp(low));
-}
-
 /* Rows that lists should have for a window of so many. */
 static double
 rows_wanted(const IvfDepth *depth, double window)
@@ -116,36 +102,14 @@ rows_wanted(const IvfDepth *depth, double window)
 }
 
 double
-IvfDepthTimes(const IvfDepth *depth, double window, uint64 rows, uint32 probes, uint32 lists)
+IvfDepthLists(const IvfDepth *depth, double rank, double rows_per_list)
 {
-	double		times = rows_wanted(depth, window) / Max(1, rows);
+	double		lists = depth->probes;
 
-	if (depth->measured)
-		times = Max(times, share_of_rows(depth, window) * lists / probes);
-	return times;
-}
-
-double
-IvfDepthRows(const IvfDepth *depth, double window, double rows)
-{
-	double		wanted = rows_wanted(depth, window);
-
-	if (depth->measured)
-		wanted = Max(wanted, share_of_rows(depth, window) * rows);
-	return Min(wanted, rows);
-}
-
-double
-IvfDepthWindow(const IvfDepth *depth, uint64 nrows, uint32 probes, uint32 lists)
-{
-	double		rows = nrows;
-
-	if (depth->measured)
-		return Min(rows / (rows <= MANY_ROWS * ROWS_PER_ROW ? ROWS_PER_ROW : ROWS_PER_ROW_OF_MEASURED),
-				   rows_of_share(depth, probes / (double) lists));
-	if (rows <= MANY_ROWS * ROWS_PER_ROW)
-		return rows / ROWS_PER_ROW;
-	if (rows < ROWS_PER_ROOT * sqrt(MANY_ROWS))
-		return MANY_ROWS;
-	return Min(rows / ROWS_PER_ROW_OF_MANY, pow(rows / ROWS_PER_ROOT, 2));
+	if (depth->fixed)
+		return lists;
+	lists = Max(lists, ceil(rows_wanted(depth, rank) / Max(1, rows_per_list)));
+	if (depth->measured && rank > IVF_FEW_ROWS)
+		lists = Max(lists, ceil(share_of_rows(depth, rank * MARGIN) * depth->lists));
+	return Min(lists, depth->lists);
 }

@@ -8,32 +8,28 @@
 #define QV_IVF_SEARCH_DEPTH_H
 
 #include "ivf/codec/format.h"
-#include "ivf/ivf.h"
+#include "query/scan.h"
 
-/* So few rows take the lists that were measured for a few: the least window of a search. */
+/* So few rows take the lists that were measured for a few. */
 #define IVF_FEW_ROWS 18
 
-/* The share of the lists that the nearest so many rows take, for one recall. */
 typedef struct IvfDepth
 {
-	bool		measured;		/* is it known? */
+	double		probes;			/* lists that a few rows take: as set, or as
+								 * the recall wanted takes */
+	double		lists;			/* of the index */
+	bool		fixed;			/* a search reads so many lists at a time,
+								 * however many rows it proposes */
+	bool		measured;		/* is it known how many more rows take? */
 	double		rows[IVF_DEPTHS + 1];
-	double		shares[IVF_DEPTHS + 1];
+	double		shares[IVF_DEPTHS + 1]; /* of the lists, for these */
 } IvfDepth;
 
-extern void IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, const IvfScanParams *params);
+/* lists: that there are now. */
+extern void IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists,
+						 const QvSettings *settings);
 
-/*
- * How many times the lists read, "probes" of "lists" with so many rows, a window of so many
- * takes.
- */
-extern double IvfDepthTimes(const IvfDepth *depth, double window, uint64 rows, uint32 probes,
-							uint32 lists);
-
-/* The window that they are deep enough for. */
-extern double IvfDepthWindow(const IvfDepth *depth, uint64 rows, uint32 probes, uint32 lists);
-
-/* Of so many rows in all lists, those of the lists that such a window takes. */
-extern double IvfDepthRows(const IvfDepth *depth, double window, double rows);
+/* Lists that a search reads, of so many rows each, to propose so many rows. */
+extern double IvfDepthLists(const IvfDepth *depth, double rank, double rows_per_list);
 
 #endif							/* QV_IVF_SEARCH_DEPTH_H */

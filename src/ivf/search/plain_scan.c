@@ -21,31 +21,30 @@ plain_begin_list(IvfReader *reader, IvfListScan *list)
 {
 }
 
-/* Offer the rows of a page. */
+/* Read the rows of a page that may matter. */
 static void
 plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page)
 {
 	const IvfHandle *handle = reader->handle;
 	const QvOpclassInfo *opclass = &handle->space.opclass;
 
-	reader->counters->codes += IvfPageList(page)->count;
 	for (uint32 slot = 0; slot < IvfPageList(page)->count; slot++)
 	{
 		IvfPlainRow at = IvfPagePlainRow(&handle->layout, page, slot);
-		IvfWindowRow row = {0};
+		IvfRead		row = {.rank = list->rank};
 
-		if (!ItemPointerIsValid(&at->tid) || !IvfWantsRow(reader, &at->tid))
+		if (!ItemPointerIsValid(&at->tid))
 			continue;
 		IvfCheckValue(handle, block, slot, at);
 		row.distance = reader->any_order ? 0 :
 			opclass->type->distance(opclass->metric, reader->query.value, IvfPlainValue(at));
-		if (isfinite(reader->window.limit) && row.distance >= reader->window.limit)
-			continue;
-		row.tid = at->tid;
-		row.rank = list->rank;
 		if (isnan(row.distance))
 			row.distance = FLT_MAX;
-		IvfOfferRow(reader, &row);
+		if (!(row.distance < reader->limit) || row.distance < reader->low)
+			continue;
+		row.tid = at->tid;
+		row.gathered = row.distance;
+		IvfAddRow(reader, &row);
 	}
 }
 
@@ -53,8 +52,5 @@ const struct IvfReadingOps ivf_plain_reading = {
 	.begin_reading = plain_begin_reading,
 	.begin_list = plain_begin_list,
 	.scan_page = plain_scan_page,
-	.find_members = NULL,
-	.find_dead = NULL,
-	.keep_members = NULL,		/* nothing is gathered */
-	.read_gathered = NULL
+	.read_gathered = NULL		/* nothing is gathered */
 };

@@ -4,15 +4,17 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "ivf/page/pages.h"
 #include "ivf/search/reader.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
 
 /* Of the first page of a list: the processor foresees the rest. */
 #define PREFETCHED_BYTES 256
 
-/* Those gathered are sorted as far as they will likely be read, at least so many. */
+/* Rows gathered are sorted as far as they will likely be read, at least so many. */
 #define RUN_SHARE 16
 #define LEAST_RUN 12
 
@@ -20,45 +22,198 @@
 #define RECORDS_AHEAD 2
 #define GATHERED_AHEAD 4
 
+#define FIRST_ROOM 2048
+
 void
 IvfBeginReading(IvfReader *reader)
 {
-	IvfDropGathered(reader);
-	reader->room = IVF_MAX_GATHERED;
-	reader->later = false;
-	reader->rows_before = reader->counters->rows;
-	IvfBeginKnowing(&reader->known, reader->handle, reader->only);
+	reader->context = CurrentMemoryContext;
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
+	reader->gathered = NULL;
+	reader->order.items = NULL;
+	reader->room = 0;
+	reader->rows = NULL;
+	reader->nearest = (MinHeap) {0};
+	reader->bases = NULL;
 	reader->ops->begin_reading(reader);
+	IvfForgetRows(reader);
+	IvfSetLimit(reader, -INFINITY, PG_UINT32_MAX);
 }
 
-/*
- * Sort out the nearest that were gathered; false when there are none.  All, where records have to be
- * asked for long before they are read.
- */
-static bool
-sort_nearest(IvfReader *reader)
+void
+IvfForgetRows(IvfReader *reader)
 {
-	uint32		count = reader->order.count;
-
-	return BacklogSort(&reader->order,
-					   reader->handle->stats->cold > 0 ? count : Max(LEAST_RUN, count / RUN_SHARE));
+	reader->ngathered = reader->nrows = 0;
+	reader->nearest.count = 0;
+	BacklogClear(&reader->order);
 }
 
-/* Is it known which is the nearest of them?  False when there is none. */
+/* ---- rows gathered ---- */
+
+/* Keep the rows gathered that were not read and have a bound below the limit. */
+static void
+compact(IvfReader *reader)
+{
+	Backlog    *order = &reader->order;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < reader->ngathered; i++)
+	{
+		float		bound = reader->gathered[i].bound;
+
+		if (!(bound < reader->limit))
+			continue;
+		reader->gathered[n] = reader->gathered[i];
+		order->items[n] = BacklogMake(bound, n);
+		n++;
+	}
+	BacklogClear(order);
+	order->count = reader->ngathered = n;
+}
+
+/* Keep the rows read that were not taken and were gathered by a bound below "limit". */
+static void
+forget_read(IvfReader *reader, float limit)
+{
+	MinHeap    *heap = &reader->nearest;
+	IvfRead    *old = reader->rows;
+	uint32		n = heap->count;
+
+	if (heap->capacity == 0)
+		return;
+	reader->rows = MemoryContextAllocHuge(reader->context, heap->capacity * sizeof(IvfRead));
+	reader->nrows = heap->count = 0;
+	for (uint32 i = 0; i < n; i++)
+	{
+		MinHeapItem item = heap->items[i];
+
+		if (!(old[item.value].gathered < limit))
+			continue;
+		reader->rows[reader->nrows] = old[item.value];
+		MinHeapPush(heap, item.key, reader->nrows++);
+	}
+	pfree(old);
+}
+
+void
+IvfSetLimit(IvfReader *reader, float low, uint32 wanted)
+{
+	reader->limit = low;
+	compact(reader);
+	forget_read(reader, low);
+	reader->low = low;
+	reader->limit = INFINITY;
+	reader->wanted = wanted;
+}
+
+/* A bound near the middle of those of the rows gathered, or read. */
+static float
+middle_bound(const IvfReader *reader)
+{
+	BacklogItem sample[BACKLOG_SAMPLE];
+	Backlog		rows = {.items = sample, .count = BACKLOG_SAMPLE};
+	const MinHeap *heap = &reader->nearest;
+
+	if (reader->order.count > reader->order.first)
+		return BacklogMiddle(&reader->order);
+	for (uint32 i = 0; i < BACKLOG_SAMPLE; i++)
+		sample[i] = BacklogMake(reader->rows[heap->items[(uint64) heap->count * i / BACKLOG_SAMPLE].value].gathered, i);
+	return BacklogMiddle(&rows);
+}
+
+/* Lower the limit so that about the nearer half stays.  Where all have one bound, all do. */
+static void
+halve(IvfReader *reader)
+{
+	float		middle = middle_bound(reader);
+
+	if (middle <= reader->low)
+		return;
+	reader->limit = Min(reader->limit, middle);
+	compact(reader);
+	if (reader->ngathered == 0)
+		forget_read(reader, reader->limit);
+}
+
+void
+IvfMakeRoom(IvfReader *reader, uint32 more)
+{
+	const Size	each = sizeof(IvfGathered) + sizeof(BacklogItem);
+	uint32		room = reader->room;
+
+	if (reader->ngathered + more <= room)
+		return;
+	compact(reader);
+	while (reader->ngathered + more > room / 4 * 3 || room == 0)
+	{
+		room = Max(FIRST_ROOM, room * 2);
+		if (room * each <= reader->max_bytes || reader->ngathered <= more)
+			continue;
+		/* where all have one bound, memory is what it takes */
+		halve(reader);
+		if (reader->ngathered + more <= reader->room)
+			return;
+	}
+	reader->gathered = reader->gathered ?
+		repalloc_huge(reader->gathered, room * sizeof(IvfGathered)) :
+		MemoryContextAllocHuge(reader->context, room * sizeof(IvfGathered));
+	reader->order.items = reader->order.items ?
+		repalloc_huge(reader->order.items, room * sizeof(BacklogItem)) :
+		MemoryContextAllocHuge(reader->context, room * sizeof(BacklogItem));
+	reader->order.capacity = reader->room = room;
+}
+
+IvfGathered *
+IvfGather(IvfReader *reader, float bound)
+{
+	IvfGathered *g = &reader->gathered[reader->ngathered];
+
+	BacklogAdd(&reader->order, bound, reader->ngathered++);
+	g->bound = bound;
+	return g;
+}
+
+/* ---- rows read ---- */
+
+void
+IvfAddRow(IvfReader *reader, const IvfRead *row)
+{
+	MinHeap    *heap = &reader->nearest;
+	double		bound = IvfRowBound(reader, row);
+
+	/* those that were taken make room */
+	if (reader->nrows == heap->capacity && heap->count < heap->capacity / 2)
+		forget_read(reader, INFINITY);
+	if (reader->nrows == heap->capacity)
+	{
+		uint32		room = Max(64, heap->capacity * 2);
+
+		reader->rows = reader->rows ? repalloc_huge(reader->rows, room * sizeof(IvfRead)) :
+			MemoryContextAlloc(reader->context, room * sizeof(IvfRead));
+		heap->items = heap->items ? repalloc_huge(heap->items, room * sizeof(MinHeapItem)) :
+			MemoryContextAlloc(reader->context, room * sizeof(MinHeapItem));
+		heap->capacity = room;
+	}
+	reader->rows[reader->nrows] = *row;
+	/* damaged factors: the row itself will tell */
+	MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, reader->nrows++);
+}
+
+/* Have the nearest that were gathered in order, as far as they will likely be read; false: none. */
 static bool
 has_nearest(IvfReader *reader)
 {
-	return BacklogHasRun(&reader->order) || sort_nearest(reader);
+	return BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
 }
 
-static float
-nearest_bound(const IvfReader *reader)
+float
+IvfLeastGathered(IvfReader *reader)
 {
-	return BacklogDistance(reader->order.items[reader->order.first]);
+	return has_nearest(reader) ?
+		BacklogDistance(reader->order.items[reader->order.first]) : INFINITY;
 }
 
-/* The one that comes so many after it, NULL when that is not known. */
+/* The one that comes so many after the nearest, NULL when that is not known. */
 static IvfGathered *
 gathered_after(const IvfReader *reader, uint32 n)
 {
@@ -68,180 +223,55 @@ gathered_after(const IvfReader *reader, uint32 n)
 		&reader->gathered[BacklogId(order->items[order->first + n])] : NULL;
 }
 
-float
-IvfLeastGathered(IvfReader *reader)
-{
-	return has_nearest(reader) ? nearest_bound(reader) : INFINITY;
-}
-
-/* Ask for the records that are likely to be read next, IVF_READ_AHEAD of them. */
-static void
-ask_ahead(IvfReader *reader)
-{
-	IvfGathered *g;
-
-	for (uint32 i = 0; i < IVF_READ_AHEAD && (g = gathered_after(reader, i)) != NULL; i++)
-	{
-
-		if (!g->asked && g->bound < IvfWindowThreshold(&reader->window))
-		{
-			(void) QvPrefetchBlock(reader->handle->index, reader->handle->hints, g->item.block);
-			g->asked = true;
-		}
-	}
-}
-
-/* Ask the CPU for a record that is read soon, and for where one after it is. */
+/* Ask for the records that are read soon: of the disk while it was waited for, else of the CPU. */
 static void
 prefetch_records(const IvfReader *reader)
 {
-	const IvfItems *items = &reader->handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
+	const IvfHandle *handle = reader->handle;
+	const IvfItems *items = &handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	const IvfGathered *soon = gathered_after(reader, RECORDS_AHEAD);
 	const IvfGathered *later = gathered_after(reader, GATHERED_AHEAD);
 
+	if (handle->stats->cold > 0)
+	{
+		const IvfGathered *far = gathered_after(reader, IVF_READ_AHEAD);
+
+		if (far)
+			(void) QvPrefetchBlock(handle->index, handle->hints, far->item.block);
+	}
 	if (later)
 		__builtin_prefetch(&later->item);
 	if (soon)
-		QvPrefetchPage(reader->handle->hints, soon->item.block,
+		QvPrefetchPage(handle->hints, soon->item.block,
 					   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) soon->item.slot * items->size, items->size);
 }
 
-void
-IvfNoteFront(IvfReader *reader, float distance)
-{
-	float	   *heap = reader->front;
-	uint32		at;
-
-	if (reader->nfront < reader->first)
-	{
-		for (at = reader->nfront++; at > 0 && heap[(at - 1) / 2] < distance; at = (at - 1) / 2)
-			heap[at] = heap[(at - 1) / 2];
-		heap[at] = distance;
-		return;
-	}
-	if (distance >= heap[0])
-		return;
-	for (at = 0; 2 * at + 1 < reader->nfront;)
-	{
-		uint32		child = 2 * at + 1;
-
-		if (child + 1 < reader->nfront && heap[child + 1] > heap[child])
-			child++;
-		if (distance >= heap[child])
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = distance;
-}
-
-/* Is no row gathered nearer than the first ones of the window? */
-static bool
-is_front_settled(const IvfReader *reader)
-{
-	return reader->first > 0 && reader->nfront == reader->first &&
-		nearest_bound(reader) >= reader->front[0];
-}
-
-/* Read the records gathered that may still matter, likely ones first. */
 bool
-IvfReadGathered(IvfReader *reader)
+IvfReadNext(IvfReader *reader)
 {
-	bool		ahead = reader->handle->stats->cold > 0;
+	IvfGathered *next = gathered_after(reader, 0);
+	bool		there;
 
-	/* as always of plain lists */
-	if (reader->ngathered == 0)
-	{
-		reader->nlooked = 0;
-		return true;
-	}
-	if (reader->only && !reader->ops->keep_members(reader))
-		return false;
-	for (uint32 i = reader->nordered; i < reader->ngathered; i++)
-		if (reader->gathered[i].bound < IvfWindowThreshold(&reader->window))
-			BacklogAdd(&reader->order, reader->gathered[i].bound, i);
-	reader->nordered = reader->ngathered;
-	/* those that came since then may be nearer than the run */
-	(void) sort_nearest(reader);
-	for (uint32 taken = 0; has_nearest(reader); taken++)
-	{
-		IvfGathered *next = gathered_after(reader, 0);
-
-		CHECK_FOR_INTERRUPTS();
-		if (ahead && taken % (IVF_READ_AHEAD / 2) == 0)
-			ask_ahead(reader);
-		if (nearest_bound(reader) >= IvfWindowThreshold(&reader->window))
-			break;
-		if (is_front_settled(reader))
-		{
-			reader->nlooked = 0;
-			return true;
-		}
-		prefetch_records(reader);
-		(void) BacklogTake(&reader->order);
-		if (!reader->ops->read_gathered(reader, next))
-			return false;
-		if (reader->rest)
-			IvfRestKeep(reader->rest);
-	}
-	IvfDropGathered(reader);
-	return true;
+	CHECK_FOR_INTERRUPTS();
+	prefetch_records(reader);
+	(void) BacklogTake(&reader->order);
+	reader->counters->pages++;
+	reader->counters->records++;
+	there = reader->ops->read_gathered(reader, next);
+	/* it is not gathered any more */
+	next->bound = INFINITY;
+	return there;
 }
 
-/*
- * Are the rows of a list to be looked up before their codes are read?  While the window
- * keeps out none, all would be gathered.  And once many rows have been read, many lists may
- * have none.
- */
-static bool
-looks_first(const IvfReader *reader)
+/* ---- lists ---- */
+
+/* Rows below the limit that were not taken: a form gathers them, or reads them at once. */
+static uint32
+rows_below(const IvfReader *reader)
 {
-	return reader->only && reader->ops->find_members &&
-		(isinf(IvfWindowThreshold(&reader->window)) || IvfHasReadMuch(reader));
-}
+	uint32		gathered = reader->order.count - reader->order.first;
 
-/* Have room for the rows of a page; false when a list has moved.  No page may be locked. */
-static bool
-make_room_for_page(IvfReader *reader)
-{
-	uint32		room = reader->room;
-
-	if (reader->ngathered + reader->handle->layout.slots <= (reader->first > 0 ? room : IVF_MAX_GATHERED))
-		return true;
-	if (reader->first > 0 && 2 * room <= reader->most_gathered)
-	{
-		reader->gathered = repalloc(reader->gathered, 2 * room * sizeof(IvfGathered));
-		reader->order.items = repalloc(reader->order.items, 2 * room * sizeof(BacklogItem));
-		reader->room = 2 * room;
-		return true;
-	}
-	reader->first = 0;
-	return IvfReadGathered(reader);
-}
-
-/* Members of a page that were known are looked up, so to speak. */
-static void
-count_known_members(IvfReader *reader, uint32 rows)
-{
-	reader->counters->tested += rows;
-	reader->nlooked += rows;
-	for (uint32 i = 0; i < reader->handle->layout.batches; i++)
-	{
-		reader->members[i] &= ~reader->dead[i];
-		reader->counters->members += pg_popcount32(reader->members[i]);
-	}
-}
-
-/* Pass over a list without members as if it had been read; false when that is not known. */
-static bool
-pass_over(IvfReader *reader, uint32 list)
-{
-	uint32		rows = IvfRowsToPassOver(&reader->known, list);
-
-	reader->counters->rows += rows;
-	reader->counters->tested += rows;
-	reader->nlooked += rows;
-	return rows > 0;
+	return gathered > 0 ? gathered : reader->nearest.count;
 }
 
 bool
@@ -252,21 +282,9 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 	BlockNumber block = ref->head;
 	uint32		number = 0;
 	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
-	bool		known;
 
-	if (!make_room_for_page(reader))
-		return false;
-
-	/*
-	 * once they are known for a search, its rows are looked up first to the
-	 * end
-	 */
-	known = looks_first(reader) && IvfKnowsMembers(&reader->known, near->list, IvfHasReadMuch(reader));
-	if (known && pass_over(reader, near->list))
-		return true;
 	reader->counters->lists++;
 	reader->ops->begin_list(reader, &list);
-	IvfBeginLesson(&reader->known, near->list);
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;
@@ -274,8 +292,9 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		BlockNumber next;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!make_room_for_page(reader))
-			return false;
+		if (rows_below(reader) / 2 > reader->wanted)
+			halve(reader);
+		IvfMakeRoom(reader, handle->layout.slots);
 		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;
@@ -285,56 +304,21 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 							   IvfPageList(page)->number, near->list, number);
 		number++;
 		next = QvPageGetHeader(page)->next;
-		reader->counters->rows += IvfPageList(page)->count;
-		list.members_known = looks_first(reader);
-		if (!list.members_known)
-			IvfDropLesson(&reader->known.lesson);
-		else
-		{
-			bool		learns = IvfLearnPage(&reader->known.lesson, block, IvfPageList(page));
-
-			reader->ops->find_dead(reader, page);
-			if (known && IvfFindKnownMembers(&reader->known, near->list, IvfPageList(page), reader->members))
-				count_known_members(reader, IvfPageList(page)->count);
-			else
-			{
-				bool		any;
-
-				memcpy(reader->head, IvfPageList(page), IvfListHeadSize(&handle->layout));
-				UnlockReleaseBuffer(buf);
-				if (!reader->ops->find_members(reader, &list, block, &any))
-					return false;
-				if (learns)
-					IvfLearnRows(&reader->known.lesson, reader->head->number * handle->layout.slots,
-								 reader->tids, reader->head->count);
-				buf = any ? IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE) :
-					InvalidBuffer;
-				if (any && !BufferIsValid(buf))
-					return false;
-			}
-		}
-		if (BufferIsValid(buf))
-		{
-			reader->ops->scan_page(reader, &list, block, BufferGetPage(buf));
-			UnlockReleaseBuffer(buf);
-		}
-		if (reader->rest)
-			IvfRestKeep(reader->rest);
+		reader->counters->pages++;
+		reader->counters->codes += IvfPageList(page)->count;
+		reader->ops->scan_page(reader, &list, block, page);
+		UnlockReleaseBuffer(buf);
 		block = next;
 	}
-	IvfEndLesson(&reader->known.lesson);
 	return true;
 }
 
 void
-IvfPrefetchList(IvfReader *reader, const IvfNear *near)
+IvfPrefetchList(const IvfReader *reader, const IvfNear *near)
 {
 	const IvfHandle *handle = reader->handle;
-	BlockNumber last;
-	bool		passed = reader->only && IvfKnowsNone(&reader->known, near->list, &last);
 
-	QvPrefetchPage(handle->hints, passed ? last : handle->lists->refs[near->list].head, QV_PAGE_START,
-				   passed ? sizeof(IvfListPageData) : PREFETCHED_BYTES);
+	QvPrefetchPage(handle->hints, handle->lists->refs[near->list].head, QV_PAGE_START, PREFETCHED_BYTES);
 }
 
 void
@@ -353,7 +337,6 @@ IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint
 	{
 		const IvfListRef *ref = &handle->lists->refs[near[ahead->near].list];
 		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
-		BlockNumber last;
 
 		if (!BlockNumberIsValid(ref->head) || ahead->page >= pages ||
 			ahead->page >= IVF_READ_AHEAD || ahead->near > reading + IVF_READ_AHEAD)
@@ -362,14 +345,6 @@ IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint
 				return;
 			ahead->near++;
 			ahead->page = 0;
-			continue;
-		}
-		if (reader->only && IvfKnowsNone(&reader->known, near[ahead->near].list, &last))
-		{
-			(void) QvPrefetchBlock(handle->index, handle->hints, last);
-			ahead->near++;
-			ahead->page = 0;
-			asked++;
 			continue;
 		}
 		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + ahead->page);

@@ -1,56 +1,51 @@
 /*
  * scan.c
- *		Searching posting lists.
+ *		Searches of posting lists.
  *
- * A search reads the lists nearest to the query, nearest first.  One-bit codes
- * give every row a lower bound of its distance; rows that may be among the
- * best have their finer code read, which gives a distance for the access
- * method to judge by the row itself.
+ * A search reads the lists nearest to the query, nearest first.  Their rows are gathered by the
+ * bounds of one-bit codes, and those that may be among the nearest so many have their records read,
+ * which gives a distance for the caller to judge by the row itself.  These are proposed.  When they
+ * are used up the search goes deeper: for more rows, of more lists.
  *
- * A search for the members of a set leaves out the others before it reads their codes,
- * and reads more lists until those who were tested tell that the members wanted are
- * found: how far it has to go depends on where they are.
+ * When pages have to be read from disk, a search by sketches leaves the records alone: the two-bit
+ * codes, an eighth as large, give a closer bound, and what they leave is judged by the row at
+ * once.
  *
- * When pages have to be read from disk, a scan by sketches leaves the finer
- * codes alone: the two-bit codes, an eighth as large, give a closer bound of
- * the distance, and what they leave is judged by the row itself at once.
- *
- * The best so many rows are collected in a "window", as many as the caller expects to
- * take; when they are used up the lists are read again for the rows after them, as many
- * as it then expects, or four times as many.  Rows proposed before are known by their heap
- * TIDs: by its place a row that a bound kept out of the window before would be lost.  When
- * these are too many for the memory, all rows that are left are sorted (rest.h).
- *
- * A window that takes most rows of the lists read takes far rows while nearer
- * ones are in other lists.  With "widen" it has a small share of those rows,
- * and lists are added for the next.
- *
- * Scans hold one page lock at a time and no other, so lists can move under
- * them (split, vacuum): the page read then is of another generation.  The
- * window is collected again from the directory as it is now, without the rows
- * already proposed.
+ * Searches hold one page lock at a time and no other, so lists can move under them (split, vacuum):
+ * the page read then is of another generation.  The search begins again with the directory as it
+ * is now.  So rows may be proposed twice.
  */
 #include "postgres.h"
 
 #include <math.h>
 
-#include "containers/bitmap.h"
+#include "ivf/ivf.h"
 #include "ivf/page/cache.h"
-#include "ivf/page/probes.h"
-#include "ivf/search/collect.h"
-#include "ivf/search/known.h"
+#include "ivf/search/depth.h"
+#include "ivf/search/nearest.h"
+#include "ivf/search/reader.h"
 #include "ivf/search/scan.h"
 #include "miscadmin.h"
+#include "executor/instrument.h"
+#include "optimizer/cost.h"
 #include "utils/memutils.h"
 
-/* Rows of the first window when it is not known how many are wanted. */
-#define FIRST_WINDOW 32
-
 /*
- * The least first window when it is known: one for all small numbers, so that the pages of
- * LIMIT and OFFSET fit together.
+ * Rows below the limit of what is gathered, for each that is to be proposed, and at least: so that
+ * the search can go deeper without reading the same lists again.
  */
-#define LEAST_FIRST_WINDOW IVF_FEW_ROWS
+#define GATHERED_PER_ROW 16
+#define LEAST_GATHERED 256
+
+/* The search goes on for so many times the rows, or for as many as are expected, up to so many times. */
+#define GROWTH 1.5
+#define MOST_GROWTH 8
+
+/* Scans that go on reading ahead after one found a page out of memory. */
+#define COLD_SCANS 64
+
+/* Rows ahead of the one proposed that the CPU is asked for: where they are, and what is there. */
+#define ROWS_AHEAD 4
 
 /*
  * Rows equal to one that is looked for to measure probes are in its own list,
@@ -61,21 +56,38 @@
 #define MOST_EQUAL 500
 #define EQUAL_SHARE 1e-3f
 
-/* Rows that a scan by sketches finds together when it is not known how many are wanted. */
-#define FIRST_ROUND 10
+typedef struct IvfScan
+{
+	QvScan		base;
+	Relation	index;
+	QvOpclassInfo opclass;
+	MemoryContext context;		/* of one search */
+	QvScanGoal	goal;
+	IvfHandle  *handle;			/* NULL before the first search */
+	IvfReader	reader;
+	IvfDepth	depth;
+	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
+								 * sleep */
 
-/* Rows that such a scan takes, for each that is wanted. */
-#define SKETCHED_PER_ROW 2
+	IvfNearLists near;
+	uint32		nread;			/* of these, so many were read */
+	uint32		most;			/* and there are no more for the search than
+								 * so many */
+	IvfReadAhead ahead;
 
-/* Rows asked for ahead of the one being judged, when more than usual are taken. */
-#define FEW_AHEAD 4
+	double		allowed;		/* rows that may be proposed before the search
+								 * goes deeper */
+	bool		filled;			/* the nearest of them have been read, */
+	uint32		fill_end;		/* up to the one of this number */
+	float	   *front;			/* a heap of the distances of so many rows,
+								 * farthest first */
+	uint32		nfront;
 
-/* Share of what scans by sketches usually take that is asked for at once. */
-#define SURE_SHARE 0.8
-
-/* Candidates ahead of the one proposed whose rows the CPU is asked for: where they are, and what is there. */
-#define LINES_AHEAD 6
-#define TUPLES_AHEAD 3
+	uint32		nproposed;
+	uint32		asked;			/* rows from that place on were not asked for
+								 * ahead */
+	ItemPointerData tid;		/* of the candidate */
+} IvfScan;
 
 static IvfScan *
 begin_scan(Relation index, const QvOpclassInfo *opclass)
@@ -85,75 +97,389 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 	scan->index = index;
 	scan->opclass = *opclass;
 	scan->reader.counters = &scan->base.counters;
-	scan->base.limit = INFINITY;
 	scan->context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
 										  ALLOCSET_DEFAULT_SIZES);
 	return scan;
 }
 
+/* ---- reading lists ---- */
+
+static double
+rows_per_list(const IvfScan *scan)
+{
+	return Max(1, scan->handle->meta.tuples / scan->handle->lists->count);
+}
+
+/* Lists to read for so many rows. */
 static uint32
-choose_probes(const IvfScan *scan)
+lists_for(const IvfScan *scan, double rank)
 {
-	double		lists = scan->handle->lists->count;
-
-	if (scan->params.probes > 0)
-		return Min(lists, scan->params.probes);
-	return Max(1, Min(lists, ceil(lists * IvfProbesFor(&scan->handle->meta, scan->params.recall))));
+	return Max(1, Min(scan->most, IvfDepthLists(&scan->depth, rank, rows_per_list(scan))));
 }
 
-/* Collect the first window of so many rows from so many lists. */
-static void
-start_search(IvfScan *scan, uint32 probes, uint32 window)
-{
-	IvfHandle  *handle = scan->handle;
-
-	scan->near = (IvfNearLists) {.items = palloc(handle->lists->count * sizeof(IvfNear))};
-	scan->reader.front = palloc(Max(1, scan->first) * sizeof(float));
-	scan->done = palloc0(BitmapBytes(handle->lists->count));
-	scan->in_window = scan->reader.only || scan->first > 0 ? palloc0(BitmapBytes(handle->lists->count)) : NULL;
-	IvfDepthInit(&scan->depth, &handle->meta, &scan->params);
-	scan->probes = probes;
-	scan->wanted = window;
-	IvfChooseNear(scan, probes, IvfListsLikely(scan));
-	scan->probed = scan->nnear;
-	IvfWindowInit(&scan->reader.window, window, QvCandidateCertainty(handle->meta.dims, handle->layout.bits));
-	scan->proposed = NULL;
-	scan->reader.rest = NULL;
-	scan->nproposed = scan->nkept = scan->max_kept = 0;
-	IvfFillWindow(scan);
-}
-
-/* A window in which the nearest so many rows will be. */
+/* Rows that are to stay below the limit, when so many have been proposed: more than before. */
 static uint32
-first_window(uint32 rows)
+gathered_for(const IvfScan *scan, double rank, double before)
 {
-	return Max(LEAST_FIRST_WINDOW, rows + rows / 8 + 6);
+	double		most = scan->reader.max_bytes / (2 * sizeof(IvfGathered));
+
+	if (scan->reader.any_order)
+		return PG_UINT32_MAX;
+	return Max(LEAST_GATHERED, Min(most, Max(before * GATHERED_PER_ROW,
+											 GATHERED_PER_ROW * Max(rank, scan->goal.expected))));
 }
 
-/* Search for the members by what is known of all rows; false when lists are to be read. */
+/*
+ * Read the lists of some ranks.  False when a list has moved: then all have to be read again.
+ */
 static bool
-sweep_by_codes(IvfScan *scan)
+read_lists(IvfScan *scan, uint32 from, uint32 to)
 {
-	QvMemberSearch *members = palloc(sizeof(QvMemberSearch));
+	int64		misses = pgBufferUsage.shared_blks_read;
 
-	if (!IvfSearchKnown(&scan->reader, scan->params.max_memory, members))
-		return false;
-	scan->members = members;
-	scan->base.depth = INFINITY;
+	for (uint32 i = from; i < to; i++)
+	{
+		if (scan->measuring)
+			QvVacuumDelayPoint();
+		if (scan->handle->stats->cold > 0)
+			IvfAskForLists(&scan->reader, &scan->ahead, scan->near.items, to, i);
+		if (i + 1 < to)
+			IvfPrefetchList(&scan->reader, &scan->near.items[i + 1]);
+		if (!IvfReadList(&scan->reader, &scan->near.items[i], i))
+			return false;
+	}
+	if (pgBufferUsage.shared_blks_read != misses)
+		scan->handle->stats->cold = COLD_SCANS;
 	return true;
 }
 
-void
-IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
+/* Have so many nearest lists in order. */
+static void
+sort_lists(IvfScan *scan, uint32 n)
+{
+	/* those that it may read soon are sorted with them */
+	if (n > scan->near.sorted)
+		IvfSortNearest(scan->handle, &scan->reader.query, Min(2 * n, scan->most), &scan->near);
+}
+
+/* Begin with the directory as it is now. */
+static void
+begin_lists(IvfScan *scan)
+{
+	uint32		count = scan->handle->lists->count;
+	const QvSettings *settings = scan->goal.settings;
+
+	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->context, count * sizeof(IvfNear))};
+	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
+	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
+	scan->nread = 0;
+	memset(&scan->ahead, 0, sizeof(scan->ahead));
+}
+
+/* A list has moved: have the directory as it is now, and read the lists again. */
+static void
+read_again(IvfScan *scan)
+{
+	uint32		n = scan->nread;
+
+	do
+	{
+		if (!IvfRefresh(scan->handle))
+			QvReportCorruption(scan->index, QV_META_BLOCK,
+							   "A page of a list does not belong to it, and nothing has changed.");
+		begin_lists(scan);
+		n = Min(scan->most, n);
+		sort_lists(scan, n);
+		IvfForgetRows(&scan->reader);
+		IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, scan->nproposed + IVF_FEW_ROWS, 0));
+	} while (!read_lists(scan, 0, n));
+	scan->nread = n;
+}
+
+/* Read further lists, up to so many. */
+static void
+read_more(IvfScan *scan, uint32 n)
+{
+	uint32		from = scan->nread;
+
+	if (n <= from)
+		return;
+	sort_lists(scan, n);
+	scan->nread = n;
+	/* rows of other lists that are as near were not gathered before */
+	scan->reader.low = -INFINITY;
+	if (!read_lists(scan, from, n))
+		read_again(scan);
+}
+
+/* Have rows of the lists read that are beyond the limit gathered, too. */
+static void
+raise_limit(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+	uint32		wanted = gathered_for(scan, scan->nproposed, reader->wanted);
+
+	/* where all have one bound, memory is what it takes */
+	if (reader->limit <= reader->low)
+		wanted = Max(wanted, reader->wanted * GATHERED_PER_ROW);
+	IvfSetLimit(reader, reader->limit, wanted);
+	if (!read_lists(scan, 0, scan->nread))
+		read_again(scan);
+}
+
+/* ---- going deeper ---- */
+
+static void
+begin_search(IvfScan *scan)
+{
+	double		rank = Max(IVF_FEW_ROWS, Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
+
+	begin_lists(scan);
+	scan->allowed = scan->reader.any_order || scan->depth.fixed ? INFINITY : rank;
+	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
+	read_more(scan, scan->reader.any_order ? 1 : lists_for(scan, rank));
+}
+
+/* For how many rows the search goes on. */
+static double
+next_rank(const IvfScan *scan)
+{
+	return Max(scan->allowed * GROWTH, Min(scan->goal.expected, scan->allowed * MOST_GROWTH));
+}
+
+/*
+ * Go deeper, when what may be proposed is used up; false when that cannot be.
+ */
+static bool
+go_deeper(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+	const MinHeap *heap = &reader->nearest;
+	bool		used_up = isinf(IvfLeastGathered(reader)) && heap->count == 0;
+
+	/*
+	 * rows of the lists read that were not gathered are nearer than those of
+	 * others
+	 */
+	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
+		(heap->count == 0 || heap->items[0].key >= reader->limit))
+	{
+		raise_limit(scan);
+		scan->filled = false;
+		return true;
+	}
+	if (isinf(scan->allowed))
+	{
+		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
+			return false;
+		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->reader.any_order ? 1 : scan->depth.probes)));
+	}
+	else if (!scan->goal.endless)
+		scan->allowed = INFINITY;
+	else
+	{
+		scan->allowed = next_rank(scan);
+		read_more(scan, lists_for(scan, scan->allowed));
+		if (scan->nread == scan->most)
+			scan->allowed = INFINITY;
+	}
+	scan->filled = false;
+	return true;
+}
+
+/* ---- reading rows ---- */
+
+/* How far the farthest of the rows is that are to be proposed now; INFINITY while there are too few. */
+static float
+front_distance(const IvfScan *scan, uint32 wanted)
+{
+	return scan->nfront < wanted ? INFINITY : scan->front[0];
+}
+
+static void
+note_front(IvfScan *scan, uint32 wanted, float distance)
+{
+	float	   *heap = scan->front;
+	uint32		at;
+
+	if (scan->nfront < wanted)
+	{
+		for (at = scan->nfront++; at > 0 && heap[(at - 1) / 2] < distance; at = (at - 1) / 2)
+			heap[at] = heap[(at - 1) / 2];
+		heap[at] = distance;
+		return;
+	}
+	if (!(distance < heap[0]))
+		return;
+	for (at = 0; 2 * at + 1 < scan->nfront;)
+	{
+		uint32		child = 2 * at + 1;
+
+		if (child + 1 < scan->nfront && heap[child + 1] > heap[child])
+			child++;
+		if (distance >= heap[child])
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = distance;
+}
+
+/*
+ * Read the rows that may be among those to be proposed now.  A bound that is wrong, as few are, then
+ * costs a row its place only where it is beyond all of these.
+ */
+static void
+fill(IvfScan *scan, uint32 wanted)
+{
+	IvfReader  *reader = &scan->reader;
+
+	scan->front = MemoryContextAllocHuge(scan->context, wanted * sizeof(float));
+	scan->nfront = 0;
+	for (uint32 i = 0; i < reader->nearest.count; i++)
+		note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
+	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)))
+	{
+		uint32		before = reader->nrows;
+
+		if (!IvfReadNext(reader))
+		{
+			read_again(scan);
+			scan->nfront = 0;
+			for (uint32 i = 0; i < reader->nearest.count; i++)
+				note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
+			continue;
+		}
+		for (uint32 i = before; i < reader->nrows; i++)
+			note_front(scan, wanted, reader->rows[i].distance);
+	}
+	pfree(scan->front);
+	scan->front = NULL;
+	scan->filled = true;
+	scan->fill_end = scan->nproposed + wanted;
+}
+
+/* So many rows more are proposed before others have to be read. */
+static uint32
+rows_together(const IvfScan *scan)
+{
+	return Min(scan->allowed - scan->nproposed, Max(IVF_FEW_ROWS, scan->nproposed * (GROWTH - 1)));
+}
+
+/* Is there a row to propose: no other that may be nearer was gathered and not read, or not gathered? */
+static bool
+has_ready(IvfScan *scan)
+{
+	const MinHeap *heap = &scan->reader.nearest;
+
+	return heap->count > 0 && scan->nproposed < scan->allowed &&
+		(heap->items[0].key <= IvfLeastGathered(&scan->reader) || scan->nproposed < scan->fill_end) &&
+		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
+}
+
+/* Ask the CPU for the rows of the table that the next ones lead to: the heap's first are near them. */
+static void
+prefetch_rows(const IvfScan *scan)
+{
+	const MinHeap *heap = &scan->reader.nearest;
+
+	for (uint32 i = 0; i < Min(heap->count, ROWS_AHEAD); i++)
+	{
+		ItemPointer tid = &scan->reader.rows[heap->items[i].value].tid;
+
+		if (i == 0)
+			QvPrefetchTuple(scan->base.table_hints, tid);
+		else
+			QvPrefetchLine(scan->base.table_hints, tid);
+	}
+}
+
+static void
+take_row(IvfScan *scan, QvCandidate *candidate)
+{
+	MinHeapItem top = MinHeapPop(&scan->reader.nearest);
+	const IvfRead *row = &scan->reader.rows[top.value];
+
+	prefetch_rows(scan);
+	scan->tid = row->tid;
+	scan->nproposed++;
+	candidate->distance = row->distance;
+	candidate->bound = top.key;
+	/* by a sketch it is a bound itself */
+	candidate->error = scan->reader.by_sketch || scan->base.query == NULL ? INFINITY :
+		QvSpaceQueryError(scan->base.query, row->distance, row->error * scan->base.certainty);
+	candidate->same_node = false;
+	candidate->ntids = 1;
+	candidate->tids = &scan->tid;
+}
+
+static bool
+ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
 	IvfScan    *scan = (IvfScan *) base;
+	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	bool		found = false;
+
+	if (scan->near.items == NULL)
+		begin_search(scan);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (scan->nproposed < scan->allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
+			fill(scan, rows_together(scan));
+		if (has_ready(scan))
+		{
+			take_row(scan, candidate);
+			found = true;
+			break;
+		}
+		if (!go_deeper(scan))
+			break;
+	}
+	if (!found)
+		base->complete = scan->nread == scan->handle->lists->count;
+	MemoryContextSwitchTo(old);
+	return found;
+}
+
+/* ---- */
+
+/* Is the index too large to be in memory?  By the settings, not by what was met: answers depend on it. */
+static bool
+is_on_disk(const IvfScan *scan)
+{
+	switch (scan->goal.settings->sketches)
+	{
+		case SKETCHES_ON:
+			return true;
+		case SKETCHES_OFF:
+			return false;
+		default:
+			return RelationGetNumberOfBlocks(scan->index) >
+				(BlockNumber) Max(effective_cache_size, NBuffers) / 2;
+	}
+}
+
+/* Does the user want all lists read, and so the nearest rows?  No further list could make up for a row lost. */
+static bool
+wants_all(const IvfScan *scan)
+{
+	const QvSettings *settings = scan->goal.settings;
+
+	return settings->probes > 0 ? settings->probes >= scan->handle->lists->count :
+		settings->recall >= 1;
+}
+
+static void
+ivf_scan_start(QvScan *base, const QvScanGoal *goal)
+{
+	IvfScan    *scan = (IvfScan *) base;
+	IvfReader  *reader = &scan->reader;
+	QvScanCounters *counters = reader->counters;
 	MemoryContext old;
 	IvfHandle  *handle;
-	uint32		rows,
-				first;
 
 	scan->handle = NULL;
-	IvfEndRest(scan);
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
 	handle = IvfOpen(scan->index, &scan->opclass);
@@ -165,58 +491,36 @@ IvfScanStart(QvScan *base, const void *value, const IvfScanParams *params)
 	 * through a few of them: the pages of codes, which are read much more
 	 * often, stay.
 	 */
-	handle->hints->scarce = handle->cached->table_hints.scarce = handle->stats->cold > 0;
 	if (handle->stats->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
-	if (value && scan->opclass.type->dims(value) != handle->meta.dims)
-		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(value));
-	scan->handle = scan->reader.handle = handle;
-	scan->base.table_hints = &handle->cached->table_hints;
-	scan->base.scale = QvSpaceMetricScale(&handle->space);
-	scan->base.expected = 0;
-	scan->base.sample = 0;
-	scan->base.limit = INFINITY;
-	scan->params = *params;
-	if (params->sweep)
-	{
-		/* all of them: by codes in memory there would be no limit either */
-		scan->params.probes = PG_INT32_MAX;
-		scan->params.max_probes = 0;
-	}
-	params = &scan->params;
-	scan->members = NULL;
-	scan->reader.any_order = value == NULL;
-	scan->from_disk = RelationGetNumberOfBlocks(scan->index) > params->cached_blocks;
-	scan->reader.by_sketch = scan->from_disk && handle->layout.sketch_bytes > 0;
-	scan->reader.only = params->only;
-	scan->reader.most_gathered = Min(IVF_MAX_LEFT, params->max_memory / 4 / IVF_GATHERED_BYTES);
-
-	/*
-	 * No further list could make up for a row that its bound keeps out, or
-	 * one that comes in the next window would be too late.
-	 */
-	scan->reader.sure = !scan->reader.by_sketch &&
-		(params->rows == 0 ||
-		 (params->probes > 0 ? (uint32) params->probes >= handle->lists->count :
-		  params->recall >= 1));
-	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &scan->reader.query);
-	IvfBeginReading(&scan->reader);
-	if (params->sweep && sweep_by_codes(scan))
-	{
-		MemoryContextSwitchTo(old);
-		return;
-	}
-
-	rows = params->rows == 0 ? FIRST_WINDOW : first_window(params->rows);
-	first = first_window(params->first);
-	/* in which those found together should be */
-	if (scan->reader.by_sketch)
-		rows = Max(rows, SKETCHED_PER_ROW * IvfScanRoundRows(&scan->base));
-	rows = Min(rows, IvfMostRows(scan));
-	scan->first = params->first > 0 && params->only == NULL && params->deep && !scan->from_disk &&
-		!scan->reader.sure && first < rows ? first : 0;
-	start_search(scan, choose_probes(scan), rows);
+	if (goal->value && scan->opclass.type->dims(goal->value) != handle->meta.dims)
+		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(goal->value));
+	scan->handle = handle;
+	handle->hints->scarce = handle->cached->table_hints.scarce = handle->stats->cold > 0;
+	scan->goal = *goal;
+	memset(reader, 0, sizeof(*reader));
+	reader->counters = counters;
+	reader->handle = handle;
+	reader->any_order = goal->value == NULL;
+	reader->by_sketch = handle->layout.sketch_bytes > 0 && is_on_disk(scan);
+	reader->sure = !reader->by_sketch && wants_all(scan);
+	reader->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
+	reader->max_bytes = goal->settings->memory / 2;
+	handle->layout.codec->prepare(handle, goal->value, IvfLutBits(handle, true), &reader->query);
+	IvfBeginReading(reader);
+	scan->near.items = NULL;
+	scan->nproposed = scan->asked = 0;
+	scan->filled = false;
+	scan->fill_end = 0;
+	base->table_hints = &handle->cached->table_hints;
+	base->rows = handle->has_rows && goal->value ? &handle->rows : NULL;
+	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
+	base->sure = reader->sure;
+	base->certainty = reader->certainty;
+	base->scale = QvSpaceMetricScale(&handle->space);
+	base->offset = 0;
+	base->complete = false;
 	MemoryContextSwitchTo(old);
 }
 
@@ -226,226 +530,77 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 {
 	IvfScan    *scan = begin_scan(handle->index, &handle->space.opclass);
 	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	QvSettings	settings = {.probes = lists, .fixed = true, .memory = (Size) work_mem * 1024};
+	uint32		most = k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1;
+	IvfRead    *rows = palloc(most * sizeof(IvfRead));
+	uint32		nrows = 0;
 	uint32		n = 0;
 	float		least = -INFINITY;
 
-	scan->handle = scan->reader.handle = handle;
 	scan->measuring = true;
+	scan->handle = scan->reader.handle = handle;
+	scan->goal.settings = &settings;
 	scan->reader.query = *query;
+	scan->reader.certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
+	scan->reader.max_bytes = settings.memory;
 	IvfBeginReading(&scan->reader);
-	start_search(scan, lists, k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1);
-	if (handle->layout.space == QV_SPACE_L2 && scan->reader.window.count > 0)
-		least = EQUAL_SHARE * scan->reader.window.rows[scan->reader.window.count - 1].distance;
-	for (uint32 i = 0; i < scan->reader.window.count && n < k; i++)
-		if (!ItemPointerEquals(&scan->reader.window.rows[i].tid, self) && scan->reader.window.rows[i].distance > least)
-			ranks[n++] = scan->reader.window.rows[i].rank;
+	scan->goal.expected = most;
+	begin_search(scan);
+	scan->allowed = most;
+	fill(scan, most);
+	while (nrows < most && has_ready(scan))
+	{
+		rows[nrows] = scan->reader.rows[MinHeapPop(&scan->reader.nearest).value];
+		nrows++;
+		scan->nproposed++;
+	}
+	if (handle->layout.space == QV_SPACE_L2 && nrows > 0)
+		least = EQUAL_SHARE * rows[nrows - 1].distance;
+	for (uint32 i = 0; i < nrows && n < k; i++)
+		if (!ItemPointerEquals(&rows[i].tid, self) && rows[i].distance > least)
+			ranks[n++] = rows[i].rank;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
 	return n;
 }
 
-/* Ask the CPU for the rows of the table that the next candidates lead to. */
-static void
-prefetch_rows(const IvfScan *scan)
-{
-	const IvfWindow *window = &scan->reader.window;
-
-	if (scan->position + LINES_AHEAD < window->count)
-		QvPrefetchLine(scan->base.table_hints, &window->rows[scan->position + LINES_AHEAD].tid);
-	if (scan->position + TUPLES_AHEAD < window->count)
-		QvPrefetchTuple(scan->base.table_hints, &window->rows[scan->position + TUPLES_AHEAD].tid);
-}
-
-/* The window is used up: collect the rows after it. */
-static void
-next_window(IvfScan *scan)
-{
-	if (scan->rest == NULL)
-	{
-		if (IvfNoteProposed(scan, scan->reader.window.count))
-		{
-			IvfExcludeProposed(scan);
-			IvfGrowWindow(scan);
-			/* else as many as the window wants */
-			if (scan->params.widen && scan->params.rows == 0)
-				(void) IvfWiden(scan, 2);
-			IvfFillWindow(scan);
-			return;
-		}
-		IvfBeginRest(scan);
-	}
-	IvfTakeRest(scan);
-}
-
-static QvScanStep
-ivf_scan_next(QvScan *base, QvCandidate *candidate)
-{
-	IvfScan    *scan = (IvfScan *) base;
-	MemoryContext old;
-
-	if (scan->members)
-	{
-		if (QvMemberSearchNext(scan->members, candidate))
-			return QV_SCAN_CANDIDATE;
-		candidate->distance = candidate->bound = INFINITY;
-		return QV_SCAN_END;
-	}
-	for (;;)
-	{
-		if (scan->filling)
-		{
-			if (IvfIsPaused(scan))
-				return QV_SCAN_PAUSE;
-			old = MemoryContextSwitchTo(scan->context);
-			IvfGoOnFilling(scan);
-			MemoryContextSwitchTo(old);
-			continue;
-		}
-		if (scan->first > 0 && scan->position >= Min(scan->first, scan->reader.window.count))
-		{
-			if (!scan->bound_sent)
-			{
-				scan->bound_sent = true;
-				candidate->distance = candidate->bound = IvfBoundAfterFirst(scan);
-				return QV_SCAN_BOUND;
-			}
-			old = MemoryContextSwitchTo(scan->context);
-			if (!IvfReadMoreFirst(scan))
-				IvfReadDeeper(scan);
-			MemoryContextSwitchTo(old);
-			continue;
-		}
-		if (scan->position < scan->reader.window.count)
-		{
-			const IvfWindowRow *row = &scan->reader.window.rows[scan->position];
-
-			prefetch_rows(scan);
-			scan->position++;
-
-			candidate->distance = row->distance;
-			candidate->bound = row->bound;
-			/* by a sketch it is a bound itself */
-			candidate->error = scan->reader.by_sketch ? INFINITY :
-				QvSpaceQueryError(&scan->reader.query.base, row->distance, row->error * scan->reader.window.certainty);
-			candidate->same_node = false;
-			candidate->ntids = 1;
-			scan->tid = row->tid;
-			candidate->tids = &scan->tid;
-			scan->nproposed++;
-			return QV_SCAN_CANDIDATE;
-		}
-		if (scan->complete)
-		{
-			candidate->distance = candidate->bound = INFINITY;
-			base->depth = scan->params.sweep && scan->nnear == scan->handle->lists->count ? INFINITY : IvfScanDepth(scan);
-			return QV_SCAN_END;
-		}
-		if (!scan->bound_sent)
-		{
-			scan->bound_sent = true;
-			candidate->distance = scan->reader.window.rows[scan->reader.window.count - 1].distance;
-			candidate->bound = scan->reader.window.left;
-			return QV_SCAN_BOUND;
-		}
-		old = MemoryContextSwitchTo(scan->context);
-		next_window(scan);
-		MemoryContextSwitchTo(old);
-	}
-}
-
-/* Choose lists that were in no batch yet, or more of them; false when there are none. */
-static bool
-next_batch(IvfScan *scan)
-{
-	uint32		wanted = Min(IvfMostLists(scan), scan->probed + scan->probes);
-
-	if (scan->params.widen)
-	{
-		IvfExcludeProposed(scan);
-		IvfGrowWindow(scan);
-		return IvfWiden(scan, 2);
-	}
-	for (uint32 i = 0; i < scan->nnear; i++)
-		BitmapSet(scan->done, scan->near.items[i].list);
-	scan->near.sorted = scan->near.measured = 0;
-	IvfSortNearest(scan->handle, &scan->reader.query, wanted, &scan->near);
-	scan->nnear = 0;
-	for (uint32 i = 0; i < scan->near.sorted; i++)
-		if (!BitmapHas(scan->done, scan->near.items[i].list))
-			scan->near.items[scan->nnear++] = scan->near.items[i];
-	/* it lacks lists now */
-	scan->near.sorted = scan->near.measured = 0;
-	scan->probed = wanted;
-	return scan->nnear > 0;
-}
-
-static bool
-ivf_scan_resume(QvScan *base)
-{
-	IvfScan    *scan = (IvfScan *) base;
-	MemoryContext old = MemoryContextSwitchTo(scan->context);
-	bool		more = false;
-
-	/* the rest had all lists, or codes all rows */
-	if (scan->rest == NULL && scan->members == NULL)
-	{
-		if (IvfNoteProposed(scan, scan->reader.window.count))
-		{
-			more = next_batch(scan);
-			if (more)
-				IvfFillWindow(scan);
-		}
-		else if (scan->probed < IvfMostLists(scan))
-		{
-			more = true;
-			IvfBeginRest(scan);
-			IvfTakeRest(scan);
-		}
-	}
-	MemoryContextSwitchTo(old);
-	return more;
-}
-
 static int
 ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 {
 	IvfScan    *scan = (IvfScan *) base;
+	const MinHeap *heap = &scan->reader.nearest;
 	int			n = 0;
-	uint32		end = scan->reader.window.count;
-
-	if (scan->members)
-		return 0;
-	Assert(!scan->filling);
-	/* in runs, so that the reads overlap */
-	if (scan->handle->stats->cold == 0 || scan->prefetched > scan->position + max / 2)
-		return 0;
 
 	/*
-	 * what scans mostly take, then a few more at a time: none should be read
-	 * in vain
+	 * in runs, so that the reads overlap; the heap's first are near the next
+	 * ones
 	 */
-	if (scan->reader.by_sketch)
-	{
-		if (scan->prefetched >= scan->position + FEW_AHEAD / 2)
-			return 0;
-		end = Min(end, Max(SURE_SHARE * SKETCHED_PER_ROW * IvfScanRoundRows(base),
-						   scan->position + FEW_AHEAD));
-	}
-	if (scan->first > 0)
-		end = Min(end, scan->first);
-	for (uint32 i = Max(scan->prefetched, scan->position); i < end && n < max; i++)
-		tids[n++] = scan->reader.window.rows[i].tid;
-	scan->prefetched = Max(scan->prefetched, scan->position) + n;
+	if (scan->handle->stats->cold == 0 || scan->asked > scan->nproposed)
+		return 0;
+	for (uint32 i = 0; i < heap->count && n < max; i++)
+		tids[n++] = scan->reader.rows[heap->items[i].value].tid;
+	scan->asked = scan->nproposed + n / 2;
 	return n;
 }
 
-uint32
-IvfScanRoundRows(const QvScan *base)
+static bool
+ivf_scan_measure(QvScan *base, const ItemPointerData *tid, QvRowPlace place, QvMeasured *measured)
 {
-	const IvfScan *scan = (const IvfScan *) base;
+	IvfReader  *reader = &((IvfScan *) base)->reader;
 
-	return !scan->reader.by_sketch ? 0 : scan->params.rows > 0 ? scan->params.rows : FIRST_ROUND;
+	return reader->ops->measure_place(reader, tid, place, measured);
+}
+
+static void
+ivf_scan_prefetch_place(QvScan *base, QvRowPlace place)
+{
+	const IvfHandle *handle = ((IvfScan *) base)->handle;
+	Size		size = handle->layout.items[IVF_RECORDS].size;
+
+	(void) QvPrefetchBlock(handle->index, handle->hints, place.block);
+	QvPrefetchPage(handle->hints, place.block,
+				   QV_PAGE_START + sizeof(IvfItemPageData) + place.slot * size, size);
 }
 
 static void
@@ -453,16 +608,17 @@ ivf_scan_end(QvScan *base)
 {
 	IvfScan    *scan = (IvfScan *) base;
 
-	IvfEndRest(scan);
 	MemoryContextDelete(scan->context);
 	pfree(scan);
 }
 
 static const QvScanOps ivf_scan_ops = {
 	.what = "an index of posting lists",
+	.start = ivf_scan_start,
 	.next = ivf_scan_next,
-	.resume = ivf_scan_resume,
 	.prefetch = ivf_scan_prefetch,
+	.measure = ivf_scan_measure,
+	.prefetch_place = ivf_scan_prefetch_place,
 	.end = ivf_scan_end
 };
 

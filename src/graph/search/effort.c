@@ -1,0 +1,82 @@
+/*
+ * effort.c
+ *		How large the candidate pool of a search is; see effort.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "graph/graph.h"
+#include "graph/page/pool.h"
+#include "graph/search/effort.h"
+
+/* The ef for a recall was measured for 10 rows.  A few more are proposed to have these in order. */
+#define MEASURED_ROWS 10
+#define FEW_ROWS 16
+
+/* Rows of a search that does not go deeper, by a recall: pgvector's default. */
+#define UNKNOWN_ROWS 40
+
+/* An ef that the user has chosen is enough for a quarter as many rows under a condition. */
+#define CHOSEN_SHARE 4
+
+/*
+ * A deeper search has so many candidates for each row it proposes, since the last ones are found
+ * last; and it is as deep as for so many times the rows.
+ */
+#define CANDIDATES_PER_ROW 1.5
+#define MARGIN 2.0
+
+/* It goes on for so many times the rows, or for as many as are expected, up to so many times. */
+#define GROWTH 1.25
+#define MOST_GROWTH 8
+
+void
+GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal *goal)
+{
+	const QvSettings *settings = goal->settings;
+
+	effort->expected = goal->expected;
+	effort->ef = settings->ef_search > 0 ? settings->ef_search :
+		GraphEfForRecall(meta, settings->recall);
+	if (!goal->endless)
+	{
+		/* all that the search finds; nobody says how many rows are wanted */
+		if (settings->ef_search == 0)
+			effort->ef = Max(effort->ef, UNKNOWN_ROWS);
+		effort->rows = effort->measured = effort->ef;
+	}
+	else if (settings->ef_search > 0)
+		effort->rows = effort->measured = Max(FEW_ROWS, goal->expected > FEW_ROWS ?
+											  effort->ef / CHOSEN_SHARE : effort->ef);
+	else
+	{
+		effort->rows = FEW_ROWS;
+		effort->measured = MEASURED_ROWS;
+	}
+}
+
+double
+GraphEffortRows(const GraphEffort *effort)
+{
+	return Max(effort->rows, Min(effort->expected, effort->rows * MOST_GROWTH));
+}
+
+uint32
+GraphEffortFor(const GraphEffort *effort, double rank)
+{
+	double		ef = effort->ef;
+
+	if (rank > effort->rows)
+		ef = Max(ef * sqrt(rank * MARGIN / effort->measured), rank * CANDIDATES_PER_ROW);
+	return Min(ceil(ef), GRAPH_MAX_EF);
+}
+
+double
+GraphEffortNext(const GraphEffort *effort, double rank)
+{
+	double		next = Max(rank * GROWTH, Min(effort->expected, rank * MOST_GROWTH));
+
+	/* what the largest pool is enough for */
+	return Min(next, GRAPH_MAX_EF / CANDIDATES_PER_ROW);
+}

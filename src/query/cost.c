@@ -1,0 +1,65 @@
+/*
+ * cost.c
+ *		What a search costs; see cost.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "query/cost.h"
+#include "utils/spccache.h"
+
+double
+QvMissShare(double pages)
+{
+	return Max(0, 1 - effective_cache_size / Max(1, pages));
+}
+
+void
+QvGetUnits(const QvUnitsOf *of, QvUnits *units)
+{
+	const double op = cpu_operator_cost;
+	double		misses = QvMissShare(of->index_pages + of->table_pages);
+	double		random,
+				sequential;
+
+	get_tablespace_page_costs(of->index_tablespace, &random, &sequential);
+	units->page = QV_PAGE_OPERATORS * op + misses * random;
+	units->next_page = QV_NEXT_PAGE_OPERATORS * op + misses * sequential;
+	units->code = op * of->dims / QV_CODE_COORDINATES;
+	units->neighbor = QV_NEIGHBOR_OPERATORS * op + units->code;
+	units->measure = op * (1 + of->dims / QV_MEASURE_COORDINATES);
+	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
+	units->test = of->test;
+	units->row = QV_ROW_OPERATORS * op + of->test + misses * random;
+	units->next_row = cpu_tuple_cost + of->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
+		of->table_pages / Max(1, of->table_rows);
+	units->value = units->measure + of->value_pages * (QV_PAGE_OPERATORS * op + misses * random);
+}
+
+double
+QvWorkCost(const QvUnits *units, const QvWork *work)
+{
+	return work->pages * units->page + work->codes * units->code +
+		work->neighbors * units->neighbor + work->measures * units->measure;
+}
+
+double
+QvCountersCost(const QvUnits *units, const QvScanCounters *counters)
+{
+	return counters->pages * units->page + counters->codes * units->code +
+		counters->neighbors * units->neighbor +
+		(counters->nodes + counters->records + counters->entries) * units->measure;
+}
+
+double
+QvEntriesCost(const QvUnits *units, double entries, double pages)
+{
+	/* pages met by so many entries in random places */
+	double		met = pages > 0 ? pages * (1 - exp(-entries / pages)) : 0;
+
+	return met * units->next_page + entries * units->measure +
+		entries * QV_MEASURED_SHARE * (units->page + units->measure);
+}

@@ -1,0 +1,484 @@
+/*
+ * members.c
+ *		A search of the rows of a set by row pages; see members.h.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "containers/backlog.h"
+#include "containers/minheap.h"
+#include "miscadmin.h"
+#include "rows/code.h"
+#include "rows/rows.h"
+#include "query/members.h"
+#include "space/query.h"
+#include "utils/memutils.h"
+
+/* Rows are sorted as far as they will likely be measured, at least so many. */
+#define RUN_SHARE 16
+#define LEAST_RUN 64
+
+/* So many are measured together, so that waiting for one is waiting for all. */
+#define MEASURED_TOGETHER 16
+
+/* Row pages asked for ahead of the one that is read. */
+#define PAGES_AHEAD 8
+
+/* Rows of a set that are read together, of one page. */
+#define RUN_ROWS 64
+
+/* Room to begin with. */
+#define FIRST_ROOM 4096
+
+typedef struct Member
+{
+	ItemPointerData tid;
+	uint16		slot;			/* of its place */
+	uint32		block;
+} Member;
+
+typedef struct Found
+{
+	ItemPointerData tid;
+	QvMeasured	measured;
+} Found;
+
+typedef struct Members
+{
+	QvScan		base;
+	QvScan	   *engine;
+	const QvRows *rows;
+	const QvTidSet *set;		/* NULL: all rows */
+	MemoryContext context;
+	QvRowQuery	query;
+	QvRowsFinder finder;
+
+	/* rows that were not measured yet */
+	Member	   *members;
+	Backlog		waiting;		/* places in members, by their bound */
+	uint32		most;			/* there is memory for */
+	float		limit;			/* rows of a greater bound were left out of
+								 * this pass, */
+	bool		dropped;		/* and there were such; */
+	bool		again;			/* this is not the first pass: */
+	float		before;			/* rows of no greater bound than that were in
+								 * those before */
+	bool		begun;
+
+	/* rows without an entry */
+	ItemPointerData *unknown;
+	uint32		nunknown;
+	uint32		unknown_room;
+	uint32		unknown_next;
+
+	/* rows that were measured and not proposed yet */
+	Found	   *found;
+	uint32		nfound;
+	MinHeap		nearest;		/* places in found, by their bound */
+	ItemPointerData tid;		/* of the candidate */
+} Members;
+
+/* ---- reading entries ---- */
+
+static void
+add_unknown(Members *m, const ItemPointerData *tid)
+{
+	/* they were proposed in the first pass */
+	if (m->again)
+		return;
+	if (m->nunknown == m->unknown_room)
+	{
+		m->unknown_room = Max(64, m->unknown_room * 2);
+		m->unknown = m->unknown ?
+			repalloc_huge(m->unknown, m->unknown_room * sizeof(ItemPointerData)) :
+			MemoryContextAlloc(m->context, m->unknown_room * sizeof(ItemPointerData));
+	}
+	m->unknown[m->nunknown++] = *tid;
+}
+
+/* Leave out the farther half of the rows.  Where all have one bound, memory is what it takes. */
+static void
+drop_farthest(Members *m)
+{
+	float		limit = BacklogMiddle(&m->waiting);
+	uint32		kept = 0;
+
+	for (uint32 i = 0; i < m->waiting.count; i++)
+	{
+		float		bound = BacklogDistance(m->waiting.items[i]);
+
+		if (bound > limit)
+			continue;
+		m->members[kept] = m->members[i];
+		m->waiting.items[kept] = BacklogMake(bound, kept);
+		kept++;
+	}
+	if (kept < m->waiting.count)
+	{
+		m->limit = limit;
+		m->dropped = true;
+	}
+	m->waiting.count = kept;
+}
+
+/* Have room for one more row. */
+static void
+make_room(Members *m)
+{
+	uint32		room = m->waiting.capacity;
+
+	if (room >= m->most)
+		drop_farthest(m);
+	if (m->waiting.count < room)
+		return;
+	room = room == 0 ? FIRST_ROOM : room * 2;
+	m->members = m->members ? repalloc_huge(m->members, room * sizeof(Member)) :
+		MemoryContextAllocHuge(m->context, room * sizeof(Member));
+	m->waiting.items = m->waiting.items ?
+		repalloc_huge(m->waiting.items, room * sizeof(BacklogItem)) :
+		MemoryContextAllocHuge(m->context, room * sizeof(BacklogItem));
+	m->waiting.capacity = room;
+}
+
+/* Take the entry of a row: it is on a page that is locked, so nothing may fail but for want of memory. */
+static inline void
+take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
+{
+	float		bound = QvRowLeastOf(&m->query, entry,
+									 qv_kernels.ip_bits_s8(entry->bits, m->query.base->q.hi,
+														   m->query.base->q.pdim));
+	QvRowPlace	place;
+
+	if (bound > m->limit || (m->again && bound <= m->before))
+		return;
+	if (unlikely(m->waiting.count == m->waiting.capacity))
+		make_room(m);
+	place = QvRowEntryPlace(entry);
+	m->members[m->waiting.count] = (Member) {*tid, place.slot, place.block};
+	BacklogAdd(&m->waiting, bound, m->waiting.count);
+}
+
+/* Pin and lock row page "number"; InvalidBuffer: there is none. */
+static Buffer
+read_page(Members *m, uint32 number)
+{
+	BlockNumber block = QvRowsFindPage(&m->finder, number);
+
+	CHECK_FOR_INTERRUPTS();
+	if (block == QV_ROWS_NO_PAGE)
+		return InvalidBuffer;
+	m->base.counters.pages++;
+	return QvRowsReadPage(m->rows, block, number, BUFFER_LOCK_SHARE);
+}
+
+/* Have the row pages after a page read in the background. */
+static void
+ask_ahead(Members *m, uint32 number)
+{
+	for (uint32 i = number % PAGES_AHEAD == 0 ? 1 : PAGES_AHEAD; i <= PAGES_AHEAD; i++)
+	{
+		BlockNumber block = (number + i) / QV_ROWS_FANOUT == number / QV_ROWS_FANOUT ?
+			QvRowsFindPage(&m->finder, number + i) : QV_ROWS_NO_PAGE;
+
+		if (block != QV_ROWS_NO_PAGE)
+			(void) QvPrefetchBlock(m->rows->index, m->rows->hints, block);
+	}
+}
+
+/* Rows of the set whose entries are on one page. */
+typedef struct Run
+{
+	uint32		number;			/* of the page */
+	int			n;
+	ItemPointerData tids[RUN_ROWS];
+	uint16		at[RUN_ROWS];	/* places of their entries */
+} Run;
+
+/* The rows that have not been put into a run. */
+typedef struct RunReader
+{
+	QvTidSetIterator it;
+	ItemPointerData tid;		/* the next one, */
+	bool		has_tid;		/* if there is one */
+} RunReader;
+
+/* The next run; false when there is none.  Rows beyond the lines that have entries are set aside. */
+static bool
+next_run(Members *m, RunReader *reader, Run *run)
+{
+	const QvRows *rows = m->rows;
+
+	run->n = 0;
+	for (; reader->has_tid && run->n < RUN_ROWS; reader->has_tid = QvTidSetNext(&reader->it, &reader->tid))
+	{
+		QvRowNumber row;
+
+		if (!QvRowsHasNumber(rows, &reader->tid, &row))
+		{
+			add_unknown(m, &reader->tid);
+			continue;
+		}
+		if (run->n == 0)
+			run->number = row / rows->per_page;
+		else if (row / rows->per_page != run->number)
+			break;
+		run->tids[run->n] = reader->tid;
+		run->at[run->n++] = row % rows->per_page;
+	}
+	return run->n > 0;
+}
+
+/* Ask the CPU for the entries of a run that will be read soon. */
+static void
+prefetch_run(Members *m, const Run *run)
+{
+	const QvRows *rows = m->rows;
+	Size		size = rows->meta.entry_size;
+	BlockNumber block = QvRowsFindPage(&m->finder, run->number);
+
+	if (block == QV_ROWS_NO_PAGE)
+		return;
+	for (int i = 0; i < run->n; i++)
+		QvPrefetchPage(rows->hints, block, QV_PAGE_START + sizeof(QvRowPageData) + run->at[i] * size, size);
+}
+
+static void
+read_run(Members *m, const Run *run)
+{
+	Size		size = m->rows->meta.entry_size;
+	Buffer		buf = read_page(m, run->number);
+
+	ask_ahead(m, run->number);
+	for (int i = 0; i < run->n; i++)
+	{
+		const QvRowEntryData *entry = NULL;
+
+		if (BufferIsValid(buf))
+			entry = QvPageRowEntry(BufferGetPage(buf), size, run->at[i]);
+		if (entry == NULL || !QvRowEntryIsThere(entry))
+			add_unknown(m, &run->tids[i]);
+		else
+		{
+			m->base.counters.entries++;
+			take_entry(m, &run->tids[i], entry);
+		}
+	}
+	if (BufferIsValid(buf))
+		UnlockReleaseBuffer(buf);
+}
+
+/* Read the entries of the set's rows, page by page. */
+static void
+read_set(Members *m)
+{
+	RunReader	reader = {.it.set = m->set};
+	Run			runs[2];
+	int			now = 0;
+	bool		found;
+
+	reader.has_tid = QvTidSetNext(&reader.it, &reader.tid);
+	found = next_run(m, &reader, &runs[now]);
+	while (found)
+	{
+		found = next_run(m, &reader, &runs[!now]);
+		if (found)
+			prefetch_run(m, &runs[!now]);
+		read_run(m, &runs[now]);
+		now = !now;
+	}
+}
+
+/* Read all entries; of a set that knows blocks only, those of its blocks. */
+static void
+read_all(Members *m)
+{
+	const QvRows *rows = m->rows;
+	uint32		end = QvRowsEnd(rows, NULL);
+
+	for (uint32 number = 0; number < end; number++)
+	{
+		Buffer		buf = read_page(m, number);
+		ItemPointerData tid;
+
+		if (!BufferIsValid(buf))
+			continue;
+		ask_ahead(m, number);
+		for (uint32 i = 0; i < rows->per_page; i++)
+		{
+			const QvRowEntryData *entry = QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, i);
+
+			if (!QvRowEntryIsThere(entry))
+				continue;
+			QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
+			if (m->set && !QvTidSetHas(m->set, &tid))
+				continue;
+			m->base.counters.entries++;
+			take_entry(m, &tid, entry);
+		}
+		UnlockReleaseBuffer(buf);
+	}
+}
+
+/* Go through the entries: the first time, or for those that were left out. */
+static void
+read_entries(Members *m)
+{
+	m->again = m->begun;
+	m->before = m->limit;
+	m->limit = INFINITY;
+	m->dropped = false;
+	m->begun = true;
+	m->nfound = 0;
+	BacklogClear(&m->waiting);
+	QvRowsFinderInit(&m->finder, m->rows);
+	if (m->set && m->set->words > 0)
+		read_set(m);
+	else
+		read_all(m);
+}
+
+/* ---- measuring ---- */
+
+/* How near the nearest that was not measured may be; INFINITY when there is none. */
+static double
+waits_at(Members *m)
+{
+	return BacklogSort(&m->waiting, Max(LEAST_RUN, m->waiting.count / RUN_SHARE)) ?
+		BacklogDistance(m->waiting.items[m->waiting.first]) : INFINITY;
+}
+
+static void
+make_room_for_found(Members *m)
+{
+	uint32		room = m->nearest.capacity;
+
+	if (m->nfound + MEASURED_TOGETHER <= room)
+		return;
+	room = Max(LEAST_RUN, room * 2);
+	m->found = m->found ? repalloc_huge(m->found, room * sizeof(Found)) :
+		MemoryContextAlloc(m->context, room * sizeof(Found));
+	m->nearest.items = m->nearest.items ?
+		repalloc_huge(m->nearest.items, room * sizeof(MinHeapItem)) :
+		MemoryContextAlloc(m->context, room * sizeof(MinHeapItem));
+	m->nearest.capacity = room;
+}
+
+static void
+measure_one(Members *m, const Member *member)
+{
+	Found	   *found = &m->found[m->nfound];
+	double		bound;
+
+	found->tid = member->tid;
+	/* whoever asked measures the row itself */
+	if (!m->engine->ops->measure(m->engine, &member->tid,
+								 (QvRowPlace) {member->block, member->slot}, &found->measured))
+		found->measured = (QvMeasured) {-INFINITY, INFINITY};
+	/* an error may be zero, where float32 has rounded the distance */
+	bound = found->measured.distance - found->measured.error * m->engine->certainty -
+		4 * FLT_EPSILON * fabs(found->measured.distance);
+	/* damaged factors: likewise */
+	MinHeapPush(&m->nearest, isnan(bound) ? -INFINITY : bound, m->nfound++);
+}
+
+/* Measure the nearest of those that wait. */
+static void
+measure_some(Members *m)
+{
+	Backlog    *waiting = &m->waiting;
+	uint32		n = Min(MEASURED_TOGETHER, waiting->sorted - waiting->first);
+	const Member *members[MEASURED_TOGETHER];
+
+	CHECK_FOR_INTERRUPTS();
+	make_room_for_found(m);
+	for (uint32 i = 0; i < n; i++)
+	{
+		members[i] = &m->members[BacklogId(BacklogTake(waiting))];
+		m->engine->ops->prefetch_place(m->engine, (QvRowPlace) {members[i]->block, members[i]->slot});
+	}
+	for (uint32 i = 0; i < n; i++)
+		measure_one(m, members[i]);
+}
+
+/* ---- what the caller calls ---- */
+
+static bool
+members_next(QvScan *base, QvCandidate *candidate)
+{
+	Members    *m = (Members *) base;
+
+	candidate->same_node = false;
+	candidate->ntids = 1;
+	candidate->tids = &m->tid;
+	for (;;)
+	{
+		double		waits;
+
+		if (!m->begun)
+			read_entries(m);
+		if (m->unknown_next < m->nunknown)
+		{
+			m->tid = m->unknown[m->unknown_next++];
+			candidate->bound = -INFINITY;
+			candidate->distance = candidate->error = INFINITY;
+			return true;
+		}
+		waits = waits_at(m);
+		if (m->nearest.count > 0 && m->nearest.items[0].key <= waits)
+		{
+			MinHeapItem top = MinHeapPop(&m->nearest);
+			const Found *found = &m->found[top.value];
+
+			m->tid = found->tid;
+			candidate->bound = top.key;
+			candidate->distance = found->measured.distance;
+			candidate->error = QvSpaceQueryError(m->query.base, found->measured.distance,
+												 found->measured.error * m->engine->certainty);
+			return true;
+		}
+		if (BacklogHasRun(&m->waiting))
+			measure_some(m);
+		else if (m->dropped)
+			read_entries(m);
+		else
+		{
+			base->complete = true;
+			return false;
+		}
+	}
+}
+
+static void
+members_end(QvScan *base)
+{
+	MemoryContextDelete(((Members *) base)->context);
+}
+
+static const QvScanOps members_ops = {
+	.what = "row pages",
+	.next = members_next,
+	.end = members_end
+};
+
+QvScan *
+QvMembersBegin(QvScan *engine, const QvTidSet *set, Size max_bytes)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver members",
+												  ALLOCSET_DEFAULT_SIZES);
+	Members    *m = MemoryContextAllocZero(context, sizeof(Members));
+
+	m->base.ops = &members_ops;
+	m->base.table_hints = engine->table_hints;
+	m->base.query = engine->query;
+	m->base.scale = engine->scale;
+	m->base.offset = engine->offset;
+	m->engine = engine;
+	m->rows = engine->rows;
+	m->set = set;
+	m->context = context;
+	m->most = Max(FIRST_ROOM, max_bytes / (sizeof(Member) + sizeof(BacklogItem)));
+	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
+	return &m->base;
+}

@@ -1,0 +1,23 @@
+/*
+ * members.h
+ *		A search of the rows of a set, or of all rows, by row pages.
+ *
+ * Of rows whose distances have lower bounds, the nearest is found with the fewest distances
+ * measured when they are taken in the order of their bounds (Seidl and Kriegel, SIGMOD 1998).
+ * That is done twice here: by the one-bit codes of the row pages to what the index stores of a
+ * row, and by that to the row itself.
+ */
+#ifndef QV_QUERY_MEMBERS_H
+#define QV_QUERY_MEMBERS_H
+
+#include "query/scan.h"
+#include "query/tidset.h"
+
+/*
+ * Begin, in CurrentMemoryContext.  engine: a search of the index that has row pages, started for
+ * the value, and not started again before this one has ended.  set: NULL for all rows; it lives as
+ * long.  max_bytes: for the rows that may be near; beyond that they are read in several passes.
+ */
+extern QvScan *QvMembersBegin(QvScan *engine, const QvTidSet *set, Size max_bytes);
+
+#endif							/* QV_QUERY_MEMBERS_H */

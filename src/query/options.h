@@ -1,0 +1,57 @@
+/*
+ * options.h
+ *		What the options of an index say to its build, and settings and options to a search.
+ */
+#ifndef QV_QUERY_OPTIONS_H
+#define QV_QUERY_OPTIONS_H
+
+#include "postgres.h"
+
+typedef struct QvIndexOptions
+{
+	const char *access_method;	/* in messages */
+
+	/* graphs */
+	int			m;
+	int			ef_construction;
+
+	/* posting lists */
+	int			lists;			/* 0: chosen from the number of rows */
+	int			bits;			/* of the codes: 8, 4 or 2; 0: 8 */
+	const char *centroids;		/* table to read them from, or NULL */
+	bool		notice_little_data; /* say so when there are fewer rows than
+									 * lists */
+} QvIndexOptions;
+
+typedef enum IterativeScan
+{
+	ITERATIVE_SCAN_OFF,
+	ITERATIVE_SCAN_RELAXED,
+	ITERATIVE_SCAN_STRICT
+} IterativeScan;
+
+/* Whether searches read sketches rather than records. */
+typedef enum Sketches
+{
+	SKETCHES_AUTO,				/* of indexes that memory is too short for */
+	SKETCHES_ON,
+	SKETCHES_OFF
+} Sketches;
+
+/* A method without a setting has 0. */
+typedef struct QvSettings
+{
+	int			ef_search;		/* graphs; 0: by recall */
+	int			probes;			/* lists; 0: by recall */
+	double		recall;			/* wanted, where the effort is 0 */
+	int			iterative_scan; /* an IterativeScan */
+	int			max_scan_tuples;
+	int			max_probes;		/* 0: all lists */
+	int			sketches;		/* a Sketches */
+	double		scan_mem_multiplier;
+	bool		fixed;			/* pgvector's: the effort is not less than
+								 * they say, nor more at once */
+	Size		memory;			/* bytes that a scan may use */
+} QvSettings;
+
+#endif							/* QV_QUERY_OPTIONS_H */

@@ -1,0 +1,208 @@
+/*
+ * scan.h
+ *		What an engine offers to the access methods and to the top-k scan.
+ *
+ * A search proposes rows one after the other, those that may be nearest first.  It goes as deep
+ * into the index as the rows proposed so far call for, so nobody tells it how many are wanted: the
+ * answer for k rows is the beginning of the answer for more.  The caller reads the rows, tests
+ * them, and orders them by their exact distances (stream.h).
+ */
+#ifndef QV_QUERY_SCAN_H
+#define QV_QUERY_SCAN_H
+
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "rows/format.h"
+#include "query/options.h"
+#include "space/space.h"
+#include "storage/itemptr.h"
+
+/* Distances are search distances: see QvScanDistance(). */
+typedef struct QvCandidate
+{
+	float		distance;
+	float		error;			/* its rows are hardly farther from "distance"
+								 * than this; not finite: not known */
+	double		bound;			/* neither its rows nor those to come are
+								 * nearer; -INFINITY: nothing is known */
+	bool		same_node;		/* more rows of the last candidate, equal to
+								 * it but for rounding; the bound is then of
+								 * others */
+	int			ntids;
+	ItemPointerData *tids;		/* valid until the next one */
+} QvCandidate;
+
+/* What measuring a row by what the index stores of it gives. */
+typedef struct QvMeasured
+{
+	float		distance;
+	float		error;			/* how far off that is, at most */
+} QvMeasured;
+
+/*
+ * What a search has read, since it was begun.  Of a kind of index the counters of the other stay
+ * zero.
+ */
+typedef struct QvScanCounters
+{
+	int64		pages;			/* of the index, visited */
+	int64		nodes;			/* of a graph */
+	int64		neighbors;		/* scored, from their nodes */
+	int64		lists;			/* of posting lists */
+	int64		codes;			/* one-bit codes, or whole values, scored */
+	int64		records;		/* finer codes, or sketches */
+	int64		entries;		/* of row pages, scored */
+} QvScanCounters;
+
+typedef struct QvScan QvScan;
+
+/* What a search is asked for; fixed when it starts. */
+typedef struct QvScanGoal
+{
+	const void *value;			/* detoasted; lives until the next start;
+								 * NULL: any order */
+	const struct QvSettings *settings;
+	double		expected;		/* rows that will likely be proposed for the
+								 * first few that pass */
+	bool		endless;		/* go on until all rows have been proposed;
+								 * else the effort that the settings name is
+								 * all */
+} QvScanGoal;
+
+/* The functions of a search. */
+typedef struct QvScanOps
+{
+	const char *what;			/* "a graph index", in error messages */
+
+	/*
+	 * Start over.  Raises an error for a value of other dimensions than the
+	 * column's.
+	 */
+	void		(*start) (QvScan *scan, const QvScanGoal *goal);
+
+	/*
+	 * The next candidate; false when there is none.  A row may come twice.
+	 * Answers Ctrl-C.  Where memory keeps a search from going deeper it ends,
+	 * and scan->complete is false.
+	 */
+	bool		(*next) (QvScan *scan, QvCandidate *candidate);
+
+	/*
+	 * Rows that are likely to be proposed soon and whose pages of the table
+	 * are worth reading in the background, each once.  Returns how many.  May
+	 * be NULL.
+	 */
+	int			(*prefetch) (QvScan *scan, ItemPointerData *tids, int max);
+
+	/*
+	 * Measure a row that row pages say to be in a place: false when it is not
+	 * there.  Ask the CPU for that place.  NULL: an engine without row pages.
+	 */
+	bool		(*measure) (QvScan *scan, const ItemPointerData *tid, QvRowPlace place,
+							QvMeasured *measured);
+	void		(*prefetch_place) (QvScan *scan, QvRowPlace place);
+
+	/* The scan is over: free what it has. */
+	void		(*end) (QvScan *scan);
+} QvScanOps;
+
+/* The first member of an engine's own struct. */
+struct QvScan
+{
+	const QvScanOps *ops;
+	QvScanCounters counters;
+
+	/* set by start() */
+	struct QvBufferHints *table_hints;	/* where pages of the table were
+										 * found; may be NULL */
+	const struct QvRows *rows;	/* row pages; NULL: there are none */
+	const struct QvSpaceQuery *query;	/* of the value; NULL: plain, or any
+										 * order */
+	bool		sure;			/* the user wants the nearest rows, for sure */
+	double		certainty;		/* share of an error by measure() that counts */
+	double		scale;			/* metric distance = scale * (search distance
+								 * + offset) */
+	double		offset;
+
+	/* set at the end */
+	bool		complete;		/* every row of the index was proposed */
+};
+
+/* A search distance in the units of VectorTypeOps.distance. */
+static inline double
+QvScanDistance(const QvScan *scan, double distance)
+{
+	return scan->scale * (distance + scan->offset);
+}
+
+/*
+ * How much of a candidate's error counts.  The certain bound is the product of
+ * two norms; after a random rotation the error is their inner product, which
+ * exceeds 6 / sqrt(dimensions) of that with a probability below 1e-8.  Rows then
+ * come in an order that is off by that much, no more.
+ *
+ * But a code e away from its row x is e^2 short along x itself (src/quant/README.md: its scale is
+ * least squares), and the query may be near x: e / |x| of the product besides, 0.107 and 0.34 for 4
+ * and 2 bits a coordinate.  Of 8 it is 0.008.
+ */
+static inline double
+QvCandidateCertainty(int dims, int bits)
+{
+	return Min(1, 6 / sqrt(dims) + (bits == 4 ? 0.12 : bits == 2 ? 0.4 : 0));
+}
+
+/* What a search takes whose last row proposed has a rank; see cost.h for what that costs. */
+typedef struct QvWork
+{
+	double		pages;			/* of the index, visited */
+	double		codes;			/* one-bit codes, many of a page together */
+	double		neighbors;		/* of a graph, scored */
+	double		measures;		/* finer codes, or whole values */
+} QvWork;
+
+/* An engine. */
+typedef struct QvEngine
+{
+	/* ---- building and changing; a build's phases by name ---- */
+
+	IndexBuildResult *(*build) (Relation heap, Relation index, IndexInfo *info,
+								const QvOpclassInfo *opclass, const QvIndexOptions *options);
+	void		(*build_empty) (Relation index, const QvOpclassInfo *opclass,
+								const QvIndexOptions *options);
+	char	   *(*phase_name) (int64 phase);
+
+	/* value is detoasted */
+	void		(*insert) (Relation index, const QvOpclassInfo *opclass, const void *value,
+						   ItemPointer tid, Relation heap);
+	IndexBulkDeleteResult *(*bulk_delete) (IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+										   IndexBulkDeleteCallback callback,
+										   void *callback_state,
+										   const QvOpclassInfo *opclass);
+	IndexBulkDeleteResult *(*vacuum_cleanup) (IndexVacuumInfo *info,
+											  IndexBulkDeleteResult *stats,
+											  const QvOpclassInfo *opclass);
+
+	/* ---- searching ---- */
+
+	/*
+	 * Begin, in a memory context that lives as long as the scan; so does
+	 * opclass.  Then start() it, as often as wanted.
+	 */
+	QvScan	   *(*begin) (Relation index, const QvOpclassInfo *opclass);
+
+	/*
+	 * What a search takes to propose that many rows.  tuples: of the index,
+	 * as the planner takes it.
+	 */
+	void		(*estimate_work) (Relation index, const struct QvSettings *settings, double tuples,
+								  double rank, QvWork *work);
+
+	/* Row pages of the index; 0: it has none. */
+	double		(*row_pages) (Relation index);
+} QvEngine;
+
+#endif							/* QV_QUERY_SCAN_H */

@@ -1,0 +1,534 @@
+/*
+ * stream.c
+ *		Rows in the order of their exact distances; see stream.h.
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "query/stream.h"
+#include "query/tidhash.h"
+#include "space/query.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+
+/* So many rows may be returned without being measured: the farther, the more lie where others may. */
+#define MAX_GUESSED 100
+
+/* Rows of the table asked for at a time. */
+#define MAX_AHEAD 16
+
+#define FIRST_ROOM 64
+
+/* Rows whose distances tell where the nearer half of those that wait ends. */
+#define MEDIAN_SAMPLE 101
+
+/* Places in the order after those of all distances, which are less than 1e100. */
+#define KEY_INFINITE (DBL_MAX / 4)
+#define KEY_NAN (DBL_MAX / 2)
+#define KEY_NULL DBL_MAX
+
+/* A row that waits: a heap by its key, and then in the order in which rows were proposed. */
+typedef struct Waiting
+{
+	double		key;			/* no less is its distance; if measured, it is
+								 * that */
+	double		most;			/* no more */
+	uint64		order;
+	bool		measured;
+	ItemPointerData tid;
+} Waiting;
+
+struct QvStream
+{
+	QvStreamSource source;
+	MemoryContext context;		/* of rows that wait */
+	QvScan	   *scan;			/* NULL: none, or it has ended */
+	const QvTidSet *only;		/* or NULL */
+	QvStreamCounters counters;
+	bool		ended_early;
+
+	Waiting    *heap;
+	uint32		count;
+	uint32		room;
+	uint64		order;			/* of the next row */
+	double		dropped;		/* rows that are no nearer were left out */
+	uint64		in_slot;		/* order of the row in the slot, plus 1; 0:
+								 * none */
+
+	/* the candidate at hand */
+	bool		at_hand;
+	QvCandidate candidate;
+	double		bound;			/* no row of it, or to come, is nearer */
+	double		same_bound;		/* of rows that are equal: no less is their
+								 * distance, */
+	double		same_nearest;	/* and of those met so far */
+
+	/* rows returned */
+	Waiting		last;			/* the last one */
+	bool		any_returned;
+	struct QvTids_hash *returned;	/* all while none had to be measured; then
+									 * those at the last distance */
+	uint32		guessed;		/* rows returned */
+};
+
+QvStream *
+QvStreamCreate(void)
+{
+	QvStream   *s = palloc0(sizeof(QvStream));
+
+	s->context = AllocSetContextCreate(CurrentMemoryContext, "quiver stream", ALLOCSET_DEFAULT_SIZES);
+	return s;
+}
+
+void
+QvStreamStart(QvStream *s, const QvStreamSource *source)
+{
+	MemoryContextReset(s->context);
+	s->source = *source;
+	s->heap = NULL;
+	s->room = s->count = 0;
+	s->order = 0;
+	s->any_returned = false;
+	s->guessed = 0;
+	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
+	s->only = NULL;
+	QvStreamSetScan(s, NULL);
+}
+
+void
+QvStreamSetScan(QvStream *s, QvScan *scan)
+{
+	s->scan = scan;
+	s->count = 0;
+	s->dropped = INFINITY;
+	s->in_slot = 0;
+	s->at_hand = s->ended_early = false;
+	s->bound = scan ? -INFINITY : INFINITY;
+	s->same_nearest = INFINITY;
+	if (scan && scan->table_hints)
+		RowReaderUseHints(s->source.rows, scan->table_hints);
+}
+
+void
+QvStreamSetOnly(QvStream *s, const QvTidSet *only)
+{
+	s->only = only;
+}
+
+void
+QvStreamStop(QvStream *s)
+{
+	s->scan = NULL;
+	s->at_hand = false;
+	s->ended_early = true;
+	s->bound = INFINITY;
+}
+
+/* ---- rows that wait ---- */
+
+static inline bool
+is_before(const Waiting *a, const Waiting *b)
+{
+	return a->key < b->key || (a->key == b->key && a->order < b->order);
+}
+
+static void
+sift_up(QvStream *s, uint32 at, Waiting row)
+{
+	for (; at > 0 && is_before(&row, &s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		s->heap[at] = s->heap[(at - 1) / 2];
+	s->heap[at] = row;
+}
+
+static void
+sift_down(QvStream *s, uint32 at, Waiting row)
+{
+	uint32		child;
+
+	for (; (child = 2 * at + 1) < s->count; at = child)
+	{
+		if (child + 1 < s->count && is_before(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (!is_before(&s->heap[child], &row))
+			break;
+		s->heap[at] = s->heap[child];
+	}
+	s->heap[at] = row;
+}
+
+static void
+take_top(QvStream *s)
+{
+	Waiting		last = s->heap[--s->count];
+
+	if (s->count > 0)
+		sift_down(s, 0, last);
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	double		x = *(const double *) a,
+				y = *(const double *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leave out the farther half of the rows that wait. */
+static void
+drop_farthest(QvStream *s)
+{
+	double		sample[MEDIAN_SAMPLE];
+	double		limit;
+	uint32		kept = 0;
+
+	for (int i = 0; i < MEDIAN_SAMPLE; i++)
+		sample[i] = s->heap[(uint64) s->count * i / MEDIAN_SAMPLE].key;
+	qsort(sample, MEDIAN_SAMPLE, sizeof(double), compare_keys);
+	limit = sample[MEDIAN_SAMPLE / 2];
+	for (uint32 i = 0; i < s->count; i++)
+		if (s->heap[i].key <= limit)
+			s->heap[kept++] = s->heap[i];
+		else
+			s->dropped = Min(s->dropped, s->heap[i].key);
+	s->count = kept;
+	for (uint32 i = kept / 2; i-- > 0;)
+		sift_down(s, i, s->heap[i]);
+}
+
+static void
+make_room(QvStream *s)
+{
+	uint32		room = s->room;
+
+	if (s->count < room)
+		return;
+	if (room * sizeof(Waiting) >= s->source.max_bytes)
+		drop_farthest(s);
+	if (s->count < room)
+		return;
+	room = Max(FIRST_ROOM, room * 2);
+	s->heap = s->heap ? repalloc_huge(s->heap, room * sizeof(Waiting)) :
+		MemoryContextAllocHuge(s->context, room * sizeof(Waiting));
+	s->room = room;
+}
+
+static void
+add_row(QvStream *s, const Waiting *row)
+{
+	if (row->key >= s->dropped)
+		return;
+	make_room(s);
+	s->count++;
+	sift_up(s, s->count - 1, *row);
+}
+
+/* ---- measuring ---- */
+
+/* Have a row in the slot; false when it is not there any more. */
+static bool
+have_in_slot(QvStream *s, const Waiting *row)
+{
+	ItemPointerData tid = row->tid;
+
+	if (s->in_slot == row->order + 1)
+		return true;
+	s->in_slot = 0;
+	if (!RowFetch(s->source.rows, &tid, s->source.snapshot))
+		return false;
+	s->in_slot = row->order + 1;
+	return true;
+}
+
+/* Measure a row; false when it has gone, or cannot be compared. */
+static bool
+measure(QvStream *s, Waiting *row)
+{
+	double		distance = 0;
+	bool		indexed = false;
+
+	if (!have_in_slot(s, row))
+		return false;
+	switch (RowDistance(s->source.rows, s->source.value, &distance))
+	{
+		case ROW_OTHER:
+			return false;
+		case ROW_NULL:
+			distance = KEY_NULL;
+			break;
+		case ROW_ZERO:
+			distance = KEY_NAN;
+			break;
+		case ROW_MEASURED:
+			s->counters.measured++;
+			if (isnan(distance))
+				distance = KEY_NAN;
+			else if (distance == INFINITY)
+				distance = KEY_INFINITE;
+			indexed = true;
+	}
+	if (!indexed && !s->source.unindexed)
+		return false;
+	row->key = row->most = distance;
+	row->measured = true;
+	return true;
+}
+
+/* May a row be nearer than the one returned last, or be that one? */
+static bool
+is_late(QvStream *s, Waiting *row, bool *gone)
+{
+	*gone = false;
+	if (!s->any_returned || row->key > s->last.most)
+		return false;
+	if (!row->measured && !measure(s, row))
+	{
+		*gone = true;
+		return true;
+	}
+	if (row->key > s->last.most)
+		return false;
+	if (!s->last.measured && !measure(s, &s->last))
+		s->last.key = s->last.most;
+	return row->key < s->last.key || QvTids_lookup(s->returned, row->tid) != NULL;
+}
+
+/* Take the row in the slot, which lies between two distances. */
+static void
+take_row(QvStream *s, const ItemPointerData *tid, double least, double most)
+{
+	Waiting		row = {.key = least, .most = most, .order = s->order++, .tid = *tid};
+	bool		gone;
+
+	s->in_slot = row.order + 1;
+	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->guessed < MAX_GUESSED))
+	{
+		if (!measure(s, &row))
+			return;
+		s->same_nearest = Min(s->same_nearest, row.key);
+	}
+	if (is_late(s, &row, &gone) && (gone || !s->source.relaxed || QvTids_lookup(s->returned, row.tid) != NULL))
+		return;
+	add_row(s, &row);
+}
+
+/* ---- candidates ---- */
+
+/* Fetch and test the rows of the candidate at hand. */
+static void
+take_candidate(QvStream *s)
+{
+	const QvCandidate *c = &s->candidate;
+	double		distance = QvScanDistance(s->scan, c->distance);
+	double		error = s->scan->scale * c->error;
+
+	s->at_hand = false;
+	s->counters.proposed += c->ntids;
+	for (int i = 0; i < c->ntids; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (s->only && !QvTidSetHas(s->only, &c->tids[i]))
+			continue;
+		s->in_slot = 0;
+		if (!RowFetch(s->source.rows, &c->tids[i], s->source.snapshot))
+			continue;
+		s->counters.fetched++;
+		if (s->source.test && !s->source.test(s->source.arg))
+			continue;
+		s->counters.passed++;
+		take_row(s, &c->tids[i], distance - error, distance + error);
+	}
+}
+
+/* Have the table's pages of rows to come read in the background. */
+static void
+ask_ahead(QvStream *s)
+{
+	ItemPointerData tids[MAX_AHEAD];
+	int			n = s->scan->ops->prefetch ? s->scan->ops->prefetch(s->scan, tids, MAX_AHEAD) : 0;
+
+	for (int i = 0; i < n; i++)
+		RowAskFor(s->source.rows, &tids[i]);
+}
+
+/* How far off a search distance may be by rounding to float32. */
+static double
+rounding_of(const QvScan *scan, double distance)
+{
+	double		rounding = FLT_EPSILON * fabs(distance);
+
+	return scan->query ? rounding + QvSpaceQueryRounding(scan->query, distance) : rounding;
+}
+
+/*
+ * How near more rows of a node may be: as far as those that were measured, where it is known how much
+ * rounding makes them differ.
+ */
+static double
+same_node_bound(const QvStream *s)
+{
+	const QvScan *scan = s->scan;
+
+	if (!isfinite(s->same_nearest) || (scan->query && scan->query->kind != QV_SPACE_L2))
+		return s->same_bound;
+	return s->same_nearest -
+		scan->scale * rounding_of(scan, s->same_nearest / scan->scale - scan->offset);
+}
+
+/* Have the next candidate at hand, or none and an infinite bound. */
+static void
+next_candidate(QvStream *s)
+{
+	QvCandidate *c = &s->candidate;
+
+	if (s->at_hand || s->scan == NULL)
+		return;
+	s->at_hand = s->scan->ops->next(s->scan, c);
+	if (!s->at_hand)
+	{
+		s->ended_early = !s->scan->complete;
+		s->scan = NULL;
+		s->bound = INFINITY;
+		return;
+	}
+	s->bound = QvScanDistance(s->scan, c->bound - rounding_of(s->scan, c->bound));
+	if (!c->same_node)
+	{
+		s->same_bound = s->bound;
+		s->same_nearest = INFINITY;
+	}
+	else
+		s->bound = Min(s->bound, same_node_bound(s));
+	/* damaged factors: then nothing is known */
+	if (isnan(s->bound))
+		s->bound = -INFINITY;
+	ask_ahead(s);
+}
+
+/* ---- rows that are returned ---- */
+
+/*
+ * Are all rows returned remembered?  While they are not measured, or late ones may come, and there is
+ * memory.  Then only those at the last distance are: rows that are nearer come too late.
+ */
+static bool
+remembers_all(QvStream *s)
+{
+	if (s->source.relaxed && s->returned->members * sizeof(QvTidEntry) > s->source.max_bytes)
+		s->source.relaxed = false;
+	return s->source.relaxed || (s->source.guess && s->guessed < MAX_GUESSED);
+}
+
+static void
+note_returned(QvStream *s, const Waiting *row)
+{
+	bool		found;
+
+	if (row->measured && !remembers_all(s) && (!s->any_returned || row->key > s->last.most))
+		QvTids_reset(s->returned);
+	(void) QvTids_insert(s->returned, row->tid, &found);
+	if (!s->any_returned || row->most >= s->last.most)
+		s->last = *row;
+	s->any_returned = true;
+	s->guessed++;
+	s->counters.returned++;
+}
+
+/* How near the second of the rows that wait may be. */
+static double
+second_key(const QvStream *s)
+{
+	double		key = s->count > 1 ? s->heap[1].key : INFINITY;
+
+	return s->count > 2 ? Min(key, s->heap[2].key) : key;
+}
+
+/*
+ * Return the nearest row that waits, if it is that one for sure; else measure it, after which it may
+ * be another.
+ */
+static bool
+return_top(QvStream *s, QvStreamRow *out)
+{
+	Waiting		row = s->heap[0];
+
+	if (!row.measured && row.most > Min(s->bound, second_key(s)))
+	{
+		bool		gone,
+					late;
+
+		take_top(s);
+		if (!measure(s, &row))
+			return false;
+		late = is_late(s, &row, &gone);
+		if (!late || s->source.relaxed)
+			add_row(s, &row);
+		return false;
+	}
+	take_top(s);
+	/* it was proposed twice, or has gone */
+	if (QvTids_lookup(s->returned, row.tid) != NULL || (s->source.fetch && !have_in_slot(s, &row)))
+		return false;
+	note_returned(s, &row);
+	/* infinity and NaN alike */
+	out->distance = row.most >= KEY_INFINITE ? INFINITY : row.most;
+	out->measured = row.measured;
+	out->tid = row.tid;
+	return true;
+}
+
+bool
+QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (pause && s->scan && !s->at_hand)
+			pause(s->source.arg);
+		next_candidate(s);
+		if (s->count > 0 && s->heap[0].key <= s->bound)
+		{
+			if (return_top(s, row))
+				return true;
+		}
+		else if (s->scan == NULL)
+		{
+			if (s->dropped == INFINITY || s->source.again == NULL)
+				return false;
+			s->source.again(s->source.arg);
+		}
+		else if (s->bound > s->source.radius)
+			return false;
+		else
+			take_candidate(s);
+	}
+}
+
+bool
+QvStreamEndedEarly(const QvStream *s)
+{
+	return s->ended_early;
+}
+
+double
+QvStreamBound(const QvStream *s)
+{
+	return s->bound;
+}
+
+const QvStreamCounters *
+QvStreamGetCounters(const QvStream *s)
+{
+	return &s->counters;
+}
+
+void
+QvStreamEnd(QvStream *s)
+{
+	MemoryContextDelete(s->context);
+	pfree(s);
+}

@@ -1,0 +1,97 @@
+/*
+ * stream.h
+ *		Rows of a table in the order of their exact distances, from a search that proposes rows by
+ *		lower bounds.
+ *
+ * A row that is proposed is fetched and tested at once.  It waits in a queue by its least possible
+ * distance.  It is measured only where its place in the order is in doubt, and returned when no row
+ * that waits, or is to come, can be nearer.
+ *
+ * The order is that of distances; rows of one distance come in the order in which they were
+ * proposed.  A search that is approximate may propose a row that is nearer than one that was
+ * returned: it is left out, or returned late in relaxed order.
+ */
+#ifndef QV_QUERY_STREAM_H
+#define QV_QUERY_STREAM_H
+
+#include "query/scan.h"
+#include "query/tidset.h"
+#include "table/row_reader.h"
+
+/* What the owner of a stream sets before it begins. */
+typedef struct QvStreamSource
+{
+	RowReader  *rows;
+	Snapshot	snapshot;
+	const void *value;			/* as QvScanGoal.value */
+	bool		(*test) (void *arg);	/* of the row in rows->slot; NULL: all
+										 * rows will do */
+	void		(*again) (void *arg);	/* have a search propose all rows once
+										 * more: memory did not do for those
+										 * that wait */
+	void	   *arg;
+	bool		relaxed;		/* return late rows too */
+	bool		unindexed;		/* and rows that are in no index: last */
+	bool		guess;			/* nobody needs to know how far rows are */
+	bool		fetch;			/* have rows in the slot when they are
+								 * returned */
+	double		radius;			/* rows farther than this do not matter */
+	Size		max_bytes;		/* for rows that wait */
+} QvStreamSource;
+
+typedef struct QvStream QvStream;
+
+/* A row that is returned. */
+typedef struct QvStreamRow
+{
+	double		distance;
+	bool		measured;		/* else it is not farther than that */
+	ItemPointerData tid;		/* as the index has it: the root of the row's
+								 * chain */
+} QvStreamRow;
+
+/* Counters, since the stream was made. */
+typedef struct QvStreamCounters
+{
+	int64		proposed;		/* heap TIDs */
+	int64		fetched;		/* rows that are visible */
+	int64		passed;
+	int64		measured;
+	int64		returned;
+} QvStreamCounters;
+
+/* In CurrentMemoryContext. */
+extern QvStream *QvStreamCreate(void);
+
+/* Start over. */
+extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
+
+/*
+ * Let rows come from a search from now on, which has been started; NULL: from nowhere.  Rows that
+ * wait are forgotten: whoever changes the search has one that proposes them again.
+ */
+extern void QvStreamSetScan(QvStream *stream, QvScan *scan);
+
+/* Test no rows but those of a set; NULL: any. */
+extern void QvStreamSetOnly(QvStream *stream, const QvTidSet *only);
+
+/* Let no more rows be proposed: those that wait are returned. */
+extern void QvStreamStop(QvStream *stream);
+
+/*
+ * The next row; false when there is none.  pause (may be NULL): is called before the search is asked
+ * for more rows, and may change it.
+ */
+extern bool QvStreamNext(QvStream *stream, void (*pause) (void *arg), QvStreamRow *row);
+
+/* Has the search ended before it had proposed all rows? */
+extern bool QvStreamEndedEarly(const QvStream *stream);
+
+/* How near the next row that is proposed may be; -INFINITY: not known. */
+extern double QvStreamBound(const QvStream *stream);
+
+extern const QvStreamCounters *QvStreamGetCounters(const QvStream *stream);
+
+extern void QvStreamEnd(QvStream *stream);
+
+#endif							/* QV_QUERY_STREAM_H */

@@ -1,0 +1,184 @@
+/*
+ * table_scan.c
+ *		Rows of a table in their order; see table_scan.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "miscadmin.h"
+#include "pages/read.h"
+#include "query/table_scan.h"
+#include "storage/bufmgr.h"
+
+/* Pages asked for ahead of the one that is read. */
+#define PAGES_AHEAD 16
+
+typedef struct TableScan
+{
+	QvScan		base;
+	Relation	table;
+	QvBufferHints *hints;
+	const QvTidSet *set;
+	QvTidSetIterator next;		/* of the set */
+	QvTidSetIterator ahead;		/* likewise, for pages asked for */
+	BlockNumber asked;			/* the last of these */
+	bool		all_asked;
+	ItemPointerData first;		/* of the set's rows that were not proposed;
+								 * invalid: none was taken */
+	BlockNumber nblocks;
+	BlockNumber block;			/* next, of the whole table */
+	Buffer		buf;			/* pinned */
+	BufferAccessStrategy strategy;
+	ItemPointerData tids[MaxHeapTuplesPerPage];
+} TableScan;
+
+/* Ask for a page in the background. */
+static void
+ask_for(TableScan *scan, BlockNumber block)
+{
+	if (block < scan->nblocks && block != scan->asked)
+		(void) QvPrefetchBlock(scan->table, scan->hints, block);
+	scan->asked = block;
+}
+
+/* ---- all rows ---- */
+
+/* Pin the next page, and take all its lines: those that are no start of a chain give no row. */
+static int
+next_page(TableScan *scan)
+{
+	Page		page;
+	int			lines;
+
+	if (BufferIsValid(scan->buf))
+		ReleaseBuffer(scan->buf);
+	scan->buf = InvalidBuffer;
+	if (scan->block >= scan->nblocks)
+		return 0;
+	if (scan->block + PAGES_AHEAD < scan->nblocks)
+		ask_for(scan, scan->block + PAGES_AHEAD);
+	scan->buf = ReadBufferExtended(scan->table, MAIN_FORKNUM, scan->block, RBM_NORMAL, scan->strategy);
+	LockBuffer(scan->buf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(scan->buf);
+	lines = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	LockBuffer(scan->buf, BUFFER_LOCK_UNLOCK);
+	if (scan->hints)
+		QvRememberBuffer(scan->hints, scan->block, scan->buf);
+	for (int i = 0; i < lines; i++)
+		ItemPointerSet(&scan->tids[i], scan->block, FirstOffsetNumber + i);
+	scan->block++;
+	return lines;
+}
+
+static int
+next_of_table(TableScan *scan)
+{
+	int			n = 0;
+
+	while (n == 0 && scan->block < scan->nblocks)
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = next_page(scan);
+	}
+	return n;
+}
+
+/* ---- rows of a set ---- */
+
+static void
+ask_ahead(TableScan *scan)
+{
+	ItemPointerData tid;
+
+	for (int i = 0; i < PAGES_AHEAD && !scan->all_asked; i++)
+	{
+		BlockNumber before = scan->asked;
+
+		do
+			scan->all_asked = !QvTidSetNext(&scan->ahead, &tid);
+		while (!scan->all_asked && ItemPointerGetBlockNumber(&tid) == before);
+		if (!scan->all_asked)
+			ask_for(scan, ItemPointerGetBlockNumber(&tid));
+		if (before != InvalidBlockNumber && scan->asked != before)
+			break;
+	}
+}
+
+/* The rows of the set's next page. */
+static int
+next_of_set(TableScan *scan)
+{
+	int			n = 0;
+	ItemPointerData tid = scan->first;
+
+	if (!ItemPointerIsValid(&tid) && !QvTidSetNext(&scan->next, &tid))
+		return 0;
+	ask_ahead(scan);
+	ItemPointerSetInvalid(&scan->first);
+	do
+	{
+		if (n > 0 && ItemPointerGetBlockNumber(&tid) != ItemPointerGetBlockNumber(&scan->tids[0]))
+		{
+			scan->first = tid;
+			break;
+		}
+		scan->tids[n++] = tid;
+	} while (n < MaxHeapTuplesPerPage && QvTidSetNext(&scan->next, &tid));
+	return n;
+}
+
+/* ---- */
+
+static bool
+table_scan_next(QvScan *base, QvCandidate *candidate)
+{
+	TableScan  *scan = (TableScan *) base;
+	int			n = scan->set ? next_of_set(scan) : next_of_table(scan);
+
+	candidate->distance = candidate->error = INFINITY;
+	candidate->bound = -INFINITY;
+	candidate->same_node = false;
+	candidate->ntids = n;
+	candidate->tids = scan->tids;
+	base->complete = n == 0;
+	return n > 0;
+}
+
+static void
+table_scan_end(QvScan *base)
+{
+	TableScan  *scan = (TableScan *) base;
+
+	if (BufferIsValid(scan->buf))
+		ReleaseBuffer(scan->buf);
+	if (scan->strategy)
+		FreeAccessStrategy(scan->strategy);
+	pfree(scan);
+}
+
+static const QvScanOps table_scan_ops = {
+	.what = "a table",
+	.next = table_scan_next,
+	.end = table_scan_end
+};
+
+QvScan *
+QvTableScanBegin(Relation table, QvBufferHints *hints, const QvTidSet *set)
+{
+	TableScan  *scan = palloc0(sizeof(TableScan));
+
+	scan->base.ops = &table_scan_ops;
+	scan->base.table_hints = hints;
+	scan->base.scale = 1;
+	scan->table = table;
+	scan->hints = hints;
+	scan->set = set;
+	scan->next.set = scan->ahead.set = set;
+	scan->asked = InvalidBlockNumber;
+	scan->nblocks = RelationGetNumberOfBlocks(table);
+	if (set == NULL && scan->nblocks > (BlockNumber) NBuffers / 4)
+		scan->strategy = GetAccessStrategy(BAS_BULKREAD);
+	return &scan->base;
+}

@@ -1,0 +1,196 @@
+/*
+ * tidset.c
+ *		A set of heap TIDs; see tidset.h.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "query/tidset.h"
+#include "utils/memutils.h"
+
+/* Blocks that there is room for at first. */
+#define FIRST_ROOM 64
+
+/* With fewer rows than so many for each block, some blocks have none likely. */
+#define FEW_A_BLOCK 4
+
+QvTidSet *
+QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
+{
+	Size		groups = (Size) nblocks / 64 + 1;
+	Size		bytes = groups * (sizeof(uint64) + sizeof(uint32));
+	QvTidSet   *set;
+
+	if (bytes > max_bytes)
+		return NULL;
+	set = palloc0(sizeof(QvTidSet));
+	set->nblocks = nblocks;
+	set->blocks = MemoryContextAllocExtended(CurrentMemoryContext, groups * sizeof(uint64),
+											 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->before = MemoryContextAllocExtended(CurrentMemoryContext, groups * sizeof(uint32),
+											 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->words = 1;
+	set->max_bytes = max_bytes - bytes;
+	set->context = CurrentMemoryContext;
+	return set;
+}
+
+/*
+ * Have room for one more block, and so many words of each; when there is no memory for that, the
+ * set has blocks only from now on.
+ */
+static bool
+make_room(QvTidSet *set, uint32 words)
+{
+	Size		most = set->max_bytes / sizeof(uint64) / words;
+	Size		wanted = Max(FIRST_ROOM, (Size) set->room * (set->used < set->room ? 1 : 2));
+	Size		room = Min(most, Min(set->nblocks, wanted));
+
+	if (room <= set->used)
+	{
+		if (set->lines)
+			pfree(set->lines);
+		set->lines = NULL;
+		set->words = 0;
+		return false;
+	}
+	set->lines = set->lines ? repalloc_huge(set->lines, room * words * sizeof(uint64)) :
+		MemoryContextAllocHuge(set->context, room * words * sizeof(uint64));
+	/* from the last block on, as they become longer where they are */
+	for (Size i = set->used; words > set->words && i-- > 0;)
+	{
+		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint64));
+		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint64));
+	}
+	set->room = room;
+	set->words = words;
+	return true;
+}
+
+void
+QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n)
+{
+	OffsetNumber last = offsets == NULL ? MaxHeapTuplesPerPage : n > 0 ? offsets[n - 1] : 0;
+	uint64	   *lines;
+
+	set->members += offsets ? n : MaxHeapTuplesPerPage;
+	set->lossy += offsets == NULL;
+	/* the table has been truncated meanwhile: no row is there */
+	if (block >= set->nblocks)
+		return;
+	/* the first of its group: count those before */
+	if (set->blocks[block / 64] == 0)
+		set->before[block / 64] = set->used;
+	set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
+	if (set->words == 0 ||
+		((set->used >= set->room || last / 64 >= set->words) && !make_room(set, Max(set->words, last / 64 + 1))))
+	{
+		set->used++;
+		return;
+	}
+	lines = set->lines + (Size) set->used * set->words;
+	set->used++;
+	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint64));
+	for (int i = 0; offsets && i < n; i++)
+		lines[offsets[i] / 64] |= UINT64_C(1) << (offsets[i] % 64);
+}
+
+/* Note the blocks of rows, and count those with members; returns their last line. */
+static OffsetNumber
+note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
+{
+	OffsetNumber last = 0;
+
+	for (Size i = 0; i < n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+
+		if (block >= set->nblocks)
+			continue;
+		set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
+		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	}
+	for (Size group = 0; group <= set->nblocks / 64; group++)
+	{
+		set->before[group] = set->used;
+		set->used += pg_popcount64(set->blocks[group]);
+	}
+	return last;
+}
+
+static OffsetNumber
+last_line(const ItemPointerData *rows, Size n)
+{
+	OffsetNumber last = 0;
+
+	for (Size i = 0; i < n; i++)
+		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	return last;
+}
+
+/* Take all blocks to have members, some of them none of their lines. */
+static void
+note_all_blocks(QvTidSet *set)
+{
+	for (Size group = 0; group <= set->nblocks / 64; group++)
+	{
+		set->blocks[group] = ~UINT64_C(0);
+		set->before[group] = group * 64;
+	}
+	/* those of the last group that are there */
+	set->blocks[set->nblocks / 64] = (UINT64_C(1) << (set->nblocks % 64)) - 1;
+	set->used = set->nblocks;
+}
+
+QvTidSet *
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+{
+	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
+	bool		all = false;
+	Size		bytes;
+
+	if (set == NULL)
+		return NULL;
+	/* where nearly all blocks have members, there is nothing to count */
+	if (n >= (Size) nblocks * FEW_A_BLOCK)
+	{
+		set->words = last_line(rows, n) / 64 + 1;
+		all = (Size) nblocks * set->words * sizeof(uint64) <= set->max_bytes;
+	}
+	if (all)
+		note_all_blocks(set);
+	else
+		set->words = note_blocks(set, rows, n) / 64 + 1;
+	bytes = (Size) set->used * set->words * sizeof(uint64);
+	if (bytes > set->max_bytes)
+	{
+		QvTidSetFree(set);
+		return NULL;
+	}
+	set->room = set->used;
+	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (Size i = 0; i < n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+		OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(&rows[i]);
+		uint64	   *lines;
+
+		if (block >= set->nblocks)
+			continue;
+		lines = &set->lines[(all ? block : QvTidSetPlace(set, block)) * set->words + line / 64];
+		set->members += (*lines & (UINT64_C(1) << (line % 64))) == 0;
+		*lines |= UINT64_C(1) << (line % 64);
+	}
+	return set;
+}
+
+void
+QvTidSetFree(QvTidSet *set)
+{
+	if (set->lines)
+		pfree(set->lines);
+	pfree(set->before);
+	pfree(set->blocks);
+	pfree(set);
+}

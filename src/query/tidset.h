@@ -1,0 +1,135 @@
+/*
+ * tidset.h
+ *		A set of heap TIDs: the rows of a table that a search is for.
+ *
+ * A bit for each block of the table, and for the blocks that have members a bit for
+ * each line, found by counting the blocks before them.  (Where nearly all have, all are taken to.)  A set that would be too large
+ * has blocks only: then it says "yes" for all rows of a block.
+ */
+#ifndef QV_QUERY_TIDSET_H
+#define QV_QUERY_TIDSET_H
+
+#include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "storage/itemptr.h"
+
+typedef struct QvTidSet
+{
+	BlockNumber nblocks;		/* of the table; none after them has members */
+	uint64	   *blocks;			/* a bit a block */
+	uint32	   *before;			/* for each 64 blocks: those with members
+								 * before them */
+	uint32		words;			/* of 64 lines, for each block with members;
+								 * 0: blocks only */
+	uint64	   *lines;
+	BlockNumber used;			/* blocks with members so far; */
+	BlockNumber room;			/* so many have room in "lines"; */
+	BlockNumber lossy;			/* and of so many all lines may be members */
+	uint64		members;		/* with all lines of these */
+	Size		max_bytes;		/* of "lines" */
+	MemoryContext context;
+} QvTidSet;
+
+/*
+ * An empty set for a table of nblocks blocks, in CurrentMemoryContext; max_bytes at most.  NULL
+ * when even a bit for each block takes more.
+ */
+extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
+
+/*
+ * A set that knows lines, of n rows in any order, some of them more than once; NULL when it
+ * takes more than max_bytes.
+ */
+extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
+								Size n);
+extern void QvTidSetFree(QvTidSet *set);
+
+/* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
+extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
+
+/* Where the lines of a block with members are. */
+static inline Size
+QvTidSetPlace(const QvTidSet *set, BlockNumber block)
+{
+	uint64		before = set->blocks[block / 64] & ((UINT64_C(1) << (block % 64)) - 1);
+
+	return set->before[block / 64] + pg_popcount64(before);
+}
+
+/* Is the row a member, as far as the set knows?  tid may be of a damaged page. */
+static inline bool
+QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (block >= set->nblocks)
+		return false;
+	if ((set->blocks[block / 64] & (UINT64_C(1) << (block % 64))) == 0)
+		return false;
+	if (set->words == 0)
+		return true;
+	if (offset / 64 >= set->words)
+		return false;
+	return (set->lines[QvTidSetPlace(set, block) * set->words + offset / 64] &
+			(UINT64_C(1) << (offset % 64))) != 0;
+}
+
+/* Going through the members of a set that knows lines, in their order in the table. */
+typedef struct QvTidSetIterator
+{
+	const QvTidSet *set;
+	Size		group;			/* of 64 blocks, the one after that of
+								 * "blocks" */
+	uint64		blocks;			/* of the group, still to come */
+	BlockNumber block;
+	Size		at;				/* place of its lines */
+	uint32		word;			/* the one after that of "lines" */
+	uint64		lines;			/* of the block, still to come */
+} QvTidSetIterator;
+
+/* Begin with all zero but for "set"; false after the last one. */
+static inline bool
+QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
+{
+	const QvTidSet *set = it->set;
+
+	while (it->lines == 0)
+	{
+		if (it->word > 0 && it->word < set->words)
+		{
+			it->lines = set->lines[it->at * set->words + it->word++];
+			continue;
+		}
+		while (it->blocks == 0)
+		{
+			if (it->group > set->nblocks / 64)
+				return false;
+			it->blocks = set->blocks[it->group];
+			it->at = (Size) set->before[it->group++] - 1;
+		}
+		it->block = (BlockNumber) (it->group - 1) * 64 + pg_rightmost_one_pos64(it->blocks);
+		it->blocks &= it->blocks - 1;
+		it->at++;
+		it->lines = set->lines[it->at * set->words];
+		it->word = 1;
+	}
+	ItemPointerSet(tid, it->block, (it->word - 1) * 64 + pg_rightmost_one_pos64(it->lines));
+	it->lines &= it->lines - 1;
+	return true;
+}
+
+/* Leave the members of n rows in their places' order; returns how many. */
+static inline int
+QvTidSetKeep(const QvTidSet *set, ItemPointerData *tids, int n)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+		if (QvTidSetHas(set, &tids[i]))
+			tids[kept++] = tids[i];
+	return kept;
+}
+
+#endif							/* QV_QUERY_TIDSET_H */

@@ -1,0 +1,371 @@
+/*
+ * set.c
+ *		The rows that other indexes find, as a set; see set.h.
+ *
+ * A scan of bitmaps gives the server's TIDBitmap, which takes several times as long as reading
+ * the index: each row is looked up in a hash table, which is sorted and read again.  Indexes
+ * that can return their rows one after the other are asked for these instead.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "access/htup_details.h"
+#include "catalog/pg_am.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "topk/set.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Room for rows, to begin with. */
+#define FIRST_ROWS 1024
+
+/* Of work_mem, what rows may take, and a set: there are two at most, but for an And below another. */
+#define MEMORY_SHARE 3
+
+void
+TopkSetInit(TopkSet *set, PlanState *child, Relation table)
+{
+	memset(set, 0, sizeof(*set));
+	set->child = child;
+	set->table = table;
+	set->context = AllocSetContextCreate(CurrentMemoryContext, "quiver top-k set",
+										 ALLOCSET_SMALL_SIZES);
+}
+
+void
+TopkSetForget(TopkSet *set)
+{
+	MemoryContextReset(set->context);
+	set->state = TOPK_SET_NONE;
+	set->rows = NULL;
+	set->found = NULL;
+	set->nfound = set->room = 0;
+}
+
+/* ---- which trees ---- */
+
+static bool
+can_return_rows(const BitmapIndexScanState *scan)
+{
+	Oid			am = scan->biss_RelationDesc->rd_rel->relam;
+
+	return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
+}
+
+/* The children of a node that joins bitmaps; 0: it is none. */
+static int
+children_of(PlanState *node, PlanState ***children)
+{
+	if (IsA(node, BitmapAndState))
+	{
+		*children = ((BitmapAndState *) node)->bitmapplans;
+		return ((BitmapAndState *) node)->nplans;
+	}
+	if (IsA(node, BitmapOrState))
+	{
+		*children = ((BitmapOrState *) node)->bitmapplans;
+		return ((BitmapOrState *) node)->nplans;
+	}
+	return 0;
+}
+
+/* Can all scans of a tree return their rows? */
+static bool
+all_return_rows(PlanState *node)
+{
+	PlanState **children;
+	int			n = children_of(node, &children);
+
+	if (IsA(node, BitmapIndexScanState))
+		return can_return_rows((BitmapIndexScanState *) node);
+	for (int i = 0; i < n; i++)
+		if (!all_return_rows(children[i]))
+			return false;
+	return n > 0;
+}
+
+/*
+ * Copy what EXPLAIN has counted of all nodes of a tree, or put it back: what was begun in vain
+ * does not count.
+ */
+static void
+copy_counts(PlanState *node, List **counts, bool back)
+{
+	PlanState **children;
+	int			n = children_of(node, &children);
+
+	if (node->instrument == NULL)
+		return;
+	if (back)
+	{
+		*node->instrument = *(Instrumentation *) linitial(*counts);
+		*counts = list_delete_first(*counts);
+	}
+	else
+	{
+		Instrumentation *copy = palloc(sizeof(Instrumentation));
+
+		*copy = *node->instrument;
+		*counts = lappend(*counts, copy);
+	}
+	for (int i = 0; i < n; i++)
+		copy_counts(children[i], counts, back);
+}
+
+/* ---- rows one after the other ---- */
+
+/* Add a row, if it is in "only" or there is none; false when there is no memory. */
+static inline bool
+add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
+{
+	if (only && !QvTidSetHas(only, row))
+		return true;
+	if (set->nfound == set->room)
+	{
+		if (set->room == set->most)
+			return false;
+		set->room = Min(set->room * 2, set->most);
+		set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));
+	}
+	set->found[set->nfound++] = *row;
+	return true;
+}
+
+/*
+ * Add the rows that a btree has found on the page of the one that it has returned: it copies all of a
+ * page together, and to be given each takes four times as long as to read the copy.
+ */
+static bool
+take_page(BTScanOpaque scan, const QvTidSet *only, TopkSet *set, double *found)
+{
+	BTScanPos	page = &scan->currPos;
+
+	*found += page->lastItem - page->itemIndex;
+	while (page->itemIndex < page->lastItem)
+		if (!add_row(set, only, &page->items[++page->itemIndex].heapTid))
+			return false;
+	return true;
+}
+
+/* How a scan has ended. */
+typedef enum Collected
+{
+	COLLECTED_ALL,
+	COLLECTED_PART,				/* enough() has said so */
+	COLLECTED_TOO_MUCH			/* there is no memory */
+} Collected;
+
+/*
+ * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  again: the scan
+ * has been begun, and goes on.
+ */
+static Collected
+collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only, bool again,
+			 bool (*enough) (void *arg, double found), void *arg)
+{
+	IndexScanDesc scan = node->biss_ScanDesc;
+	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
+	bool		is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
+	Collected	result = COLLECTED_ALL;
+	double		found = 0;
+
+	if (node->ss.ps.instrument)
+		InstrStartNode(node->ss.ps.instrument);
+	if (!has_keys && !again)
+	{
+		ExecReScan(&node->ss.ps);
+		has_keys = node->biss_RuntimeKeysReady;
+	}
+	/* a scan of bitmaps has none, of rows one: btree asserts both since 18 */
+	scan->heapRelation = set->table;
+	while (has_keys && result == COLLECTED_ALL &&
+		   scan->indexRelation->rd_indam->amgettuple(scan, ForwardScanDirection))
+	{
+		found++;
+		if (!add_row(set, only, &scan->xs_heaptid) ||
+			(is_btree && !take_page(((BTScanOpaque) scan->opaque), only, set, &found)))
+			result = COLLECTED_TOO_MUCH;
+		else if (enough && enough(arg, set->nfound))
+			result = COLLECTED_PART;
+	}
+	scan->heapRelation = NULL;
+	/* as index_getnext_tid() would have, one by one */
+	pgstat_count_index_tuples(scan->indexRelation, found);
+	if (node->ss.ps.instrument)
+		InstrStopNode(node->ss.ps.instrument, found);
+	return result;
+}
+
+static QvTidSet *
+make_set(TopkSet *set, const ItemPointerData *rows, Size n)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
+										(Size) work_mem * 1024 / MEMORY_SHARE, rows, n);
+
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+static bool collect(TopkSet *set, PlanState *node, const QvTidSet *only);
+
+/* Those that all children have: of each the rows that the one before has left. */
+static bool
+collect_and(TopkSet *set, BitmapAndState *node, const QvTidSet *only)
+{
+	Size		first = set->nfound;
+	QvTidSet   *left = NULL;
+
+	for (int i = 0; i < node->nplans; i++)
+	{
+		if (i > 0)
+		{
+			QvTidSet   *before = left;
+
+			left = make_set(set, set->found + first, set->nfound - first);
+			if (before)
+				QvTidSetFree(before);
+			if (left == NULL)
+				return false;
+			set->nfound = first;
+		}
+		if (!collect(set, node->bitmapplans[i], left ? left : only))
+			return false;
+		if (set->nfound == first)
+			break;
+	}
+	if (left)
+		QvTidSetFree(left);
+	return true;
+}
+
+/* A row may come more than once. */
+static bool
+collect_or(TopkSet *set, BitmapOrState *node, const QvTidSet *only)
+{
+	for (int i = 0; i < node->nplans; i++)
+		if (!collect(set, node->bitmapplans[i], only))
+			return false;
+	return true;
+}
+
+/* False when there is no memory for all of them. */
+static bool
+collect(TopkSet *set, PlanState *node, const QvTidSet *only)
+{
+	bool		fits;
+
+	check_stack_depth();
+	if (node->chgParam)
+		ExecReScan(node);
+	if (IsA(node, BitmapIndexScanState))
+		return collect_scan(set, (BitmapIndexScanState *) node, only, false, NULL, NULL) == COLLECTED_ALL;
+	if (node->instrument)
+		InstrStartNode(node->instrument);
+	fits = IsA(node, BitmapAndState) ?
+		collect_and(set, (BitmapAndState *) node, only) :
+		collect_or(set, (BitmapOrState *) node, only);
+	if (node->instrument)
+		InstrStopNode(node->instrument, 0);
+	return fits;
+}
+
+/*
+ * Have the rows without a TIDBitmap.  False when there is no memory for them: then nothing has been
+ * done.
+ */
+static bool
+collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
+{
+	List	   *counts = NIL;
+	bool		again = set->state == TOPK_SET_PART;
+	Collected	result;
+
+	copy_counts(set->child, &counts, false);
+	if (!again)
+	{
+		set->most = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
+		set->room = FIRST_ROWS;
+		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
+		if (set->child->chgParam)
+			ExecReScan(set->child);
+	}
+	if (IsA(set->child, BitmapIndexScanState))
+		result = collect_scan(set, (BitmapIndexScanState *) set->child, NULL, again, enough, arg);
+	else
+		result = collect(set, set->child, NULL) ? COLLECTED_ALL : COLLECTED_TOO_MUCH;
+	if (result == COLLECTED_PART)
+	{
+		set->state = TOPK_SET_PART;
+		list_free_deep(counts);
+		return true;
+	}
+	if (result == COLLECTED_ALL)
+		set->rows = make_set(set, set->found, set->nfound);
+	pfree(set->found);
+	set->found = NULL;
+	if (set->rows)
+		set->state = TOPK_SET_READY;
+	else
+	{
+		TopkSetForget(set);
+		copy_counts(set->child, &counts, true);
+		ExecReScan(set->child);
+	}
+	list_free_deep(counts);
+	return set->rows != NULL;
+}
+
+/* ---- the server's bitmap ---- */
+
+static void
+fill_set(QvTidSet *set, TIDBitmap *bitmap)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	while (QvBitmapNext(iterator, &block))
+	{
+		if (QvBitmapIsLossy(&block))
+			QvTidSetAdd(set, block.blockno, NULL, 0);
+		else
+			QvTidSetAdd(set, block.blockno, offsets,
+						QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+	}
+	QvBitmapEnd(iterator);
+}
+
+/* Have the server's bitmap, and a set of its rows if there is memory for that. */
+static void
+collect_bitmap(TopkSet *set)
+{
+	Node	   *result = MultiExecProcNode(set->child);
+	MemoryContext old;
+
+	if (!IsA(result, TIDBitmap))
+		elog(ERROR, "unrecognized result from subplan");
+	old = MemoryContextSwitchTo(set->context);
+	set->rows = QvTidSetCreate(RelationGetNumberOfBlocks(set->table), (Size) work_mem * 1024);
+	MemoryContextSwitchTo(old);
+	if (set->rows)
+		fill_set(set->rows, (TIDBitmap *) result);
+	tbm_free((TIDBitmap *) result);
+	set->state = set->rows ? TOPK_SET_READY : TOPK_SET_FAILED;
+}
+
+void
+TopkSetCollect(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
+{
+	if (set->child == NULL || set->state == TOPK_SET_READY || set->state == TOPK_SET_FAILED)
+		return;
+	if (!(all_return_rows(set->child) && collect_rows(set, enough, arg)))
+		collect_bitmap(set);
+}

@@ -1,0 +1,107 @@
+/*
+ * ways.c
+ *		What the ways to find the rows of a top-k scan cost; see ways.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "topk/ways.h"
+
+double
+TopkProposals(const TopkKnown *known, double wanted)
+{
+	return Min(known->rows, wanted * known->rows / Max(1, known->passing));
+}
+
+/* Rows that are proposed: looked up, if the set is there, or fetched and tested; those that pass are measured. */
+static double
+proposed_cost(const TopkKnown *known, double proposals, double wanted)
+{
+	double		fetched = proposals;
+
+	if (known->is_there)
+		fetched = Min(proposals, proposals * known->members / Max(1, known->rows));
+	return proposals * cpu_operator_cost + fetched * known->units.row + wanted * known->units.value;
+}
+
+/* The index proposes rows, nearest first. */
+static double
+walk_cost(const TopkKnown *known, double wanted)
+{
+	double		proposals = TopkProposals(known, wanted);
+	QvWork		work;
+
+	known->engine->estimate_work(known->index, known->settings, known->rows, proposals, &work);
+	return QvWorkCost(&known->units, &work) + proposed_cost(known, proposals, wanted);
+}
+
+/* All codes are read, and then rows are proposed as above. */
+static double
+codes_cost(const TopkKnown *known, double wanted)
+{
+	if (known->row_pages == 0)
+		return INFINITY;
+	return QvEntriesCost(&known->units, known->rows, known->row_pages) +
+		proposed_cost(known, TopkProposals(known, wanted), wanted);
+}
+
+/* The set is collected, and its rows are read by their codes or from the table. */
+static double
+set_cost(const TopkKnown *known, double wanted, bool by_value)
+{
+	double		passing = Min(known->members, known->passing);
+	double		by_row = known->members * known->units.row + passing * known->units.value;
+	double		by_code = INFINITY;
+
+	if (!known->has_set)
+		return INFINITY;
+	if (known->row_pages > 0 && by_value)
+		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
+			Min(known->members, wanted * known->members / Max(1, passing)) *
+			(known->units.row + known->units.value);
+	return known->collect + Min(by_row, by_code);
+}
+
+/* All rows of the table are fetched and tested. */
+static double
+table_cost(const TopkKnown *known)
+{
+	return known->rows * known->units.next_row + known->passing * known->units.value;
+}
+
+double
+TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value)
+{
+	/*
+	 * the index answers searches without conditions: the user has said how
+	 * well
+	 */
+	if (way != TOPK_WALK && !known->filtered && by_value && wanted <= TOPK_FIRST_ROWS)
+		return INFINITY;
+	wanted = Min(wanted, Max(1, known->passing));
+	switch (way)
+	{
+		case TOPK_WALK:
+			return walk_cost(known, wanted);
+		case TOPK_CODES:
+			return by_value ? codes_cost(known, wanted) : INFINITY;
+		case TOPK_SET:
+			return set_cost(known, wanted, by_value);
+		default:
+			return table_cost(known);
+	}
+}
+
+double
+TopkLeastCost(const TopkKnown *known, double wanted)
+{
+	double		least = INFINITY;
+
+	/* reading all of the table is a path of its own */
+	for (TopkWay way = 0; way < TOPK_TABLE; way++)
+		least = Min(least, TopkWayCost(known, way, wanted, true));
+	return least;
+}

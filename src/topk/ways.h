@@ -1,0 +1,64 @@
+/*
+ * ways.h
+ *		The ways to find the rows of a top-k scan, and what each costs.
+ *
+ * The planner has the path cost what its cheapest way costs.  The scan runs the way that is the
+ * cheapest by what it knows then, and changes to another when that costs less than to go on.
+ */
+#ifndef QV_TOPK_WAYS_H
+#define QV_TOPK_WAYS_H
+
+#include "postgres.h"
+
+#include "query/cost.h"
+#include "utils/rel.h"
+
+typedef enum TopkWay
+{
+	TOPK_WALK,					/* the index proposes rows, nearest first */
+	TOPK_CODES,					/* likewise, by the codes of all rows */
+	TOPK_SET,					/* rows that other indexes find, all of them */
+	TOPK_TABLE,					/* all rows of the table */
+	TOPK_WAYS
+} TopkWay;
+
+/* quiver.topk_way: that way, where a query has it; TOPK_WAYS: the cheapest. */
+extern int	topk_way;
+
+/* What the costs depend on. */
+typedef struct TopkKnown
+{
+	Relation	index;
+	const QvEngine *engine;
+	const QvSettings *settings;
+	QvUnits		units;
+	double		rows;			/* of the index */
+	double		passing;		/* of these, rows that pass all conditions */
+	bool		filtered;		/* some do not */
+	double		row_pages;		/* of the index; 0: none */
+
+	/* what other indexes know */
+	bool		has_set;		/* there are some */
+	double		members;		/* rows that they find */
+	double		collect;		/* what it costs to have these; 0: they are
+								 * there */
+	bool		is_there;		/* they are, so rows can be looked up among
+								 * them */
+} TopkKnown;
+
+/* So many rows are looked for at first, however many are wanted: the choice does not depend on that. */
+#define TOPK_FIRST_ROWS 10
+
+/* Rows that have to be proposed for so many to pass. */
+extern double TopkProposals(const TopkKnown *known, double wanted);
+
+/*
+ * What a way costs to return so many rows; INFINITY: it cannot be taken.  The first rows of a search
+ * without conditions are left to the index.  by_value: there is a value to search for.
+ */
+extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value);
+
+/* The least of the ways that need the index, for the planner. */
+extern double TopkLeastCost(const TopkKnown *known, double wanted);
+
+#endif							/* QV_TOPK_WAYS_H */
