@@ -57,7 +57,7 @@ QvCountersCost(const QvUnits *units, const QvScanCounters *counters)
 double
 QvEntriesCost(const QvUnits *units, double entries, double pages)
 {
-	/* pages met by so many entries in random places */
+	/* pages that the entries are on, if these are in random places */
 	double		met = pages > 0 ? pages * (1 - exp(-entries / pages)) : 0;
 
 	return met * units->next_page + entries * units->measure +

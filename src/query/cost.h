@@ -2,8 +2,8 @@
  * cost.h
  *		What a search costs, in the planner's units: one is a page read in sequence.
  *
- * The planner chooses by these costs, and so does a scan that is under way, with what it has
- * counted in place of what was expected.  tools/measure_costs prints the constants of a machine.
+ * The planner chooses by these costs, and so does a scan that is under way.  The scan uses its own
+ * counts in place of what was expected.  tools/measure_costs prints the constants of a machine.
  */
 #ifndef QV_QUERY_COST_H
 #define QV_QUERY_COST_H
@@ -14,22 +14,22 @@
 #include "query/scan.h"
 
 /*
- * What takes as long as an operator (cpu_operator_cost): so many coordinates of a one-bit code that is
- * scored among 32, and of one that is scored by itself or of a finer code.
+ * Coordinates that cost as much as an operator (cpu_operator_cost): of a one-bit code that is
+ * scored among 32; of a one-bit code that is scored by itself, or of a finer code.
  */
 #define QV_CODE_COORDINATES 768.0
 #define QV_MEASURE_COORDINATES 512.0
 
 /*
- * So many operators are a visit of a page in shared buffers, of the next page in order, the handling
- * of a node's neighbor beside its code, and a row of the table that is fetched at random.
+ * Operators that cost as much as: a visit of a page in shared buffers; of the next page in order;
+ * the handling of a node's neighbor beside its code; a row of the table that is fetched at random.
  */
 #define QV_PAGE_OPERATORS 25.0
 #define QV_NEXT_PAGE_OPERATORS 10.0
 #define QV_NEIGHBOR_OPERATORS 2.0
 #define QV_ROW_OPERATORS 75.0
 
-/* So many of the rows that a search of row pages reads are measured by a finer code. */
+/* Share of the entries that a search of row pages reads whose rows are measured by a finer code. */
 #define QV_MEASURED_SHARE (1.0 / 16)
 
 /* Costs of one of each, for an index. */
@@ -42,7 +42,7 @@ typedef struct QvUnits
 	double		measure;		/* a finer code, or an entry of a row page */
 	double		test;			/* of a row's conditions, when it is at hand */
 	double		row;			/* of the table: fetched at random, and tested */
-	double		next_row;		/* likewise, all rows in order */
+	double		next_row;		/* of the table, when all are read in order */
 	double		value;			/* of a row: read and measured */
 } QvUnits;
 
@@ -60,8 +60,8 @@ typedef struct QvUnitsOf
 } QvUnitsOf;
 
 /*
- * The share of visits to so many pages that find them neither in shared buffers nor in the system's memory:
- * by effective_cache_size.
+ * The share of visits to pages that find them neither in shared buffers nor in the system's memory,
+ * where there are that many pages: by effective_cache_size.
  */
 extern double QvMissShare(double pages);
 
@@ -72,8 +72,8 @@ extern double QvWorkCost(const QvUnits *units, const QvWork *work);
 extern double QvCountersCost(const QvUnits *units, const QvScanCounters *counters);
 
 /*
- * What it costs to read so many entries on at most so many row pages, in order, and to measure those
- * that may be near.
+ * What it costs to read a number of entries, on at most that many row pages, in order, and to
+ * measure the rows that may be near.
  */
 extern double QvEntriesCost(const QvUnits *units, double entries, double pages);
 

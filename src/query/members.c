@@ -16,11 +16,11 @@
 #include "space/query.h"
 #include "utils/memutils.h"
 
-/* Rows are sorted as far as they will likely be measured, at least so many. */
+/* Rows are sorted as far as they will likely be measured, at least LEAST_RUN of them. */
 #define RUN_SHARE 16
 #define LEAST_RUN 64
 
-/* So many are measured together, so that waiting for one is waiting for all. */
+/* Rows that are measured together, so that waiting for one is waiting for all. */
 #define MEASURED_TOGETHER 16
 
 /* Row pages asked for ahead of the one that is read. */
@@ -142,7 +142,7 @@ make_room(Members *m)
 	m->waiting.capacity = room;
 }
 
-/* Take the entry of a row: it is on a page that is locked, so nothing may fail but for want of memory. */
+/* Take the entry of a row.  Its page is locked, so nothing may fail but for lack of memory. */
 static inline void
 take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
 {
@@ -204,7 +204,9 @@ typedef struct RunReader
 	bool		has_tid;		/* if there is one */
 } RunReader;
 
-/* The next run; false when there is none.  Rows beyond the lines that have entries are set aside. */
+/*
+ * The next run; false when there is none.  Rows beyond the lines that have entries are set aside.
+ */
 static bool
 next_run(Members *m, RunReader *reader, Run *run)
 {
@@ -321,7 +323,7 @@ read_all(Members *m)
 	}
 }
 
-/* Go through the entries: the first time, or for those that were left out. */
+/* Go through the entries: the first time, or for the rows that were left out. */
 static void
 read_entries(Members *m)
 {
@@ -372,18 +374,18 @@ measure_one(Members *m, const Member *member)
 	double		bound;
 
 	found->tid = member->tid;
-	/* whoever asked measures the row itself */
+	/* not there: the caller measures the row itself */
 	if (!m->engine->ops->measure(m->engine, &member->tid,
 								 (QvRowPlace) {member->block, member->slot}, &found->measured))
 		found->measured = (QvMeasured) {-INFINITY, INFINITY};
 	/* an error may be zero, where float32 has rounded the distance */
 	bound = found->measured.distance - found->measured.error * m->engine->certainty -
 		4 * FLT_EPSILON * fabs(found->measured.distance);
-	/* damaged factors: likewise */
+	/* damaged factors: the row itself will tell */
 	MinHeapPush(&m->nearest, isnan(bound) ? -INFINITY : bound, m->nfound++);
 }
 
-/* Measure the nearest of those that wait. */
+/* Measure the nearest of the rows that wait. */
 static void
 measure_some(Members *m)
 {

@@ -2,7 +2,7 @@
  * scan.h
  *		What an engine offers to the access methods and to the top-k scan.
  *
- * A search proposes rows one after the other, those that may be nearest first.  It goes as deep
+ * A search proposes rows one after the other, nearest first as far as it knows.  It goes as deep
  * into the index as the rows proposed so far call for, so nobody tells it how many are wanted: the
  * answer for k rows is the beginning of the answer for more.  The caller reads the rows, tests
  * them, and orders them by their exact distances (stream.h).
@@ -106,7 +106,7 @@ typedef struct QvScanOps
 							QvMeasured *measured);
 	void		(*prefetch_place) (QvScan *scan, QvRowPlace place);
 
-	/* The scan is over: free what it has. */
+	/* The scan is over: free its memory. */
 	void		(*end) (QvScan *scan);
 } QvScanOps;
 

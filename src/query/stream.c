@@ -15,7 +15,10 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-/* So many rows may be returned without being measured: the farther, the more lie where others may. */
+/*
+ * Rows that may be returned without being measured.  The farther a row is, the more others lie
+ * where it may lie.
+ */
 #define MAX_GUESSED 100
 
 /* Rows of the table asked for at a time. */
@@ -23,10 +26,10 @@
 
 #define FIRST_ROOM 64
 
-/* Rows whose distances tell where the nearer half of those that wait ends. */
+/* Rows whose distances tell where the nearer half of the waiting rows ends. */
 #define MEDIAN_SAMPLE 101
 
-/* Places in the order after those of all distances, which are less than 1e100. */
+/* Places in the order after all distances, which are less than 1e100. */
 #define KEY_INFINITE (DBL_MAX / 4)
 #define KEY_NAN (DBL_MAX / 2)
 #define KEY_NULL DBL_MAX
@@ -63,9 +66,9 @@ struct QvStream
 	bool		at_hand;
 	QvCandidate candidate;
 	double		bound;			/* no row of it, or to come, is nearer */
-	double		same_bound;		/* of rows that are equal: no less is their
+	double		same_bound;		/* rows of one node: no less is their
 								 * distance, */
-	double		same_nearest;	/* and of those met so far */
+	double		same_nearest;	/* and the least that was measured of it */
 
 	/* rows returned */
 	Waiting		last;			/* the last one */
@@ -365,8 +368,8 @@ rounding_of(const QvScan *scan, double distance)
 }
 
 /*
- * How near more rows of a node may be: as far as those that were measured, where it is known how much
- * rounding makes them differ.
+ * How near more rows of a node may be: as near as its rows that were measured, where it is known
+ * how much rounding makes them differ.
  */
 static double
 same_node_bound(const QvStream *s)
@@ -412,8 +415,8 @@ next_candidate(QvStream *s)
 /* ---- rows that are returned ---- */
 
 /*
- * Are all rows returned remembered?  While they are not measured, or late ones may come, and there is
- * memory.  Then only those at the last distance are: rows that are nearer come too late.
+ * Are all rows returned remembered?  They are while they are not measured, or late ones may come
+ * and there is memory.  Afterwards only rows at the last distance are: nearer ones come too late.
  */
 static bool
 remembers_all(QvStream *s)
@@ -448,8 +451,8 @@ second_key(const QvStream *s)
 }
 
 /*
- * Return the nearest row that waits, if it is that one for sure; else measure it, after which it may
- * be another.
+ * Return the nearest row that waits, if it is that one for sure.  Else measure it: then it may be
+ * another.
  */
 static bool
 return_top(QvStream *s, QvStreamRow *out)

@@ -27,8 +27,8 @@ typedef struct QvStreamSource
 	bool		(*test) (void *arg);	/* of the row in rows->slot; NULL: all
 										 * rows will do */
 	void		(*again) (void *arg);	/* have a search propose all rows once
-										 * more: memory did not do for those
-										 * that wait */
+										 * more: memory did not do for the
+										 * rows that wait */
 	void	   *arg;
 	bool		relaxed;		/* return late rows too */
 	bool		unindexed;		/* and rows that are in no index: last */
@@ -68,19 +68,19 @@ extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
 
 /*
  * Let rows come from a search from now on, which has been started; NULL: from nowhere.  Rows that
- * wait are forgotten: whoever changes the search has one that proposes them again.
+ * wait are forgotten: the new search proposes them again.
  */
 extern void QvStreamSetScan(QvStream *stream, QvScan *scan);
 
 /* Test no rows but those of a set; NULL: any. */
 extern void QvStreamSetOnly(QvStream *stream, const QvTidSet *only);
 
-/* Let no more rows be proposed: those that wait are returned. */
+/* Let no more rows be proposed: rows that wait are returned. */
 extern void QvStreamStop(QvStream *stream);
 
 /*
- * The next row; false when there is none.  pause (may be NULL): is called before the search is asked
- * for more rows, and may change it.
+ * The next row; false when there is none.  pause (may be NULL) is called before the search is asked
+ * for more rows.  It may change the search.
  */
 extern bool QvStreamNext(QvStream *stream, void (*pause) (void *arg), QvStreamRow *row);
 

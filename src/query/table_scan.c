@@ -22,7 +22,7 @@ typedef struct TableScan
 	QvBufferHints *hints;
 	const QvTidSet *set;
 	QvTidSetIterator next;		/* of the set */
-	QvTidSetIterator ahead;		/* likewise, for pages asked for */
+	QvTidSetIterator ahead;		/* of the set, for pages asked for */
 	BlockNumber asked;			/* the last of these */
 	bool		all_asked;
 	ItemPointerData first;		/* of the set's rows that were not proposed;
@@ -45,7 +45,7 @@ ask_for(TableScan *scan, BlockNumber block)
 
 /* ---- all rows ---- */
 
-/* Pin the next page, and take all its lines: those that are no start of a chain give no row. */
+/* Pin the next page, and take all its lines: a line that is no start of a chain gives no row. */
 static int
 next_page(TableScan *scan)
 {

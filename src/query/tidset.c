@@ -11,7 +11,7 @@
 /* Blocks that there is room for at first. */
 #define FIRST_ROOM 64
 
-/* With fewer rows than so many for each block, some blocks have none likely. */
+/* With fewer rows for each block than this, some blocks likely have none. */
 #define FEW_A_BLOCK 4
 
 QvTidSet *
@@ -36,8 +36,8 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 }
 
 /*
- * Have room for one more block, and so many words of each; when there is no memory for that, the
- * set has blocks only from now on.
+ * Have room for one more block, with that many words for each.  When there is no memory for that,
+ * the set has blocks only from now on.
  */
 static bool
 make_room(QvTidSet *set, uint32 words)

@@ -2,9 +2,9 @@
  * tidset.h
  *		A set of heap TIDs: the rows of a table that a search is for.
  *
- * A bit for each block of the table, and for the blocks that have members a bit for
- * each line, found by counting the blocks before them.  (Where nearly all have, all are taken to.)  A set that would be too large
- * has blocks only: then it says "yes" for all rows of a block.
+ * It has a bit for each block of the table, and for the blocks that have members a bit for each
+ * line, found by counting the blocks before them.  (Where nearly all blocks have members, all are
+ * taken to.) A set that would be too large has blocks only: then all rows of a block are members.
  */
 #ifndef QV_QUERY_TIDSET_H
 #define QV_QUERY_TIDSET_H
@@ -24,8 +24,8 @@ typedef struct QvTidSet
 								 * 0: blocks only */
 	uint64	   *lines;
 	BlockNumber used;			/* blocks with members so far; */
-	BlockNumber room;			/* so many have room in "lines"; */
-	BlockNumber lossy;			/* and of so many all lines may be members */
+	BlockNumber room;			/* blocks that "lines" has room for; */
+	BlockNumber lossy;			/* blocks of which all lines may be members */
 	uint64		members;		/* with all lines of these */
 	Size		max_bytes;		/* of "lines" */
 	MemoryContext context;
