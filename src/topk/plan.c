@@ -182,7 +182,10 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 		list_length(root->query_pathkeys) == 1;
 }
 
-/* Is there a distance by that operator in an expression?  What stands in a placeholder is found too. */
+/*
+ * Is there a distance by that operator in an expression?  What stands in a placeholder is found
+ * too.
+ */
 static bool
 has_distance(Node *node, void *order)
 {
@@ -197,8 +200,8 @@ has_distance(Node *node, void *order)
 }
 
 /*
- * Are the rows of this relation all that the query wants of it, in this order?  Then how far they are
- * is of interest to the scan only, unless that is returned.
+ * Are the rows of this relation all that the query wants of it, in this order?  Then how far they
+ * are is of interest to the scan only, unless that is returned.
  */
 static bool
 orders_only(PlannerInfo *root, RelOptInfo *rel, const Expr *order)
@@ -339,7 +342,7 @@ get_units(RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index, int di
 	QvGetUnits(&of, units);
 }
 
-/* What a path of bitmaps costs, if only so many of its indexes' pages have to be read from disk. */
+/* What a path of bitmaps costs, if only that share of its indexes' pages is read from disk. */
 static Cost
 collect_cost(Path *path, double misses)
 {
@@ -386,27 +389,27 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOpt
 	{
 		cost_bitmap_tree_node(bitmap->bitmapqual, &collect, &selectivity);
 		known->has_set = true;
+		known->bitmap = bitmap->path.total_cost;
 		known->members = clamp_row_est(selectivity * rel->tuples);
 		known->collect = collect_cost(bitmap->bitmapqual, QvMissShare(rel->pages + index->pages));
 	}
 }
 
 /*
- * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the first
- * ones; where it is known how many are wanted, that share is to be right.
+ * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the
+ * first ones; where it is known how many are wanted, that share is to be right.
  */
 static void
 cost_path(Path *path, const TopkKnown *known, double wanted)
 {
 	double		rows = Max(1, path->rows);
+	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
 	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
 	double		all = TopkLeastCost(known, rows);
 
 	if (wanted > 0 && wanted < rows)
 		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
-	first += QvDisabledCost(enable_indexscan);
-	all += QvDisabledCost(enable_indexscan);
-	path->startup_cost = first + path->pathtarget->cost.startup;
+	path->startup_cost = start + first + path->pathtarget->cost.startup;
 	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * rows;
 }
 

@@ -2,11 +2,11 @@
  * search.c
  *		Finding the rows of a top-k scan: the ways, and when to change from one to another.
  *
- * The scan runs the way that is the cheapest to find the first few rows by what is known.  Rows that
- * it meets replace what was expected.  It is left for another way when that costs less than what
- * is still to come, or as much as it has cost already: so the scan costs at most about twice what the
- * better of them would have.  The choice does not depend on how many rows are wanted, but on how many
- * have been found.
+ * The scan runs the way that is the cheapest to find the first few rows by what is known.  Rows
+ * that were tested replace what was expected.  It is left for another way when that costs less
+ * than what is still to come, or as much as it has cost already: so the scan costs at most about
+ * twice what the better of them would have.  The choice does not depend on how many rows are
+ * wanted, but on how many have been found.
  */
 #include "postgres.h"
 
@@ -32,10 +32,10 @@
  */
 #define LOOK_SHARE 0.25
 
-/* How many rows pass is taken from those met, and from what was expected as if so many had passed. */
+/* What was expected counts as this many rows that passed, beside the rows tested. */
 #define PRIOR_PASSED 2.0
 
-/* The choice is thought of again with so many more rows proposed. */
+/* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
 
 static void choose(void *arg);
@@ -43,8 +43,8 @@ static void choose(void *arg);
 /* ---- what is known ---- */
 
 /*
- * Rows that the way is to find in all, as far as the choice is concerned: twice those found.  (How many of
- * these have been returned may depend on whether distances are shown.)
+ * Rows that the way is to find in all, as far as the choice is concerned: twice those found.  (How
+ * many of these have been returned may depend on whether distances are shown.)
  */
 static double
 wanted_rows(const TopkState *state)
@@ -85,7 +85,7 @@ get_known(TopkState *state)
 	}
 }
 
-/* Rows met tell how many pass. */
+/* Rows that were tested tell how many pass. */
 static void
 learn_passing(TopkState *state)
 {
@@ -210,7 +210,7 @@ spent(const TopkState *state)
 
 /* ---- the set ---- */
 
-/* Are so many members too many, by now?  Not to search by row for the first rows would cost less. */
+/* Are the members found too many, by now?  They are if a walk for the first rows costs less. */
 static bool
 is_enough(void *arg, double found)
 {
@@ -473,8 +473,8 @@ may_be_unindexed(const TopkState *state)
 }
 
 /*
- * The search by the index has ended.  It has left out rows if it had to end early, and those without a
- * value, which come last: is there another way to find them?
+ * The search by the index has ended.  It has left out rows if it had to end early, and those
+ * without a value, which come last: is there another way to find them?
  */
 static bool
 goes_on(TopkState *state)

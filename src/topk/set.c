@@ -26,7 +26,10 @@
 /* Room for rows, to begin with. */
 #define FIRST_ROWS 1024
 
-/* Of work_mem, what rows may take, and a set: there are two at most, but for an And below another. */
+/*
+ * Rows, and a set, may each have this part of work_mem.  There are at most two sets at a time, but
+ * for an And below another.
+ */
 #define MEMORY_SHARE 3
 
 void
@@ -92,8 +95,8 @@ all_return_rows(PlanState *node)
 }
 
 /*
- * Copy what EXPLAIN has counted of all nodes of a tree, or put it back: what was begun in vain
- * does not count.
+ * Copy what EXPLAIN has counted of all nodes of a tree, or put it back: scans whose result is not
+ * used do not count.
  */
 static void
 copy_counts(PlanState *node, List **counts, bool back)
@@ -139,8 +142,8 @@ add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 }
 
 /*
- * Add the rows that a btree has found on the page of the one that it has returned: it copies all of a
- * page together, and to be given each takes four times as long as to read the copy.
+ * Add the rows that a btree has found on the page of the one that it has returned: it copies all
+ * of a page together, and to be given each takes four times as long as to read the copy.
  */
 static bool
 take_page(BTScanOpaque scan, const QvTidSet *only, TopkSet *set, double *found)
@@ -163,8 +166,8 @@ typedef enum Collected
 } Collected;
 
 /*
- * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  again: the scan
- * has been begun, and goes on.
+ * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  again:
+ * the scan has been begun, and goes on.
  */
 static Collected
 collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only, bool again,
@@ -216,7 +219,7 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 
 static bool collect(TopkSet *set, PlanState *node, const QvTidSet *only);
 
-/* Those that all children have: of each the rows that the one before has left. */
+/* Rows that all children have: of each child the rows that the one before has left. */
 static bool
 collect_and(TopkSet *set, BitmapAndState *node, const QvTidSet *only)
 {

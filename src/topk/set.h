@@ -39,8 +39,8 @@ extern void TopkSetInit(TopkSet *set, PlanState *child, Relation table);
 extern void TopkSetForget(TopkSet *set);
 
 /*
- * Collect the rows.  After every few, if the child can stop, enough() is told how many were found and
- * may say that they are too many by now: then the state is TOPK_SET_PART.
+ * Collect the rows.  After every few, if the child can stop, enough() receives how many were found.
+ * It may say that they are too many by now: then the state is TOPK_SET_PART.
  */
 extern void TopkSetCollect(TopkSet *set, bool (*enough) (void *arg, double found), void *arg);
 

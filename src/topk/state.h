@@ -28,7 +28,7 @@ typedef struct TopkState
 	bool		shows_distance; /* the projection takes it from the search */
 	ExprState  *qual;			/* all conditions of the relation */
 	double		passing_share;	/* as planned, of the index's rows, */
-	double		members_share;	/* likewise */
+	double		members_share;	/* and of these, that other indexes find */
 	double		collect_cost;	/* of one member */
 
 	/* of a search */
@@ -49,7 +49,7 @@ typedef struct TopkState
 	double		spent_before;	/* on the way, when it was begun */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
-	int64		next_choice;	/* when so many rows have been proposed */
+	int64		next_choice;	/* rows proposed when it is made again */
 	QvStreamCounters before;	/* the stream's when the way was begun */
 
 	/* counters, over all searches */

@@ -16,7 +16,10 @@ TopkProposals(const TopkKnown *known, double wanted)
 	return Min(known->rows, wanted * known->rows / Max(1, known->passing));
 }
 
-/* Rows that are proposed: looked up, if the set is there, or fetched and tested; those that pass are measured. */
+/*
+ * Rows that are proposed are looked up, if the set is there, or fetched and tested.  Rows that pass
+ * are measured.
+ */
 static double
 proposed_cost(const TopkKnown *known, double proposals, double wanted)
 {
@@ -62,7 +65,8 @@ set_cost(const TopkKnown *known, double wanted, bool by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
 			Min(known->members, wanted * known->members / Max(1, passing)) *
 			(known->units.row + known->units.value);
-	return known->collect + Min(by_row, by_code);
+	/* a bitmap scan fetches the same rows */
+	return Min(Max(known->collect + by_row, known->bitmap), known->collect + by_code);
 }
 
 /* All rows of the table are fetched and tested. */

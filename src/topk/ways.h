@@ -16,7 +16,7 @@
 typedef enum TopkWay
 {
 	TOPK_WALK,					/* the index proposes rows, nearest first */
-	TOPK_CODES,					/* likewise, by the codes of all rows */
+	TOPK_CODES,					/* the codes of all rows do */
 	TOPK_SET,					/* rows that other indexes find, all of them */
 	TOPK_TABLE,					/* all rows of the table */
 	TOPK_WAYS
@@ -44,17 +44,19 @@ typedef struct TopkKnown
 								 * there */
 	bool		is_there;		/* they are, so rows can be looked up among
 								 * them */
+	double		bitmap;			/* the planner's cost of a bitmap scan of them;
+								 * 0: at run time */
 } TopkKnown;
 
-/* So many rows are looked for at first, however many are wanted: the choice does not depend on that. */
+/* Rows that are searched for at first, however many are wanted: the choice does not depend on k. */
 #define TOPK_FIRST_ROWS 10
 
-/* Rows that have to be proposed for so many to pass. */
+/* Rows that have to be proposed for a number of rows to pass. */
 extern double TopkProposals(const TopkKnown *known, double wanted);
 
 /*
- * What a way costs to return so many rows; INFINITY: it cannot be taken.  The first rows of a search
- * without conditions are left to the index.  by_value: there is a value to search for.
+ * What a way costs to return a number of rows; INFINITY: the way cannot be used.  The first rows
+ * of a search without conditions are left to the index.  by_value: there is a value to search for.
  */
 extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value);
 
