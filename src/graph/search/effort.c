@@ -21,13 +21,13 @@
 #define CHOSEN_SHARE 4
 
 /*
- * A deeper search has so many candidates for each row it proposes, since the last ones are found
- * last; and it is as deep as for so many times the rows.
+ * Candidates that a deeper search has for each row it proposes, since the last ones are found last;
+ * and the factor by which it is deeper than these rows need.
  */
 #define CANDIDATES_PER_ROW 1.5
 #define MARGIN 2.0
 
-/* It goes on for so many times the rows, or for as many as are expected, up to so many times. */
+/* The factor by which rows grow when it goes on; and the largest, up to the rows expected. */
 #define GROWTH 1.25
 #define MOST_GROWTH 8
 

@@ -10,9 +10,9 @@
 
 typedef struct GraphEffort
 {
-	double		ef;				/* as set, or as the recall wanted takes; */
-	double		rows;			/* enough to propose so many, */
-	double		measured;		/* and for these it was measured, or chosen */
+	double		ef;				/* as set, or as the recall wanted needs */
+	double		rows;			/* rows that this ef is enough to propose */
+	double		measured;		/* rows that it was measured, or chosen, for */
 	double		expected;		/* as in QvScanGoal */
 } GraphEffort;
 
@@ -22,10 +22,10 @@ extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
 /* Rows that a search proposes before it goes deeper for the first time. */
 extern double GraphEffortRows(const GraphEffort *effort);
 
-/* The ef of a search that proposes so many rows. */
+/* The ef of a search that proposes "rank" rows. */
 extern uint32 GraphEffortFor(const GraphEffort *effort, double rank);
 
-/* When it has proposed so many: for how many it goes on. */
+/* When it has proposed "rank" rows: for how many it goes on. */
 extern double GraphEffortNext(const GraphEffort *effort, double rank);
 
 #endif							/* QV_GRAPH_SEARCH_EFFORT_H */

@@ -60,7 +60,7 @@ typedef struct GraphScan
 
 /* ---- results ---- */
 
-/* Make room for so many more results that wait. */
+/* Make room for "size" results that wait. */
 static void
 grow_waiting(GraphScan *scan, uint32 size)
 {
@@ -135,7 +135,7 @@ enter_all(GraphScan *scan)
 	return PoolHasNext(&scan->search.pool);
 }
 
-/* The pool for a search that is to propose so many results. */
+/* The pool for a search that is to propose "rank" results. */
 static uint32
 pool_for(const GraphScan *scan, double rank)
 {
@@ -208,7 +208,10 @@ has_ready(const GraphScan *scan)
 
 /* ---- candidates ---- */
 
-/* Ask the CPU for the rows of the table that the next results lead to: the heap's first entries are near them. */
+/*
+ * Ask the CPU for the rows of the table that the next results lead to: the heap's first entries are
+ * near them.
+ */
 static void
 prefetch_rows(const GraphScan *scan)
 {
@@ -262,7 +265,7 @@ next_of_chain(GraphScan *scan, QvCandidate *candidate)
 
 	*candidate = scan->current;
 	candidate->same_node = true;
-	/* of other nodes: those that wait, or what is still to be found */
+	/* of other nodes: the ones that wait, or are still to be found */
 	if (scan->heap.count > 0)
 		candidate->bound = scan->heap.items[0].key;
 	else

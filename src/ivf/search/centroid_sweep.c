@@ -11,7 +11,7 @@
 /* Candidates by one-bit code for each list wanted. */
 #define CANDIDATES(n) (4 * (n) + 32)
 
-/* Groups are taken until they have so many lists for each candidate. */
+/* Groups are taken until they have this number of lists for each candidate. */
 #define GROUP_SLACK 8
 
 bool

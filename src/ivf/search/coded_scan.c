@@ -16,12 +16,12 @@
 /*
  * How many standard deviations below its estimate a distance is taken to be
  * possible.  Larger ones read more records for no more recall at the usual
- * probes (src/ivf/README.md, "Bound").
+ * probes (src/ivf/search/README.md, "Bound").
  */
 #define BOUND_SIGMAS 1.6
 
 /*
- * The same when the user wants all lists read, and so the nearest rows: six standard
+ * The factor of these when the user wants all lists read, and so the nearest rows: six standard
  * deviations in all.
  */
 #define SURE_BOUND 3.75f
@@ -34,7 +34,8 @@ coded_begin_reading(IvfReader *reader)
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
-	 * as a share of |b| and the query's length: src/ivf/README.md, "Bound".
+	 * as a share of |b| and the query's length: src/ivf/codec/README.md,
+	 * "Bound".
 	 */
 	reader->code_deviation = 0.5 * sqrt(share) * sqrt(1 - 2 / M_PI * share);
 	/* entries of the look-up table are whole multiples of its scale */
@@ -76,7 +77,7 @@ read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g, const Ivf
 
 /*
  * How far the distance of a list's centroid may be off, as a share of it (L2: half of it),
- * before it is computed anew.
+ * before it is computed again.
  */
 #define BASE_TOLERANCE 2.5e-4f
 
@@ -286,7 +287,9 @@ find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfList
 	return at;
 }
 
-/* Rows whose factors did not fit, which lie beside others: nothing is known of how near they are. */
+/*
+ * Rows whose factors did not fit, which lie beside others: nothing is known of how near they are.
+ */
 static uint32
 find_unknown(const IvfListScan *ls, float *bounds, uint32 rows)
 {

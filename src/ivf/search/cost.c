@@ -11,7 +11,7 @@
 #include "rows/rows.h"
 #include "ivf/search/depth.h"
 
-/* Of the rows in the lists read, those whose records are read as well. */
+/* Share of the rows in the lists read whose records are read as well, and the least number. */
 #define RECORDS_READ 0.01
 #define LEAST_RECORDS 40
 

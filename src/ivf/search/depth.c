@@ -10,10 +10,10 @@
 #include "ivf/search/depth.h"
 
 /*
- * The lists read are as many as the rows proposed take, as was measured.  They have at least 8 rows
- * for each of the first 64 proposed, and 2 for each.  Where that was not measured, they have 8 rows
- * for each of the first 64, and for more of them 32 rows for each, or 1250 times the root.  Scanning
- * codes costs a hundredth of what fetching a row does.
+ * The lists read are as many as the rows proposed take, as was measured.  They have at least 8
+ * rows for each of the first 64 proposed, and 2 for each.  Where that was not measured, they have
+ * 8 rows for each of the first 64, and for more of them 32 rows for each, or 1250 times the root.
+ * Scanning codes costs a hundredth of what fetching a row does.
  */
 #define ROWS_PER_ROW 8
 #define ROWS_PER_ROW_OF_MEASURED 2
@@ -25,8 +25,8 @@
 #define DEEP_RECALL 0.95
 
 /*
- * A search goes as deep as so many times the rows proposed take: those that it finds when it goes
- * deeper come too late where they are nearer.
+ * The factor by which a search is deeper than the rows proposed need: rows that it finds when it
+ * goes deeper come too late where they are nearer.
  */
 #define MARGIN 1.5
 
@@ -34,8 +34,8 @@
 #define LEAST_SLOPE 1
 
 /*
- * The recall that says how deep a search goes for more rows: that wanted, or that of the lists which
- * the user wants to be read.
+ * The recall that says how deep a search goes for more rows: that wanted, or that of the lists
+ * which the user wants to be read.
  */
 static double
 recall_of(const IvfMetaData *meta, const QvSettings *settings, double lists)
@@ -75,7 +75,7 @@ last_slope(const IvfDepth *depth)
 	return Max(LEAST_SLOPE, slope(depth, IVF_DEPTHS - 1));
 }
 
-/* The share of the lists that so many rows take: on a logarithmic scale of both. */
+/* The share of the lists that a number of rows needs: on a logarithmic scale of both. */
 static double
 share_of_rows(const IvfDepth *depth, double rows)
 {
@@ -90,7 +90,7 @@ share_of_rows(const IvfDepth *depth, double rows)
 				   from < IVF_DEPTHS ? slope(depth, from) : last_slope(depth)));
 }
 
-/* Rows that lists should have for a window of so many. */
+/* Rows that lists should have to propose "window" rows. */
 static double
 rows_wanted(const IvfDepth *depth, double window)
 {

@@ -1,8 +1,8 @@
 /*
  * depth.h
- *		How many lists, and rows in them, a search reads for a window of so many rows.
+ *		How many lists a search reads for the rows that it proposes.
  *
- * With "widen" (ivf.h); see src/ivf/README.md, "Depth".
+ * See src/ivf/search/README.md, "Depth".
  */
 #ifndef QV_IVF_SEARCH_DEPTH_H
 #define QV_IVF_SEARCH_DEPTH_H
@@ -10,7 +10,7 @@
 #include "ivf/codec/format.h"
 #include "query/scan.h"
 
-/* So few rows take the lists that were measured for a few. */
+/* Up to this number, rows need the lists that were measured for a few. */
 #define IVF_FEW_ROWS 18
 
 typedef struct IvfDepth
@@ -18,8 +18,8 @@ typedef struct IvfDepth
 	double		probes;			/* lists that a few rows take: as set, or as
 								 * the recall wanted takes */
 	double		lists;			/* of the index */
-	bool		fixed;			/* a search reads so many lists at a time,
-								 * however many rows it proposes */
+	bool		fixed;			/* a search reads "probes" lists at a time,
+								 * whatever it proposes */
 	bool		measured;		/* is it known how many more rows take? */
 	double		rows[IVF_DEPTHS + 1];
 	double		shares[IVF_DEPTHS + 1]; /* of the lists, for these */
@@ -29,7 +29,7 @@ typedef struct IvfDepth
 extern void IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists,
 						 const QvSettings *settings);
 
-/* Lists that a search reads, of so many rows each, to propose so many rows. */
+/* Lists that a search reads, of rows_per_list rows each, to propose "rank" rows. */
 extern double IvfDepthLists(const IvfDepth *depth, double rank, double rows_per_list);
 
 #endif							/* QV_IVF_SEARCH_DEPTH_H */

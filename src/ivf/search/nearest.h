@@ -17,7 +17,7 @@ extern uint32 IvfLutBits(const IvfHandle *handle, bool scans);
 typedef struct IvfNearLists
 {
 	IvfNear    *items;
-	uint32		sorted;			/* the nearest so many come first, in order */
+	uint32		sorted;			/* nearest lists that come first, in order */
 	uint32		measured;		/* lists in it, which the nearest are among if
 								 * no more are wanted, or these are all */
 } IvfNearLists;

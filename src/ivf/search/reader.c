@@ -11,10 +11,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Of the first page of a list: the processor foresees the rest. */
+/* Bytes asked for of the first page of a list: the processor foresees the rest. */
 #define PREFETCHED_BYTES 256
 
-/* Rows gathered are sorted as far as they will likely be read, at least so many. */
+/* Rows gathered are sorted as far as they will likely be read, at least LEAST_RUN of them. */
 #define RUN_SHARE 16
 #define LEAST_RUN 12
 
@@ -181,7 +181,7 @@ IvfAddRow(IvfReader *reader, const IvfRead *row)
 	MinHeap    *heap = &reader->nearest;
 	double		bound = IvfRowBound(reader, row);
 
-	/* those that were taken make room */
+	/* rows that were taken make room */
 	if (reader->nrows == heap->capacity && heap->count < heap->capacity / 2)
 		forget_read(reader, INFINITY);
 	if (reader->nrows == heap->capacity)
@@ -213,7 +213,7 @@ IvfLeastGathered(IvfReader *reader)
 		BacklogDistance(reader->order.items[reader->order.first]) : INFINITY;
 }
 
-/* The one that comes so many after the nearest, NULL when that is not known. */
+/* The row gathered that comes n after the nearest; NULL when it is not known. */
 static IvfGathered *
 gathered_after(const IvfReader *reader, uint32 n)
 {

@@ -6,8 +6,8 @@
  * distance, and rows that may be near are gathered.  Then those of the least bounds have their
  * records, or sketches, read, which gives a distance.
  *
- * Of the rows of the lists read, those of a bound below "limit" are gathered.  The limit falls while
- * lists are read, so that about as many rows as wanted stay below it.
+ * Of the rows of the lists read, those of a bound below "limit" are gathered.  The limit falls
+ * while lists are read, so that about as many rows as wanted stay below it.
  */
 #ifndef QV_IVF_SEARCH_READER_H
 #define QV_IVF_SEARCH_READER_H
@@ -74,12 +74,12 @@ struct IvfReader
 	float		low;			/* those of a lesser bound were gathered
 								 * before */
 	float		limit;			/* no others than of a lesser bound are */
-	uint32		wanted;			/* so many of them, or up to twice as many;
+	uint32		wanted;			/* that number of them, or up to twice that;
 								 * UINT32_MAX: no limit */
 	IvfGathered *gathered;
 	uint32		ngathered;
 	uint32		room;
-	Backlog		order;			/* by bound; those that were not read */
+	Backlog		order;			/* by bound; rows that were not read */
 
 	/* rows read */
 	IvfRead    *rows;
@@ -146,8 +146,8 @@ extern void IvfBeginReading(IvfReader *reader);
 extern void IvfForgetRows(IvfReader *reader);
 
 /*
- * Gather rows of bounds from "low" on anew, so that about so many stay below the limit.  Rows that
- * were gathered by such bounds before are forgotten, also if they have been read.
+ * Gather rows of bounds from "low" on again, so that about "wanted" rows stay below the limit.
+ * Rows that were gathered by such bounds before are forgotten, also if they have been read.
  */
 extern void IvfSetLimit(IvfReader *reader, float low, uint32 wanted);
 
@@ -164,7 +164,7 @@ extern bool IvfReadNext(IvfReader *reader);
 extern IvfGathered *IvfGather(IvfReader *reader, float bound);
 extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
 
-/* Have room to gather so many rows more.  No page may be locked. */
+/* Have room to gather "more" rows.  No page may be locked. */
 extern void IvfMakeRoom(IvfReader *reader, uint32 more);
 
 /* Ask the CPU for a list that will be read soon. */

@@ -3,17 +3,17 @@
  *		Searches of posting lists.
  *
  * A search reads the lists nearest to the query, nearest first.  Their rows are gathered by the
- * bounds of one-bit codes, and those that may be among the nearest so many have their records read,
- * which gives a distance for the caller to judge by the row itself.  These are proposed.  When they
- * are used up the search goes deeper: for more rows, of more lists.
+ * bounds of one-bit codes.  Rows that may be among the nearest have their records read, which
+ * gives a distance.  They are proposed, and the caller measures them by the table.  When they are
+ * used up the search goes deeper: for more rows, of more lists.
  *
  * When pages have to be read from disk, a search by sketches leaves the records alone: the two-bit
  * codes, an eighth as large, give a closer bound, and what they leave is judged by the row at
  * once.
  *
- * Searches hold one page lock at a time and no other, so lists can move under them (split, vacuum):
- * the page read then is of another generation.  The search begins again with the directory as it
- * is now.  So rows may be proposed twice.
+ * Searches hold one page lock at a time and no other, so lists can move under them (split,
+ * vacuum): the page read then is of another generation.  The search begins again with the
+ * directory as it is now.  So rows may be proposed twice.
  */
 #include "postgres.h"
 
@@ -37,7 +37,7 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
-/* The search goes on for so many times the rows, or for as many as are expected, up to so many times. */
+/* The factor by which rows grow when it goes on; and the largest, up to the rows expected. */
 #define GROWTH 1.5
 #define MOST_GROWTH 8
 
@@ -49,7 +49,7 @@
 
 /*
  * Rows equal to one that is looked for to measure probes are in its own list,
- * and say nothing of other queries: of so many times the rows wanted (or so many more), those
+ * and say nothing of other queries: of RANKED_ROWS times the rows wanted (or MOST_EQUAL more), rows
  * within this share of the farthest's squared distance do not count.
  */
 #define RANKED_ROWS 4
@@ -70,17 +70,16 @@ typedef struct IvfScan
 								 * sleep */
 
 	IvfNearLists near;
-	uint32		nread;			/* of these, so many were read */
-	uint32		most;			/* and there are no more for the search than
-								 * so many */
+	uint32		nread;			/* lists of these that were read */
+	uint32		most;			/* lists that the search may read at most */
 	IvfReadAhead ahead;
 
 	double		allowed;		/* rows that may be proposed before the search
 								 * goes deeper */
 	bool		filled;			/* the nearest of them have been read, */
 	uint32		fill_end;		/* up to the one of this number */
-	float	   *front;			/* a heap of the distances of so many rows,
-								 * farthest first */
+	float	   *front;			/* a heap of the distances of the nearest
+								 * rows, farthest first */
 	uint32		nfront;
 
 	uint32		nproposed;
@@ -110,14 +109,14 @@ rows_per_list(const IvfScan *scan)
 	return Max(1, scan->handle->meta.tuples / scan->handle->lists->count);
 }
 
-/* Lists to read for so many rows. */
+/* Lists to read to propose "rank" rows. */
 static uint32
 lists_for(const IvfScan *scan, double rank)
 {
 	return Max(1, Min(scan->most, IvfDepthLists(&scan->depth, rank, rows_per_list(scan))));
 }
 
-/* Rows that are to stay below the limit, when so many have been proposed: more than before. */
+/* Rows that are to stay below the limit to propose "rank" rows: more than before. */
 static uint32
 gathered_for(const IvfScan *scan, double rank, double before)
 {
@@ -153,11 +152,11 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 	return true;
 }
 
-/* Have so many nearest lists in order. */
+/* Have the n nearest lists in order. */
 static void
 sort_lists(IvfScan *scan, uint32 n)
 {
-	/* those that it may read soon are sorted with them */
+	/* lists that it may read soon are sorted with them */
 	if (n > scan->near.sorted)
 		IvfSortNearest(scan->handle, &scan->reader.query, Min(2 * n, scan->most), &scan->near);
 }
@@ -196,7 +195,7 @@ read_again(IvfScan *scan)
 	scan->nread = n;
 }
 
-/* Read further lists, up to so many. */
+/* Read further lists, up to the nearest n. */
 static void
 read_more(IvfScan *scan, uint32 n)
 {
@@ -289,7 +288,10 @@ go_deeper(IvfScan *scan)
 
 /* ---- reading rows ---- */
 
-/* How far the farthest of the rows is that are to be proposed now; INFINITY while there are too few. */
+/*
+ * How far the farthest of the rows is that are to be proposed now; INFINITY while there are too
+ * few.
+ */
 static float
 front_distance(const IvfScan *scan, uint32 wanted)
 {
@@ -326,8 +328,8 @@ note_front(IvfScan *scan, uint32 wanted, float distance)
 }
 
 /*
- * Read the rows that may be among those to be proposed now.  A bound that is wrong, as few are, then
- * costs a row its place only where it is beyond all of these.
+ * Read the rows that may be among those to be proposed now.  A bound that is wrong, as few are,
+ * then costs a row its place only where it is beyond all of these.
  */
 static void
 fill(IvfScan *scan, uint32 wanted)
@@ -359,14 +361,17 @@ fill(IvfScan *scan, uint32 wanted)
 	scan->fill_end = scan->nproposed + wanted;
 }
 
-/* So many rows more are proposed before others have to be read. */
+/* Rows that are proposed before others have to be read. */
 static uint32
 rows_together(const IvfScan *scan)
 {
 	return Min(scan->allowed - scan->nproposed, Max(IVF_FEW_ROWS, scan->nproposed * (GROWTH - 1)));
 }
 
-/* Is there a row to propose: no other that may be nearer was gathered and not read, or not gathered? */
+/*
+ * Is there a row to propose: no other that may be nearer was gathered and not read, or not
+ * gathered?
+ */
 static bool
 has_ready(IvfScan *scan)
 {
@@ -377,7 +382,10 @@ has_ready(IvfScan *scan)
 		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
 }
 
-/* Ask the CPU for the rows of the table that the next ones lead to: the heap's first are near them. */
+/*
+ * Ask the CPU for the rows of the table that the next ones lead to: the heap's first are near
+ * them.
+ */
 static void
 prefetch_rows(const IvfScan *scan)
 {
@@ -444,7 +452,10 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 
 /* ---- */
 
-/* Is the index too large to be in memory?  By the settings, not by what was met: answers depend on it. */
+/*
+ * Is the index too large to be in memory?  By the settings, not by what was met: answers depend on
+ * it.
+ */
 static bool
 is_on_disk(const IvfScan *scan)
 {
@@ -460,7 +471,10 @@ is_on_disk(const IvfScan *scan)
 	}
 }
 
-/* Does the user want all lists read, and so the nearest rows?  No further list could make up for a row lost. */
+/*
+ * Does the user want all lists read, and so the nearest rows?  No further list could make up for a
+ * row lost.
+ */
 static bool
 wants_all(const IvfScan *scan)
 {
@@ -487,9 +501,9 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 		handle->stats->cold--;
 
 	/*
-	 * Of an index larger than shared buffers, pages of records are read
-	 * through a few of them: the pages of codes, which are read much more
-	 * often, stay.
+	 * Pages of records of an index larger than half of shared buffers are
+	 * read through a few of them: the pages of codes, which are read much
+	 * more often, stay.
 	 */
 	if (handle->stats->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)

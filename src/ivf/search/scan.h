@@ -10,7 +10,7 @@
 /*
  * The lists that the k nearest rows of a query are in, each as its rank among the
  * lists nearest to the query, which is prepared for reading them.  self is a row
- * that does not count.  Reads at most so many lists.  Returns how many rows there
+ * that does not count.  Reads at most "lists" lists.  Returns how many rows there
  * were.
  */
 extern uint32 IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self,

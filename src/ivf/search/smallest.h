@@ -17,7 +17,7 @@ IvfNearer(const IvfNear *a, const IvfNear *b)
 /* Bring the n nearest of count to the front, and a few more: returns how many. */
 extern uint32 IvfSelect(IvfNear *items, uint32 count, uint32 n);
 
-/* The same, in order. */
+/* Bring the n nearest of count to the front, in order. */
 extern void IvfSelectNearest(IvfNear *items, uint32 count, uint32 n);
 
 /*
