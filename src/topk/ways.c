@@ -65,8 +65,7 @@ set_cost(const TopkKnown *known, double wanted, bool by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
 			Min(known->members, wanted * known->members / Max(1, passing)) *
 			(known->units.row + known->units.value);
-	/* a bitmap scan fetches the same rows */
-	return Min(Max(known->collect + by_row, known->bitmap), known->collect + by_code);
+	return known->collect + Min(by_row, by_code);
 }
 
 /* All rows of the table are fetched and tested. */
