@@ -3,7 +3,7 @@
  *		The handlers of the access methods, and the callbacks that they all share.
  *
  * A callback finds its method by the index (methods.h) and leaves the work to the method's
- * engine (engine.h).
+ * engine (QvEngine, query/scan.h).
  */
 #include "postgres.h"
 

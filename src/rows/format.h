@@ -45,8 +45,8 @@ typedef struct QvRowEntryData
 	uint16		norm2;			/* |x|^2, rounded down */
 	uint16		factor;			/* x is about that times what the bits stand
 								 * for */
-	uint16		spread;			/* of a query of length one: how far <x, q>
-								 * may be from its estimate; rounded up */
+	uint16		spread;			/* how far the row may be from that; rounded
+								 * up, infinite: not known */
 	uint8		bits[FLEXIBLE_ARRAY_MEMBER];	/* the signs of x[pdim] */
 } QvRowEntryData;
 
