@@ -27,10 +27,10 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 
 	get_tablespace_page_costs(of->index_tablespace, &random, &sequential);
 	units->page = QV_PAGE_OPERATORS * op + misses * random;
-	units->next_page = QV_NEXT_PAGE_OPERATORS * op + misses * sequential;
-	units->code = op * of->dims / QV_CODE_COORDINATES;
+	units->next_page = QV_PAGE_OPERATORS * op + misses * sequential;
+	units->code = op * of->dims / QV_COORDINATES;
 	units->neighbor = QV_NEIGHBOR_OPERATORS * op + units->code;
-	units->measure = op * (1 + of->dims / QV_MEASURE_COORDINATES);
+	units->measure = op + units->code;
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
 	units->test = of->test;
 	units->row = QV_ROW_OPERATORS * op + of->test + misses * random;

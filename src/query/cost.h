@@ -14,20 +14,23 @@
 #include "query/scan.h"
 
 /*
- * Coordinates that cost as much as an operator (cpu_operator_cost): of a one-bit code that is
- * scored among 32; of a one-bit code that is scored by itself, or of a finer code.
+ * Costs are multiples of cpu_operator_cost.  tools/measure_costs prints them for a machine.
+ *
+ * QV_COORDINATES: coordinates of a code that are scored in the time of one operator.
  */
-#define QV_CODE_COORDINATES 768.0
-#define QV_MEASURE_COORDINATES 512.0
+#define QV_COORDINATES 640.0
 
-/*
- * Operators that cost as much as: a visit of a page in shared buffers; of the next page in order;
- * the handling of a node's neighbor beside its code; a row of the table that is fetched at random.
- */
+/* A visit of a page of the index in shared buffers. */
 #define QV_PAGE_OPERATORS 25.0
-#define QV_NEXT_PAGE_OPERATORS 10.0
+
+/* Handling one neighbor of a graph's node, without the scoring of its code. */
 #define QV_NEIGHBOR_OPERATORS 2.0
+
+/* Fetching a row of the table, in shared buffers, from a random place. */
 #define QV_ROW_OPERATORS 75.0
+
+/* Starting a search. */
+#define QV_START_OPERATORS 2000.0
 
 /* Share of the entries that a search of row pages reads whose rows are measured by a finer code. */
 #define QV_MEASURED_SHARE (1.0 / 16)

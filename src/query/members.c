@@ -14,7 +14,9 @@
 #include "rows/rows.h"
 #include "query/members.h"
 #include "space/query.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 /* Rows are sorted as far as they will likely be measured, at least LEAST_RUN of them. */
 #define RUN_SHARE 16
@@ -45,12 +47,19 @@ typedef struct Found
 	QvMeasured	measured;
 } Found;
 
+typedef struct CrowdedPage
+{
+	uint32		number;
+	uint32		last_line;
+} CrowdedPage;
+
 typedef struct Members
 {
 	QvScan		base;
 	QvScan	   *engine;
 	const QvRows *rows;
 	const QvTidSet *set;		/* NULL: all rows */
+	BlockNumber nblocks;		/* of the table */
 	MemoryContext context;
 	QvRowQuery	query;
 	QvRowsFinder finder;
@@ -72,6 +81,16 @@ typedef struct Members
 	uint32		nunknown;
 	uint32		unknown_room;
 	uint32		unknown_next;
+
+	/*
+	 * pages with rows on lines that have no entries, and where their TIDs go
+	 * on
+	 */
+	CrowdedPage *crowded;
+	uint32		ncrowded;
+	uint32		crowded_room;
+	uint32		crowded_next;
+	ItemPointerData crowded_tid;
 
 	/* rows that were measured and not proposed yet */
 	Found	   *found;
@@ -96,6 +115,51 @@ add_unknown(Members *m, const ItemPointerData *tid)
 			MemoryContextAlloc(m->context, m->unknown_room * sizeof(ItemPointerData));
 	}
 	m->unknown[m->nunknown++] = *tid;
+}
+
+static void
+add_crowded(Members *m, uint32 number, uint32 last_line)
+{
+	if (m->again)
+		return;
+	if (m->ncrowded == m->crowded_room)
+	{
+		m->crowded_room = Max(64, m->crowded_room * 2);
+		m->crowded = m->crowded ?
+			repalloc_huge(m->crowded, m->crowded_room * sizeof(CrowdedPage)) :
+			MemoryContextAlloc(m->context, m->crowded_room * sizeof(CrowdedPage));
+	}
+	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
+}
+
+/* Have the next TID of a line without an entry in m->tid; false when there is none. */
+static bool
+next_crowded(Members *m)
+{
+	for (; m->crowded_next < m->ncrowded; m->crowded_next++)
+	{
+		const CrowdedPage *page = &m->crowded[m->crowded_next];
+		BlockNumber first = QvRowsFirstBlock(m->rows, page->number);
+		BlockNumber end = Min(m->nblocks, QvRowsFirstBlock(m->rows, page->number + 1));
+		uint32		line = m->rows->meta.lines + 1;
+		BlockNumber block = first;
+
+		if (ItemPointerIsValid(&m->crowded_tid))
+		{
+			block = ItemPointerGetBlockNumber(&m->crowded_tid);
+			line = ItemPointerGetOffsetNumber(&m->crowded_tid) + 1;
+		}
+		for (; block < end; block++, line = m->rows->meta.lines + 1)
+			for (; line <= page->last_line; line++)
+			{
+				ItemPointerSet(&m->crowded_tid, block, line);
+				m->tid = m->crowded_tid;
+				if (m->set == NULL || QvTidSetHas(m->set, &m->tid))
+					return true;
+			}
+		ItemPointerSetInvalid(&m->crowded_tid);
+	}
+	return false;
 }
 
 /* Leave out the farther half of the rows.  Where all have one bound, memory is what it takes. */
@@ -307,6 +371,8 @@ read_all(Members *m)
 		if (!BufferIsValid(buf))
 			continue;
 		ask_ahead(m, number);
+		if (QvPageRows(BufferGetPage(buf))->last_line > 0)
+			add_crowded(m, number, QvPageRows(BufferGetPage(buf))->last_line);
 		for (uint32 i = 0; i < rows->per_page; i++)
 		{
 			const QvRowEntryData *entry = QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, i);
@@ -420,9 +486,10 @@ members_next(QvScan *base, QvCandidate *candidate)
 
 		if (!m->begun)
 			read_entries(m);
-		if (m->unknown_next < m->nunknown)
+		if (m->unknown_next < m->nunknown || next_crowded(m))
 		{
-			m->tid = m->unknown[m->unknown_next++];
+			if (m->unknown_next < m->nunknown)
+				m->tid = m->unknown[m->unknown_next++];
 			candidate->bound = -INFINITY;
 			candidate->distance = candidate->error = INFINITY;
 			return true;
@@ -465,7 +532,7 @@ static const QvScanOps members_ops = {
 };
 
 QvScan *
-QvMembersBegin(QvScan *engine, const QvTidSet *set, Size max_bytes)
+QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_bytes)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver members",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -477,9 +544,11 @@ QvMembersBegin(QvScan *engine, const QvTidSet *set, Size max_bytes)
 	m->base.scale = engine->scale;
 	m->base.offset = engine->offset;
 	m->engine = engine;
+	m->nblocks = RelationGetNumberOfBlocks(table);
 	m->rows = engine->rows;
 	m->set = set;
 	m->context = context;
+	ItemPointerSetInvalid(&m->crowded_tid);
 	m->most = Max(FIRST_ROOM, max_bytes / (sizeof(Member) + sizeof(BacklogItem)));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
 	return &m->base;

@@ -18,6 +18,6 @@
  * the value, and not started again before this one has ended.  set: NULL for all rows; it lives as
  * long.  max_bytes: for the rows that may be near; beyond that they are read in several passes.
  */
-extern QvScan *QvMembersBegin(QvScan *engine, const QvTidSet *set, Size max_bytes);
+extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_bytes);
 
 #endif							/* QV_QUERY_MEMBERS_H */

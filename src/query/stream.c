@@ -493,6 +493,13 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		if (pause && s->scan && !s->at_hand)
 			pause(s->source.arg);
 		next_candidate(s);
+
+		/*
+		 * before rows are returned that another search may find to be farther
+		 * than its own
+		 */
+		if (s->scan == NULL && s->ended_early && s->source.early && s->source.early(s->source.arg))
+			continue;
 		if (s->count > 0 && s->heap[0].key <= s->bound)
 		{
 			if (return_top(s, row))

@@ -29,6 +29,9 @@ typedef struct QvStreamSource
 	void		(*again) (void *arg);	/* have a search propose all rows once
 										 * more: memory did not do for the
 										 * rows that wait */
+	bool		(*early) (void *arg);	/* the search has ended early: true
+										 * when another has been set; may be
+										 * NULL */
 	void	   *arg;
 	bool		relaxed;		/* return late rows too */
 	bool		unindexed;		/* and rows that are in no index: last */

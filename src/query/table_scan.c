@@ -143,6 +143,16 @@ table_scan_next(QvScan *base, QvCandidate *candidate)
 	candidate->ntids = n;
 	candidate->tids = scan->tids;
 	base->complete = n == 0;
+
+	/*
+	 * rows are returned when all have been read: no page stays pinned
+	 * meanwhile
+	 */
+	if (n == 0 && BufferIsValid(scan->buf))
+	{
+		ReleaseBuffer(scan->buf);
+		scan->buf = InvalidBuffer;
+	}
 	return n > 0;
 }
 

@@ -4,12 +4,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "miscadmin.h"
 #include "rows/check.h"
 #include "rows/code.h"
 
 /* Rounding of coordinates, as a share of their length. */
-#define ROUNDING 1e-5f
+#define ROUNDING 1e-3
 
 typedef struct Check
 {
@@ -55,16 +57,23 @@ check_pages(Check *check)
 	QvRowsFinderInit(&check->finder, rows);
 }
 
-/* A sign may differ only where what the index stores is so small that it says nothing of it. */
+/*
+ * Returns whether an entry's code is as near to a row as it says.  Its spread covers the code's error
+ * and that of the value which the code was made of: each of them is no more.  What the index
+ * stores now is "residual" off.
+ */
 static bool
-bits_match(const QvRows *rows, const QvRowEntryData *entry, const float *x, float residual)
+code_matches(const QvRows *rows, const QvRowEntryData *entry, const float *x, float residual)
 {
-	float		sure = residual + ROUNDING * sqrtf(qv_kernels.norm2_f32(x, rows->space->pdim));
+	uint32		pdim = rows->space->pdim;
+	double		norm2 = qv_kernels.norm2_f32(x, pdim);
+	double		factor = QvHalfToFloat(entry->factor);
+	double		most = 2 * QvHalfToFloat(entry->spread) + residual + ROUNDING * sqrt(norm2);
+	double		ip = 0;
 
-	for (uint32 i = 0; i < rows->space->pdim; i++)
-		if (fabsf(x[i]) > sure && ((entry->bits[i / 8] >> (i % 8)) & 1) != (x[i] >= 0))
-			return false;
-	return true;
+	for (uint32 i = 0; i < pdim; i++)
+		ip += (entry->bits[i / 8] >> (i % 8)) & 1 ? x[i] / 2 : -x[i] / 2;
+	return !(norm2 - 2 * factor * ip + factor * factor * pdim / 4 > most * most);
 }
 
 /* Copy the entry of a row; its block, or QV_ROWS_NO_PAGE: there is none. */
@@ -89,6 +98,27 @@ copy_entry(Check *check, const ItemPointerData *tid)
 	return block;
 }
 
+/* Is a row on a line that has no entry, and that its block's page does not know of? */
+static bool
+is_unnoted(Check *check, const ItemPointerData *tid)
+{
+	const QvRows *rows = check->rows;
+	uint32		number = QvRowsPageOfBlock(rows, tid);
+	BlockNumber block = QvRowsFindPage(&check->finder, number);
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+	bool		noted;
+	Buffer		buf;
+
+	if (line <= rows->meta.lines || rows->meta.missing == PG_UINT32_MAX)
+		return false;
+	if (block == QV_ROWS_NO_PAGE)
+		return true;
+	buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
+	noted = QvPageRows(BufferGetPage(buf))->last_line >= line;
+	UnlockReleaseBuffer(buf);
+	return !noted;
+}
+
 /* QvRowVisitor.wants */
 static bool
 wants_row(void *arg, const ItemPointerData *tid)
@@ -106,13 +136,18 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 
 	if (!QvRowEntryIsThere(check->entry))
 	{
+		if (is_unnoted(check, tid))
+			QvReportCorruption(check->rows->index, check->rows->meta.root,
+							   "Row (%u,%u) is on a line without an entry, and its page does not say so.",
+							   ItemPointerGetBlockNumberNoCheck(tid),
+							   ItemPointerGetOffsetNumberNoCheck(tid));
 		check->checked->missing++;
 		return;
 	}
 	check->found++;
 	said = QvRowEntryPlace(check->entry);
 	check->checked->moved += said.block != place.block || said.slot != place.slot;
-	if (!bits_match(check->rows, check->entry, x, residual))
+	if (!code_matches(check->rows, check->entry, x, residual))
 		QvReportCorruption(check->rows->index, block, "The code of row (%u,%u) is not that of its vector.",
 						   ItemPointerGetBlockNumberNoCheck(tid),
 						   ItemPointerGetOffsetNumberNoCheck(tid));

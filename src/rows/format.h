@@ -61,7 +61,9 @@ StaticAssertDecl(offsetof(QvRowEntryData, bits) == 12, "on-disk row entry change
 typedef struct QvRowPageData
 {
 	uint32		number;			/* of this page, from 0 */
-	uint32		unused;
+	uint32		last_line;		/* rows of blocks whose first entry is here
+								 * may be on lines without entries, up to this
+								 * one; 0: none is */
 } QvRowPageData;
 
 typedef QvRowPageData *QvRowPage;

@@ -42,6 +42,13 @@ extern bool QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const
 /* Can these numbers be, of vectors of pdim coordinates?  (A damaged metapage may say anything.) */
 extern bool QvRowsMetaIsSound(const QvRowsMeta *meta, uint32 pdim);
 
+/* Has every row of the index an entry, or is on a line that a row page knows of? */
+static inline bool
+QvRowsAreWhole(const QvRowsMeta *meta)
+{
+	return meta->root != 0 && meta->missing != PG_UINT32_MAX;
+}
+
 /* Has the row an entry?  False for a line beyond those that have one. */
 static inline bool
 QvRowsHasNumber(const QvRows *rows, const ItemPointerData *tid, QvRowNumber *number)
@@ -52,6 +59,20 @@ QvRowsHasNumber(const QvRows *rows, const ItemPointerData *tid, QvRowNumber *num
 		return false;
 	*number = (QvRowNumber) ItemPointerGetBlockNumberNoCheck(tid) * rows->meta.lines + line - 1;
 	return true;
+}
+
+/* Returns the page of the first entry of a row's block. */
+static inline uint32
+QvRowsPageOfBlock(const QvRows *rows, const ItemPointerData *tid)
+{
+	return (QvRowNumber) ItemPointerGetBlockNumberNoCheck(tid) * rows->meta.lines / rows->per_page;
+}
+
+/* Returns the first block whose first entry is on a row page, or on one after it. */
+static inline BlockNumber
+QvRowsFirstBlock(const QvRows *rows, uint32 page)
+{
+	return ((QvRowNumber) page * rows->per_page + rows->meta.lines - 1) / rows->meta.lines;
 }
 
 static inline void

@@ -11,12 +11,6 @@
 #include "rows/write.h"
 #include "utils/memutils.h"
 
-/*
- * Blocks of the table have entries for so many lines that this share of the rows has one: the lines of
- * a few crowded blocks would cost room in all blocks.
- */
-#define COVERED_SHARE 0.99
-
 /* Row pages that were not worth it may be when the table has so many times the rows. */
 #define TRY_AGAIN 2
 
@@ -143,6 +137,23 @@ make_entry(const QvRows *rows, QvRowPlace place, const float *x, float residual,
 	entry->slot = place.slot + 1;
 }
 
+/* Note on the page of a row's block that the row is on a line without an entry. */
+static void
+note_line(const QvRows *rows, const ItemPointerData *tid)
+{
+	uint32		line = ItemPointerGetOffsetNumberNoCheck(tid);
+	Buffer		buf = lock_page(rows, QvRowsPageOfBlock(rows, tid));
+	QvWrite		w;
+
+	if (QvPageRows(BufferGetPage(buf))->last_line < line)
+	{
+		QvWriteBegin(&w, rows->index, rows->building);
+		QvPageRows(QvWriteRegister(&w, buf))->last_line = line;
+		QvWriteCommit(&w);
+	}
+	UnlockReleaseBuffer(buf);
+}
+
 void
 QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
 		  float residual)
@@ -154,7 +165,10 @@ QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place, cons
 	QvWrite		w;
 
 	if (!QvRowsHasNumber(rows, tid, &number))
+	{
+		note_line(rows, tid);
 		return;
+	}
 	entry = palloc(size);
 	make_entry(rows, place, x, residual, entry);
 	buf = lock_page(rows, number / rows->per_page);
@@ -297,6 +311,7 @@ typedef struct Merge
 	uint32		npages;			/* so many */
 	uint32		room;			/* for so many */
 	char	   *entries;		/* of the pages in hand */
+	uint16	   *last_lines;		/* QvRowPageData.last_line of each */
 } Merge;
 
 static void
@@ -311,6 +326,17 @@ count_row(Merge *merge, const ItemPointerData *tid)
 	merge->end = Max(merge->end, ItemPointerGetBlockNumberNoCheck(tid) + 1);
 }
 
+/* Note likewise, if the page is in hand. */
+static void
+note_line_of_part(Merge *merge, const ItemPointerData *tid)
+{
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+	uint32		i = QvRowsPageOfBlock(merge->rows, tid) - merge->first;
+
+	if (line <= MaxHeapTuplesPerPage && i < merge->npages)
+		merge->last_lines[i] = Max(merge->last_lines[i], line);
+}
+
 /* QvRowVisitor.wants */
 static bool
 wants_row(void *arg, const ItemPointerData *tid)
@@ -323,8 +349,12 @@ wants_row(void *arg, const ItemPointerData *tid)
 		count_row(merge, tid);
 		return false;
 	}
-	return QvRowsHasNumber(merge->rows, tid, &number) &&
-		number / merge->rows->per_page - merge->first < merge->npages;
+	if (!QvRowsHasNumber(merge->rows, tid, &number))
+	{
+		note_line_of_part(merge, tid);
+		return false;
+	}
+	return number / merge->rows->per_page - merge->first < merge->npages;
 }
 
 /* QvRowVisitor.take */
@@ -349,7 +379,7 @@ choose_lines(const Merge *merge)
 	uint64		covered = 0;
 	uint16		lines = 0;
 
-	while (covered < COVERED_SHARE * merge->count &&
+	while (covered < merge->count &&
 		   covered + merge->lines[lines + 1] >= QV_ROWS_DENSE_SHARE * merge->end * (lines + 1))
 		covered += merge->lines[++lines];
 	return covered >= QV_ROWS_DENSE_SHARE * merge->count ? lines : 0;
@@ -393,10 +423,17 @@ write_page(const Merge *merge, uint32 i)
 
 	while (e < rows->per_page && !QvRowEntryIsThere((QvRowEntry) (entries + e * size)))
 		e++;
-	if (e == rows->per_page)
+	if (e == rows->per_page && merge->last_lines[i] == 0)
 		return;
 	buf = lock_page(rows, merge->first + i);
 	page = BufferGetPage(buf);
+	if (QvPageRows(page)->last_line < merge->last_lines[i])
+	{
+		QvWriteBegin(&w, rows->index, rows->building);
+		page = QvWriteRegister(&w, buf);
+		QvPageRows(page)->last_line = merge->last_lines[i];
+		begun = true;
+	}
 	for (; e < rows->per_page; e++)
 	{
 		const char *entry = entries + e * size;
@@ -448,6 +485,8 @@ begin_parts(Merge *merge)
 	merge->npages = merge->room;
 	merge->entries = MemoryContextAllocExtended(CurrentMemoryContext, merge->room * page_bytes,
 												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	merge->last_lines = MemoryContextAllocExtended(CurrentMemoryContext, merge->room * sizeof(uint16),
+												   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	return true;
 }
 
@@ -468,6 +507,7 @@ next_part(Merge *merge)
 	merge->first += merge->npages;
 	merge->npages = Min(merge->room, merge->pages - merge->first);
 	memset(merge->entries, 0, (Size) merge->npages * rows->per_page * rows->meta.entry_size);
+	memset(merge->last_lines, 0, merge->npages * sizeof(uint16));
 	return merge->npages > 0;
 }
 
@@ -489,6 +529,7 @@ QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, 
 		while (next_part(merge));
 		write_missing(rows, 0);
 		pfree(merge->entries);
+		pfree(merge->last_lines);
 	}
 	pfree(merge);
 }

@@ -389,6 +389,7 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOpt
 	{
 		cost_bitmap_tree_node(bitmap->bitmapqual, &collect, &selectivity);
 		known->has_set = true;
+		known->bitmap = bitmap->path.total_cost;
 		known->members = clamp_row_est(selectivity * rel->tuples);
 		known->collect = collect_cost(bitmap->bitmapqual, QvMissShare(rel->pages + index->pages));
 	}
@@ -402,14 +403,13 @@ static void
 cost_path(Path *path, const TopkKnown *known, double wanted)
 {
 	double		rows = Max(1, path->rows);
+	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
 	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
 	double		all = TopkLeastCost(known, rows);
 
 	if (wanted > 0 && wanted < rows)
 		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
-	first += QvDisabledCost(enable_indexscan);
-	all += QvDisabledCost(enable_indexscan);
-	path->startup_cost = first + path->pathtarget->cost.startup;
+	path->startup_cost = start + first + path->pathtarget->cost.startup;
 	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * rows;
 }
 

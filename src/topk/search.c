@@ -105,6 +105,8 @@ learn_passing(TopkState *state)
 	share = passed > 0 ? (passed + PRIOR_PASSED) / (proposed + PRIOR_PASSED / share) :
 		1 / (proposed + 1 / share);
 	known->passing = Max(1, Min(1, share) * known->rows);
+	if (known->is_there)
+		known->passing = Min(known->passing, Max(1, known->members));
 
 	/* the set has more or fewer members than expected by the same factor */
 	if (known->has_set && !known->is_there)
@@ -167,14 +169,15 @@ begin_way(TopkState *state, TopkWay way)
 	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
 	if (way == TOPK_CODES && state->engine->rows)
-		state->other = QvMembersBegin(state->engine, NULL, memory);
+		state->other = QvMembersBegin(state->engine, table, NULL, memory);
 	else if (way == TOPK_SET && reads_codes(state))
-		state->other = QvMembersBegin(state->engine, set, memory);
+		state->other = QvMembersBegin(state->engine, table, set, memory);
 	else if (way == TOPK_SET && set->words > 0)
 		state->other = QvTableScanBegin(table, state->engine->table_hints, set);
 	else if (way != TOPK_WALK)
 		state->other = QvTableScanBegin(table, state->engine->table_hints, NULL);
 	state->way = way;
+	state->running = true;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
 	state->next_choice = state->before.proposed + TOPK_FIRST_ROWS;
@@ -205,7 +208,7 @@ spent(const TopkState *state)
 
 	if (state->other)
 		cost += QvCountersCost(&known->units, &state->other->counters);
-	return cost;
+	return cost + state->collected;
 }
 
 /* ---- the set ---- */
@@ -226,7 +229,13 @@ is_enough(void *arg, double found)
 static bool
 collect_set(TopkState *state)
 {
+	double		before = state->set.nfound;
+
 	TopkSetCollect(&state->set, topk_way == TOPK_WAYS ? is_enough : NULL, state);
+	if (state->set.state == TOPK_SET_READY)
+		state->collected += state->collect_cost * Max(0, state->set.rows->members - before);
+	else
+		state->collected += state->collect_cost * Max(0, (double) state->set.nfound - before);
 	if (state->set.state == TOPK_SET_PART)
 	{
 		/* more than were expected pass, too */
@@ -274,8 +283,12 @@ take_way(TopkState *state, TopkWay way)
 		return;
 	}
 	if (!collect_set(state))
-		/* there is no set, or not yet */
+	{
+		/* the way that runs goes on until more of the set is worth it */
+		if (state->set.state == TOPK_SET_PART && state->running)
+			return;
 		way = state->set.state == TOPK_SET_PART ? TOPK_WALK : cheapest(state, -1, &cost);
+	}
 
 	/*
 	 * with a set that is there rows need not be fetched to see whether they
@@ -313,6 +326,42 @@ choose_first(TopkState *state)
 	take_way(state, best);
 }
 
+/* Rows after which a search stops, if the user has said so. */
+static int64
+most_rows(const TopkState *state)
+{
+	int			most = state->settings.max_scan_tuples;
+
+	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
+}
+
+/* Have the rows that the search has left out come by another way. */
+static void
+take_rest(TopkState *state)
+{
+	TopkKnown  *known = &state->known;
+
+	TopkSetCollect(&state->set, NULL, NULL);
+	get_known(state);
+	state->changes++;
+	if (known->is_there)
+		begin_way(state, TOPK_SET);
+	else
+		begin_way(state, state->way == TOPK_WALK && known->row_pages > 0 && state->value ? TOPK_CODES : TOPK_TABLE);
+}
+
+/* QvStreamSource.early: for lack of memory, most likely */
+static bool
+go_on_early(void *arg)
+{
+	TopkState  *state = arg;
+
+	if (state->way >= TOPK_SET || most_rows(state) != PG_INT64_MAX)
+		return false;
+	take_rest(state);
+	return true;
+}
+
 /* QvStreamNext()'s pause: change the way if another costs less. */
 static void
 choose(void *arg)
@@ -324,6 +373,11 @@ choose(void *arg)
 				cost;
 	TopkWay		best;
 
+	if (state->way < TOPK_SET && proposed >= most_rows(state))
+	{
+		QvStreamStop(state->stream);
+		return;
+	}
 	if (proposed < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
 		return;
 	state->next_choice = state->before.proposed + (proposed - state->before.proposed) * CHOICE_GROWTH + 4;
@@ -386,15 +440,6 @@ eval_radius(TopkState *state)
 	return radius + fabs(radius) * 1e-6 + FLT_MIN;
 }
 
-/* Rows after which a search stops, if the user has said so. */
-static int64
-most_rows(const TopkState *state)
-{
-	int			most = state->settings.max_scan_tuples;
-
-	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
-}
-
 static void
 open_engine(TopkState *state)
 {
@@ -433,12 +478,19 @@ TopkStart(TopkState *state)
 	MemoryContextSwitchTo(old);
 	open_engine(state);
 	KnnSettingsOf(state->index, &state->settings);
+
+	/*
+	 * half of the memory is the engine's; rows that wait and another search
+	 * have a fourth each
+	 */
+	state->settings.memory /= 2;
 	radius = eval_radius(state);
 	source.rows = state->rows;
 	source.snapshot = estate->es_snapshot;
 	source.value = state->value;
 	source.test = test_row;
 	source.again = begin_again;
+	source.early = go_on_early;
 	source.arg = state;
 	source.relaxed = state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
 	/* with another index, all rows that it finds count */
@@ -446,6 +498,9 @@ TopkStart(TopkState *state)
 	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL && isinf(radius);
 	source.fetch = true;
 	source.radius = radius;
+	state->has_radius = !isinf(radius);
+	state->running = false;
+	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;
 	QvStreamStart(state->stream, &source);
 	state->started = true;
@@ -473,22 +528,16 @@ may_be_unindexed(const TopkState *state)
 }
 
 /*
- * The search by the index has ended.  It has left out rows if it had to end early, and those
- * without a value, which come last: is there another way to find them?
+ * The search by the index, or by row pages, has proposed all rows that are in the index.  Is there another
+ * way to find rows without a value, which come last?
  */
 static bool
 goes_on(TopkState *state)
 {
-	bool		early = QvStreamEndedEarly(state->stream);
-	TopkKnown  *known = &state->known;
-
-	if (state->way >= TOPK_SET || !known->filtered || most_rows(state) != PG_INT64_MAX ||
-		!(early || (state->set.child && may_be_unindexed(state))))
+	if (state->way >= TOPK_SET || !state->known.filtered || state->set.child == NULL || state->has_radius ||
+		most_rows(state) != PG_INT64_MAX || !may_be_unindexed(state))
 		return false;
-	TopkSetCollect(&state->set, NULL, NULL);
-	get_known(state);
-	state->changes++;
-	begin_way(state, known->is_there ? TOPK_SET : TOPK_TABLE);
+	take_rest(state);
 	return true;
 }
 

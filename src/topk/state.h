@@ -44,9 +44,12 @@ typedef struct TopkState
 	TopkSet		set;			/* rows that other indexes find */
 	TopkWay		way;
 	bool		started;
+	bool		running;		/* a way has been begun */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */
+	bool		has_radius;
 	double		spent_before;	/* on the way, when it was begun */
+	double		collected;		/* what collecting the set has cost */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
 	int64		next_choice;	/* rows proposed when it is made again */

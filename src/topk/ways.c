@@ -56,6 +56,7 @@ static double
 set_cost(const TopkKnown *known, double wanted, bool by_value)
 {
 	double		passing = Min(known->members, known->passing);
+	double		fetched = Min(known->members, wanted * known->members / Max(1, passing));
 	double		by_row = known->members * known->units.row + passing * known->units.value;
 	double		by_code = INFINITY;
 
@@ -63,8 +64,10 @@ set_cost(const TopkKnown *known, double wanted, bool by_value)
 		return INFINITY;
 	if (known->row_pages > 0 && by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
-			Min(known->members, wanted * known->members / Max(1, passing)) *
-			(known->units.row + known->units.value);
+			fetched * (known->units.row + known->units.value);
+	/* a bitmap scan fetches rows likewise */
+	by_row = Max(by_row, known->bitmap);
+	by_code = Max(by_code, known->bitmap * fetched / Max(1, known->members));
 	return known->collect + Min(by_row, by_code);
 }
 

@@ -44,6 +44,8 @@ typedef struct TopkKnown
 								 * there */
 	bool		is_there;		/* they are, so rows can be looked up among
 								 * them */
+	double		bitmap;			/* the planner's cost of a bitmap scan of
+								 * them; 0: at run time */
 } TopkKnown;
 
 /* Rows that are searched for at first, however many are wanted: the choice does not depend on k. */

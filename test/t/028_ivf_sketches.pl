@@ -52,7 +52,7 @@ foreach my $m (grep { $_->{type} eq 'vector' && $_->{name} ne 'l1' } @METRICS)
 
 	cool();
 	my $in_memory = sql_value($node, qq{
-$sketched SET enable_seqscan = off; SET enable_sort = off;
+$sketched SET enable_seqscan = off; SET enable_sort = off; SET quiver.topk_way = index;
 CREATE TEMP TABLE before AS SELECT relblocknumber FROM pg_buffercache WHERE false;
 CREATE TEMP TABLE found AS SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries WHERE id = 1) LIMIT 10;
 INSERT INTO before SELECT relblocknumber FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('t_idx');

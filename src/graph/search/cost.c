@@ -47,6 +47,6 @@ GraphRowPages(Relation index)
 	GraphMetaData meta;
 
 	GraphReadMeta(index, &meta);
-	return meta.rows.root == 0 ? 0 :
+	return !QvRowsAreWhole(&meta.rows) ? 0 :
 		QvRowsEstimatePages(meta.tuples, meta.tuples, meta.pdim);
 }

@@ -72,5 +72,5 @@ IvfRowPages(Relation index)
 	IvfLayout	layout;
 
 	IvfReadMeta(index, &meta, &layout);
-	return meta.rows.root == 0 ? 0 : QvRowsEstimatePages(meta.tuples, meta.tuples, meta.pdim);
+	return !QvRowsAreWhole(&meta.rows) ? 0 : QvRowsEstimatePages(meta.tuples, meta.tuples, meta.pdim);
 }

@@ -37,6 +37,9 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
+/* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
+#define LEAST_READ 16384
+
 /* The factor by which rows grow when it goes on; and the largest, up to the rows expected. */
 #define GROWTH 1.5
 #define MOST_GROWTH 8
@@ -77,7 +80,8 @@ typedef struct IvfScan
 	double		allowed;		/* rows that may be proposed before the search
 								 * goes deeper */
 	bool		filled;			/* the nearest of them have been read, */
-	uint32		fill_end;		/* up to the one of this number */
+	uint32		fill_end;		/* up to the one of this number, */
+	bool		crowded;		/* or as many as there is memory for */
 	float	   *front;			/* a heap of the distances of the nearest
 								 * rows, farthest first */
 	uint32		nfront;
@@ -288,6 +292,13 @@ go_deeper(IvfScan *scan)
 
 /* ---- reading rows ---- */
 
+/* Rows that have been read and not proposed, at most. */
+static uint32
+most_read(const IvfScan *scan)
+{
+	return Max(LEAST_READ, scan->reader.max_bytes / (sizeof(IvfRead) + sizeof(MinHeapItem)));
+}
+
 /*
  * How far the farthest of the rows is that are to be proposed now; INFINITY while there are too
  * few.
@@ -328,19 +339,22 @@ note_front(IvfScan *scan, uint32 wanted, float distance)
 }
 
 /*
- * Read the rows that may be among those to be proposed now.  A bound that is wrong, as few are,
- * then costs a row its place only where it is beyond all of these.
+ * Read the rows that may be among those to be proposed now, so many, and after the first time among as
+ * many more.  A row whose bound is wrong, as a few are, comes too late only where it is beyond all of
+ * them.
  */
 static void
-fill(IvfScan *scan, uint32 wanted)
+fill(IvfScan *scan, uint32 proposed)
 {
 	IvfReader  *reader = &scan->reader;
+	uint32		wanted = scan->nproposed > 0 ? 2 * proposed : proposed;
 
 	scan->front = MemoryContextAllocHuge(scan->context, wanted * sizeof(float));
 	scan->nfront = 0;
 	for (uint32 i = 0; i < reader->nearest.count; i++)
 		note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
-	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)))
+	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)) &&
+		   reader->nearest.count < most_read(scan))
 	{
 		uint32		before = reader->nrows;
 
@@ -358,14 +372,17 @@ fill(IvfScan *scan, uint32 wanted)
 	pfree(scan->front);
 	scan->front = NULL;
 	scan->filled = true;
-	scan->fill_end = scan->nproposed + wanted;
+	scan->crowded = reader->nearest.count >= most_read(scan);
+	scan->fill_end = scan->nproposed + proposed;
 }
 
 /* Rows that are proposed before others have to be read. */
 static uint32
 rows_together(const IvfScan *scan)
 {
-	return Min(scan->allowed - scan->nproposed, Max(IVF_FEW_ROWS, scan->nproposed * (GROWTH - 1)));
+	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed * (GROWTH - 1)));
+
+	return Min(scan->allowed - scan->nproposed, rows);
 }
 
 /*
@@ -377,6 +394,12 @@ has_ready(IvfScan *scan)
 {
 	const MinHeap *heap = &scan->reader.nearest;
 
+	/*
+	 * for want of memory the nearest one is proposed, and others may come
+	 * late
+	 */
+	if (scan->crowded && heap->count > 0 && scan->nproposed < scan->fill_end)
+		return true;
 	return heap->count > 0 && scan->nproposed < scan->allowed &&
 		(heap->items[0].key <= IvfLeastGathered(&scan->reader) || scan->nproposed < scan->fill_end) &&
 		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
@@ -527,6 +550,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->nproposed = scan->asked = 0;
 	scan->filled = false;
 	scan->fill_end = 0;
+	scan->crowded = false;
 	base->table_hints = &handle->cached->table_hints;
 	base->rows = handle->has_rows && goal->value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
