@@ -58,7 +58,7 @@ KnnSettingsOf(Relation index, QvSettings *settings)
 		settings->max_scan_tuples = 0;
 }
 
-/* Of a column without dimensions, which an expression index may have. */
+/* Dimensions to plan with where a column has none, as that of an expression index may. */
 #define USUAL_DIMENSIONS 256
 
 int

@@ -58,9 +58,9 @@ check_pages(Check *check)
 }
 
 /*
- * Returns whether an entry's code is as near to a row as it says.  Its spread covers the code's error
- * and that of the value which the code was made of: each of them is no more.  What the index
- * stores now is "residual" off.
+ * Returns whether an entry's code is as near to a row as it says.  Neither the code's error is more
+ * than its spread, nor that of the value which the code was made of.  What the index stores now is
+ * "residual" off.
  */
 static bool
 code_matches(const QvRows *rows, const QvRowEntryData *entry, const float *x, float residual)

@@ -6,11 +6,11 @@
 
 #include "rows/code.h"
 
-/* Standard deviations that a bound is from its estimate: to hold for nearly all rows, and for all. */
+/* Standard deviations of a bound from its estimate: it holds for nearly all rows, or for all. */
 #define USUAL_SIGMAS 2.0
 #define SURE_SIGMAS 5.0
 
-/* The share of the product of two lengths that an inner product of random directions hardly exceeds. */
+/* Share of the product of two lengths that a random inner product exceeds with that probability. */
 static double
 certainty_of(const QvSpace *space, double sigmas)
 {

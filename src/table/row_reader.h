@@ -64,8 +64,8 @@ typedef enum RowMeasure
 } RowMeasure;
 
 /*
- * The distance of the row fetched from query (detoasted; NULL: 0), as the operator gives it: infinity
- * and NaN too.
+ * The distance of the row fetched from query (detoasted; NULL: 0), as the operator gives it:
+ * infinity and NaN too.
  */
 extern RowMeasure RowDistance(RowReader *reader, const void *query, double *distance);
 

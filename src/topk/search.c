@@ -528,8 +528,8 @@ may_be_unindexed(const TopkState *state)
 }
 
 /*
- * The search by the index, or by row pages, has proposed all rows that are in the index.  Is there another
- * way to find rows without a value, which come last?
+ * The search by the index, or by row pages, has proposed all rows that are in the index.  Is there
+ * another way to find rows without a value, which come last?
  */
 static bool
 goes_on(TopkState *state)

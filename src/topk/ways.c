@@ -65,7 +65,7 @@ set_cost(const TopkKnown *known, double wanted, bool by_value)
 	if (known->row_pages > 0 && by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
 			fetched * (known->units.row + known->units.value);
-	/* a bitmap scan fetches rows likewise */
+	/* a bitmap scan fetches the same rows */
 	by_row = Max(by_row, known->bitmap);
 	by_code = Max(by_code, known->bitmap * fetched / Max(1, known->members));
 	return known->collect + Min(by_row, by_code);

@@ -339,8 +339,8 @@ note_front(IvfScan *scan, uint32 wanted, float distance)
 }
 
 /*
- * Read the rows that may be among those to be proposed now, so many, and after the first time among as
- * many more.  A row whose bound is wrong, as a few are, comes too late only where it is beyond all of
+ * Read the rows that may be among the next "proposed" rows, and, after the first time, among twice
+ * as many.  A row whose bound is wrong, as a few are, comes too late only where it is beyond all of
  * them.
  */
 static void
