@@ -43,13 +43,13 @@ static void choose(void *arg);
 /* ---- what is known ---- */
 
 /*
- * Rows that the way is to find in all, as far as the choice is concerned: twice those found.  (How
- * many of these have been returned may depend on whether distances are shown.)
+ * Rows that the way is to find in all, as far as the choice is concerned: some more than it has
+ * found.  (How many of these have been returned may depend on whether distances are shown.)
  */
 static double
 wanted_rows(const TopkState *state)
 {
-	return Max(TOPK_FIRST_ROWS, 2.0 * QvStreamGetCounters(state->stream)->passed);
+	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * QvStreamGetCounters(state->stream)->passed);
 }
 
 static void
@@ -389,7 +389,8 @@ choose(void *arg)
 	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state), true) - so_far;
 	if (state->looks && so_far < LOOK_SHARE * cost)
 		return;
-	if (so_far >= cost || to_come > cost)
+	/* a way that is nearly at its end goes on */
+	if (Max(so_far, to_come) > cost && to_come > LOOK_SHARE * cost)
 	{
 		state->changes++;
 		take_way(state, best);

@@ -24,19 +24,17 @@
  * Candidates that a deeper search has for each row it proposes, since the last ones are found last;
  * and the factor by which it is deeper than these rows need.
  */
-#define CANDIDATES_PER_ROW 1.5
-#define MARGIN 2.0
+#define CANDIDATES_PER_ROW 1.2
+#define MARGIN 1.3
 
-/* The factor by which rows grow when it goes on; and the largest, up to the rows expected. */
+/* The factor by which rows grow when it goes on. */
 #define GROWTH 1.25
-#define MOST_GROWTH 8
 
 void
 GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal *goal)
 {
 	const QvSettings *settings = goal->settings;
 
-	effort->expected = goal->expected;
 	effort->ef = settings->ef_search > 0 ? settings->ef_search :
 		GraphEfForRecall(meta, settings->recall);
 	if (!goal->endless)
@@ -56,12 +54,6 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	}
 }
 
-double
-GraphEffortRows(const GraphEffort *effort)
-{
-	return Max(effort->rows, Min(effort->expected, effort->rows * MOST_GROWTH));
-}
-
 uint32
 GraphEffortFor(const GraphEffort *effort, double rank)
 {
@@ -73,10 +65,8 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 }
 
 double
-GraphEffortNext(const GraphEffort *effort, double rank)
+GraphEffortNext(double rank)
 {
-	double		next = Max(rank * GROWTH, Min(effort->expected, rank * MOST_GROWTH));
-
 	/* what the largest pool is enough for */
-	return Min(next, GRAPH_MAX_EF / CANDIDATES_PER_ROW);
+	return Min(rank * GROWTH, GRAPH_MAX_EF / CANDIDATES_PER_ROW);
 }

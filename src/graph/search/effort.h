@@ -13,19 +13,15 @@ typedef struct GraphEffort
 	double		ef;				/* as set, or as the recall wanted needs */
 	double		rows;			/* rows that this ef is enough to propose */
 	double		measured;		/* rows that it was measured, or chosen, for */
-	double		expected;		/* as in QvScanGoal */
 } GraphEffort;
 
 extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
 							const QvScanGoal *goal);
 
-/* Rows that a search proposes before it goes deeper for the first time. */
-extern double GraphEffortRows(const GraphEffort *effort);
-
 /* The ef of a search that proposes "rank" rows. */
 extern uint32 GraphEffortFor(const GraphEffort *effort, double rank);
 
 /* When it has proposed "rank" rows: for how many it goes on. */
-extern double GraphEffortNext(const GraphEffort *effort, double rank);
+extern double GraphEffortNext(double rank);
 
 #endif							/* QV_GRAPH_SEARCH_EFFORT_H */

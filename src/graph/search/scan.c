@@ -44,8 +44,8 @@ typedef struct GraphScan
 	bool		begun;
 	uint32		pool;			/* size of the candidate pool */
 	uint64		allowed;		/* results that may be proposed before the
-								 * search goes deeper, */
-	float		settled;		/* and all that are nearer than this */
+								 * search goes deeper */
+	float		settled;		/* all results nearer than this are found */
 	uint64		taken;			/* results proposed */
 	bool		exhausted;		/* no candidate is left */
 	bool		entered_all;	/* every entry point has been offered */
@@ -146,7 +146,7 @@ static void
 begin_search(GraphScan *scan)
 {
 	scan->begun = true;
-	scan->allowed = GraphEffortRows(&scan->effort);
+	scan->allowed = scan->effort.rows;
 	scan->pool = pool_for(scan, scan->allowed);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	GraphSearchReset(&scan->search, scan->pool);
@@ -185,7 +185,7 @@ widen(GraphScan *scan, uint32 pool)
 static bool
 go_deeper(GraphScan *scan)
 {
-	double		rank = GraphEffortNext(&scan->effort, scan->allowed);
+	double		rank = GraphEffortNext(scan->allowed);
 	uint32		pool = pool_for(scan, rank);
 
 	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed ||
@@ -203,7 +203,7 @@ static bool
 has_ready(const GraphScan *scan)
 {
 	return scan->heap.count > 0 &&
-		(scan->taken < scan->allowed || !(scan->heap.items[0].key > scan->settled));
+		scan->taken < scan->allowed;
 }
 
 /* ---- candidates ---- */
