@@ -21,11 +21,11 @@
 #define CHOSEN_SHARE 4
 
 /*
- * Candidates that a deeper search has for each row it proposes, since the last ones are found last;
- * and the factor by which it is deeper than these rows need.
+ * A deeper search has ef grow with this power of its rows, and at least 1.2 candidates
+ * for each row, since the last ones are found last.
  */
+#define EF_POWER 0.6
 #define CANDIDATES_PER_ROW 1.2
-#define MARGIN 1.3
 
 /* The factor by which rows grow when it goes on. */
 #define GROWTH 1.25
@@ -60,7 +60,7 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 	double		ef = effort->ef;
 
 	if (rank > effort->rows)
-		ef = Max(ef * sqrt(rank * MARGIN / effort->measured), rank * CANDIDATES_PER_ROW);
+		ef = Max(ef * pow(rank / effort->measured, EF_POWER), rank * CANDIDATES_PER_ROW);
 	return Min(ceil(ef), GRAPH_MAX_EF);
 }
 
