@@ -57,7 +57,8 @@ sub topk_plan
 {
 	my ($session, %a) = @_;
 
-	return session_sql($session, 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' . nearest_sql(%a, select => 'ctid'));
+	return session_sql($session,
+		'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' . nearest_sql(%a, select => 'ctid'));
 }
 
 # How many of the distances are no farther than the farthest of the exact ones.
@@ -122,7 +123,9 @@ sub fits_ok
 sub same_answers_ok
 {
 	my ($one, $other, $name, @asked) = @_;
-	my $differ = grep { join(' ', nearest($one, %$_, select => 'id')) ne join(' ', nearest($other, %$_, select => 'id')) } @asked;
+	my $differ = grep {
+		join(' ', nearest($one, %$_, select => 'id')) ne join(' ', nearest($other, %$_, select => 'id'))
+	} @asked;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return is($differ, 0, $name);

@@ -48,6 +48,7 @@ SELECT sum(v) FROM unnest(ARRAY['[1,2]'::vector, '[3]']) v;
 -- the support functions by themselves leave their argument alone
 SELECT vector_accum(a, '[1,2]'), vector_combine(a, a), a FROM (SELECT '{1,5,6}'::float8[] AS a) x;
 SELECT vector_accum('{0}', '[1,2]'), halfvec_accum('{0}', '[1,2]'), vector_accum('{2,1,1}', '[1,2]');
-SELECT vector_combine('{0}', '{2,1,1}'), vector_combine('{2,1,1}', '{0}'), vector_combine('{2,1,1}', '{3,4,5}'), vector_combine('{0}', '{0}');
+SELECT vector_combine('{0}', '{2,1,1}'), vector_combine('{2,1,1}', '{0}'), vector_combine('{2,1,1}', '{3,4,5}'),
+    vector_combine('{0}', '{0}');
 SELECT vector_avg('{0}'), halfvec_avg('{0}'), vector_avg('{2,2,4}'), halfvec_avg('{2,2,4}');
 DROP TABLE t;

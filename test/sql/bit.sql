@@ -4,7 +4,8 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS vector;
 RESET client_min_messages;
 
-SELECT a, b, hamming_distance(a, b), a <~> b AS hamming, round((a <%> b)::numeric, 6) AS jaccard, jaccard_distance(a, b) = (a <%> b) AS same
+SELECT a, b, hamming_distance(a, b), a <~> b AS hamming, round((a <%> b)::numeric, 6) AS jaccard,
+    jaccard_distance(a, b) = (a <%> b) AS same
 FROM (VALUES (B'111', B'111'), (B'111', B'110'), (B'111', B'100'), (B'111', B'000'),
     (B'000', B'000'), (B'101', B'010')) t(a, b);
 SELECT B'' <~> B'' AS hamming, B'' <%> B'' AS jaccard;
@@ -14,7 +15,8 @@ SELECT jaccard_distance('1', '11');
 -- every length up to 600
 SELECT count(*) AS lengths,
     bool_and(a <~> b = length(replace((a # b)::text, '0', ''))) AS hamming,
-    bool_and(a <%> b = 1 - length(replace((a & b)::text, '0', ''))::float8 / length(replace((a | b)::text, '0', ''))) AS jaccard
+    bool_and(a <%> b = 1 - length(replace((a & b)::text, '0', ''))::float8
+        / length(replace((a | b)::text, '0', ''))) AS jaccard
 FROM (
     SELECT n, ('1' || string_agg(((i * 7 % 5) % 2)::text, '' ORDER BY i))::varbit::bit AS a,
         ('1' || string_agg(((i * 3 % 7) % 2)::text, '' ORDER BY i))::varbit::bit AS b

@@ -16,14 +16,17 @@ CREATE INDEX t_sub ON t USING hnsw ((subvector(v, 1, 8)::vector(8)) vector_cosin
 EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY subvector(v, 1, 8)::vector(8) <=> '[1,2,3,4,5,6,7,8]' LIMIT 5;
 SELECT array_agg(id ORDER BY id) = (SELECT array_agg(id ORDER BY id) FROM nearest) AS same FROM (
     SELECT id FROM (SELECT id, v FROM t
-        ORDER BY subvector(v, 1, 8)::vector(8) <=> (SELECT subvector(v, 1, 8)::vector(8) FROM t WHERE id = 100) LIMIT 40) s
+        ORDER BY subvector(v, 1, 8)::vector(8) <=> (SELECT subvector(v, 1, 8)::vector(8) FROM t WHERE id = 100)
+        LIMIT 40) s
     ORDER BY v <=> (SELECT v FROM t WHERE id = 100) LIMIT 5) r;
 DROP INDEX t_sub;
 
 -- bits, then all
 SET hnsw.ef_search = 200;
 CREATE INDEX t_bits ON t USING hnsw ((binary_quantize(v)::bit(16)) bit_hamming_ops);
-EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY binary_quantize(v)::bit(16) <~> binary_quantize('[1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8]'::vector) LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM t
+    ORDER BY binary_quantize(v)::bit(16) <~> binary_quantize('[1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8]'::vector)
+    LIMIT 5;
 SELECT array_agg(id ORDER BY id) = (SELECT array_agg(id ORDER BY id) FROM nearest) AS same FROM (
     SELECT id FROM (SELECT id, v FROM t
         ORDER BY binary_quantize(v)::bit(16) <~> binary_quantize((SELECT v FROM t WHERE id = 100)) LIMIT 150) s
@@ -44,7 +47,8 @@ SET enable_bitmapscan = off;
 SET hnsw.ef_search = 10;
 SELECT count(*) FROM (SELECT FROM t WHERE category = 3 ORDER BY v <-> (SELECT v FROM t WHERE id = 100) LIMIT 10) x;
 SET quiver.topk_scan = off;
-SELECT count(*) < 10 AS too_few FROM (SELECT FROM t WHERE category = 3 ORDER BY v <-> (SELECT v FROM t WHERE id = 100) LIMIT 10) x;
+SELECT count(*) < 10 AS too_few FROM
+    (SELECT FROM t WHERE category = 3 ORDER BY v <-> (SELECT v FROM t WHERE id = 100) LIMIT 10) x;
 SET hnsw.iterative_scan = relaxed_order;
 SELECT count(*), bool_and(category = 3) AS filtered
 FROM (SELECT category FROM t WHERE category = 3 ORDER BY v <-> (SELECT v FROM t WHERE id = 100) LIMIT 10) x;

@@ -5,7 +5,8 @@ CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS quiver;
 -- three numbers by chance say all 40 coordinates
 CREATE FUNCTION easy(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS
-	'SELECT array_agg(sin(hashint4($1) / 2.1e9 * j / 8) + cos(hashint4(-$1) / 2.1e9 * j / 5) + hashint4($1 + 1000000) / 2.1e9 * j / 20)::vector(40)
+	'SELECT array_agg(sin(hashint4($1) / 2.1e9 * j / 8) + cos(hashint4(-$1) / 2.1e9 * j / 5)
+			+ hashint4($1 + 1000000) / 2.1e9 * j / 20)::vector(40)
 		FROM generate_series(1, 40) j';
 -- each coordinate by chance
 CREATE FUNCTION hard(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS

@@ -16,7 +16,8 @@ SELECT v::text::halfvec::text AS text FROM (VALUES
 SELECT count(*) AS halves, count(*) FILTER (WHERE h <> h::text::halfvec) AS different,
     count(*) FILTER (WHERE h <> h::vector::halfvec) AS through_vector
 FROM (
-    SELECT (ARRAY[(CASE WHEN e = 0 THEN m / 1024.0 * 2.0 ^ -14 ELSE (1 + m / 1024.0) * 2.0 ^ (e - 15) END * s)::real])::halfvec AS h
+    SELECT (ARRAY[(CASE WHEN e = 0 THEN m / 1024.0 * 2.0 ^ -14 ELSE (1 + m / 1024.0) * 2.0 ^ (e - 15) END
+        * s)::real])::halfvec AS h
     FROM generate_series(0, 30) e, generate_series(0, 1023) m, (VALUES (1), (-1)) t(s)
 ) t;
 
@@ -75,6 +76,7 @@ FROM (
 CREATE TABLE stored (id int, v halfvec, w halfvec);
 INSERT INTO stored SELECT n, array_agg(i % 7 - 3 ORDER BY i)::halfvec, array_agg(i % 5 ORDER BY i)::halfvec
 FROM unnest(ARRAY[3, 59, 60, 600, 6000, 16000]) n, generate_series(1, n) i GROUP BY n;
-SELECT id, vector_dims(v), v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine, v = w AS eq, v < w AS lt
+SELECT id, vector_dims(v), v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine,
+    v = w AS eq, v < w AS lt
 FROM stored ORDER BY id;
 DROP TABLE stored;

@@ -19,7 +19,8 @@ SELECT sparsevec_hash('{1:1}/3') = sparsevec_hash('{1:1,2:-0}/3') AS zeros,
 -- the plain hash is the seeded one's lower half for seed 0; seeds matter
 CREATE TABLE t (id int, v vector(3), h halfvec(3), s sparsevec(3));
 INSERT INTO t SELECT i, a, a::vector::halfvec, a::vector::sparsevec
-FROM generate_series(0, 999) i, LATERAL (SELECT ARRAY[i % 10, -(i % 5), CASE WHEN i % 4 < 2 THEN '-0' ELSE '0' END::real]::vector) x(a);
+FROM generate_series(0, 999) i,
+    LATERAL (SELECT ARRAY[i % 10, -(i % 5), CASE WHEN i % 4 < 2 THEN '-0' ELSE '0' END::real]::vector) x(a);
 SELECT count(DISTINCT v::text) FROM t;
 SELECT bool_and(vector_hash(v) = vector_hash_extended(v, 0) << 32 >> 32) AS v,
     bool_and(halfvec_hash(h) = halfvec_hash_extended(h, 0) << 32 >> 32) AS h,
@@ -32,7 +33,8 @@ FROM t;
 -- in the row, short and long, and out of line
 CREATE TABLE wide (id int, v vector(2000), h halfvec(4000), s sparsevec(4000));
 ALTER TABLE wide ALTER v SET STORAGE external;
-INSERT INTO wide SELECT i, array_agg(j % 7 + 1)::vector, NULL, NULL FROM generate_series(1, 2) i, generate_series(1, 2000) j GROUP BY i;
+INSERT INTO wide SELECT i, array_agg(j % 7 + 1)::vector, NULL, NULL
+FROM generate_series(1, 2) i, generate_series(1, 2000) j GROUP BY i;
 UPDATE wide SET h = v::halfvec || v::halfvec, s = (v || v)::sparsevec;
 SELECT pg_column_size(v) > 2000 AS stored, vector_hash(v) = vector_hash((v::real[])::vector) AS v,
     halfvec_hash(h) = halfvec_hash((h::real[])::halfvec) AS h,

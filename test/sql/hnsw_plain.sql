@@ -69,7 +69,8 @@ END $$;
 
 SELECT metric, s.* FROM (VALUES ('l1', '<+>')) m(metric, op), life('hnsw', 'vector', 24, metric, op) s;
 SELECT metric, s.* FROM (VALUES ('l1', '<+>')) m(metric, op), life('hnsw', 'halfvec', 24, metric, op) s;
-SELECT metric, s.* FROM (VALUES ('hamming', '<~>'), ('jaccard', '<%>')) m(metric, op), life('hnsw', 'bit', 24, metric, op) s;
+SELECT metric, s.* FROM (VALUES ('hamming', '<~>'), ('jaccard', '<%>')) m(metric, op),
+    life('hnsw', 'bit', 24, metric, op) s;
 SELECT metric, s.* FROM (VALUES ('l2', '<->'), ('ip', '<#>'), ('cosine', '<=>'), ('l1', '<+>')) m(metric, op),
     life('hnsw', 'sparsevec', 50, metric, op) s;
 
@@ -104,7 +105,8 @@ DROP TABLE t;
 -- values that take several pages
 
 CREATE TABLE t (id int, val vector(5000));
-INSERT INTO t SELECT i, array_agg(sin(i + j * 0.01))::vector FROM generate_series(1, 60) i, generate_series(1, 5000) j GROUP BY i;
+INSERT INTO t SELECT i, array_agg(sin(i + j * 0.01))::vector
+FROM generate_series(1, 60) i, generate_series(1, 5000) j GROUP BY i;
 CREATE INDEX t_idx ON t USING hnsw (val vector_l1_ops);
 SELECT quiver_check('t_idx');
 INSERT INTO t SELECT id + 60, val FROM t WHERE id <= 20;
@@ -114,7 +116,8 @@ SELECT pg_relation_size('t_idx') AS before_vacuum \gset
 DELETE FROM t WHERE id <= 30;
 VACUUM t;
 SELECT quiver_check('t_idx');
-INSERT INTO t SELECT i, array_agg(sin(i + j * 0.01))::vector FROM generate_series(1, 10) i, generate_series(1, 5000) j GROUP BY i;
+INSERT INTO t SELECT i, array_agg(sin(i + j * 0.01))::vector
+FROM generate_series(1, 10) i, generate_series(1, 5000) j GROUP BY i;
 SELECT quiver_check('t_idx'), pg_relation_size('t_idx') <= :before_vacuum AS space_used_again;
 SELECT id FROM t ORDER BY val <+> (SELECT val FROM t WHERE id = 7) LIMIT 1;
 DROP TABLE t;
@@ -138,7 +141,8 @@ CREATE TABLE t (id int, val bit(10));
 CREATE INDEX t_idx ON t USING hnsw (val bit_hamming_ops);
 INSERT INTO t SELECT i, (i % 4)::bit(10) FROM generate_series(1, 1000) i;
 SELECT quiver_check('t_idx');
-SELECT access_method, row_count, dimensions, nodes, max_degree, code_bits, own_code_bits FROM quiver_index_info('t_idx');
+SELECT access_method, row_count, dimensions, nodes, max_degree, code_bits, own_code_bits
+FROM quiver_index_info('t_idx');
 SELECT count(*), count(DISTINCT val) FROM (SELECT val FROM t ORDER BY val <~> B'0000000000' LIMIT 250) x;
 REINDEX INDEX t_idx;
 SELECT quiver_check('t_idx'), nodes FROM quiver_index_info('t_idx');
@@ -160,7 +164,8 @@ SELECT quiver_check('t_idx');
 DROP TABLE t;
 
 CREATE TABLE t (id int, val vector(3));
-INSERT INTO t VALUES (1, '[3e38,3e38,3e38]'), (2, '[-3e38,-3e38,-3e38]'), (3, '[1e-45,0,0]'), (4, '[0,0,0]'), (5, '[-3e38,3e38,0]');
+INSERT INTO t VALUES (1, '[3e38,3e38,3e38]'), (2, '[-3e38,-3e38,-3e38]'), (3, '[1e-45,0,0]'), (4, '[0,0,0]'),
+    (5, '[-3e38,3e38,0]');
 CREATE INDEX t_idx ON t USING hnsw (val vector_l1_ops);
 INSERT INTO t SELECT id + 5, val FROM t;
 SELECT quiver_check('t_idx');
@@ -192,7 +197,8 @@ RESET maintenance_work_mem;
 SELECT quiver_check('t_idx');
 SET hnsw.iterative_scan = strict_order;
 SELECT id FROM t WHERE id % 500 = 0 ORDER BY val <~> repeat(1000::bit(20)::text, 100)::bit(2000), id LIMIT 1;
-SELECT count(*) >= 5 AS enough FROM (SELECT id FROM t WHERE id % 500 = 0 ORDER BY val <~> repeat(1000::bit(20)::text, 100)::bit(2000) LIMIT 6) x;
+SELECT count(*) >= 5 AS enough FROM
+    (SELECT id FROM t WHERE id % 500 = 0 ORDER BY val <~> repeat(1000::bit(20)::text, 100)::bit(2000) LIMIT 6) x;
 RESET hnsw.iterative_scan;
 DROP TABLE t;
 

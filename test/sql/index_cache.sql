@@ -40,7 +40,8 @@ CREATE VIEW kept_bytes AS SELECT
 	(SELECT sum(total_bytes) FROM pg_backend_memory_contexts
 		WHERE name IN ('quiver index', 'quiver index part', 'quiver entry values')) AS taken;
 CREATE TABLE three (id int, a vector(3), b vector(3), c vector(3)) WITH (autovacuum_enabled = false);
-INSERT INTO three SELECT i, x, x, x FROM generate_series(1, 300) i, LATERAL (SELECT ARRAY[i, i % 7, i % 5]::vector AS x) v;
+INSERT INTO three SELECT i, x, x, x
+FROM generate_series(1, 300) i, LATERAL (SELECT ARRAY[i, i % 7, i % 5]::vector AS x) v;
 CREATE INDEX three_a ON three USING quiver_graph (a vector_l2_ops);
 CREATE INDEX three_b ON three USING quiver_ivf (b vector_l2_ops);
 CREATE INDEX three_c ON three USING hnsw (c vector_l2_ops);
@@ -50,7 +51,8 @@ SELECT id FROM three ORDER BY c <-> '[1,1,1]' LIMIT 1;
 SELECT index, bytes > 1000 AS bytes, in_use FROM quiver_cache();
 SELECT counted = taken AS all_counted FROM kept_bytes;
 SELECT ident FROM pg_backend_memory_contexts WHERE name = 'quiver index' ORDER BY 1;
-SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 - 1)::int::text, false) IS NOT NULL AS bounded FROM quiver_cache();
+SELECT set_config('quiver.cache_mem', (sum(bytes) / 1024 - 1)::int::text, false) IS NOT NULL AS bounded
+FROM quiver_cache();
 SELECT index FROM quiver_cache();
 -- it comes again, and another goes
 SELECT id FROM three ORDER BY b <-> '[1,1,1]' LIMIT 1;

@@ -63,7 +63,8 @@ SELECT error_of($$CREATE INDEX ON t USING hnsw (val vector_l2_ops) WITH (ef_cons
 SELECT error_of($$CREATE INDEX ON t USING hnsw (val vector_l2_ops) WITH (m = 40, ef_construction = 64)$$);
 SELECT error_of($$CREATE INDEX ON t USING quiver_graph (val) WITH (m = 40, ef_construction = 64)$$);
 SELECT error_of($$CREATE INDEX ON t USING hnsw (val vector_l2_ops) WITH (lists = 1)$$);
-SELECT error_of($$CREATE UNLOGGED TABLE u (v vector(3)); CREATE INDEX ON u USING hnsw (v vector_l2_ops) WITH (m = 40)$$);
+SELECT error_of($$CREATE UNLOGGED TABLE u (v vector(3));
+    CREATE INDEX ON u USING hnsw (v vector_l2_ops) WITH (m = 40)$$);
 
 -- settings
 

@@ -16,10 +16,12 @@ CREATE FUNCTION fill(first int, last int) RETURNS void LANGUAGE sql AS $$
 		(hashint8extended(i, 17)::bit(64))
 	FROM generate_series(first, last) i
 $$;
-CREATE FUNCTION checked() RETURNS TABLE (index regclass, rows bigint, same bool, lists bool, sizes bool, dead bigint, lost bigint)
+CREATE FUNCTION checked()
+	RETURNS TABLE (index regclass, rows bigint, same bool, lists bool, sizes bool, dead bigint, lost bigint)
 LANGUAGE sql AS $$
 	SELECT i, quiver_check(i), row_count = quiver_check(i), info.lists BETWEEN 1 AND 100,
-		smallest_list <= median_list AND median_list <= largest_list AND balance >= 1 AND probes BETWEEN 1 AND info.lists,
+		smallest_list <= median_list AND median_list <= largest_list AND balance >= 1
+			AND probes BETWEEN 1 AND info.lists,
 		dead_rows, lost_pages
 	FROM pg_index, LATERAL (SELECT indexrelid::regclass AS i) x, quiver_index_info(i) info
 	WHERE indrelid = 't'::regclass ORDER BY i::text
@@ -61,7 +63,8 @@ DELETE FROM t WHERE id > 100;
 -- what does not apply is null
 
 REINDEX TABLE t;
-SELECT access_method, row_count, dimensions, code_bits, own_code_bits, nodes, entry_points, dead_rows, free_pages, lost_pages
+SELECT access_method, row_count, dimensions, code_bits, own_code_bits, nodes, entry_points, dead_rows, free_pages,
+	lost_pages
 FROM pg_index, quiver_index_info(indexrelid) WHERE indrelid = 't'::regclass ORDER BY indexrelid::regclass::text;
 -- probes are measured of whole values, too: random bits are near to nothing
 SELECT fill(101, 3000);

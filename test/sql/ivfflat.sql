@@ -10,7 +10,8 @@ SET enable_sort = off;
 -- types and metrics
 
 CREATE TABLE t (id int, v vector(3), h halfvec(3), b bit(4));
-INSERT INTO t SELECT i, ARRAY[i, i % 5, 1]::vector, ARRAY[i, i % 5, 1]::halfvec, (i % 16)::bit(4) FROM generate_series(1, 200) i;
+INSERT INTO t SELECT i, ARRAY[i, i % 5, 1]::vector, ARRAY[i, i % 5, 1]::halfvec, (i % 16)::bit(4)
+FROM generate_series(1, 200) i;
 INSERT INTO t VALUES (0, NULL, NULL, NULL);
 CREATE INDEX t_l2 ON t USING ivfflat (v vector_l2_ops) WITH (lists = 10);
 CREATE INDEX t_ip ON t USING ivfflat (v vector_ip_ops) WITH (lists = 10);
@@ -72,7 +73,8 @@ SET ivfflat.bogus = 1;
 
 -- dimensions
 
-CREATE TABLE wide (v vector(2000), w vector(2001), h halfvec(4000), i halfvec(4001), b bit(64000), c bit(64001), d varbit(3), n vector);
+CREATE TABLE wide (v vector(2000), w vector(2001), h halfvec(4000), i halfvec(4001),
+    b bit(64000), c bit(64001), d varbit(3), n vector);
 SET client_min_messages = warning;
 CREATE INDEX ON wide USING ivfflat (v vector_l2_ops);
 CREATE INDEX ON wide USING ivfflat (h halfvec_l2_ops);

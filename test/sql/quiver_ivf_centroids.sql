@@ -17,7 +17,8 @@ SELECT lists, row_count FROM quiver_index_info('points_idx');
 SELECT quiver_check('points_idx');
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM points ORDER BY v <-> '[4,4,0.2]' LIMIT 3;
-SELECT v <-> '[4,4,0.2]' AS d, count(*) FROM (SELECT v FROM points ORDER BY v <-> '[4,4,0.2]' LIMIT 40) s GROUP BY 1 ORDER BY 1 LIMIT 3;
+SELECT v <-> '[4,4,0.2]' AS d, count(*) FROM (SELECT v FROM points ORDER BY v <-> '[4,4,0.2]' LIMIT 40) s
+GROUP BY 1 ORDER BY 1 LIMIT 3;
 -- nothing but the nearest list
 SET quiver.probes = 1;
 SET quiver.iterative_scan = off;

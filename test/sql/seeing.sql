@@ -15,7 +15,8 @@ CREATE TABLE see (id int PRIMARY KEY, v vector(16), h halfvec(16), s sparsevec(4
 INSERT INTO see SELECT i, pg_temp.vec(i, 16), pg_temp.vec(i, 16)::vector::halfvec,
 	('{' || (SELECT string_agg(j * 2 + i % 3 - 1 || ':' || x, ',' ORDER BY j) FROM
 		unnest(pg_temp.vec(i, 16)) WITH ORDINALITY u(x, j)) || '}/40')::sparsevec,
-	(SELECT string_agg((x > 2)::int::text, '' ORDER BY j) FROM unnest(pg_temp.vec(i, 64)) WITH ORDINALITY u(x, j))::bit(64)
+	(SELECT string_agg((x > 2)::int::text, '' ORDER BY j)
+		FROM unnest(pg_temp.vec(i, 64)) WITH ORDINALITY u(x, j))::bit(64)
 FROM generate_series(1, 1000) i;
 ANALYZE see;
 CREATE INDEX see_graph ON see USING quiver_graph (v vector_l2_ops);
@@ -24,12 +25,14 @@ CREATE INDEX see_lists ON see USING quiver_ivf (v vector_l2_ops);
 -- recall: what SQL finds, of the same rows
 
 CREATE TABLE spread AS SELECT i AS id,
-	(SELECT array_agg((hashint8extended(i * 1000 + j, 2) & 1023) / 1023.0 ORDER BY j)::real[] FROM generate_series(1, 16) j)::vector(16) AS v
+	(SELECT array_agg((hashint8extended(i * 1000 + j, 2) & 1023) / 1023.0 ORDER BY j)::real[]
+		FROM generate_series(1, 16) j)::vector(16) AS v
 FROM generate_series(1, 2000) i;
 CREATE INDEX spread_lists ON spread USING quiver_ivf (v vector_l2_ops);
 SET quiver.probes = 2;
 CREATE FUNCTION pg_temp.found(q_id int, q vector) RETURNS bigint LANGUAGE sql SET enable_seqscan = off AS $$
-	SELECT count(*) FROM (SELECT * FROM (SELECT id, v FROM spread ORDER BY v <-> q LIMIT 11) x WHERE id <> q_id LIMIT 10) y
+	SELECT count(*) FROM
+		(SELECT * FROM (SELECT id, v FROM spread ORDER BY v <-> q LIMIT 11) x WHERE id <> q_id LIMIT 10) y
 	WHERE (v <-> q) <= (SELECT max(d) FROM
 		(SELECT (v <-> q) + 0 AS d FROM spread WHERE id <> q_id ORDER BY 1 LIMIT 10) z) $$;
 SELECT recall::numeric = (SELECT sum(pg_temp.found(id, v)) / 400 FROM
@@ -37,7 +40,8 @@ SELECT recall::numeric = (SELECT sum(pg_temp.found(id, v)) / 400 FROM
 	recall < 1 AS misses, recall > 0.2 AS finds, recall_low < recall AND recall < recall_high AS between,
 	searches, index_ms > 0 AS index_ms, exact_ms > 0 AS exact_ms
 FROM quiver_recall('spread_lists', 10, 40);
-SELECT a.recall = b.recall AS same_answer FROM quiver_recall('spread_lists', 10, 40) a, quiver_recall('spread_lists', 10, 40) b;
+SELECT a.recall = b.recall AS same_answer
+FROM quiver_recall('spread_lists', 10, 40) a, quiver_recall('spread_lists', 10, 40) b;
 RESET quiver.probes;
 
 -- as set now, and of the index that is named
@@ -52,7 +56,8 @@ RESET quiver.recall;
 -- queries of one's own: no row leaves out itself
 SELECT recall, searches FROM quiver_recall('see_graph', 1, 7, 'SELECT v FROM see ORDER BY id');
 SELECT recall, searches FROM quiver_recall('see_graph', queries => 'SELECT v FROM see WHERE id = 0');
-SELECT searches FROM quiver_recall('see_graph', queries => 'SELECT NULL::vector UNION ALL SELECT v FROM see WHERE id = 3');
+SELECT searches
+FROM quiver_recall('see_graph', queries => 'SELECT NULL::vector UNION ALL SELECT v FROM see WHERE id = 3');
 CREATE TABLE asked AS SELECT v, id FROM see WHERE id <= 12;
 SELECT recall > 0.9 AS finds, searches FROM quiver_recall('see_lists', queries => 'TABLE asked');
 SELECT * FROM quiver_recall('see_graph', queries => 'SELECT id FROM see');
@@ -121,7 +126,8 @@ CREATE INDEX "An index" ON "See Me"."A ""table""" USING quiver_graph (("The v"::
 	WHERE "sold?" AND "Id" > 10;
 ANALYZE "See Me"."A ""table""";
 SELECT recall > 0.9 AS finds, searches FROM quiver_recall('"See Me"."An index"', 3, 1000);
-SELECT rows, dimensions, bytes = pg_relation_size('"See Me"."An index"') AS as_it_is FROM quiver_estimate('"See Me"."An index"');
+SELECT rows, dimensions, bytes = pg_relation_size('"See Me"."An index"') AS as_it_is
+FROM quiver_estimate('"See Me"."An index"');
 SELECT quiver_prewarm('"See Me"."An index"') * 8192 = pg_relation_size('"See Me"."An index"') AS all_of_it;
 
 -- rows that no index has: NULL, zero under cosine
@@ -137,7 +143,8 @@ SELECT recall, searches FROM quiver_recall('few_idx');
 SELECT quiver_prewarm('few_idx') > 0 AS read;
 
 -- what cannot be
-SELECT quiver_recall(NULL), quiver_recall('see_graph', NULL), quiver_prewarm(NULL), quiver_estimate(NULL) IS NULL AS estimate;
+SELECT quiver_recall(NULL), quiver_recall('see_graph', NULL), quiver_prewarm(NULL),
+	quiver_estimate(NULL) IS NULL AS estimate;
 SELECT * FROM quiver_recall('see');
 SELECT * FROM quiver_recall('see_pkey');
 SELECT * FROM quiver_recall('see_graph', 0);
@@ -171,8 +178,10 @@ DECLARE
 	e record;
 BEGIN
 	SELECT * INTO e FROM quiver_estimate('see', col, am, opts, opclass);
-	PERFORM set_config('maintenance_work_mem', greatest(1024, ceil(e.maintenance_work_mem / 1024.0))::bigint::text, true);
-	EXECUTE format('CREATE INDEX see_any ON see USING %I (%I %I) WITH (%s)', am, col, opclass, array_to_string(opts, ','));
+	PERFORM set_config('maintenance_work_mem',
+		greatest(1024, ceil(e.maintenance_work_mem / 1024.0))::bigint::text, true);
+	EXECUTE format('CREATE INDEX see_any ON see USING %I (%I %I) WITH (%s)', am, col, opclass,
+		array_to_string(opts, ','));
 	what := format('%s %s %s %s', am, opclass, opts, e.rows);
 	off := round(abs(e.bytes / pg_relation_size('see_any')::numeric - 1), 2);
 	DROP INDEX see_any;
@@ -187,7 +196,8 @@ SELECT what, off < 0.15 AS close FROM pg_temp.estimated('ivfflat', 'v', 'vector_
 SELECT what, off < 0.15 AS close FROM pg_temp.estimated('quiver_ivf', 'b', 'bit_hamming_ops', '{lists=5}');
 SELECT rows, dimensions, bytes, maintenance_work_mem > 3e9 AS gigabytes, workers, build_seconds > 1 AS seconds
 FROM quiver_estimate('see', 'v', row_count => 10000000);
-SELECT rows, dimensions, bytes, maintenance_work_mem > 0 AS memory, build_seconds FROM quiver_estimate('see', 'v', row_count => 0);
+SELECT rows, dimensions, bytes, maintenance_work_mem > 0 AS memory, build_seconds
+FROM quiver_estimate('see', 'v', row_count => 0);
 SELECT rows FROM quiver_estimate('few', 'v', 'quiver_ivf', '{}', 'vector_cosine_ops', 100);
 SELECT rows FROM quiver_estimate('see_graph', options => '{m=32}');
 SELECT * FROM quiver_estimate('see');
@@ -258,7 +268,8 @@ CREATE INDEX ON see USING ivfflat (v vector_l2_ops) WITH (probes = 10);
 -- searches go by it, and cached plans from the next execution on
 SET enable_seqscan = off;
 DROP INDEX see_lists;
-PREPARE all_found AS SELECT count(*) FROM (SELECT id FROM see ORDER BY v <-> (SELECT v FROM see WHERE id = 5) LIMIT 1000) x;
+PREPARE all_found AS SELECT count(*) FROM
+	(SELECT id FROM see ORDER BY v <-> (SELECT v FROM see WHERE id = 5) LIMIT 1000) x;
 SET quiver.iterative_scan = off;
 SET quiver.topk_scan = off;
 SET plan_cache_mode = force_generic_plan;
@@ -281,7 +292,8 @@ BEGIN
 END $$;
 SELECT pg_temp.cost('SELECT id FROM see ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 1') AS before \gset
 ALTER INDEX see_graph SET (ef_search = 400);
-SELECT pg_temp.cost('SELECT id FROM see ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 1') > :before AS dearer;
+SELECT pg_temp.cost('SELECT id FROM see ORDER BY v <-> ''[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]'' LIMIT 1') > :before
+	AS dearer;
 ALTER INDEX see_graph RESET (ef_search);
 RESET enable_seqscan;
 CREATE INDEX see_lists ON see USING quiver_ivf (v vector_l2_ops) WITH (recall = 0.97);
@@ -296,8 +308,8 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'invalid_idx'::regclas
 CREATE TEMP TABLE own (v vector(2));
 CREATE INDEX own_idx ON own USING ivfflat (v vector_l2_ops) WITH (lists = 3);
 SELECT quiver_prewarm('see_graph') > 0 AS read, quiver_prewarm('own_idx') > 0 AS read_own;
-SELECT table_name, index_name, access_method, engine, valid, options, bytes > 0 AS bytes, row_count, cached, ef_search, recall_target,
-	probes > 0 AS probes, lists > 0 AS lists, dead_rows, dead_entries, lost_pages, advice
+SELECT table_name, index_name, access_method, engine, valid, options, bytes > 0 AS bytes, row_count, cached,
+	ef_search, recall_target, probes > 0 AS probes, lists > 0 AS lists, dead_rows, dead_entries, lost_pages, advice
 FROM quiver_indexes WHERE schema_name !~ '^pg_toast' ORDER BY index_name;
 SELECT * FROM quiver_recall('invalid_idx');
 SELECT quiver_prewarm('invalid_idx');
@@ -313,9 +325,11 @@ SELECT dead_entries > 100 AS many, row_count, advice FROM quiver_indexes WHERE i
 SELECT i.dead_rows = v.dead_entries AS as_counted, i.lost_pages = v.lost_pages AS none_lost
 FROM quiver_index_info('gone_lists') i, quiver_indexes v WHERE v.index_name = 'gone_lists';
 -- a fifth is of all that it holds
-UPDATE pg_class SET reltuples = 4.5 * dead_entries FROM quiver_indexes WHERE oid = index_oid AND index_name = 'gone_lists';
+UPDATE pg_class SET reltuples = 4.5 * dead_entries FROM quiver_indexes
+WHERE oid = index_oid AND index_name = 'gone_lists';
 SELECT dead_entries > 1000 AS many, advice FROM quiver_indexes WHERE index_name = 'gone_lists';
-UPDATE pg_class SET reltuples = 3.5 * dead_entries FROM quiver_indexes WHERE oid = index_oid AND index_name = 'gone_lists';
+UPDATE pg_class SET reltuples = 3.5 * dead_entries FROM quiver_indexes
+WHERE oid = index_oid AND index_name = 'gone_lists';
 SELECT advice FROM quiver_indexes WHERE index_name = 'gone_lists';
 
 -- statistics
@@ -324,8 +338,10 @@ CREATE TABLE counted (id int, v vector(16));
 INSERT INTO counted SELECT id, v FROM see;
 CREATE INDEX counted_graph ON counted USING quiver_graph (v vector_l2_ops);
 CREATE FUNCTION pg_temp.stats(name text, OUT searches bigint, OUT nodes bool, OUT lists bool, OUT codes bool,
-	OUT records bool, OUT entries bool, OUT proposed bool, OUT fetched bool, OUT measured bool, OUT late bool) LANGUAGE sql AS $$
-	SELECT s.searches, nodes_read > 0 AND neighbors_scored > nodes_read, lists_read > 0, codes_scored > 0, records_read > 0, entries_scored > 0,
+	OUT records bool, OUT entries bool, OUT proposed bool, OUT fetched bool, OUT measured bool, OUT late bool)
+LANGUAGE sql AS $$
+	SELECT s.searches, nodes_read > 0 AND neighbors_scored > nodes_read, lists_read > 0, codes_scored > 0,
+		records_read > 0, entries_scored > 0,
 		rows_proposed > 0, rows_fetched > 0, rows_measured > 0, last_search >= stats_reset
 	FROM quiver_stat_indexes s WHERE indexrelname = name $$;
 SET enable_seqscan = off;
@@ -335,15 +351,18 @@ SELECT * FROM pg_temp.stats('counted_graph');
 SELECT count(*) FROM (SELECT x.id FROM generate_series(2, 6) i,
 	LATERAL (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = i) LIMIT 3) x) y;
 SET quiver.topk_scan = off;
-SELECT count(*) FROM (SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+SELECT count(*) FROM
+	(SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
 RESET quiver.topk_scan;
 SELECT searches FROM pg_temp.stats('counted_graph');
 -- by the codes on row pages
 SET quiver.topk_way = row_pages;
-SELECT count(*) FROM (SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+SELECT count(*) FROM
+	(SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
 RESET quiver.topk_way;
 SELECT searches, entries FROM pg_temp.stats('counted_graph');
-SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';
+SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel
+FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';
 -- of what is only planned nothing
 EXPLAIN (COSTS OFF) SELECT id FROM counted ORDER BY v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' LIMIT 3;
 SELECT searches FROM pg_temp.stats('counted_graph');
@@ -406,9 +425,11 @@ ALTER TABLE trap.t OWNER TO regress_quiver_see;
 GRANT USAGE, CREATE ON SCHEMA trap TO regress_quiver_see;
 SET ROLE regress_quiver_see;
 CREATE INDEX trap_value ON trap.t USING hnsw ((trap.through(v)::vector(3)) vector_l2_ops);
-CREATE INDEX trap_condition ON trap.t USING ivfflat (v vector_l2_ops) WITH (lists = 1) WHERE trap.through('[1,2,3]') IS NOT NULL;
+CREATE INDEX trap_condition ON trap.t USING ivfflat (v vector_l2_ops) WITH (lists = 1)
+	WHERE trap.through('[1,2,3]') IS NOT NULL;
 CREATE OR REPLACE FUNCTION trap.through(v vector) RETURNS vector IMMUTABLE LANGUAGE plpgsql AS $$
-	BEGIN RAISE NOTICE 'run as %', CASE current_user WHEN 'regress_quiver_see' THEN 'owner' ELSE 'someone else' END; RETURN v; END $$;
+	BEGIN RAISE NOTICE 'run as %', CASE current_user WHEN 'regress_quiver_see' THEN 'owner' ELSE 'someone else' END;
+	RETURN v; END $$;
 RESET ROLE;
 SELECT rows FROM quiver_estimate('trap.trap_value');
 SELECT current_user = session_user AS oneself;

@@ -39,7 +39,8 @@ FROM (
 ) y(b);
 
 -- about one value
-SELECT l2_norm('{1:3,2:4}/2'::sparsevec), l2_norm('{1:3e37,9:4e37}/9'::sparsevec)::real AS large, l2_norm('{}/2'::sparsevec) AS zero;
+SELECT l2_norm('{1:3,2:4}/2'::sparsevec), l2_norm('{1:3e37,9:4e37}/9'::sparsevec)::real AS large,
+    l2_norm('{}/2'::sparsevec) AS zero;
 SELECT l2_normalize('{1:3,5:4}/5'::sparsevec), l2_normalize('{}/2'::sparsevec) AS zero,
     l2_normalize('{1:3e38,2:1e-37}/2'::sparsevec) AS zeros_left_out;
 
@@ -51,8 +52,10 @@ FROM (VALUES ('{1:3}/3'::sparsevec, '{2:4}/3'::sparsevec), ('{2:4}/3', '{1:3}/3'
 SELECT l2_distance('{}/2'::sparsevec, '{1:3,2:4}/2'), inner_product('{}/2'::sparsevec, '{1:1}/2'),
     cosine_distance('{}/2'::sparsevec, '{1:1}/2') AS zero, l1_distance('{1:1}/2'::sparsevec, '{}/2'),
     sparsevec_negative_inner_product('{1:2}/2', '{1:3}/2');
-SELECT inner_product('{1:3e38}/1'::sparsevec, '{1:3e38}/1') AS ip, l1_distance('{1:3e38}/1'::sparsevec, '{1:-3e38}/1') AS l1,
-    cosine_distance('{1:3e38}/1'::sparsevec, '{1:3e38}/1') AS overflow, cosine_distance('{1:1e-30}/2'::sparsevec, '{1:2e-30}/2') AS small;
+SELECT inner_product('{1:3e38}/1'::sparsevec, '{1:3e38}/1') AS ip,
+    l1_distance('{1:3e38}/1'::sparsevec, '{1:-3e38}/1') AS l1,
+    cosine_distance('{1:3e38}/1'::sparsevec, '{1:3e38}/1') AS overflow,
+    cosine_distance('{1:1e-30}/2'::sparsevec, '{1:2e-30}/2') AS small;
 
 -- the same as dense vectors, for many pairs
 SELECT count(*) AS pairs,
@@ -69,6 +72,7 @@ FROM (
 CREATE TABLE stored (id int, v sparsevec, w sparsevec);
 INSERT INTO stored SELECT n, array_agg(i % 7 - 3 ORDER BY i)::sparsevec, array_agg(i % 5 ORDER BY i)::sparsevec
 FROM unnest(ARRAY[3, 15, 16, 20, 300, 3000, 16000]) n, generate_series(1, n) i GROUP BY n;
-SELECT id, v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine, v = w AS eq, v < w AS lt, l2_norm(v)::real
+SELECT id, v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine,
+    v = w AS eq, v < w AS lt, l2_norm(v)::real
 FROM stored ORDER BY id;
 DROP TABLE stored;

@@ -12,11 +12,13 @@ CREATE FUNCTION ways_vector(i int, cluster int, dims int) RETURNS real[] LANGUAG
 	SELECT CASE WHEN i % 501 = 3 THEN NULL WHEN i % 400 = 7 THEN array_fill(0::real, ARRAY[dims]) ELSE
 		(SELECT array_agg(((hashint4(cluster * 5000 + j) % 1000) / 1000.0
 				+ 0.4 * (hashint4(i / CASE WHEN i % 10 = 0 THEN 100 ELSE 1 END * 5000 + j + 99) % 1000) / 1000.0)
-			* power(10, hashint4(i) % 3 - 1 + (hashint4(i + 7) % 100) / 100.0) ORDER BY j)::real[] FROM generate_series(1, dims) j) END $$;
+			* power(10, hashint4(i) % 3 - 1 + (hashint4(i + 7) % 100) / 100.0) ORDER BY j)::real[]
+		FROM generate_series(1, dims) j) END $$;
 CREATE TABLE ways (id int, part int, mark int, v vector, h halfvec);
 
 -- Of 12 searches for ten rows: the share of rows that is right; and whether EXPLAIN shows the way.
-CREATE FUNCTION ways_compare(value text, op text, condition text, way text, OUT share float8, OUT way_taken bool) LANGUAGE plpgsql AS $$
+CREATE FUNCTION ways_compare(value text, op text, condition text, way text, OUT share float8, OUT way_taken bool)
+LANGUAGE plpgsql AS $$
 DECLARE
 	query text;
 	exact float8[];
@@ -28,7 +30,8 @@ BEGIN
 	way_taken := true;
 	FOR q IN 1 .. 12 LOOP
 		query := format('SELECT %1$s %2$s (SELECT %1$s FROM ways_asked WHERE q = %3$s) AS d FROM ways WHERE %4$s
-			ORDER BY %1$s %2$s (SELECT %1$s FROM ways_asked WHERE q = %3$s) LIMIT 10', value, op, q, replace(condition, '$', q::text));
+			ORDER BY %1$s %2$s (SELECT %1$s FROM ways_asked WHERE q = %3$s) LIMIT 10',
+			value, op, q, replace(condition, '$', q::text));
 		PERFORM set_config('enable_indexscan', 'off', true);
 		EXECUTE format('SELECT array_agg(d) FROM (%s) x', query) INTO exact;
 		PERFORM set_config('enable_indexscan', 'on', true), set_config('quiver.topk_way', way, true);
@@ -44,11 +47,13 @@ BEGIN
 	share := hits / total::float8;
 END $$;
 
-CREATE FUNCTION ways_all(dims int, value text, op text, opclass text) RETURNS TABLE (am text, step text, way text, same text, way_taken bool)
+CREATE FUNCTION ways_all(dims int, value text, op text, opclass text)
+	RETURNS TABLE (am text, step text, way text, same text, way_taken bool)
 LANGUAGE plpgsql AS $$
 DECLARE
 	result record;
-	condition text := 'part IN (($ * 5 + 11) % 30, ($ * 5 + 17) % 30, ($ * 5 + 22) % 30, ($ * 5 + 26) % 30) AND mark >= 0';
+	condition text := 'part IN (($ * 5 + 11) % 30, ($ * 5 + 17) % 30, ($ * 5 + 22) % 30, ($ * 5 + 26) % 30)
+		AND mark >= 0';
 BEGIN
 	FOREACH am IN ARRAY ARRAY['quiver_graph', 'quiver_ivf'] LOOP
 		TRUNCATE ways;
@@ -56,13 +61,15 @@ BEGIN
 		INSERT INTO ways SELECT i, i % 30, 0, x::vector, (SELECT array_agg(e / 4) FROM unnest(x) e)::halfvec
 			FROM (SELECT i, ways_vector(i, i % 30, dims) AS x FROM generate_series(1, 3000) i) r;
 		DROP TABLE IF EXISTS ways_asked;
-		CREATE TABLE ways_asked AS SELECT row_number() OVER (ORDER BY id) AS q, v, h FROM ways WHERE v IS NOT NULL ORDER BY id LIMIT 12;
+		CREATE TABLE ways_asked AS SELECT row_number() OVER (ORDER BY id) AS q, v, h
+			FROM ways WHERE v IS NOT NULL ORDER BY id LIMIT 12;
 		EXECUTE format('CREATE INDEX ways_v ON ways USING %s (%s %s)', am, value, opclass);
 		CREATE INDEX ways_part ON ways (part);
 		ANALYZE ways;
 		FOREACH step IN ARRAY ARRAY['built', 'changed'] LOOP
 			IF step = 'changed' THEN
-				INSERT INTO ways SELECT 3000 + i, (i + 9) % 30, 0, x::vector, (SELECT array_agg(e / 4) FROM unnest(x) e)::halfvec
+				INSERT INTO ways SELECT 3000 + i, (i + 9) % 30, 0, x::vector,
+						(SELECT array_agg(e / 4) FROM unnest(x) e)::halfvec
 					FROM (SELECT i, ways_vector(i + 3000, i % 30, dims) AS x FROM generate_series(1, 150) i) r;
 				UPDATE ways SET part = (part + 7) % 30 WHERE id % 17 = 2;
 				DELETE FROM ways WHERE id % 19 = 5;
@@ -70,8 +77,8 @@ BEGIN
 			END IF;
 			FOREACH way IN ARRAY ARRAY['index', 'row_pages', 'other_indexes', 'table'] LOOP
 				SELECT * FROM ways_compare(value, op, condition, way) INTO result;
-				same := CASE WHEN result.share = 1 AND way = 'table' THEN 'all' WHEN result.share >= 0.95 THEN 'nearly' ELSE result.share::text END;
-				IF way <> 'table' AND same = 'all' THEN same := 'nearly'; END IF;
+				same := CASE WHEN result.share < 0.95 THEN result.share::text
+					WHEN result.share = 1 AND way = 'table' THEN 'all' ELSE 'nearly' END;
 				way_taken := result.way_taken;
 				RETURN NEXT;
 			END LOOP;
@@ -94,7 +101,8 @@ SET enable_sort = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 CREATE FUNCTION noise_value(a int, b int) RETURNS float8 LANGUAGE sql IMMUTABLE AS
-'SELECT sqrt(-2 * ln((1 + abs(hashint4(a * 64 + b)::bigint)) / 2147483650.0)) * cos(hashint4(-a * 64 - b - 1) / 341782637.7)';
+'SELECT sqrt(-2 * ln((1 + abs(hashint4(a * 64 + b)::bigint)) / 2147483650.0))
+	* cos(hashint4(-a * 64 - b - 1) / 341782637.7)';
 CREATE TABLE noise (id int, v vector(32));
 INSERT INTO noise SELECT i, (SELECT array_agg(noise_value(i, j))::vector(32) FROM generate_series(1, 32) j)
 FROM generate_series(1, 3000) i;
@@ -105,7 +113,8 @@ ANALYZE wanted;
 -- Rows that the node returns until none is left, and how many of them the join finds.
 CREATE FUNCTION noise_rows(OUT rows int, OUT joined int) LANGUAGE plpgsql AS $$
 DECLARE
-	query text := 'SELECT r.id FROM noise r JOIN wanted w ON r.id = w.id ORDER BY v <-> (SELECT v FROM noise WHERE id = 7) LIMIT 31';
+	query text := 'SELECT r.id FROM noise r JOIN wanted w ON r.id = w.id
+		ORDER BY v <-> (SELECT v FROM noise WHERE id = 7) LIMIT 31';
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP

@@ -92,7 +92,8 @@ FROM (
 CREATE TABLE stored (id int, v vector, w vector);
 INSERT INTO stored SELECT n, array_agg(i % 7 - 3 ORDER BY i)::vector, array_agg(i % 5 ORDER BY i)::vector
 FROM unnest(ARRAY[3, 29, 30, 300, 3000, 16000]) n, generate_series(1, n) i GROUP BY n;
-SELECT id, vector_dims(v), v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine, v = w AS eq, v < w AS lt
+SELECT id, vector_dims(v), v <-> w AS l2, v <#> w AS neg_ip, v <+> w AS l1, round((v <=> w)::numeric, 5) AS cosine,
+    v = w AS eq, v < w AS lt
 FROM stored ORDER BY id;
 -- one side is the same out-of-line value for all rows
 SELECT count(*), sum(v <+> (SELECT w FROM stored WHERE id = 3000)), sum((SELECT w FROM stored WHERE id = 3000) <#> v)

@@ -30,12 +30,19 @@ sub random_condition
 	my $pick = sub { $one[ rand @one ]->() };
 	my $kind = rand();
 
-	return $kind < 0.6 ? $pick->() : $kind < 0.85 ? $pick->() . ' AND ' . $pick->() : '(' . $pick->() . ' OR ' . $pick->() . ')';
+	return $pick->() if $kind < 0.6;
+	return $pick->() . ' AND ' . $pick->() if $kind < 0.85;
+	return '(' . $pick->() . ' OR ' . $pick->() . ')';
 }
 
 srand(17);
 my @cases = map {
-	{ where => random_condition(), q => 1 + int(rand($queries)), k => (1, 10, 10, 10, 35, 300)[ rand 6 ], offset => (0, 0, 0, 7)[ rand 4 ] }
+	{
+		where => random_condition(),
+		q => 1 + int(rand($queries)),
+		k => (1, 10, 10, 10, 35, 300)[ rand 6 ],
+		offset => (0, 0, 0, 7)[ rand 4 ]
+	}
 } 1 .. 60;
 my $exact = exact_session($node);
 
@@ -44,8 +51,8 @@ sub places
 {
 	my ($q, $order) = @_;
 
-	return 'place IN (' . session_sql($exact, "SELECT string_agg(place::text, ', ') FROM "
-		  . "(SELECT place FROM t GROUP BY place ORDER BY avg(v <-> (SELECT v FROM queries WHERE id = $q)) $order) p") . ')';
+	return 'place IN (' . session_sql($exact, "SELECT string_agg(place::text, ', ') FROM (SELECT place FROM t
+		GROUP BY place ORDER BY avg(v <-> (SELECT v FROM queries WHERE id = $q)) $order) p") . ')';
 }
 my @far = map { { where => places($_, 'DESC LIMIT 2'), q => $_ } } 1 .. 10;
 my @near = map { { where => places($_, 'LIMIT 1'), q => $_ } } 1 .. 10;
@@ -53,7 +60,8 @@ my @near = map { { where => places($_, 'LIMIT 1'), q => $_ } } 1 .. 10;
 my %options = (ivfflat => 'WITH (lists = 60)');
 foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 {
-	$node->safe_psql('postgres', "SET client_min_messages = warning; CREATE INDEX t_idx ON t USING $am (v vector_l2_ops) " . ($options{$am} // ''));
+	$node->safe_psql('postgres', 'SET client_min_messages = warning;'
+		  . "CREATE INDEX t_idx ON t USING $am (v vector_l2_ops) " . ($options{$am} // ''));
 	my $session = topk_session($node, 'SET ivfflat.probes = 8');
 	foreach my $work_mem ('4MB', '64kB')
 	{
@@ -80,7 +88,8 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		end_session($fresh);
 	}
 	session_sql($session, 'SET quiver.topk_scan = on');
-	fits_ok($session, "$am, $_", 10, 30, where => $_, q => 3) foreach 'true', 'id % 5 = 1', 'category < 500', $far[2]{where};
+	fits_ok($session, "$am, $_", 10, 30, where => $_, q => 3)
+	  foreach 'true', 'id % 5 = 1', 'category < 500', $far[2]{where};
 	end_session($session);
 	$node->safe_psql('postgres', 'DROP INDEX t_idx');
 }
@@ -101,11 +110,14 @@ foreach my $case (
 {
 	my ($am, $column, $opclass, $op) = @$case;
 
-	$node->safe_psql('postgres', "SET client_min_messages = warning; CREATE INDEX same_idx ON same USING $am ($column $opclass) " . ($am eq 'ivfflat' ? 'WITH (lists = 10)' : ''));
+	$node->safe_psql('postgres', 'SET client_min_messages = warning;'
+		  . "CREATE INDEX same_idx ON same USING $am ($column $opclass) "
+		  . ($am eq 'ivfflat' ? 'WITH (lists = 10)' : ''));
 	my $session = topk_session($node, 'SET ivfflat.probes = 10');
-	fits_ok($session, "$am, $opclass, q $$_[0], $$_[1]", 10, 60, table => 'same', column => $column, op => $op, q => $$_[0], where => $$_[1])
+	my @same = (table => 'same', column => $column, op => $op);
+	fits_ok($session, "$am, $opclass, q $$_[0], $$_[1]", 10, 60, @same, q => $$_[0], where => $$_[1])
 	  foreach [ 2, 'true' ], [ 2, 'a < 4' ], [ 5, 'id % 3 = 1' ];
-	topk_ok($session, $exact, "$am, $opclass: all equal rows", table => 'same', column => $column, op => $op, q => 2, where => 'a < 4', k => 600)
+	topk_ok($session, $exact, "$am, $opclass: all equal rows", @same, q => 2, where => 'a < 4', k => 600)
 	  if $am =~ /quiver/;
 	end_session($session);
 	$node->safe_psql('postgres', 'DROP INDEX same_idx');
@@ -114,9 +126,11 @@ foreach my $case (
 # Vectors so long that their codes say nothing of the distance, all with the same bound, and more than
 # there is memory for.
 $node->safe_psql('postgres', 'CREATE INDEX long_idx ON t USING quiver_graph (v vector_ip_ops);'
-	  . 'ALTER TABLE queries DROP h, DROP b; INSERT INTO queries VALUES (1000, array_fill(1e18::float4, ARRAY[24])::vector)');
+	  . 'ALTER TABLE queries DROP h, DROP b;'
+	  . 'INSERT INTO queries VALUES (1000, array_fill(1e18::float4, ARRAY[24])::vector)');
 my $long = topk_session($node, "SET work_mem = '64kB'");
-topk_ok($long, $exact, "long vectors, $_", q => 1000, op => '<#>', k => 200, where => $_) foreach 'other < 25', 'id % 3 = 1';
+topk_ok($long, $exact, "long vectors, $_", q => 1000, op => '<#>', k => 200, where => $_)
+  foreach 'other < 25', 'id % 3 = 1';
 end_session($long);
 
 end_session($exact);
