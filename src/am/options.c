@@ -151,7 +151,7 @@ static const Setting ivfflat_rows[] = {
 };
 
 static const Setting quiver_rows[] = {
-	{REAL(recall), 0.95, 0.5, 1,
+	{REAL(recall), QV_DEFAULT_RECALL, 0.5, 1,
 		"Share of the true nearest neighbors that a search of a quiver_graph or quiver_ivf index is to find.",
 	"Nodes or lists are read accordingly, as the index has measured.", .assign_real = assign_recall},
 	{INT(ef_search), 0, 0, GRAPH_MAX_EF,

@@ -21,11 +21,9 @@
 #include "ivf/page/probes.h"
 #include "ivf/update/row_pages.h"
 #include "miscadmin.h"
+#include "query/options.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
-
-/* Policy: the recall that probes are reported for, the default of quiver.recall. */
-#define DEFAULT_RECALL 0.95
 
 typedef struct IvfChecker
 {
@@ -475,7 +473,7 @@ summarize(IvfChecker *c)
 	info->median = c->rows[meta->lists / 2];
 	info->largest = c->rows[meta->lists - 1];
 	info->balance = sum > 0 ? squares / sum / sum * meta->lists : 1;
-	info->probes = Max(1, Min(meta->lists, ceil(meta->lists * IvfProbesFor(meta, DEFAULT_RECALL))));
+	info->probes = Max(1, Min(meta->lists, ceil(meta->lists * IvfProbesFor(meta, QV_DEFAULT_RECALL))));
 }
 
 static void

@@ -18,6 +18,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* One in eight rows is kept until the nearest are known. */
+#define KEPT_SHARE 8
+
 /* Rows are sorted as far as they will likely be measured, at least LEAST_RUN of them. */
 #define RUN_SHARE 16
 #define LEAST_RUN 64
@@ -356,6 +359,18 @@ read_set(Members *m)
 	}
 }
 
+/* Move a TID to the one of the next entry. */
+static inline void
+next_line(const QvRows *rows, ItemPointerData *tid)
+{
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (line < rows->meta.lines)
+		ItemPointerSetOffsetNumber(tid, line + 1);
+	else
+		ItemPointerSet(tid, ItemPointerGetBlockNumberNoCheck(tid) + 1, FirstOffsetNumber);
+}
+
 /* Read all entries; of a set that knows blocks only, those of its blocks. */
 static void
 read_all(Members *m)
@@ -373,14 +388,12 @@ read_all(Members *m)
 		ask_ahead(m, number);
 		if (QvPageRows(BufferGetPage(buf))->last_line > 0)
 			add_crowded(m, number, QvPageRows(BufferGetPage(buf))->last_line);
-		for (uint32 i = 0; i < rows->per_page; i++)
+		QvRowsTid(rows, (QvRowNumber) number * rows->per_page, &tid);
+		for (uint32 i = 0; i < rows->per_page; i++, next_line(rows, &tid))
 		{
 			const QvRowEntryData *entry = QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, i);
 
-			if (!QvRowEntryIsThere(entry))
-				continue;
-			QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
-			if (m->set && !QvTidSetHas(m->set, &tid))
+			if (!QvRowEntryIsThere(entry) || (m->set && !QvTidSetHas(m->set, &tid)))
 				continue;
 			m->base.counters.entries++;
 			take_entry(m, &tid, entry);
@@ -537,6 +550,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_byt
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver members",
 												  ALLOCSET_DEFAULT_SIZES);
 	Members    *m = MemoryContextAllocZero(context, sizeof(Members));
+	double		rows;
 
 	m->base.ops = &members_ops;
 	m->base.table_hints = engine->table_hints;
@@ -549,7 +563,9 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_byt
 	m->set = set;
 	m->context = context;
 	ItemPointerSetInvalid(&m->crowded_tid);
-	m->most = Max(FIRST_ROOM, max_bytes / (sizeof(Member) + sizeof(BacklogItem)));
+	/* farther ones are hardly ever wanted; they are read again then */
+	rows = set ? set->members : (double) QvRowsEnd(m->rows, NULL) * m->rows->per_page;
+	m->most = Max(FIRST_ROOM, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
 	return &m->base;
 }

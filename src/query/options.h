@@ -23,6 +23,9 @@ typedef struct QvIndexOptions
 									 * lists */
 } QvIndexOptions;
 
+/* The default of quiver.recall. */
+#define QV_DEFAULT_RECALL 0.95
+
 typedef enum IterativeScan
 {
 	ITERATIVE_SCAN_OFF,

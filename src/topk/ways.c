@@ -78,14 +78,24 @@ table_cost(const TopkKnown *known)
 	return known->rows * known->units.next_row + known->passing * known->units.value;
 }
 
+/*
+ * Are the first rows of a search without conditions left to the index?  They are where the user has said
+ * how well it is to search, but for the default, which a search by codes reaches too.
+ */
+static bool
+is_left_to_index(const TopkKnown *known, TopkWay way)
+{
+	const QvSettings *settings = known->settings;
+
+	return way != TOPK_CODES || settings->ef_search > 0 || settings->probes > 0 ||
+		settings->recall > QV_DEFAULT_RECALL;
+}
+
 double
 TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value)
 {
-	/*
-	 * the index answers searches without conditions: the user has said how
-	 * well
-	 */
-	if (way != TOPK_WALK && !known->filtered && by_value && wanted <= TOPK_FIRST_ROWS)
+	if (way != TOPK_WALK && !known->filtered && by_value && wanted <= TOPK_FIRST_ROWS &&
+		is_left_to_index(known, way))
 		return INFINITY;
 	wanted = Min(wanted, Max(1, known->passing));
 	switch (way)

@@ -37,6 +37,9 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
+/* Lists that the user has chosen are enough for one in so many of their rows, as pgvector's ef is. */
+#define FIXED_SHARE 4
+
 /* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
 #define LEAST_READ 16384
 
@@ -232,22 +235,48 @@ raise_limit(IvfScan *scan)
 
 /* ---- going deeper ---- */
 
+/* For how many rows the search goes on. */
+static double
+next_rank(const IvfScan *scan)
+{
+	return Max(scan->allowed * GROWTH, Min(scan->goal.expected, scan->allowed * MOST_GROWTH));
+}
+
+/* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
+static void
+allow_of_lists(IvfScan *scan)
+{
+	scan->allowed = scan->nread == scan->most ? INFINITY :
+		Max(IVF_FEW_ROWS, scan->nread * rows_per_list(scan) / FIXED_SHARE);
+}
+
 static void
 begin_search(IvfScan *scan)
 {
 	double		rank = Max(IVF_FEW_ROWS, Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
 
 	begin_lists(scan);
-	scan->allowed = scan->reader.any_order || scan->depth.fixed ? INFINITY : rank;
+	scan->allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
 	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
 	read_more(scan, scan->reader.any_order ? 1 : lists_for(scan, rank));
+	if (scan->depth.fixed && scan->goal.endless)
+		allow_of_lists(scan);
 }
 
-/* For how many rows the search goes on. */
-static double
-next_rank(const IvfScan *scan)
+/* Read as many lists more as were read at first, or as its rows call for. */
+static void
+read_next_lists(IvfScan *scan)
 {
-	return Max(scan->allowed * GROWTH, Min(scan->goal.expected, scan->allowed * MOST_GROWTH));
+	if (scan->depth.fixed)
+	{
+		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->depth.probes)));
+		allow_of_lists(scan);
+		return;
+	}
+	scan->allowed = next_rank(scan);
+	read_more(scan, lists_for(scan, scan->allowed));
+	if (scan->nread == scan->most)
+		scan->allowed = INFINITY;
 }
 
 /*
@@ -280,12 +309,7 @@ go_deeper(IvfScan *scan)
 	else if (!scan->goal.endless)
 		scan->allowed = INFINITY;
 	else
-	{
-		scan->allowed = next_rank(scan);
-		read_more(scan, lists_for(scan, scan->allowed));
-		if (scan->nread == scan->most)
-			scan->allowed = INFINITY;
-	}
+		read_next_lists(scan);
 	scan->filled = false;
 	return true;
 }
