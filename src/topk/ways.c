@@ -79,8 +79,8 @@ table_cost(const TopkKnown *known)
 }
 
 /*
- * Are the first rows of a search without conditions left to the index?  They are where the user has said
- * how well it is to search, but for the default, which a search by codes reaches too.
+ * Are the first rows of a search without conditions left to the index?  They are where the user
+ * has set an effort, or a recall above the default, which a search by codes reaches.
  */
 static bool
 is_left_to_index(const TopkKnown *known, TopkWay way)

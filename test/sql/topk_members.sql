@@ -230,7 +230,7 @@ VACUUM m;
 SELECT * FROM differing('', 1000);
 SELECT make_m(4001, 6000);
 SELECT * FROM differing('', 1000);
-SET work_mem = '64kB';
+SET work_mem = '256kB';
 SELECT condition, l.* FROM many, look(nearest('id % 5 = 1 AND ' || condition, 900)) l
 	WHERE l.answer <> 'same' ORDER BY n;
 RESET work_mem;

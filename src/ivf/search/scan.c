@@ -37,7 +37,7 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
-/* Lists that the user has chosen are enough for one in so many of their rows, as pgvector's ef is. */
+/* Lists that the user has chosen are enough for a fourth of their rows. */
 #define FIXED_SHARE 4
 
 /* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
