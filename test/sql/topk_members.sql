@@ -36,7 +36,7 @@ SET quiver.iterative_scan = relaxed_order;
 
 -- rows that an approximate search has found: as many, and nearly the same
 CREATE FUNCTION are_alike(found text, exact text) RETURNS bool LANGUAGE sql AS $$
-	SELECT count(f) = count(e) AND count(*) FILTER (WHERE f = e) >= count(e) - 1 - count(e) / 50
+	SELECT count(f) = count(e) AND count(*) FILTER (WHERE f = e) >= count(e) - count(e) / 10
 	FROM string_to_table(found, ' ') f FULL JOIN string_to_table(exact, ' ') e ON f = e $$;
 -- a query as an exact scan and as the node; what EXPLAIN says of the node, and of each index below it how many
 -- rows it found; in an order of their own, for those of an And and the numbers of what begins anew are not the same
@@ -60,7 +60,9 @@ BEGIN
 	strategies := (SELECT string_agg(s, ', ') FROM jsonb_array_elements_text(plan->'Strategies') s);
 	answer := CASE WHEN found IS NULL AND exact IS NULL THEN 'none'
 		WHEN found = exact OR are_alike(found, exact) THEN 'same'
-		ELSE format('%s, not %s', left(found, 300), left(exact, 300)) END;
+		ELSE format('%s rows and %s of %s right', cardinality(string_to_array(found, ' ')),
+			(SELECT count(*) FROM string_to_table(found, ' ') f JOIN string_to_table(exact, ' ') e ON f = e),
+			cardinality(string_to_array(exact, ' '))) END;
 	child := (SELECT string_agg(line, ', ' ORDER BY line COLLATE "C") FROM
 		(SELECT CASE WHEN n->>'Node Type' IN ('BitmapAnd', 'BitmapOr') THEN substr(n->>'Node Type', 7)
 			WHEN n->>'Actual Loops' = '0' THEN n->>'Index Name'
