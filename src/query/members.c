@@ -411,7 +411,8 @@ read_entries(Members *m)
 	m->limit = INFINITY;
 	m->dropped = false;
 	m->begun = true;
-	m->nfound = 0;
+	if (m->nearest.count == 0)
+		m->nfound = 0;
 	BacklogClear(&m->waiting);
 	QvRowsFinderInit(&m->finder, m->rows);
 	if (m->set && m->set->words > 0)
@@ -427,7 +428,7 @@ static double
 waits_at(Members *m)
 {
 	return BacklogSort(&m->waiting, Max(LEAST_RUN, m->waiting.count / RUN_SHARE)) ?
-		BacklogDistance(m->waiting.items[m->waiting.first]) : INFINITY;
+		BacklogDistance(m->waiting.items[m->waiting.first]) : m->dropped ? m->limit : INFINITY;
 }
 
 static void

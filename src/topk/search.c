@@ -16,6 +16,7 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "query/members.h"
 #include "query/table_scan.h"

@@ -345,6 +345,7 @@ LANGUAGE sql AS $$
 		rows_proposed > 0, rows_fetched > 0, rows_measured > 0, last_search >= stats_reset
 	FROM quiver_stat_indexes s WHERE indexrelname = name $$;
 SET enable_seqscan = off;
+SET quiver.topk_way = index;
 SELECT * FROM pg_temp.stats('counted_graph');
 SELECT count(*) FROM (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
 SELECT * FROM pg_temp.stats('counted_graph');
@@ -359,7 +360,7 @@ SELECT searches FROM pg_temp.stats('counted_graph');
 SET quiver.topk_way = row_pages;
 SELECT count(*) FROM
 	(SELECT id FROM counted WHERE id % 100 = 7 ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
-RESET quiver.topk_way;
+SET quiver.topk_way = index;
 SELECT searches, entries FROM pg_temp.stats('counted_graph');
 SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel
 FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';

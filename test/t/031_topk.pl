@@ -76,6 +76,13 @@ foreach my $am (qw(quiver_graph quiver_ivf hnsw ivfflat))
 		topk_recall_ok($session, $exact, "$am, $way, far rows", $way eq 'index' && $am eq 'ivfflat' ? 0.7 : 0.95, @far);
 		topk_recall_ok($session, $exact, "$am, $way, near rows", 0.95, @near);
 	}
+	# more rows than are kept at a time: they are read again
+	if ($am =~ /quiver/)
+	{
+		session_sql($session, 'SET quiver.topk_way = other_indexes');
+		my $found = () = nearest($session, where => 'category >= 0', q => 3, k => $rows);
+		cmp_ok($found, '>=', 0.95 * $rows, "$am: nearly all rows in strict order ($found)");
+	}
 	session_sql($session, 'RESET quiver.topk_way');
 
 	# the same rows in a fresh session, and in one that has asked for other things

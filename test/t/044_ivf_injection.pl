@@ -57,5 +57,10 @@ every_line_ok(
 			before => "$third; $vacuum; DELETE FROM \$t WHERE id % 3 = 1", held => $vacuum },
 		{ point => 'extent-linked', forms => ['plain'], rows => 1000, with => 'WITH (lists = 1)', before => $third,
 			held => $vacuum },
+		(map { { point => "quiver-rows-$_", forms => ['coded'], rows => 0, before => $many,
+					held => $vacuum } } qw(begun merged)),
+		{ point => 'quiver-rows-page-added', forms => ['coded'], rows => 0, before => "$many; $vacuum", locked => 1,
+			held => 'INSERT INTO $t (id, v) SELECT 5000 + i, v FROM $b, generate_series(1, 3) i' },
+		{ point => 'quiver-rows-cleared', forms => ['coded'], before => $third, held => $vacuum },
 		{ point => 'left-page-freed', forms => \@both, rows => 0, before => $leave, held => $vacuum }
 	]);

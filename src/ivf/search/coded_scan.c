@@ -407,7 +407,7 @@ coded_measure_place(IvfReader *reader, const ItemPointerData *tid, QvRowPlace pl
 
 		there = head->list < handle->lists->count &&
 			head->generation == handle->lists->refs[head->list].generation &&
-			ItemPointerEquals(&record->tid, (ItemPointer) tid);
+			ItemPointerIsValid(&record->tid) && ItemPointerEquals(&record->tid, (ItemPointer) tid);
 		if (there)
 			measured->distance = record_distance(reader, record, base_of(reader, head->list),
 												 &measured->error);

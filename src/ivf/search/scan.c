@@ -25,9 +25,9 @@
 #include "ivf/search/nearest.h"
 #include "ivf/search/reader.h"
 #include "ivf/search/scan.h"
-#include "miscadmin.h"
 #include "executor/instrument.h"
-#include "optimizer/cost.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
 /*
@@ -406,7 +406,7 @@ rows_together(const IvfScan *scan)
 {
 	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed * (GROWTH - 1)));
 
-	return Min(scan->allowed - scan->nproposed, rows);
+	return Max(1, Min(scan->allowed - scan->nproposed, rows));
 }
 
 /*
