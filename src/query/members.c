@@ -153,6 +153,8 @@ next_crowded(Members *m)
 			line = ItemPointerGetOffsetNumber(&m->crowded_tid) + 1;
 		}
 		for (; block < end; block++, line = m->rows->meta.lines + 1)
+		{
+			CHECK_FOR_INTERRUPTS();
 			for (; line <= page->last_line; line++)
 			{
 				ItemPointerSet(&m->crowded_tid, block, line);
@@ -160,6 +162,7 @@ next_crowded(Members *m)
 				if (m->set == NULL || QvTidSetHas(m->set, &m->tid))
 					return true;
 			}
+		}
 		ItemPointerSetInvalid(&m->crowded_tid);
 	}
 	return false;
@@ -565,7 +568,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_byt
 	m->context = context;
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
-	rows = set ? set->members : (double) QvRowsEnd(m->rows, NULL) * m->rows->per_page;
+	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
 	m->most = Max(FIRST_ROOM, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
 	return &m->base;

@@ -91,6 +91,8 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 	lines = set->lines + (Size) set->used * set->words;
 	set->used++;
 	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint64));
+	/* there is no line 0 */
+	lines[0] &= ~UINT64_C(1);
 	for (int i = 0; offsets && i < n; i++)
 		lines[offsets[i] / 64] |= UINT64_C(1) << (offsets[i] % 64);
 }

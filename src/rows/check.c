@@ -98,27 +98,6 @@ copy_entry(Check *check, const ItemPointerData *tid)
 	return block;
 }
 
-/* Is a row on a line that has no entry, and that its block's page does not know of? */
-static bool
-is_unnoted(Check *check, const ItemPointerData *tid)
-{
-	const QvRows *rows = check->rows;
-	uint32		number = QvRowsPageOfBlock(rows, tid);
-	BlockNumber block = QvRowsFindPage(&check->finder, number);
-	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
-	bool		noted;
-	Buffer		buf;
-
-	if (line <= rows->meta.lines || rows->meta.missing == PG_UINT32_MAX)
-		return false;
-	if (block == QV_ROWS_NO_PAGE)
-		return true;
-	buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
-	noted = QvPageRows(BufferGetPage(buf))->last_line >= line;
-	UnlockReleaseBuffer(buf);
-	return !noted;
-}
-
 /* QvRowVisitor.wants */
 static bool
 wants_row(void *arg, const ItemPointerData *tid)
@@ -136,11 +115,6 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 
 	if (!QvRowEntryIsThere(check->entry))
 	{
-		if (is_unnoted(check, tid))
-			QvReportCorruption(check->rows->index, check->rows->meta.root,
-							   "Row (%u,%u) is on a line without an entry, and its page does not say so.",
-							   ItemPointerGetBlockNumberNoCheck(tid),
-							   ItemPointerGetOffsetNumberNoCheck(tid));
 		check->checked->missing++;
 		return;
 	}

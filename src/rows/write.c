@@ -4,12 +4,15 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "miscadmin.h"
 #include "pages/meta.h"
 #include "pages/write.h"
 #include "rows/code.h"
 #include "rows/write.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 /* Row pages that were not worth it may be when the table has so many times the rows. */
 #define TRY_AGAIN 2
@@ -126,6 +129,12 @@ lock_page(const QvRows *rows, uint32 number)
 		QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
 }
 
+static QvRowsMeta *
+meta_on_page(const QvRows *rows, Page page)
+{
+	return (QvRowsMeta *) (QvPageGetData(page) + rows->meta_offset);
+}
+
 /* ---- inserts ---- */
 
 static void
@@ -154,21 +163,40 @@ note_line(const QvRows *rows, const ItemPointerData *tid)
 	UnlockReleaseBuffer(buf);
 }
 
+/*
+ * Returns whether row pages have been begun since the index was opened.  VACUUM begins them, and
+ * then reads all rows of the index.  It finds a row that was added before.
+ */
+static bool
+are_begun(QvRows *rows)
+{
+	Buffer		buf = QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_SHARE);
+
+	rows->meta = *meta_on_page(rows, BufferGetPage(buf));
+	UnlockReleaseBuffer(buf);
+	if (rows->meta.root != 0)
+		rows->per_page = QvRowsPerPage(rows->meta.entry_size);
+	return rows->meta.root != 0;
+}
+
 void
-QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
+QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
 		  float residual)
 {
-	Size		size = rows->meta.entry_size;
+	Size		size;
 	QvRowNumber number;
 	QvRowEntry	entry;
 	Buffer		buf;
 	QvWrite		w;
 
+	if (rows->meta.root == 0 && !are_begun(rows))
+		return;
 	if (!QvRowsHasNumber(rows, tid, &number))
 	{
 		note_line(rows, tid);
 		return;
 	}
+	size = rows->meta.entry_size;
 	entry = palloc(size);
 	make_entry(rows, place, x, residual, entry);
 	buf = lock_page(rows, number / rows->per_page);
@@ -180,12 +208,6 @@ QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place, cons
 }
 
 /* ---- the metapage ---- */
-
-static QvRowsMeta *
-meta_on_page(const QvRows *rows, Page page)
-{
-	return (QvRowsMeta *) (QvPageGetData(page) + rows->meta_offset);
-}
 
 static Buffer
 lock_meta(const QvRows *rows)
@@ -296,6 +318,7 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 typedef struct Merge
 {
 	QvRows	   *rows;
+	Relation	table;
 	double		table_rows;
 	Size		max_bytes;
 
@@ -319,7 +342,8 @@ count_row(Merge *merge, const ItemPointerData *tid)
 {
 	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
 
-	if (line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage)
+	if (line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage ||
+		ItemPointerGetBlockNumberNoCheck(tid) == InvalidBlockNumber)
 		return;
 	merge->count++;
 	merge->lines[line]++;
@@ -337,6 +361,19 @@ note_line_of_part(Merge *merge, const ItemPointerData *tid)
 		merge->last_lines[i] = Max(merge->last_lines[i], line);
 }
 
+/* Have a part for a page, too, if rows of it were added after they had been counted. */
+static void
+want_page(Merge *merge, const ItemPointerData *tid, uint32 page)
+{
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	/* a damaged heap TID leads nowhere */
+	if (page < merge->pages || line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage ||
+		ItemPointerGetBlockNumberNoCheck(tid) >= RelationGetNumberOfBlocks(merge->table))
+		return;
+	merge->pages = page + 1;
+}
+
 /* QvRowVisitor.wants */
 static bool
 wants_row(void *arg, const ItemPointerData *tid)
@@ -351,9 +388,11 @@ wants_row(void *arg, const ItemPointerData *tid)
 	}
 	if (!QvRowsHasNumber(merge->rows, tid, &number))
 	{
+		want_page(merge, tid, QvRowsPageOfBlock(merge->rows, tid));
 		note_line_of_part(merge, tid);
 		return false;
 	}
+	want_page(merge, tid, number / merge->rows->per_page);
 	return number / merge->rows->per_page - merge->first < merge->npages;
 }
 
@@ -451,7 +490,9 @@ write_page(const Merge *merge, uint32 i)
 			page = QvWriteRegister(&w, buf);
 			begun = true;
 		}
-		memcpy(QvPageRowEntry(page, size, e), entry, size);
+		/* only its place is new, if there is an entry */
+		memcpy(QvPageRowEntry(page, size, e), entry,
+			   QvRowEntryIsThere(QvPageRowEntry(page, size, e)) ? offsetof(QvRowEntryData, norm2) : size);
 	}
 	if (begun)
 		QvWriteCommit(&w);
@@ -518,6 +559,8 @@ QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, 
 	QvRowVisitor visitor = {wants_row, take_row, merge};
 
 	merge->rows = rows;
+	/* a build or VACUUM has locked the table */
+	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);
 	merge->table_rows = table_rows;
 	merge->max_bytes = max_bytes;
 	merge->counting = true;
@@ -531,5 +574,6 @@ QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, 
 		pfree(merge->entries);
 		pfree(merge->last_lines);
 	}
+	table_close(merge->table, NoLock);
 	pfree(merge);
 }

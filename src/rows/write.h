@@ -15,7 +15,7 @@
  * Put the entry of a row that an insert has added to the index.  x[pdim] as for QvRowEncode().
  * A row of a line beyond those that have entries gets none.
  */
-extern void QvRowsPut(const QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
+extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
 					  const float *x, float residual);
 
 /*

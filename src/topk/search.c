@@ -390,8 +390,8 @@ choose(void *arg)
 	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state), true) - so_far;
 	if (state->looks && so_far < LOOK_SHARE * cost)
 		return;
-	/* a way that is nearly at its end goes on */
-	if (Max(so_far, to_come) > cost && to_come > LOOK_SHARE * cost)
+	/* a way that is nearly at its end goes on, for a while */
+	if (Max(so_far, to_come) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
 	{
 		state->changes++;
 		take_way(state, best);
@@ -500,7 +500,7 @@ TopkStart(TopkState *state)
 	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL && isinf(radius);
 	source.fetch = true;
 	source.radius = radius;
-	state->has_radius = !isinf(radius);
+	state->has_radius = radius != INFINITY;
 	state->running = false;
 	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;

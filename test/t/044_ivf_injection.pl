@@ -42,6 +42,8 @@ every_line_ok(
 	forms => \%forms,
 	lines => [
 		{ point => 'row-added', forms => \@both, held => $insert . 32 },
+		{ point => 'row-added', name => 'row-added, row pages begun meanwhile', forms => ['coded'], rows => 0,
+			before => $many, held => $insert . 32 },
 		{ point => 'page-added', forms => \@both, with => 'WITH (lists = 1)', locked => 1, held => $insert . 100 },
 		{ point => 'tail-noted', forms => \@both, with => 'WITH (lists = 1)', held => $insert . 100 },
 		{ point => 'first-page', forms => \@both, rows => 0, locked => 1, held => $insert . 31 },

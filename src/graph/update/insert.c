@@ -20,6 +20,7 @@
 #include "graph/page/rows.h"
 #include "graph/update/insert.h"
 #include "graph/update/neighbors.h"
+#include "graph/update/row_pages.h"
 #include "rows/write.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -69,7 +70,7 @@ static void
 put_entry(const GraphNeighborhood *nb, uint32 id, ItemPointer tid)
 {
 	QvInjectionPoint("quiver-graph-row-added");
-	if (nb->handle->has_rows)
+	if (GraphCanHaveRows(&nb->handle->meta))
 		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0);
 }
 

@@ -70,7 +70,10 @@ IvfRowPages(Relation index)
 {
 	IvfMetaData meta;
 	IvfLayout	layout;
+	double		tuples;
 
 	IvfReadMeta(index, &meta, &layout);
-	return !QvRowsAreWhole(&meta.rows) ? 0 : QvRowsEstimatePages(meta.tuples, meta.tuples, meta.pdim);
+	/* the metapage counts rows of a build, and since VACUUM has removed some */
+	tuples = Max(meta.tuples, index->rd_rel->reltuples);
+	return !QvRowsAreWhole(&meta.rows) ? 0 : QvRowsEstimatePages(tuples, tuples, meta.pdim);
 }

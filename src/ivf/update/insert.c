@@ -15,6 +15,7 @@
 #include "ivf/page/writer.h"
 #include "ivf/search/nearest.h"
 #include "ivf/update/move.h"
+#include "ivf/update/row_pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "rows/write.h"
@@ -408,7 +409,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 							   "A page of list %u does not belong to it, and nothing has changed.", in.list);
 	}
 	QvInjectionPoint("quiver-ivf-row-added");
-	if (in.handle->has_rows)
+	if (IvfCanHaveRows(&in.handle->meta))
 		QvRowsPut(&in.handle->rows, tid, in.place, in.query.base.q.x, 0);
 	if (IvfWantsSplit(in.handle, in.list, rows))
 	{
