@@ -120,16 +120,4 @@ QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
 	return true;
 }
 
-/* Leave the members of n rows in their places' order; returns how many. */
-static inline int
-QvTidSetKeep(const QvTidSet *set, ItemPointerData *tids, int n)
-{
-	int			kept = 0;
-
-	for (int i = 0; i < n; i++)
-		if (QvTidSetHas(set, &tids[i]))
-			tids[kept++] = tids[i];
-	return kept;
-}
-
 #endif							/* QV_QUERY_TIDSET_H */

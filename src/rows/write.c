@@ -320,7 +320,6 @@ typedef struct Merge
 	QvRows	   *rows;
 	Relation	table;
 	double		table_rows;
-	Size		max_bytes;
 
 	/* counting */
 	bool		counting;
@@ -522,7 +521,7 @@ begin_parts(Merge *merge)
 	}
 	page_bytes = (Size) rows->per_page * rows->meta.entry_size;
 	merge->pages = ((uint64) merge->end * rows->meta.lines + rows->per_page - 1) / rows->per_page;
-	merge->room = Max(1, Min(merge->pages, merge->max_bytes / page_bytes));
+	merge->room = Max(1, Min(merge->pages, (Size) maintenance_work_mem * 1024 / page_bytes));
 	merge->npages = merge->room;
 	merge->entries = MemoryContextAllocExtended(CurrentMemoryContext, merge->room * page_bytes,
 												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
@@ -553,8 +552,11 @@ next_part(Merge *merge)
 }
 
 void
-QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, void *engine)
+QvRowsMerge(QvRows *rows, double table_rows, QvVisitRows visit, void *engine)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver row pages",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	Merge	   *merge = palloc0(sizeof(Merge));
 	QvRowVisitor visitor = {wants_row, take_row, merge};
 
@@ -562,7 +564,6 @@ QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, 
 	/* a build or VACUUM has locked the table */
 	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);
 	merge->table_rows = table_rows;
-	merge->max_bytes = max_bytes;
 	merge->counting = true;
 	visit(engine, &visitor);
 	if (begin_parts(merge))
@@ -571,9 +572,8 @@ QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit, 
 			visit(engine, &visitor);
 		while (next_part(merge));
 		write_missing(rows, 0);
-		pfree(merge->entries);
-		pfree(merge->last_lines);
 	}
 	table_close(merge->table, NoLock);
-	pfree(merge);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }

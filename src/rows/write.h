@@ -33,14 +33,13 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
 
 /*
  * Give each row of an index the entry that it lacks, and the place that has changed.  The engine
- * shows its rows once to count them, then once for each part of the entries that max_bytes have room
- * for, mostly one.  No row is removed meanwhile.
+ * shows its rows once to count them, then once for each part of the entries for which
+ * maintenance_work_mem has room, mostly one.  No row is removed meanwhile.
  *
  * An index without row pages gets some, and rows->meta says where they are; unless it has no rows, or
  * so few of the table's that most entries would be empty.  The metapage says that entries are
  * missing from before the first is written until all are.  table_rows: about.
  */
-extern void QvRowsMerge(QvRows *rows, double table_rows, Size max_bytes, QvVisitRows visit,
-						void *engine);
+extern void QvRowsMerge(QvRows *rows, double table_rows, QvVisitRows visit, void *engine);
 
 #endif							/* QV_ROWS_WRITE_H */

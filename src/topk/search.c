@@ -344,7 +344,6 @@ take_rest(TopkState *state)
 
 	TopkSetCollect(&state->set, NULL, NULL);
 	get_known(state);
-	state->changes++;
 	if (known->is_there)
 		begin_way(state, TOPK_SET);
 	else
@@ -392,10 +391,7 @@ choose(void *arg)
 		return;
 	/* a way that is nearly at its end goes on, for a while */
 	if (Max(so_far, to_come) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
-	{
-		state->changes++;
 		take_way(state, best);
-	}
 }
 
 /* ---- rows ---- */

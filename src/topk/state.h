@@ -58,7 +58,6 @@ typedef struct TopkState
 	/* counters, over all searches */
 	int64		searches;
 	bool		ran[TOPK_WAYS];
-	int64		changes;		/* of the way */
 	QvScanCounters others;		/* what the other searches have read */
 	double		last;			/* distance of the row returned last */
 	double		bound;

@@ -140,14 +140,8 @@ GraphVisitRows(void *engine, const QvRowVisitor *visitor)
 void
 GraphMergeRows(GraphHandle *handle, double table_rows)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver row pages",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
 	handle->rows.building = handle->building;
-	QvRowsMerge(&handle->rows, table_rows, (Size) maintenance_work_mem * 1024, GraphVisitRows, handle);
+	QvRowsMerge(&handle->rows, table_rows, GraphVisitRows, handle);
 	handle->meta.rows = handle->rows.meta;
 	handle->has_rows = handle->meta.rows.root != 0;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 }

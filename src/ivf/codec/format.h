@@ -157,9 +157,6 @@ typedef struct IvfListPageData
 
 typedef IvfListPageData *IvfListPage;
 
-#define IvfListHeadSize(layout) \
-	(offsetof(IvfListPageData, item_pages) + (layout)->links * sizeof(BlockNumber))
-
 StaticAssertDecl(offsetof(IvfListPageData, item_pages) == 24, "on-disk ivf page of codes changed");
 
 /*

@@ -85,14 +85,8 @@ IvfVisitRows(void *engine, const QvRowVisitor *visitor)
 void
 IvfMergeRows(IvfHandle *handle, double table_rows)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver row pages",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
 	handle->rows.building = handle->building;
-	QvRowsMerge(&handle->rows, table_rows, (Size) maintenance_work_mem * 1024, IvfVisitRows, handle);
+	QvRowsMerge(&handle->rows, table_rows, IvfVisitRows, handle);
 	handle->meta.rows = handle->rows.meta;
 	handle->has_rows = handle->meta.rows.root != 0;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 }
