@@ -132,6 +132,43 @@ QvDisablePath(Path *path)
 #define QvDisabledCost(enabled) ((enabled) ? 0 : disable_cost)
 #endif
 
+/* Count a path of a disabled kind as such, since 18. */
+static inline void
+QvCountDisabled(Path *path, bool enabled)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = enabled ? 0 : 1;
+#endif
+}
+
+/* A path above another one counts the same disabled nodes. */
+static inline void
+QvCopyDisabled(Path *path, const Path *below)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = below->disabled_nodes;
+#endif
+}
+
+/* Has a column no NULL, by its constraints?  One that is not valid says nothing, since 18. */
+#if PG_VERSION_NUM >= 170000
+#define QvColumnIsNotNull(table, rel, attribute) bms_is_member(attribute, (rel)->notnullattnums)
+#else
+#include "access/htup_details.h"
+#include "catalog/pg_attribute.h"
+#include "utils/syscache.h"
+static inline bool
+QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
+{
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(attribute));
+	bool		result = HeapTupleIsValid(tuple) && ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return result;
+}
+#endif
+
 /* The direction of a path key became a comparison type in 18. */
 #if PG_VERSION_NUM >= 180000
 #define QvPathKeyAscends(key) ((key)->pk_cmptype == COMPARE_LT)
@@ -338,5 +375,21 @@ QvBufFileReadExact(BufFile *file, void *to, size_t size)
 #define QvBuildWorkers(heap, index, info) \
 	plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index))
 #endif
+
+/* Since 18 a hash table of tuples is told the kind of its slots. */
+#include "executor/executor.h"
+static inline TupleHashTable
+QvBuildTupleHash(PlanState *parent, TupleDesc desc, const TupleTableSlotOps *ops, int ncolumns,
+				 AttrNumber *columns, Oid *equal, FmgrInfo *hash, Oid *collations, long nbuckets,
+				 MemoryContext table, MemoryContext temporary)
+{
+#if PG_VERSION_NUM >= 180000
+	return BuildTupleHashTable(parent, desc, ops, ncolumns, columns, equal, hash, collations, nbuckets, 0,
+							   table, table, temporary, false);
+#else
+	return BuildTupleHashTableExt(parent, desc, ncolumns, columns, equal, hash, collations, nbuckets, 0,
+								  table, table, temporary, false);
+#endif
+}
 
 #endif							/* QV_COMPAT_H */

@@ -18,7 +18,9 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
+#include "pages/meta.h"
 #include "query/cost.h"
+#include "space/space.h"
 #include "utils/float.h"
 #include "utils/selfuncs.h"
 
@@ -30,10 +32,15 @@ knnbuild(Relation heap, Relation index, IndexInfo *info)
 	const KnnMethod *method = KnnMethodOf(index);
 	QvOpclassInfo opclass;
 	QvIndexOptions options;
+	IndexBuildResult *result;
+	int			left_out = 0;
 
 	QvGetOpclass(index, &opclass);
 	KnnGetOptions(method->options, index->rd_options, &options);
-	return method->engine->build(heap, index, info, &opclass, &options);
+	result = method->engine->build(heap, index, info, &opclass, &options, &left_out);
+	if (left_out != 0)
+		QvMetaLeaveOut(index, left_out);
+	return result;
 }
 
 static void
@@ -56,10 +63,15 @@ knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation
 	void	   *value;
 
 	if (isnull[0])
+	{
+		QvMetaLeaveOut(index, QV_LEFT_OUT_NULLS);
 		return false;
+	}
 	QvGetOpclass(index, &opclass);
 	value = PG_DETOAST_DATUM(values[0]);
 	KnnMethodOf(index)->engine->insert(index, &opclass, value, tid, heap);
+	if (!QvIsIndexed(&opclass, value))
+		QvMetaLeaveOut(index, QV_LEFT_OUT_NANS);
 	if (value != DatumGetPointer(values[0]))
 		pfree(value);
 	return false;

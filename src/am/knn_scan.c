@@ -121,7 +121,6 @@ start(IndexScanDesc scan)
 	source.value = so->query;
 	source.again = start_engine;
 	source.relaxed = so->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
-	source.radius = INFINITY;
 	source.arg = so;
 	source.max_bytes = so->settings.memory;
 	QvStreamStart(so->stream, &source);

@@ -27,7 +27,8 @@ extern const QvEngine graph_engine;
 extern IndexBuildResult *GraphBuild(Relation heap, Relation index,
 									IndexInfo *info,
 									const QvOpclassInfo *opclass,
-									const QvIndexOptions *options);
+									const QvIndexOptions *options,
+									int *left_out);
 extern void GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 							const QvIndexOptions *options);
 extern char *GraphBuildPhaseName(int64 phase);

@@ -24,7 +24,8 @@ extern const QvEngine ivf_engine;
 /* build/build.c */
 extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
 								  const QvOpclassInfo *opclass,
-								  const QvIndexOptions *options);
+								  const QvIndexOptions *options,
+								  int *left_out);
 extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 						  const QvIndexOptions *options);
 extern char *IvfBuildPhaseName(int64 phase);

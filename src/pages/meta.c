@@ -6,6 +6,7 @@
 
 #include "pages/meta.h"
 #include "pages/read.h"
+#include "pages/write.h"
 
 void *
 QvMetaGet(Relation index, Page page, const QvMetaFormat *format)
@@ -51,5 +52,50 @@ QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size)
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	memcpy(QvPageGetData(BufferGetPage(buf)), meta, size);
 	MarkBufferDirty(buf);
+	UnlockReleaseBuffer(buf);
+}
+
+/* Returns what the metapage notes, which is in a locked buffer. */
+static int
+left_out_of(Relation index, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+	BlockNumber noted;
+
+	QvPageCheck(index, QV_META_BLOCK, page, QV_PAGE_META);
+	noted = QvPageGetHeader(page)->next;
+	return noted > QV_LEFT_OUT_ALL ? QV_LEFT_OUT_ALL : (int) noted;
+}
+
+int
+QvMetaLeftOut(Relation index)
+{
+	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	int			result;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	result = left_out_of(index, buf);
+	UnlockReleaseBuffer(buf);
+	return result;
+}
+
+void
+QvMetaLeaveOut(Relation index, int left_out)
+{
+	Buffer		buf;
+	QvWrite		w;
+	int			noted;
+
+	if ((QvMetaLeftOut(index) & left_out) == left_out)
+		return;
+	buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	noted = left_out_of(index, buf);
+	if ((noted & left_out) != left_out)
+	{
+		QvWriteBegin(&w, index, false);
+		QvPageGetHeader(QvWriteRegister(&w, buf))->next = noted | left_out;
+		QvWriteCommit(&w);
+	}
 	UnlockReleaseBuffer(buf);
 }

@@ -34,4 +34,19 @@ extern void QvMetaRead(Relation index, const QvMetaFormat *format, void *meta, S
 /* Overwrites the engine's part in a build, without WAL. */
 extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size);
 
+/*
+ * Rows that an index has left out, since it was built.  They are noted in the "next" of the
+ * metapage's header.  Indexes of older releases have an invalid block there: then any may be
+ * left out.  A note stays until the index is built again.
+ */
+#define QV_LEFT_OUT_NULLS 1		/* without a value */
+#define QV_LEFT_OUT_NANS 2		/* zero under cosine: distances are NaN */
+#define QV_LEFT_OUT_ALL 3
+
+/* What an index has left out, or may have. */
+extern int	QvMetaLeftOut(Relation index);
+
+/* Notes rows that a build or an insert has left out.  It locks the metapage, and writes WAL once. */
+extern void QvMetaLeaveOut(Relation index, int left_out);
+
 #endif							/* QV_PAGES_META_H */

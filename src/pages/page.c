@@ -16,7 +16,7 @@ QvPageInit(Page page, QvPageKind kind)
 	header->magic = QV_PAGE_MAGIC;
 	header->kind = kind;
 	header->version = QV_PAGE_VERSION;
-	header->next = InvalidBlockNumber;
+	header->next = kind == QV_PAGE_META ? 0 : InvalidBlockNumber;
 
 	/*
 	 * no hole: a build fills the page in place, and a later commit sets a

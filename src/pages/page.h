@@ -40,7 +40,8 @@ typedef struct QvPageHeaderData
 	uint16		magic;			/* QV_PAGE_MAGIC */
 	uint8		kind;			/* QvPageKind */
 	uint8		version;		/* format of this kind of page, from 1 */
-	BlockNumber next;			/* next page of the chain, or invalid */
+	BlockNumber next;			/* next page of the chain, or invalid; of a
+								 * metapage: see QvMetaLeftOut() */
 } QvPageHeaderData;
 
 typedef QvPageHeaderData *QvPageHeader;

@@ -169,8 +169,10 @@ typedef struct QvEngine
 {
 	/* ---- building and changing; a build's phases by name ---- */
 
+	/* *left_out gets the rows that are not indexed (pages/meta.h) */
 	IndexBuildResult *(*build) (Relation heap, Relation index, IndexInfo *info,
-								const QvOpclassInfo *opclass, const QvIndexOptions *options);
+								const QvOpclassInfo *opclass, const QvIndexOptions *options,
+								int *left_out);
 	void		(*build_empty) (Relation index, const QvOpclassInfo *opclass,
 								const QvIndexOptions *options);
 	char	   *(*phase_name) (int64 phase);

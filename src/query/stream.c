@@ -29,7 +29,7 @@
 /* Rows whose distances tell where the nearer half of the waiting rows ends. */
 #define MEDIAN_SAMPLE 101
 
-/* Places in the order after all distances, which are less than 1e100. */
+/* Places in the order after all distances, or before them; distances are less than 1e100. */
 #define KEY_INFINITE (DBL_MAX / 4)
 #define KEY_NAN (DBL_MAX / 2)
 #define KEY_NULL DBL_MAX
@@ -261,15 +261,15 @@ measure(QvStream *s, Waiting *row)
 		case ROW_OTHER:
 			return false;
 		case ROW_NULL:
-			distance = KEY_NULL;
+			distance = s->source.nulls_first ? -KEY_NULL : KEY_NULL;
 			break;
 		case ROW_ZERO:
-			distance = KEY_NAN;
+			distance = s->source.nans_first ? -KEY_NAN : KEY_NAN;
 			break;
 		case ROW_MEASURED:
 			s->counters.measured++;
 			if (isnan(distance))
-				distance = KEY_NAN;
+				distance = s->source.nans_first ? -KEY_NAN : KEY_NAN;
 			else if (distance == INFINITY)
 				distance = KEY_INFINITE;
 			indexed = true;
@@ -478,7 +478,7 @@ return_top(QvStream *s, QvStreamRow *out)
 		return false;
 	note_returned(s, &row);
 	/* infinity and NaN alike */
-	out->distance = row.most >= KEY_INFINITE ? INFINITY : row.most;
+	out->distance = fabs(row.most) >= KEY_INFINITE ? INFINITY : row.most;
 	out->measured = row.measured;
 	out->tid = row.tid;
 	return true;
@@ -511,7 +511,7 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 				return false;
 			s->source.again(s->source.arg);
 		}
-		else if (s->bound > s->source.radius)
+		else if (s->source.beyond && s->source.beyond(s->source.arg, s->bound))
 			return false;
 		else
 			take_candidate(s);

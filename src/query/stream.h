@@ -38,7 +38,11 @@ typedef struct QvStreamSource
 	bool		guess;			/* nobody needs to know how far rows are */
 	bool		fetch;			/* have rows in the slot when they are
 								 * returned */
-	double		radius;			/* rows farther than this do not matter */
+	bool		(*beyond) (void *arg, double bound);	/* rows no nearer than
+														 * that do not matter;
+														 * may be NULL */
+	bool		nulls_first;	/* rows without a value come first, not last */
+	bool		nans_first;		/* and so do rows whose distance is NaN */
 	Size		max_bytes;		/* for rows that wait */
 } QvStreamSource;
 

@@ -15,17 +15,16 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "stats/stats.h"
+#include "topk/form.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Let the projection find the row's distance as the ORDER BY operator would give it. */
+/* Let the projection find the row's distance as the query has it. */
 static void
 show_distance(TopkState *state, const QvStreamRow *row)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
-	double		distance = row->distance;
 
 	if (!state->shows_distance)
 		return;
@@ -34,14 +33,14 @@ show_distance(TopkState *state, const QvStreamRow *row)
 	if (econtext->caseValue_isNull)
 		return;
 	econtext->caseValue_isNull = state->value == NULL;
-	if (isfinite(distance))
-		econtext->caseValue_datum = Float8GetDatum(result == TOPK_RESULT_ROOT ? sqrt(distance) : distance);
+	if (isfinite(row->distance))
+		econtext->caseValue_datum = Float8GetDatum(TopkDistance(state, row->distance));
 	else
 	{
 		/* NaN, and what is too far for a number */
 		econtext->ecxt_scantuple = state->css.ss.ss_ScanTupleSlot;
 		econtext->caseValue_datum =
-			ExecEvalExprSwitchContext(state->order, econtext, &econtext->caseValue_isNull);
+			ExecEvalExprSwitchContext(state->distance, econtext, &econtext->caseValue_isNull);
 	}
 }
 
@@ -79,14 +78,14 @@ topk_exec(CustomScanState *css)
 }
 
 /*
- * Build the projection.  Where its list has the ORDER BY expression, which needs the vector
- * once more, it takes the distance that the search has found.
+ * Build the projection.  Where its list has the distance, which needs the vector once more, it
+ * takes the one that the search has found.
  */
 static void
 init_projection(TopkState *state, bool with_distance)
 {
 	ScanState  *ss = &state->css.ss;
-	Node	   *order = list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_ORDER);
+	Node	   *distance = list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_DISTANCE);
 	List	   *targets = NIL;
 	ListCell   *lc;
 
@@ -95,26 +94,30 @@ init_projection(TopkState *state, bool with_distance)
 		return;
 	foreach(lc, ss->ps.plan->targetlist)
 	{
-		TargetEntry *target = lfirst_node(TargetEntry, lc);
+		TargetEntry *target = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
 
-		if (equal(target->expr, order))
-		{
-			CaseTestExpr *distance = makeNode(CaseTestExpr);
-
-			distance->typeId = exprType(order);
-			distance->typeMod = -1;
-			target = flatCopyTargetEntry(target);
-			target->expr = (Expr *) distance;
-			state->shows_distance = true;
-		}
+		target->expr = (Expr *) TopkReplaceDistance((Node *) target->expr, distance, &state->shows_distance);
 		targets = lappend(targets, target);
 	}
 	if (!state->shows_distance)
 		return;
-	state->order = ExecInitExpr((Expr *) order, &ss->ps);
+	state->distance = ExecInitExpr((Expr *) distance, &ss->ps);
 	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo(targets, ss->ps.ps_ExprContext,
 												 ss->ps.ps_ResultTupleSlot, &ss->ps,
 												 ss->ss_ScanTupleSlot->tts_tupleDescriptor);
+}
+
+/* Have the conditions on the distance test one that is not of a row. */
+static ExprState *
+init_within(TopkState *state)
+{
+	List	   *exprs = TopkPlan(state)->custom_exprs;
+	Node	   *within = list_nth(exprs, TOPK_EXPR_WITHIN);
+	bool		found;
+
+	return TopkIsNull(within) ? NULL :
+		ExecInitExpr((Expr *) TopkReplaceDistance(within, list_nth(exprs, TOPK_EXPR_DISTANCE), &found),
+					 &state->css.ss.ps);
 }
 
 static void
@@ -133,7 +136,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
 	state->query = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_QUERY), &css->ss.ps);
-	state->radius = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS), &css->ss.ps);
+	state->within = init_within(state);
 	if (scan->custom_plans != NIL)
 	{
 		child = ExecInitNode(linitial(scan->custom_plans), estate,
@@ -204,6 +207,16 @@ static const CustomExecMethods topk_exec_methods = {
 	.ReScanCustomScan = topk_rescan,
 	.ExplainCustomScan = TopkExplain
 };
+
+bool
+TopkReadsTable(PlanState *plan, void *unused)
+{
+	if (plan == NULL)
+		return false;
+	if (IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &topk_exec_methods)
+		return ((TopkState *) plan)->reads_table;
+	return planstate_tree_walker(plan, TopkReadsTable, unused);
+}
 
 static Node *
 topk_create(CustomScan *scan)

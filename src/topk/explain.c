@@ -36,15 +36,6 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 		ExplainPropertyInteger(label, NULL, value, es);
 }
 
-/* A distance of the index as the ORDER BY operator has it. */
-static double
-operator_distance(const TopkState *state, double distance)
-{
-	int			result = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT));
-
-	return result == TOPK_RESULT_ROOT && distance > 0 ? sqrt(distance) : distance;
-}
-
 static void
 explain_work(TopkState *state, ExplainState *es)
 {
@@ -64,11 +55,32 @@ explain_work(TopkState *state, ExplainState *es)
 	ExplainPropertyInteger("Rows Fetched", NULL, rows->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
 	if (rows->returned > 0 && isfinite(state->last))
-		ExplainPropertyFloat("Last Distance", NULL, operator_distance(state, state->last), 6, es);
+		ExplainPropertyFloat("Last Distance", NULL, TopkDistance(state, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
 	if (state->started && isfinite(state->bound) &&
 		!boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_SECURED)))
-		ExplainPropertyFloat("Bound", NULL, operator_distance(state, state->bound), 6, es);
+		ExplainPropertyFloat("Bound", NULL, TopkDistance(state, state->bound), 6, es);
+}
+
+/* The sort key as it is written, and the distance that stands for it. */
+static void
+explain_order(TopkState *state, List *context, bool prefix, ExplainState *es)
+{
+	List	   *exprs = TopkPlan(state)->custom_exprs;
+	int			order = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_ORDER));
+	bool		descends = (order & TOPK_ORDER_DESCENDS) != 0,
+				nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
+
+	if (order == TOPK_ORDER_NONE)
+		return;
+	if (!TopkIsNull(list_nth(exprs, TOPK_EXPR_KEY)))
+		ExplainPropertyText("Sort Key",
+							psprintf("%s%s%s",
+									 deparse_expression(list_nth(exprs, TOPK_EXPR_KEY), context, prefix, false),
+									 descends ? " DESC" : "",
+									 nulls_first == descends ? "" : nulls_first ? " NULLS FIRST" : " NULLS LAST"), es);
+	ExplainPropertyText("Order By",
+						deparse_expression(list_nth(exprs, TOPK_EXPR_DISTANCE), context, prefix, false), es);
 }
 
 void
@@ -88,9 +100,7 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 											   quote_identifier(RelationGetRelationName(css->ss.ss_currentRelation))), es);
 	else
 		ExplainPropertyText("Index Name", get_rel_name(index), es);
-	ExplainPropertyText("Order By",
-						deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_ORDER), context,
-										   prefix, false), es);
+	explain_order(state, context, prefix, es);
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyInteger("Top K", NULL, rows, es);
@@ -101,9 +111,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else
 		ExplainPropertyText("Top K", TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT)) ?
 							"all" : "at run time", es);
-	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS)))
+	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)))
 		ExplainPropertyText("Radius",
-							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_RADIUS),
+							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN),
 											   context, prefix, false), es);
 	if (es->analyze)
 		explain_work(state, es);

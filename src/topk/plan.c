@@ -4,15 +4,12 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/handler.h"
 #include "am/methods.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_class_d.h"
-#include "catalog/pg_operator_d.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "miscadmin.h"
@@ -26,19 +23,22 @@
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
+#include "pages/meta.h"
+#include "topk/form.h"
+#include "topk/groups.h"
 #include "topk/topk.h"
 #include "topk/ways.h"
-#include "utils/builtins.h"
+#include "parser/parsetree.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
-#include "utils/syscache.h"
-
-/* pg_operator.dat; the server has no name for it. */
-#define FLOAT8_LESS_EQUAL_OPERATOR 673
+#include "utils/typcache.h"
 
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
+
+/* Rows that a condition on the distance is taken to leave: nothing is known of it. */
+#define BOUNDED_ROWS 100
 
 /* Pages of a row's value that is stored elsewhere: of the index, and of the values. */
 #define TOAST_PAGES 2
@@ -83,40 +83,146 @@ is_plain_table(RelOptInfo *rel, RangeTblEntry *rte)
 	return result;
 }
 
-/*
- * The value that an index is searched for to give the order of a path key; NULL when it
- * cannot.  *expr gets the whole expression.
- */
-static Expr *
-match_order(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Expr **expr)
+/* What a path searches an index for. */
+typedef struct Target
+{
+	IndexOptInfo *index;
+	TopkForm	form;			/* of the sort key; without one, of a
+								 * condition on the distance */
+	PathKey    *key;			/* the order that rows come in; NULL: any */
+	Expr	   *written;		/* the sort key; NULL: none */
+	List	   *within;			/* RestrictInfos: conditions on the distance,
+								 * which far rows do not meet */
+	Relids		outer;			/* the value and these conditions are of;
+								 * NULL: none */
+	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
+	bool		of_groups;		/* the order is that of nearest groups */
+	bool		nans_last;		/* even if the sort key falls */
+} Target;
+
+/* The operator family that orders a type. */
+static Oid
+order_family(const Node *expr)
+{
+	return lookup_type_cache(exprType(expr), TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+}
+
+static bool
+has_column(Node *node, void *index)
+{
+	if (node == NULL)
+		return false;
+	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
+}
+
+/* May rows that meet the conditions have no value in the index's column? */
+static bool
+may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	if (index->indexkeys[0] > 0 &&
+		QvColumnIsNotNull(planner_rt_fetch(rel->relid, root)->relid, rel, index->indexkeys[0]))
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
+		const NullTest *test = (const NullTest *) clause;
+
+		if (IsA(clause, NullTest) ?
+			test->nulltesttype == IS_NOT_NULL && match_index_to_operand((Node *) test->arg, 0, index) :
+			!contain_nonstrict_functions(clause) && has_column(clause, index))
+			return false;
+	}
+	return true;
+}
+
+/* Could a form give another order, or other rows, than the index's distance does? */
+static bool
+is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, IndexOptInfo *index)
+{
+	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
+}
+
+/* Does a search of the index give the order of a path key?  Then the target is that order. */
+static bool
+match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
 {
 	EquivalenceMember *member;
+	bool		ascends = QvPathKeyAscends(key);
 
-	if (key->pk_nulls_first || !QvPathKeyAscends(key) || key->pk_eclass->ec_has_volatile)
-		return NULL;
+	if (key->pk_eclass->ec_has_volatile)
+		return false;
+	memset(target, 0, sizeof(*target));
 	QvForeachMember(member, key->pk_eclass, rel->relids)
 	{
-		OpExpr	   *op = (OpExpr *) member->em_expr;
+		Node	   *expr = (Node *) member->em_expr;
+		TopkForm   *form = &target->form;
 
-		if (!bms_equal(member->em_relids, rel->relids) || !is_opclause(op) ||
-			list_length(op->args) != 2)
+		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
+			!TopkMatchForm(index, expr, form) || form->falls == ascends ||
+			!bms_is_empty(pull_varnos(root, (Node *) form->value)) || is_misleading(root, form, rel, index))
 			continue;
-		for (int side = 0; side < 2; side++)
-		{
-			Node	   *column = list_nth(op->args, side);
-			Node	   *value = list_nth(op->args, 1 - side);
-			Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
-
-			if (OidIsValid(operator) && match_index_to_operand(column, 0, index) &&
-				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value) &&
-				get_op_opfamily_sortfamily(operator, index->opfamily[0]) == key->pk_opfamily)
-			{
-				*expr = (Expr *) op;
-				return (Expr *) value;
-			}
-		}
+		target->index = index;
+		target->key = key;
+		target->written = (Expr *) expr;
+		/* rows that would come first must not be missed */
+		if (key->pk_nulls_first && may_be_null(root, rel, index))
+			target->needs |= QV_LEFT_OUT_NULLS;
+		if (!ascends && form->may_be_nan)
+			target->needs |= QV_LEFT_OUT_NANS;
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+/*
+ * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
+ * with may be of other relations.
+ */
+static bool
+match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
+{
+	const OpExpr *op = (const OpExpr *) info->clause;
+
+	if (!is_opclause(op) || list_length(op->args) != 2)
+		return false;
+	for (int side = 0; side < 2; side++)
+	{
+		Node	   *left = list_nth(op->args, side);
+		Node	   *right = list_nth(op->args, 1 - side);
+		Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
+		int			strategy;
+
+		if (!OidIsValid(operator) || !TopkMatchForm(index, left, form) ||
+			form->result == TOPK_RESULT_UNKNOWN || form->may_fail || is_misleading(root, form, rel, index) ||
+			bms_is_member(rel->relid, pull_varnos(root, right)) || contain_volatile_functions((Node *) op) ||
+			contain_subplans(right))
+			continue;
+		strategy = get_op_opfamily_strategy(operator, order_family(left));
+		if (form->falls ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
+			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
+			return true;
+	}
+	return false;
+}
+
+/* Add to a target the relation's conditions on the distance from its value. */
+static void
+add_bounds(PlannerInfo *root, RelOptInfo *rel, Target *target)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *info = lfirst(lc);
+		TopkForm	form;
+
+		if (restriction_is_securely_promotable(info, rel) &&
+			match_bound(root, rel, target->index, info, &form) &&
+			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+			target->within = list_append_unique_ptr(target->within, info);
+	}
 }
 
 /* ---- the bitmap ---- */
@@ -179,24 +285,7 @@ static bool
 is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 {
 	return bms_equal(rel->relids, QvAllQueryRels(root)) && root->rowMarks == NIL &&
-		list_length(root->query_pathkeys) == 1;
-}
-
-/*
- * Is there a distance by that operator in an expression?  What stands in a placeholder is found
- * too.
- */
-static bool
-has_distance(Node *node, void *order)
-{
-	Oid			operator = ((const OpExpr *) order)->opno;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, OpExpr) &&
-		(((OpExpr *) node)->opno == operator || ((OpExpr *) node)->opno == get_commutator(operator)))
-		return true;
-	return expression_tree_walker(node, has_distance, order);
+		root->parse->groupClause == NIL && list_length(root->query_pathkeys) == 1;
 }
 
 /*
@@ -204,12 +293,12 @@ has_distance(Node *node, void *order)
  * are is of interest to the scan only, unless that is returned.
  */
 static bool
-orders_only(PlannerInfo *root, RelOptInfo *rel, const Expr *order)
+orders_only(PlannerInfo *root, RelOptInfo *rel, const Target *target)
 {
 	const Query *query = root->parse;
 	ListCell   *lc;
 
-	if (!is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
+	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
 		query->limitCount == NULL || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
 		query->hasWindowFuncs || query->hasTargetSRFs || query->groupClause || query->groupingSets ||
 		query->distinctClause || query->setOperations || query->havingQual ||
@@ -217,9 +306,9 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const Expr *order)
 		return false;
 	foreach(lc, root->processed_tlist)
 	{
-		const TargetEntry *target = lfirst_node(TargetEntry, lc);
+		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
 
-		if (!target->resjunk && has_distance((Node *) target->expr, (void *) order))
+		if (!entry->resjunk && TopkHasDistance((Node *) entry->expr, (Node *) target->form.distance))
 			return false;
 	}
 	return true;
@@ -231,80 +320,6 @@ limit_expr(Node *expr)
 	if (expr == NULL || contain_volatile_functions(expr))
 		return (Expr *) makeNullConst(INT8OID, -1, InvalidOid);
 	return (Expr *) expr;
-}
-
-/*
- * What the operator's function makes of a distance: so that a row that is returned need
- * not be measured again.  Known of functions of the library that the access method is of.
- */
-static TopkResult
-result_of(const OpExpr *order, const IndexOptInfo *index)
-{
-	TopkResult	result = TOPK_RESULT_UNKNOWN;
-	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(get_opcode(order->opno)));
-	HeapTuple	am = SearchSysCache1(AMOID, ObjectIdGetDatum(index->relam));
-	HeapTuple	handler = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_am) GETSTRUCT(am))->amhandler));
-	bool		internal,
-				isnull;
-	Datum		library = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin, &internal);
-	Datum		ours = SysCacheGetAttr(PROCOID, handler, Anum_pg_proc_probin, &isnull);
-
-	if (!internal && !isnull && strcmp(TextDatumGetCString(library), TextDatumGetCString(ours)) == 0)
-	{
-		char	   *symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, function,
-																 Anum_pg_proc_prosrc, &isnull));
-		int			before = strlen(symbol) - strlen("l2_distance");
-
-		result = before >= 0 && strcmp(symbol + before, "l2_distance") == 0 ?
-			TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
-	}
-	ReleaseSysCache(function);
-	ReleaseSysCache(am);
-	ReleaseSysCache(handler);
-	return result;
-}
-
-/*
- * The radius of the search: r of a condition "expr < r" or "<=" on the ORDER BY expression,
- * which *found gets.  The row is tested by it all the same.
- */
-static Expr *
-find_radius(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index, Expr *order,
-			RestrictInfo **found)
-{
-	ListCell   *lc;
-
-	*found = NULL;
-
-	foreach(lc, rel->baserestrictinfo)
-	{
-		RestrictInfo *info = lfirst(lc);
-		OpExpr	   *op = (OpExpr *) info->clause;
-
-		if (!is_opclause(op) || list_length(op->args) != 2 ||
-			!restriction_is_securely_promotable(info, rel))
-			continue;
-		for (int side = 0; side < 2; side++)
-		{
-			Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
-			Node	   *value = list_nth(op->args, 1 - side);
-
-			if ((operator == Float8LessOperator || operator == FLOAT8_LESS_EQUAL_OPERATOR) &&
-				equal(list_nth(op->args, side), order) &&
-				bms_is_empty(pull_varnos(root, value)) && !contain_volatile_functions(value))
-			{
-				/*
-				 * another library's operator says nothing of distances in the
-				 * index
-				 */
-				if (result_of((OpExpr *) order, index) == TOPK_RESULT_UNKNOWN)
-					return NULL;
-				*found = info;
-				return (Expr *) value;
-			}
-		}
-	}
-	return NULL;
 }
 
 /* ---- costs ---- */
@@ -397,17 +412,18 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOpt
 
 /*
  * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the
- * first ones; where it is known how many are wanted, that share is to be right.
+ * first ones; where it is known how many are wanted, that share is to be right.  A condition on the
+ * distance is taken to leave few rows: the scan turns to the table if there are many.
  */
 static void
-cost_path(Path *path, const TopkKnown *known, double wanted)
+cost_path(Path *path, const TopkKnown *known, double wanted, bool is_bounded)
 {
 	double		rows = Max(1, path->rows);
 	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
 	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
-	double		all = TopkLeastCost(known, rows);
+	double		all = TopkLeastCost(known, is_bounded ? Min(rows, BOUNDED_ROWS) : rows);
 
-	if (wanted > 0 && wanted < rows)
+	if (wanted > 0 && wanted < rows && !is_bounded)
 		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
 	path->startup_cost = start + first + path->pathtarget->cost.startup;
 	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * rows;
@@ -415,57 +431,66 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 
 /* ---- the path ---- */
 
-/* Take the place of a plain scan of the same index in the same order. */
-static Path *
-make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *plain,
-		  Expr *order, Expr *query, BitmapHeapPath *bitmap)
+/* How many of the table's rows pass the conditions that are not on the distance. */
+static double
+passing_rows(const RelOptInfo *rel, const Target *target)
 {
-	CustomPath *path = makeNode(CustomPath);
-	const IndexOptInfo *index = plain->indexinfo;
-	RestrictInfo *within;
-	TopkResult	result = result_of((OpExpr *) order, index);
-	Expr	   *radius = find_radius(root, rel, index, order, &within);
-	List	   *filters = list_difference_ptr(index->indrestrictinfo, list_make1(within));
-	Relation	relation = index_open(index->indexoid, NoLock);
-	double		pass = rel->rows;
-	QvSettings	settings;
-	TopkKnown	known;
-	List	   *private;
-	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_INDEXED];
-
-	path->path = plain->path;
-	path->path.type = T_CustomPath;
-	path->path.pathtype = T_CustomScan;
-	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->methods = &topk_path_methods;
-	if (bitmap)
-		path->custom_paths = list_make1(bitmap);
+	double		rows = rel->rows;
+	ListCell   *lc;
 
 	/*
-	 * the rows within the radius are the nearest: it has no part in how many
+	 * the rows within a radius are the nearest: it has no part in how many
 	 * are met
 	 */
-	if (within && within->norm_selec > 0)
-		pass /= within->norm_selec;
-	KnnSettingsOf(relation, &settings);
-	get_known(root, rel, rte, index, pass, bitmap, relation, &settings, &known);
-	known.filtered = filters != NIL;
-	cost_path(&path->path, &known, wanted_rows(root));
-	index_close(relation, NoLock);
+	foreach(lc, target->within)
+	{
+		const RestrictInfo *info = lfirst(lc);
 
-	private = list_make5(makeInteger(TOPK_PLAN_VERSION),
-						 makeInteger((int) index->indexoid),
-						 makeInteger((int) wanted_rows(root)),
-						 makeBoolean(!is_whole_query(root, rel)),
-						 makeBoolean(orders_only(root, rel, order)));
-	private = lappend(private, makeBoolean(known.filtered));
-	private = lappend(private, makeInteger(result));
+		if (list_member_ptr(rel->baserestrictinfo, info) && info->norm_selec > 0)
+			rows /= info->norm_selec;
+	}
+	return rows;
+}
+
+/* The expressions that the scan evaluates (TopkExpr). */
+static List *
+get_exprs(PlannerInfo *root, const Target *target)
+{
+	List	   *within = extract_actual_clauses(target->within, false);
+	Expr	   *none = (Expr *) makeNullConst(BOOLOID, -1, InvalidOid);
+	bool		is_plain = target->written == NULL || target->written == target->form.distance;
+	List	   *exprs = list_make5(target->form.distance, target->form.value,
+								   limit_expr(target->of_groups ? NULL : root->parse->limitCount),
+								   limit_expr(target->of_groups ? NULL : root->parse->limitOffset),
+								   within ? make_ands_explicit(within) : none);
+
+	return lappend(exprs, is_plain ? none : target->written);
+}
+
+/* What the scan is told besides (TopkPrivate). */
+static List *
+get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const TopkKnown *known)
+{
+	List	   *private = list_make5(makeInteger(TOPK_PLAN_VERSION),
+									 makeInteger((int) target->index->indexoid),
+									 makeInteger((int) wanted_rows(root)),
+									 makeBoolean(!is_whole_query(root, rel)),
+									 makeBoolean(orders_only(root, rel, target)));
+	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_INDEXED];
+
+	private = lappend(private, makeBoolean(known->filtered));
+	private = lappend(private, makeInteger(target->form.result));
 	private = lappend(private, makeBoolean(root->qual_security_level > 0));
-	numbers[0] = known.rows / Max(1, rel->tuples);
-	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known.passing / known.rows;
-	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known.members / known.rows;
-	numbers[TOPK_PRIVATE_COLLECT - TOPK_PRIVATE_INDEXED] = known.collect / Max(1, known.members);
-	memcpy(&numbers[TOPK_PRIVATE_UNITS - TOPK_PRIVATE_INDEXED], &known.units, sizeof(known.units));
+	private = lappend(private, makeInteger(target->needs));
+	private = lappend(private, makeInteger(target->key == NULL ? TOPK_ORDER_NONE :
+										   (QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
+										   (target->key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0) |
+										   (target->nans_last ? TOPK_ORDER_NANS_LAST : 0)));
+	numbers[0] = known->rows / Max(1, rel->tuples);
+	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known->passing / known->rows;
+	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known->members / known->rows;
+	numbers[TOPK_PRIVATE_COLLECT - TOPK_PRIVATE_INDEXED] = known->collect / Max(1, known->members);
+	memcpy(&numbers[TOPK_PRIVATE_UNITS - TOPK_PRIVATE_INDEXED], &known->units, sizeof(known->units));
 
 	/*
 	 * as floats with an exponent: without one, a worker would read some as
@@ -473,21 +498,67 @@ make_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, IndexPath *pla
 	 */
 	for (int i = 0; i < lengthof(numbers); i++)
 		private = lappend(private, makeFloat(psprintf("%.9e", numbers[i])));
-	path->custom_private =
-		list_make2(list_make5(order, query, limit_expr(root->parse->limitCount),
-							  limit_expr(root->parse->limitOffset),
-							  radius ? radius : (Expr *) makeNullConst(FLOAT8OID, -1, InvalidOid)),
-				   private);
-	path->path.parallel_safe &= is_parallel_safe(root, linitial(path->custom_private));
-	return &path->path;
+	return private;
 }
 
-/* Could a plain scan of the index give that order, by the same value? */
+/* Add a path to a relation, unless it would miss rows that it must return. */
+static void
+add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
+			  BitmapHeapPath *bitmap)
+{
+	CustomPath *path = makeNode(CustomPath);
+	const IndexOptInfo *index = target->index;
+	Relation	relation = index_open(index->indexoid, NoLock);
+	QvSettings	settings;
+	TopkKnown	known;
+	List	   *exprs = get_exprs(root, target);
+	bool		misses = target->needs && (target->needs & QvMetaLeftOut(relation));
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = rel->reltarget;
+	path->path.param_info = get_baserel_parampathinfo(root, rel, target->outer);
+	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
+	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
+	path->path.pathkeys = target->key == NULL ? NIL :
+		list_length(root->query_pathkeys) == 1 ? root->query_pathkeys : list_make1(target->key);
+	QvCountDisabled(&path->path, enable_indexscan);
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->methods = &topk_path_methods;
+	if (bitmap)
+		path->custom_paths = list_make1(bitmap);
+	KnnSettingsOf(relation, &settings);
+	get_known(root, rel, rte, index, passing_rows(rel, target), bitmap, relation, &settings, &known);
+	known.filtered = list_difference_ptr(path->path.param_info ?
+										 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
+										 index->indrestrictinfo, target->within) != NIL;
+	cost_path(&path->path, &known, wanted_rows(root),
+			  target->within != NIL && (target->key == NULL || root->parse->limitCount == NULL));
+	index_close(relation, NoLock);
+	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
+	if (!misses)
+		add_path(rel, &path->path);
+}
+
+/* Is a path a plain scan of the index in its order? */
 static bool
-is_plain_scan(Path *path, IndexOptInfo *index)
+is_plain_scan(Path *path, const IndexOptInfo *index)
 {
 	return IsA(path, IndexPath) && ((IndexPath *) path)->indexinfo == index &&
 		list_length(((IndexPath *) path)->indexorderbys) == 1 && path->param_info == NULL;
+}
+
+/* Take out the plain scans of an index whose place a path takes. */
+static void
+drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		if (is_plain_scan(lfirst(lc), index))
+			rel->pathlist = foreach_delete_current(rel->pathlist, lc);
+	}
 }
 
 /* Rows may be tested more than once, which conditions of these would tell. */
@@ -504,41 +575,112 @@ has_volatile_conditions(const RelOptInfo *rel)
 	return false;
 }
 
+/*
+ * The target of rows within a radius, in any order.  info: a condition on the distance, which may
+ * be from values of other relations.
+ */
+static bool
+match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info, Target *target)
+{
+	memset(target, 0, sizeof(*target));
+	target->index = index;
+	if (!match_bound(root, rel, index, info, &target->form))
+		return false;
+	target->outer = bms_difference(info->clause_relids, rel->relids);
+	target->within = list_make1(info);
+	add_bounds(root, rel, target);
+	/* NaN is greater than all numbers */
+	if (target->form.falls && target->form.may_be_nan)
+		target->needs |= QV_LEFT_OUT_NANS;
+	return true;
+}
+
+/* The target of rows in the order of nearest groups, for which others can ask from now on. */
+static bool
+match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
+{
+	if (!match_key(root, rel, index, key, target) || (target->needs & QV_LEFT_OUT_NULLS) ||
+		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
+		return false;
+	target->of_groups = true;
+	if (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != key)
+		root->query_pathkeys = list_make1(key);
+	return true;
+}
+
+static Target *
+copy_target(const Target *target)
+{
+	Target	   *copy = palloc(sizeof(Target));
+
+	*copy = *target;
+	return copy;
+}
+
 static void
 topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
 	BitmapHeapPath *bitmap = NULL;
 	bool		bitmap_made = false;
+	PathKey    *groups;
 	ListCell   *lc;
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!topk_scan || root->query_pathkeys == NIL || rel->indexlist == NIL ||
-		has_volatile_conditions(rel))
+	if (!topk_scan || rel->indexlist == NIL || has_volatile_conditions(rel))
 		return;
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst(lc);
-		Expr	   *order,
-				   *query;
-		RestrictInfo *within;
-		ListCell   *place;
+		List	   *targets = NIL;
+		Target		target;
+		ListCell   *condition;
 
 		if ((amcostestimate_function) index->amcostestimate != KnnCostEstimate ||
-			index->hypothetical || !is_plain_table(rel, rte))
+			index->hypothetical || (index->indpred != NIL && !index->predOK) || !is_plain_table(rel, rte))
 			continue;
-		query = match_order(root, rel, index, linitial(root->query_pathkeys), &order);
-		if (query == NULL ||
-			(root->parse->limitCount == NULL && find_radius(root, rel, index, order, &within) == NULL))
-			continue;
-		foreach(place, rel->pathlist)
+		groups = TopkGroupsKey(root);
+		if (groups && match_groups(root, rel, index, groups, &target))
 		{
-			if (!is_plain_scan(lfirst(place), index))
-				continue;
-			if (!bitmap_made)
-				bitmap = make_bitmap(root, rel);
+			add_bounds(root, rel, &target);
+			targets = lappend(targets, copy_target(&target));
+		}
+		else if (root->query_pathkeys != NIL && match_key(root, rel, index, linitial(root->query_pathkeys), &target))
+		{
+			add_bounds(root, rel, &target);
+			if (root->parse->limitCount != NULL || target.within != NIL)
+			{
+				drop_plain_scans(rel, index);
+				targets = lappend(targets, copy_target(&target));
+			}
+		}
+		else
+		{
+			foreach(condition, rel->baserestrictinfo)
+			{
+				if (restriction_is_securely_promotable(lfirst(condition), rel) &&
+					match_radius(root, rel, index, lfirst(condition), &target))
+				{
+					targets = lappend(targets, copy_target(&target));
+					break;
+				}
+			}
+		}
+		foreach(condition, rel->joininfo)
+		{
+			if (join_clause_is_movable_to(lfirst(condition), rel) &&
+				restriction_is_securely_promotable(lfirst(condition), rel) &&
+				match_radius(root, rel, index, lfirst(condition), &target))
+				targets = lappend(targets, copy_target(&target));
+		}
+		if (targets != NIL && !bitmap_made)
+		{
+			bitmap = make_bitmap(root, rel);
 			bitmap_made = true;
-			lfirst(place) = make_path(root, rel, rte, lfirst(place), order, query, bitmap);
+		}
+		foreach(condition, targets)
+		{
+			add_topk_path(root, rel, rte, lfirst(condition), bitmap);
 		}
 	}
 }
@@ -575,6 +717,7 @@ QvTopkInit(void)
 	/* a library whose initialization failed half way is initialized again */
 	if (GetCustomScanMethods(qv_topk_scan_methods.CustomName, true) == NULL)
 		RegisterCustomScanMethods(&qv_topk_scan_methods);
+	TopkGroupsInit();
 	if (set_rel_pathlist_hook != topk_set_rel_pathlist)
 	{
 		previous_hook = set_rel_pathlist_hook;

@@ -17,6 +17,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "pages/meta.h"
 #include "pgstat.h"
 #include "query/members.h"
 #include "query/table_scan.h"
@@ -38,6 +39,9 @@
 
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
+
+/* What is less is taken as 0: a cast to real would fail. */
+#define LEAST_DISTANCE 1e-30
 
 static void choose(void *arg);
 
@@ -311,7 +315,9 @@ choose_first(TopkState *state)
 	TopkWay		best = cheapest(state, TOPK_WALK, &cost);
 
 	state->looks = false;
-	if (topk_way != TOPK_WAYS)
+	if (state->reads_table)
+		best = TOPK_TABLE;
+	else if (topk_way != TOPK_WAYS)
 		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY, state->value != NULL)) ? TOPK_WALK : topk_way;
 	else if (look <= cost)
 		best = TOPK_WALK;
@@ -414,28 +420,36 @@ test_row(void *arg)
 	return false;
 }
 
-/* The distance that the conditions allow at most, as the index measures it. */
-static double
-eval_radius(TopkState *state)
+/* Do rows of a distance meet the conditions on it? */
+static bool
+is_within(TopkState *state, double distance, bool isnull)
 {
-	bool		isnull;
-	Datum		value = ExecEvalExprSwitchContext(state->radius, state->css.ss.ps.ps_ExprContext, &isnull);
-	double		radius;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	bool		no;
+	Datum		result;
 
-	if (TopkIsNull(list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_RADIUS)))
-		return INFINITY;
-	/* then the condition is NULL for every row */
-	if (isnull || state->value == NULL)
-		return -INFINITY;
-	radius = DatumGetFloat8(value);
-	if (isnan(radius))
-		return INFINITY;
-	if (isinf(radius))
-		return radius;
-	if (intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT)) == TOPK_RESULT_ROOT)
-		radius = radius < 0 ? radius : radius * radius;
+	econtext->caseValue_datum = Float8GetDatum(distance);
+	econtext->caseValue_isNull = isnull;
+	result = ExecEvalExprSwitchContext(state->within, econtext, &no);
+	return !no && DatumGetBool(result);
+}
+
+/* QvStreamSource.beyond: rows that are farther do not meet the conditions either */
+static bool
+is_beyond(void *arg, double bound)
+{
+	TopkState  *state = arg;
+
+	if (!isfinite(bound))
+		return bound > 0;
 	/* the operator rounds in another way */
-	return radius + fabs(radius) * 1e-6 + FLT_MIN;
+	bound -= fabs(bound) * 1e-6 + FLT_MIN;
+	/* conditions may not be defined for distances that there are not */
+	if (state->opclass.metric != QV_METRIC_IP)
+		bound = bound < LEAST_DISTANCE ? 0 : bound;
+	if (state->opclass.metric == QV_METRIC_COSINE)
+		bound = Min(bound, 2);
+	return !is_within(state, TopkDistance(state, bound), false);
 }
 
 static void
@@ -461,7 +475,8 @@ TopkStart(TopkState *state)
 	MemoryContext old;
 	Datum		value;
 	bool		isnull;
-	double		radius;
+	int			needs = intVal(TopkPlanField(scan, TOPK_PRIVATE_NEEDS));
+	int			order = intVal(TopkPlanField(scan, TOPK_PRIVATE_ORDER));
 
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
@@ -482,7 +497,6 @@ TopkStart(TopkState *state)
 	 * have a fourth each
 	 */
 	state->settings.memory /= 2;
-	radius = eval_radius(state);
 	source.rows = state->rows;
 	source.snapshot = estate->es_snapshot;
 	source.value = state->value;
@@ -490,13 +504,16 @@ TopkStart(TopkState *state)
 	source.again = begin_again;
 	source.early = go_on_early;
 	source.arg = state;
-	source.relaxed = state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
+	source.relaxed = order == TOPK_ORDER_NONE || state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
+	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
+	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
+	state->reads_table = needs != 0 && (needs & QvMetaLeftOut(state->index)) != 0;
 	/* with another index, all rows that it finds count */
-	source.unindexed = state->set.child != NULL;
-	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL && isinf(radius);
+	source.unindexed = state->set.child != NULL || state->reads_table;
+	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL &&
+		state->within == NULL;
 	source.fetch = true;
-	source.radius = radius;
-	state->has_radius = radius != INFINITY;
+	source.beyond = state->within && state->value ? is_beyond : NULL;
 	state->running = false;
 	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;
@@ -508,8 +525,8 @@ TopkStart(TopkState *state)
 	state->patience = 1;
 	state->last = state->bound = INFINITY;
 	get_known(state);
-	/* no row will do */
-	if (radius == -INFINITY)
+	/* then all distances are NULL */
+	if (state->within && state->value == NULL && !is_within(state, 0, true))
 		return;
 	choose_first(state);
 }
@@ -532,7 +549,7 @@ may_be_unindexed(const TopkState *state)
 static bool
 goes_on(TopkState *state)
 {
-	if (state->way >= TOPK_SET || !state->known.filtered || state->set.child == NULL || state->has_radius ||
+	if (state->way >= TOPK_SET || !state->known.filtered || state->set.child == NULL || state->within ||
 		most_rows(state) != PG_INT64_MAX || !may_be_unindexed(state))
 		return false;
 	take_rest(state);

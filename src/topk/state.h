@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include <math.h>
+
 #include "am/methods.h"
 #include "nodes/execnodes.h"
 #include "query/stream.h"
@@ -23,8 +25,9 @@ typedef struct TopkState
 								 * explained */
 	QvOpclassInfo opclass;
 	ExprState  *query;
-	ExprState  *radius;
-	ExprState  *order;			/* the ORDER BY expression */
+	ExprState  *within;			/* conditions on the distance, which is in
+								 * caseValue_datum; NULL: none */
+	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
 	ExprState  *qual;			/* all conditions of the relation */
 	double		passing_share;	/* as planned, of the index's rows, */
@@ -44,10 +47,10 @@ typedef struct TopkState
 	TopkSet		set;			/* rows that other indexes find */
 	TopkWay		way;
 	bool		started;
+	bool		reads_table;	/* the index misses rows that must come first */
 	bool		running;		/* a way has been begun */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */
-	bool		has_radius;
 	double		spent_before;	/* on the way, when it was begun */
 	double		collected;		/* what collecting the set has cost */
 	double		patience;		/* how many times a walk's cost collecting the
@@ -71,6 +74,22 @@ static inline bool
 TopkIsNull(const Node *expr)
 {
 	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
+}
+
+/* A distance of the index as the query's distance has it. */
+static inline double
+TopkDistance(const TopkState *state, double distance)
+{
+	switch (intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT)))
+	{
+		case TOPK_RESULT_ROOT:
+			return distance > 0 ? sqrt(distance) : 0;
+		case TOPK_RESULT_NEGATIVE:
+			/* no -0 */
+			return 0 - distance;
+		default:
+			return distance;
+	}
 }
 
 /* search.c: begin a search; the next row, in stream->rows->slot; false when there is none. */

@@ -15,7 +15,7 @@
 extern void QvTopkInit(void);
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 6
+#define TOPK_PLAN_VERSION 7
 
 #define TOPK_UNITS ((int) (sizeof(QvUnits) / sizeof(double)))
 
@@ -33,6 +33,9 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
 	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
 								 * security hides from the user */
+	TOPK_PRIVATE_NEEDS,			/* Integer, of QV_LEFT_OUT_...: rows that the
+								 * scan must return */
+	TOPK_PRIVATE_ORDER,			/* Integer, of TOPK_ORDER_... */
 
 	/* Floats */
 	TOPK_PRIVATE_INDEXED,		/* share of the table's rows that are in the
@@ -45,24 +48,36 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_FIELDS
 } TopkPrivate;
 
-/* What the ORDER BY operator makes of a distance as the index measures it. */
+/* What a distance function makes of a distance as the index measures it. */
 typedef enum TopkResult
 {
 	TOPK_RESULT_UNKNOWN,		/* the operator is not of this library */
 	TOPK_RESULT_SAME,
-	TOPK_RESULT_ROOT
+	TOPK_RESULT_ROOT,
+	TOPK_RESULT_NEGATIVE
 } TopkResult;
+
+/* The order of the rows. */
+#define TOPK_ORDER_DESCENDS 1	/* the sort key falls with the distance */
+#define TOPK_ORDER_NULLS_FIRST 2
+#define TOPK_ORDER_NONE 4		/* any: there is no sort key */
+#define TOPK_ORDER_NANS_LAST 8	/* even if the sort key falls */
 
 typedef enum TopkExpr
 {
-	TOPK_EXPR_ORDER,			/* the ORDER BY expression */
+	TOPK_EXPR_DISTANCE,			/* as the query has it */
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
 	TOPK_EXPR_LIMIT,			/* NULL constant: none */
 	TOPK_EXPR_OFFSET,
-	TOPK_EXPR_RADIUS			/* rows farther than this do not count; NULL
-								 * constant: all do */
+	TOPK_EXPR_WITHIN,			/* conditions on the distance that far rows do
+								 * not meet; NULL constant: none */
+	TOPK_EXPR_KEY				/* the sort key; NULL constant: none, or the
+								 * distance */
 } TopkExpr;
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
+
+/* Does a top-k scan in a plan read the whole table, for rows that its index has left out? */
+extern bool TopkReadsTable(PlanState *plan, void *unused);
 
 #endif							/* QV_TOPK_TOPK_H */

@@ -236,7 +236,7 @@ make_row_pages(Relation index, const QvOpclassInfo *opclass, double table_rows)
 
 IndexBuildResult *
 GraphBuild(Relation heap, Relation index, IndexInfo *info,
-		   const QvOpclassInfo *opclass, const QvIndexOptions *options)
+		   const QvOpclassInfo *opclass, const QvIndexOptions *options, int *left_out)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
@@ -259,6 +259,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	team = GraphTeamBegin(bs, QvBuildWorkers(heap, index, info), floats, n);
 	take_part(bs, floats, GraphTeamScan(team));
 	result->heap_tuples = bs->shared->heap_tuples;
+	*left_out = bs->shared->left_out;
 	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
 	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
 	GraphTeamEnd(team);

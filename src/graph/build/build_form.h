@@ -44,8 +44,9 @@ typedef struct GraphBuildShared
 
 	/* while rows are loaded */
 	pg_atomic_uint64 progress;
-	slock_t		mutex;			/* for the next four */
+	slock_t		mutex;			/* for the next five */
 	double		heap_tuples;
+	int			left_out;		/* rows that are not indexed (pages/meta.h) */
 	double		loaded;			/* rows in memory */
 	double		spilled;		/* rows for which there was no memory */
 	bool		broken_hot_chain;

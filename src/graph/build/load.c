@@ -22,6 +22,7 @@
 #include "graph/page/cache.h"
 #include "graph/update/insert.h"
 #include "miscadmin.h"
+#include "pages/meta.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 
@@ -92,6 +93,7 @@ typedef struct Loader
 {
 	GraphBuildState *bs;
 	int64		rows;
+	int			left_out;		/* rows that are not indexed (pages/meta.h) */
 } Loader;
 
 static void
@@ -104,7 +106,10 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	void	   *value;
 
 	if (isnull[0])
+	{
+		loader->left_out |= QV_LEFT_OUT_NULLS;
 		return;
+	}
 	old = MemoryContextSwitchTo(bs->row_context);
 	value = PG_DETOAST_DATUM(values[0]);
 	QvCheckDims(opclass, bs->handle.meta.dims, value);
@@ -119,6 +124,8 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 		else
 			spill_row(bs, value, tid, list);
 	}
+	else
+		loader->left_out |= QV_LEFT_OUT_NANS;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(bs->row_context);
 }
@@ -134,6 +141,7 @@ GraphLoadRows(GraphBuildState *bs, TableScanDesc scan)
 									&loader, scan);
 	SpinLockAcquire(&shared->mutex);
 	shared->heap_tuples += tuples;
+	shared->left_out |= loader.left_out;
 	shared->loaded += loader.rows - bs->nspilled;
 	shared->spilled += bs->nspilled;
 	shared->broken_hot_chain |= bs->info->ii_BrokenHotChain;

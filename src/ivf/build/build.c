@@ -166,7 +166,7 @@ init_params(IvfBuildParams *build, Relation index, const QvOpclassInfo *opclass,
 
 IndexBuildResult *
 IvfBuild(Relation heap, Relation index, IndexInfo *info,
-		 const QvOpclassInfo *opclass, const QvIndexOptions *options)
+		 const QvOpclassInfo *opclass, const QvIndexOptions *options, int *left_out)
 {
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	IvfBuildParams build;
@@ -185,7 +185,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	handle->building = true;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_ASSIGN);
-	load = IvfLoadBegin(&build, handle, result);
+	load = IvfLoadBegin(&build, handle, result, left_out);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_WRITE);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, result->index_tuples);
 	write_lists(handle, load);

@@ -19,6 +19,7 @@
 #include "ivf/page/cache.h"
 #include "ivf/search/nearest.h"
 #include "miscadmin.h"
+#include "pages/meta.h"
 #include "port/atomics.h"
 #include "space/parallel.h"
 #include "storage/spin.h"
@@ -88,6 +89,7 @@ typedef struct Loader
 	float	   *scratch;		/* 2 * width */
 	IvfSorted  *sorted;			/* a row as it is sorted */
 	int64		rows;			/* indexed */
+	int			left_out;		/* rows that are not (pages/meta.h) */
 	pg_atomic_uint64 *progress; /* rows of all participants; NULL: no workers */
 	bool		reports;		/* it reports progress */
 } Loader;
@@ -166,7 +168,10 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	void	   *value;
 
 	if (isnull[0])
+	{
+		loader->left_out |= QV_LEFT_OUT_NULLS;
 		return;
+	}
 	old = MemoryContextSwitchTo(loader->row_context);
 	value = PG_DETOAST_DATUM(values[0]);
 	QvCheckDims(&space->opclass, space->dims, value);
@@ -186,6 +191,8 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 		loader->rows++;
 		count_rows(loader);
 	}
+	else
+		loader->left_out |= QV_LEFT_OUT_NANS;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(loader->row_context);
 }
@@ -193,7 +200,7 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 /* ---- alone ---- */
 
 static Tuplesortstate *
-load_alone(const IvfBuildParams *build, IvfHandle *handle, IndexBuildResult *result)
+load_alone(const IvfBuildParams *build, IvfHandle *handle, IndexBuildResult *result, int *left_out)
 {
 	Loader		loader;
 
@@ -202,6 +209,7 @@ load_alone(const IvfBuildParams *build, IvfHandle *handle, IndexBuildResult *res
 	result->heap_tuples = table_index_build_scan(build->heap, build->index, build->info, true, true,
 												 load_row, &loader, NULL);
 	result->index_tuples = loader.rows;
+	*left_out = loader.left_out;
 	end_loader(&loader);
 	tuplesort_performsort(loader.sort);
 	return loader.sort;
@@ -221,6 +229,7 @@ typedef struct LoadShared
 	slock_t		mutex;			/* for the fields below */
 	double		heap_tuples;
 	double		index_tuples;
+	int			left_out;
 	bool		broken_hot_chain;
 } LoadShared;
 
@@ -332,6 +341,7 @@ load_part(LoadShared *shared, Sharedsort *sharedsort, const IvfBuildParams *buil
 	SpinLockAcquire(&shared->mutex);
 	shared->heap_tuples += tuples;
 	shared->index_tuples += loader.rows;
+	shared->left_out |= loader.left_out;
 	shared->broken_hot_chain |= build->info->ii_BrokenHotChain;
 	SpinLockRelease(&shared->mutex);
 	tuplesort_end(loader.sort);
@@ -341,7 +351,7 @@ load_part(LoadShared *shared, Sharedsort *sharedsort, const IvfBuildParams *buil
 /* Takes part, waits for the workers, and returns all rows sorted. */
 static Tuplesortstate *
 load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle,
-			  IndexBuildResult *result)
+			  IndexBuildResult *result, int *left_out)
 {
 	LoadShared *shared = parallel->shared;
 	SortCoordinate coordinate = palloc0(sizeof(SortCoordinateData));
@@ -351,6 +361,7 @@ load_together(Parallel *parallel, const IvfBuildParams *build, IvfHandle *handle
 	QvParallelWait(parallel->pcxt, &parallel->usage);
 	result->heap_tuples = shared->heap_tuples;
 	result->index_tuples = shared->index_tuples;
+	*left_out = shared->left_out;
 	build->info->ii_BrokenHotChain = shared->broken_hot_chain;
 
 	/* the workers have ended: all memory is for merging */
@@ -373,14 +384,15 @@ struct IvfLoad
 };
 
 IvfLoad *
-IvfLoadBegin(const IvfBuildParams *build, IvfHandle *handle, IndexBuildResult *result)
+IvfLoadBegin(const IvfBuildParams *build, IvfHandle *handle, IndexBuildResult *result,
+			 int *left_out)
 {
 	IvfLoad    *load = palloc(sizeof(IvfLoad));
 
 	load->layout = &handle->layout;
 	load->parallel = begin_parallel(build);
-	load->sort = load->parallel ? load_together(load->parallel, build, handle, result) :
-		load_alone(build, handle, result);
+	load->sort = load->parallel ? load_together(load->parallel, build, handle, result, left_out) :
+		load_alone(build, handle, result, left_out);
 	load->slot = MakeSingleTupleTableSlot(sorted_desc(), &TTSOpsMinimalTuple);
 	return load;
 }

@@ -1,0 +1,46 @@
+/*
+ * groups.h
+ *		Nearest groups: GROUP BY g ORDER BY min(distance) LIMIT k, from rows in the order of their
+ *		distances (src/topk/README.md, "Nearest groups").
+ */
+#ifndef QV_TOPK_GROUPS_H
+#define QV_TOPK_GROUPS_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "topk/form.h"
+
+/*
+ * The order of rows in which the groups that a query asks for are met in their order; NULL: the
+ * query does not ask for nearest groups.
+ */
+extern PathKey *TopkGroupsKey(PlannerInfo *root);
+
+/*
+ * Does every aggregate of such a query take the nearest row's value?  key: a form of a distance,
+ * in that order.  *nans_last: rows whose distance is NaN must come last.
+ */
+extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key,
+							bool ascends, bool *nans_last);
+
+/* Lets the planner know of the node. */
+extern void TopkGroupsInit(void);
+
+/* What the planner's part passes to the executor's, in CustomScan.custom_private. */
+typedef enum TopkGroupsPrivate
+{
+	TOPK_GROUPS_VERSION,		/* Integer: TOPK_PLAN_VERSION */
+	TOPK_GROUPS_COLUMNS,		/* list of Integers: columns of the row that
+								 * tell its group */
+	TOPK_GROUPS_OPERATORS,		/* Oids: equality of these */
+	TOPK_GROUPS_COLLATIONS,		/* Oids */
+	TOPK_GROUPS_NAN,			/* Integer: a column; groups where it is NaN
+								 * come first, but their rows last; 0: none */
+	TOPK_GROUPS_FIELDS
+} TopkGroupsPrivate;
+
+extern const CustomScanMethods qv_groups_scan_methods;	/* groups_exec.c */
+
+#endif							/* QV_TOPK_GROUPS_H */
