@@ -376,7 +376,7 @@ QvBufFileReadExact(BufFile *file, void *to, size_t size)
 	plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index))
 #endif
 
-/* Since 18 a hash table of tuples is told the kind of its slots. */
+/* Since 18 a hash table of tuples needs the kind of its slots. */
 #include "executor/executor.h"
 static inline TupleHashTable
 QvBuildTupleHash(PlanState *parent, TupleDesc desc, const TupleTableSlotOps *ops, int ncolumns,

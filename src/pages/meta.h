@@ -46,7 +46,7 @@ extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size 
 /* What an index has left out, or may have. */
 extern int	QvMetaLeftOut(Relation index);
 
-/* Notes rows that a build or an insert has left out.  It locks the metapage, and writes WAL once. */
+/* Notes rows that a build or an insert has left out.  Locks the metapage, and writes WAL once. */
 extern void QvMetaLeaveOut(Relation index, int left_out);
 
 #endif							/* QV_PAGES_META_H */

@@ -439,7 +439,7 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 
 static bool form_of(const IndexOptInfo *index, Node *expr, TopkForm *form);
 
-/* Of arguments the one that is a form, while all others are constant; -1: there is none. */
+/* The argument that is a form, while all others are constant; -1: there is none. */
 static int
 find_form(const IndexOptInfo *index, List *args, TopkForm *form)
 {

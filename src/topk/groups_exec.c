@@ -107,7 +107,7 @@ next_stored(GroupsState *state)
 {
 	if (state->next == state->count && state->before > 0)
 	{
-		/* those that are NaN have been returned */
+		/* the groups that are NaN have been returned */
 		tuplestore_rescan(state->all);
 		state->count = state->before;
 		state->next = state->before = 0;

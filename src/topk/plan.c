@@ -467,7 +467,7 @@ get_exprs(PlannerInfo *root, const Target *target)
 	return lappend(exprs, is_plain ? none : target->written);
 }
 
-/* What the scan is told besides (TopkPrivate). */
+/* What the scan gets besides (TopkPrivate). */
 static List *
 get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const TopkKnown *known)
 {

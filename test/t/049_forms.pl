@@ -14,8 +14,8 @@ my %names = (l2 => 'l2_distance', ip => 'inner_product', cosine => 'cosine_dista
 
 my $node = new_node('forms');
 $node->safe_psql('postgres', "CREATE TABLE plain (id int PRIMARY KEY, v vector(4) NOT NULL, tag int NOT NULL);
-	INSERT INTO plain SELECT i, ARRAY[qt_uniform(i, 1), qt_uniform(i, 2), qt_uniform(i, 3) - 0.5, qt_uniform(i, 4) - 0.5]::vector, i % 7
-		FROM generate_series(1, $rows) i;
+	INSERT INTO plain SELECT i, v::vector, i % 7 FROM (SELECT i, array_agg(qt_uniform(i, j) - (j > 2)::int * 0.5)
+		v FROM generate_series(1, 4) j, generate_series(1, $rows) i GROUP BY i) x;
 	CREATE TABLE nulls (id int PRIMARY KEY, v vector(4), tag int NOT NULL);
 	INSERT INTO nulls SELECT id, CASE WHEN id % 50 = 0 THEN NULL ELSE v END, tag FROM plain;
 	CREATE TABLE zeros (id int PRIMARY KEY, v vector(4) NOT NULL, tag int NOT NULL);
@@ -24,7 +24,8 @@ $node->safe_psql('postgres', "CREATE TABLE plain (id int PRIMARY KEY, v vector(4
 	CREATE FUNCTION answer(query text) RETURNS text LANGUAGE plpgsql AS \$\$
 	DECLARE result text;
 	BEGIN
-		EXECUTE format('SELECT string_agg(coalesce((CASE WHEN s = 0 THEN 0 ELSE s::float8 END)::text, ''NULL''), '' '' ORDER BY n) FROM (SELECT s, row_number() OVER () n FROM (%s) x) y', query) INTO result;
+		EXECUTE format('SELECT string_agg(coalesce((CASE WHEN s = 0 THEN 0 ELSE s::float8 END)::text, ''NULL''), '' ''
+			ORDER BY n) FROM (SELECT s, row_number() OVER () n FROM (%s) x) y', query) INTO result;
 		RETURN coalesce(result, '');
 	EXCEPTION WHEN OTHERS THEN RETURN 'error ' || SQLERRM;
 	END \$\$;
@@ -86,13 +87,16 @@ foreach my $case (
 	foreach (1 .. $forms)
 	{
 		my $value = sprintf "'[%.3f,%.3f,%.3f,%.3f]'::vector", map { rand() - ($_ > 1 ? 0.5 : 0) } 0 .. 3;
-		my $form = any_of("(v $operators{$metric} $value)", "($value $operators{$metric} v)", "$names{$metric}(v, $value)");
+		my $form = any_of("(v $operators{$metric} $value)", "($value $operators{$metric} v)",
+			"$names{$metric}(v, $value)");
 		my $bound = any_of('', '', sprintf(' WHERE s %s %s', any_of('<', '<=', '>', '>='), number()));
 		my $order = any_of('', 'ASC', 'DESC') . any_of('', '', ' NULLS FIRST', ' NULLS LAST') . any_of('', '', ', id');
 
 		$form = wrap($form) foreach 1 .. any_of(1, 1, 2, 3, 4);
-		push @queries, sprintf('SELECT s FROM (SELECT %s s, id FROM %s%s) y%s ORDER BY s %s LIMIT %d', $form,
-			any_of(qw(plain plain nulls zeros)), any_of('', '', ' WHERE v IS NOT NULL', ' WHERE tag < 5'), $bound, $order,
+		push @queries, sprintf('SELECT s FROM (SELECT %s s, id FROM %s%s) y%s ORDER BY s %s LIMIT %d',
+			$form,
+			any_of(qw(plain plain nulls zeros)), any_of('', '', ' WHERE v IS NOT NULL', ' WHERE tag < 5'), $bound,
+			$order,
 			any_of(1, 5, 10, 20));
 	}
 	my ($out) = $node->safe_psql('postgres', join "\n",

@@ -13,8 +13,8 @@ typedef struct IvfLoad IvfLoad;
 
 /*
  * Reads and sorts all rows.  The index has all its pages but the pages of lists.  Sets
- * heap_tuples and index_tuples of the result, and which rows were left out (pages/meta.h).  If there are workers, the server is in parallel
- * mode from here to IvfLoadEnd().
+ * heap_tuples and index_tuples of the result, and which rows were left out (pages/meta.h).  If
+ * there are workers, the server is in parallel mode from here to IvfLoadEnd().
  */
 extern IvfLoad *IvfLoadBegin(const IvfBuildParams *build, IvfHandle *handle,
 							 IndexBuildResult *result, int *left_out);
