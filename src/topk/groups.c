@@ -16,6 +16,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "pages/meta.h"
 #include "topk/groups.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -73,6 +74,33 @@ has_aggregate(Node *node, void *arg)
 	return IsA(node, Aggref) || expression_tree_walker(node, has_aggregate, arg);
 }
 
+/* Does the query ask for a few groups, in an order of its own? */
+static bool
+groups_by_aggregate(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+
+	return query->hasAggs && query->groupClause != NIL && query->distinctClause == NIL &&
+		query->limitCount != NULL && query->sortClause != NIL && grouping_is_hashable(query->groupClause);
+}
+
+/*
+ * Is the query a subquery of one that wants a few of its rows, in an order of its own?  Then its
+ * own order is of use for the first row of each group only.
+ */
+static bool
+is_distinct_on(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+	const Query *outer = root->parent_root ? root->parent_root->parse : NULL;
+
+	return query->hasDistinctOn && !query->hasAggs && query->groupClause == NIL && query->limitCount == NULL &&
+		query->limitOffset == NULL && list_length(query->sortClause) == list_length(query->distinctClause) + 1 &&
+		grouping_is_hashable(query->distinctClause) && outer && outer->limitCount != NULL &&
+		outer->sortClause != NIL && list_length(outer->jointree->fromlist) == 1 &&
+		IsA(linitial(outer->jointree->fromlist), RangeTblRef);
+}
+
 PathKey *
 TopkGroupsKey(PlannerInfo *root)
 {
@@ -81,18 +109,19 @@ TopkGroupsKey(PlannerInfo *root)
 	TargetEntry *target;
 	List	   *keys;
 
-	if (query->commandType != CMD_SELECT || !query->hasAggs || query->groupClause == NIL ||
-		query->groupingSets != NIL || query->hasWindowFuncs || query->hasTargetSRFs ||
-		query->distinctClause != NIL || query->setOperations || query->havingQual ||
-		query->limitCount == NULL || query->sortClause == NIL || root->rowMarks != NIL ||
-		!grouping_is_hashable(query->groupClause))
+	if (query->commandType != CMD_SELECT || query->groupingSets != NIL || query->hasWindowFuncs ||
+		query->hasTargetSRFs || query->setOperations || query->havingQual || root->rowMarks != NIL)
 		return NULL;
-	target = get_sortgroupclause_tle(linitial(query->sortClause), root->processed_tlist);
-	if (!has_aggregate((Node *) target->expr, NULL))
+	if (groups_by_aggregate(root))
+		clause = linitial(query->sortClause);
+	else if (is_distinct_on(root))
+		clause = llast(query->sortClause);
+	else
+		return NULL;
+	target = flatCopyTargetEntry(get_sortgroupclause_tle(clause, root->processed_tlist));
+	if (query->hasAggs != has_aggregate((Node *) target->expr, NULL))
 		return NULL;
 	/* the same order, of what rows have in place of the aggregate */
-	clause = copyObject(linitial_node(SortGroupClause, query->sortClause));
-	target = flatCopyTargetEntry(target);
 	target->expr = (Expr *) replace_aggregates((Node *) target->expr, NULL);
 	if (has_aggregate((Node *) target->expr, NULL))
 		return NULL;
@@ -102,7 +131,7 @@ TopkGroupsKey(PlannerInfo *root)
 
 bool
 TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key, bool ascends,
-				bool *nans_last)
+				int needs, bool *nans_last)
 {
 	List	   *aggregates = pull_var_clause((Node *) root->processed_tlist,
 											 PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
@@ -110,6 +139,12 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 				max = false;
 	ListCell   *lc;
 
+	*nans_last = false;
+	if (!root->parse->hasAggs)
+		return true;
+	/* aggregates leave NULLs out */
+	if (needs & QV_LEFT_OUT_NULLS)
+		return false;
 	foreach(lc, aggregates)
 	{
 		Aggref	   *aggregate = lfirst(lc);
@@ -143,73 +178,74 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 
 /* ---- the path ---- */
 
-/* The columns of a row that tell its group, and then the others that the query needs. */
+/* The columns of a row that tell its group, which clauses say, and then what target needs. */
 static List *
-get_columns(PlannerInfo *root, const PathTarget *target, List **groups)
+get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 {
 	List	   *columns = NIL;
 	ListCell   *lc;
 
-	*groups = NIL;
-	foreach(lc, root->parse->groupClause)
+	foreach(lc, clauses)
 	{
-		Expr	   *expr = (Expr *) get_sortgroupclause_expr(lfirst(lc), root->processed_tlist);
-
-		columns = list_append_unique(columns, expr);
+		columns = list_append_unique(columns, get_sortgroupclause_expr(lfirst(lc), root->processed_tlist));
 	}
-	*groups = list_copy(columns);
-	return list_concat_unique(columns,
+	return list_concat_unique(columns, root->parse->hasAggs ?
 							  pull_var_clause((Node *) target->exprs,
-											  PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
+											  PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS) : target->exprs);
 }
 
-/* A path of groups in the order of their nearest rows, from one of rows in that order. */
-static void
-add_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *rows, bool ascends)
+/*
+ * A path of groups in the order of their nearest rows, from one of rows in that order.  pathkeys:
+ * how the groups are sorted.
+ */
+static Path *
+make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *rows,
+				 PathTarget *target, List *clauses, List *pathkeys, bool ascends)
 {
 	CustomPath *path = makeNode(CustomPath);
-	PathTarget *target = create_empty_pathtarget();
-	List	   *groups,
-			   *columns = get_columns(root, output->reltarget, &groups),
+	PathTarget *of_rows = create_empty_pathtarget();
+	List	   *columns = get_columns(root, clauses, target),
 			   *numbers = NIL,
 			   *operators = NIL,
 			   *collations = NIL,
 			   *targets = NIL;
-	ListCell   *lc;
-	Path	   *other = linitial(output->pathlist);
 	int			nan = 0;
+	ListCell   *lc;
 
 	foreach(lc, columns)
 	{
 		Node	   *column = lfirst(lc);
 
-		add_column_to_pathtarget(target, (Expr *) replace_aggregates(column, NULL), 0);
+		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(column, NULL), 0);
 		targets = lappend(targets, makeTargetEntry((Expr *) column, list_length(targets) + 1, NULL, false));
 		if (!ascends && IsA(column, Aggref) && takes_extreme((Aggref *) column) == BTLessStrategyNumber)
 			nan = list_length(targets);
 	}
-	set_pathtarget_cost_width(root, target);
-	foreach(lc, root->parse->groupClause)
+	set_pathtarget_cost_width(root, of_rows);
+	foreach(lc, clauses)
 	{
 		SortGroupClause *clause = lfirst(lc);
 		Expr	   *expr = (Expr *) get_sortgroupclause_expr(clause, root->processed_tlist);
 
-		for (int i = 0; i < list_length(groups); i++)
-			if (equal(list_nth(groups, i), expr))
+		for (int i = 0; i < list_length(columns); i++)
+			if (equal(list_nth(columns, i), expr))
+			{
 				numbers = lappend_int(numbers, i + 1);
+				break;
+			}
 		operators = lappend_oid(operators, clause->eqop);
 		collations = lappend_oid(collations, exprCollation((Node *) expr));
 	}
-	rows = (Path *) create_projection_path(root, input, rows, target);
+	rows = (Path *) create_projection_path(root, input, rows, of_rows);
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = output;
-	path->path.pathtarget = output->reltarget;
+	path->path.pathtarget = target;
 	path->path.parallel_safe = output->consider_parallel && rows->parallel_safe;
-	path->path.rows = other->rows;
-	path->path.startup_cost = rows->startup_cost;
-	path->path.total_cost = rows->total_cost + rows->rows * (cpu_tuple_cost + list_length(numbers) * cpu_operator_cost);
-	path->path.pathkeys = list_length(root->sort_pathkeys) == 1 ? root->sort_pathkeys :
-		list_make1(linitial(root->sort_pathkeys));
+	path->path.rows = ((Path *) linitial(output->pathlist))->rows;
+	path->path.startup_cost = rows->startup_cost + target->cost.startup;
+	path->path.total_cost = rows->total_cost + target->cost.startup + path->path.rows * target->cost.per_tuple +
+		rows->rows * (cpu_tuple_cost + list_length(numbers) * cpu_operator_cost);
+	path->path.pathkeys = pathkeys;
 	QvCopyDisabled(&path->path, rows);
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &groups_path_methods;
@@ -217,7 +253,7 @@ add_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *
 	path->custom_private = list_make2(targets,
 									  list_make5(makeInteger(TOPK_PLAN_VERSION), numbers, operators, collations,
 												 makeInteger(nan)));
-	add_path(output, &path->path);
+	return &path->path;
 }
 
 static Plan *
@@ -235,31 +271,65 @@ groups_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tli
 	return &scan->scan.plan;
 }
 
+/* Add paths of nearest groups to a relation that groups rows, from paths of the rows. */
 static void
-groups_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
-						  RelOptInfo *output, void *extra)
+add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo *output)
 {
-	PathKey    *key;
-	List	   *rows;
+	bool		is_distinct = !root->parse->hasAggs;
+	List	   *pathkeys = is_distinct || list_length(root->sort_pathkeys) > 1 ?
+		list_make1(is_distinct ? key : linitial(root->sort_pathkeys)) : root->sort_pathkeys;
+	List	   *rows = list_copy(input->pathlist);
 	ListCell   *lc;
 
-	if (previous_hook)
-		previous_hook(root, stage, input, output, extra);
-	if (stage != UPPERREL_GROUP_AGG || output->pathlist == NIL || root->query_pathkeys == NIL ||
-		root->query_pathkeys == root->group_pathkeys)
-		return;
-	/* plan.c has made it the order that rows are wanted in */
-	key = TopkGroupsKey(root);
-	if (key == NULL || linitial(root->query_pathkeys) != key)
-		return;
-	rows = list_copy(input->pathlist);
 	foreach(lc, rows)
 	{
 		Path	   *path = lfirst(lc);
 
 		if (path->param_info == NULL && path->pathkeys != NIL && linitial(path->pathkeys) == key)
-			add_groups_path(root, input, output, path, QvPathKeyAscends(key));
+			add_path(output, make_groups_path(root, input, output, path,
+											  is_distinct ? path->pathtarget : output->reltarget,
+											  is_distinct ? root->parse->distinctClause : root->parse->groupClause,
+											  pathkeys, QvPathKeyAscends(key)));
 	}
+}
+
+/*
+ * The planner has sorted the rows of a subquery.  For a query that has an order of its own they
+ * need not be.
+ */
+static void
+add_unsorted_paths(PlannerInfo *root, RelOptInfo *output)
+{
+	RelOptInfo *groups = fetch_upper_rel(root, UPPERREL_DISTINCT, NULL);
+	ListCell   *lc;
+
+	foreach(lc, groups->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (IsA(path, CustomPath) && ((CustomPath *) path)->methods == &groups_path_methods)
+			add_path(output, (Path *) create_projection_path(root, output, path,
+															 root->upper_targets[UPPERREL_FINAL]));
+	}
+}
+
+static void
+groups_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
+						  RelOptInfo *output, void *extra)
+{
+	PathKey    *key;
+
+	if (previous_hook)
+		previous_hook(root, stage, input, output, extra);
+	/* plan.c has made the order of the groups that of the query's rows */
+	if ((stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT && stage != UPPERREL_FINAL) ||
+		output->pathlist == NIL || list_length(root->query_pathkeys) != 1 ||
+		(key = TopkGroupsKey(root)) != linitial(root->query_pathkeys))
+		return;
+	if (stage == (root->parse->hasAggs ? UPPERREL_GROUP_AGG : UPPERREL_DISTINCT))
+		add_groups_paths(root, key, input, output);
+	else if (stage == UPPERREL_FINAL && !root->parse->hasAggs)
+		add_unsorted_paths(root, output);
 }
 
 void

@@ -1,7 +1,7 @@
 /*
  * groups.h
- *		Nearest groups: GROUP BY g ORDER BY min(distance) LIMIT k, from rows in the order of their
- *		distances (src/topk/README.md, "Nearest groups").
+ *		Nearest groups: GROUP BY g ORDER BY min(distance) LIMIT k, or DISTINCT ON (g) by distance,
+ *		from rows in the order of their distances (src/topk/README.md, "Nearest groups").
  */
 #ifndef QV_TOPK_GROUPS_H
 #define QV_TOPK_GROUPS_H
@@ -20,10 +20,11 @@ extern PathKey *TopkGroupsKey(PlannerInfo *root);
 
 /*
  * Does every aggregate of such a query take the nearest row's value?  key: a form of a distance,
- * in that order.  *nans_last: rows whose distance is NaN must come last.
+ * in that order.  needs: QV_LEFT_OUT_..., rows that must come first.  *nans_last: rows whose
+ * distance is NaN must come last.
  */
 extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key,
-							bool ascends, bool *nans_last);
+							bool ascends, int needs, bool *nans_last);
 
 /* Lets the planner know of the node. */
 extern void TopkGroupsInit(void);

@@ -285,7 +285,7 @@ static bool
 is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 {
 	return bms_equal(rel->relids, QvAllQueryRels(root)) && root->rowMarks == NIL &&
-		root->parse->groupClause == NIL && list_length(root->query_pathkeys) == 1;
+		root->parse->groupClause == NIL && root->parse->distinctClause == NIL && list_length(root->query_pathkeys) == 1;
 }
 
 /*
@@ -599,8 +599,8 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 static bool
 match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
 {
-	if (!match_key(root, rel, index, key, target) || (target->needs & QV_LEFT_OUT_NULLS) ||
-		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
+	if (!match_key(root, rel, index, key, target) ||
+		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), target->needs, &target->nans_last))
 		return false;
 	target->of_groups = true;
 	if (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != key)

@@ -146,7 +146,20 @@ SELECT compare('SELECT docs.id, title, min(v <=> ''[1,0,0]'') AS d FROM chunks J
 SELECT compare('SELECT c.id, x.doc FROM chunks c, LATERAL (SELECT doc FROM chunks n GROUP BY doc
 	ORDER BY min(n.v <=> c.v), doc LIMIT 2) x
 	WHERE c.id < 5 ORDER BY c.id, x.doc');
--- not served: other aggregates, the farthest
+EXPLAIN (COSTS OFF) SELECT * FROM (SELECT DISTINCT ON (doc) doc, id, v <=> '[1,0,0]' AS d FROM chunks
+	ORDER BY doc, v <=> '[1,0,0]') x ORDER BY d LIMIT 3;
+SELECT compare('SELECT * FROM (SELECT DISTINCT ON (doc) doc, id, part, v <=> ''[1,0,0]'' AS d FROM chunks
+	ORDER BY doc, v <=> ''[1,0,0]'') x ORDER BY d, doc LIMIT 5');
+SELECT compare('WITH b AS (SELECT DISTINCT ON (doc) doc, title, 1 - (v <=> ''[1,0,0]'') AS s
+	FROM chunks JOIN docs ON docs.id = doc WHERE part <> ''p1'' ORDER BY doc, s DESC)
+	SELECT title, s FROM b ORDER BY s DESC, title LIMIT 5');
+SELECT compare('SELECT doc, d FROM (SELECT DISTINCT ON (doc) doc, v <=> ''[1,0,0]'' AS d FROM chunks
+	ORDER BY doc, v <=> ''[1,0,0]'') x WHERE doc > 50 ORDER BY d, doc LIMIT 5');
+-- not served: other aggregates, the farthest, rows that are wanted in the order of their groups
+SELECT compare('SELECT * FROM (SELECT DISTINCT ON (doc) doc, v <=> ''[1,0,0]'' AS d FROM chunks
+	ORDER BY doc, v <=> ''[1,0,0]'') x LIMIT 5');
+SELECT compare('SELECT * FROM (SELECT DISTINCT ON (doc) doc, v <=> ''[1,0,0]'' AS d FROM chunks
+	ORDER BY doc, v <=> ''[1,0,0]'') x ORDER BY d DESC, doc LIMIT 5');
 SELECT compare('SELECT doc, min(v <=> ''[1,0,0]'') AS d, count(*) FROM chunks GROUP BY doc ORDER BY d, doc LIMIT 3');
 SELECT compare('SELECT doc, max(v <=> ''[1,0,0]'') AS d FROM chunks GROUP BY doc ORDER BY d, doc LIMIT 3');
 SELECT compare('SELECT doc, avg(v <=> ''[1,0,0]'') AS d FROM chunks GROUP BY doc ORDER BY d, doc LIMIT 3');
