@@ -207,8 +207,8 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 }
 
 /*
- * Makes a run of about "want" nearest candidates, unless there is one.  Returns false if
- * nothing is put aside.
+ * Makes a run of about "want" nearest candidates, unless there is one and no nearer candidates
+ * were added.  Returns false if nothing is put aside.
  */
 static inline bool
 BacklogSort(Backlog *log, uint32_t want)
@@ -222,8 +222,11 @@ BacklogSort(Backlog *log, uint32_t want)
 	log->known = log->count;
 	if (fresh > log->sorted)
 	{
-		BacklogSortFront(log->items + log->first, fresh - log->first, fresh - log->first);
-		log->sorted = fresh;
+		if (want > fresh - log->first)
+			want = fresh - log->first;
+		BacklogSortFront(log->items + log->first, fresh - log->first, want);
+		log->sorted = log->first + want;
+		log->limit = log->items[log->sorted - 1];
 	}
 	if (log->first == log->sorted)
 	{

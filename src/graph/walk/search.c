@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "graph/walk/search.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -92,45 +93,42 @@ GraphSearchGrowDiscarded(GraphSearch *s)
 }
 
 /*
- * Swaps the halves of items, so that they sort by node, then by estimate.  A second call
- * swaps them back.
- */
-static void
-swap_halves(BacklogItem *items, uint32 n)
-{
-	for (uint32 i = 0; i < n; i++)
-		items[i] = items[i] << 32 | items[i] >> 32;
-}
-
-/*
  * Drops stale candidates before the discarded ones need more memory: candidates that are in
- * the pool or expanded by now, and all estimates of a node but the best.
+ * the pool or expanded by now, and most estimates of a node but the best.  A table finds the
+ * other estimates: it has an item for each hash of a node, and forgets the one before.
  */
 static void
 make_room(GraphSearch *s)
 {
 	Backlog    *log = &s->discarded;
-	uint32		left = 0,
-				n = 0;
+	uint32		mask = log->capacity - 1;	/* capacity is a power of two */
+	uint32	   *latest;
+	uint32		n = 0;
 
 	if (log->capacity < MIN_COMPACT)
 	{
 		GraphSearchGrowDiscarded(s);
 		return;
 	}
+	latest = MemoryContextAllocZero(s->context, log->capacity * sizeof(uint32));
 	for (uint32 i = log->first; i < log->count; i++)
 	{
-		const IdSetEntry *entry = IdSetFind(&s->seen, BacklogId(log->items[i]));
+		BacklogItem item = log->items[i];
+		uint32		id = BacklogId(item);
+		uint32	   *at = &latest[murmurhash32(id) & mask];
+		const IdSetEntry *entry = IdSetFind(&s->seen, id);
 
-		if (entry->generation != s->seen.generation || entry->value == INFINITY)
-			log->items[left++] = log->items[i];
+		if (entry->generation == s->seen.generation && entry->value < INFINITY)
+			continue;
+		if (*at < n && BacklogId(log->items[*at]) == id)
+		{
+			log->items[*at] = Min(log->items[*at], item);
+			continue;
+		}
+		*at = n;
+		log->items[n++] = item;
 	}
-	swap_halves(log->items, left);
-	BacklogSortFront(log->items, left, left);
-	for (uint32 i = 0; i < left; i++)
-		if (n == 0 || log->items[n - 1] >> 32 != log->items[i] >> 32)
-			log->items[n++] = log->items[i];
-	swap_halves(log->items, n);
+	pfree(latest);
 	BacklogClear(log);
 	log->count = n;
 	if (n > log->capacity / 2)
