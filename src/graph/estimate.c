@@ -31,8 +31,7 @@ adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, in
 	QvSpace		space;
 	int			n = 0;
 
-	QvSpaceInit(&space, opclass, meta->dims, meta->pdim);
-	QvSpaceInitRotation(&space, meta->seed);
+	QvSpaceInit(&space, opclass, meta->dims, meta->pdim, meta->seed);
 	for (int i = 0; i < nvalues; i++)
 		if (QvIsIndexed(opclass, values[i]))
 			(void) QvSpaceRotateValue(&space, values[i], scratch, rows + n++ * (Size) meta->pdim);

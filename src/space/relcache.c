@@ -132,8 +132,9 @@ watch_changes(void)
 
 /* ---- entries ---- */
 
-QvRelCacheEntry *
-QvRelCacheFind(Relation index, uint64 build_id)
+/* Returns the entry of an index, or NULL.  Drops an entry of another build. */
+static QvRelCacheEntry *
+find_entry(Relation index, uint64 build_id)
 {
 	QvRelLocator locator = QvRelationLocator(index);
 	dlist_mutable_iter iter;
@@ -155,53 +156,50 @@ QvRelCacheFind(Relation index, uint64 build_id)
 	return NULL;
 }
 
-QvRelCacheEntry *
-QvRelCacheNew(Size size)
+/* Makes an entry without a space, below CurrentMemoryContext.  It is not cached yet. */
+static QvRelCacheEntry *
+make_entry(Relation index, uint64 build_id)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver index",
 												  ALLOCSET_DEFAULT_SIZES);
-	QvRelCacheEntry *entry = MemoryContextAllocZero(context, size);
+	QvRelCacheEntry *entry = MemoryContextAllocZero(context, sizeof(QvRelCacheEntry));
 
+	entry->locator = QvRelationLocator(index);
+	entry->relid = RelationGetRelid(index);
+	entry->build_id = build_id;
 	entry->context = context;
 	entry->hints.context = entry->table_hints.context = context;
+	MemoryContextSetIdentifier(context,
+							   MemoryContextStrdup(context, RelationGetRelationName(index)));
 	return entry;
 }
 
-void
-QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id)
+static void
+add_entry(QvRelCacheEntry *entry)
 {
 	watch_changes();
 	entry->bytes = MemoryContextMemAllocated(entry->context, true);
 	make_fit(entry->bytes, NULL);
-	MemoryContextSetIdentifier(entry->context,
-							   MemoryContextStrdup(entry->context, RelationGetRelationName(index)));
-	entry->locator = QvRelationLocator(index);
-	entry->relid = RelationGetRelid(index);
-	entry->build_id = build_id;
 	MemoryContextSetParent(entry->context, CacheMemoryContext);
 	dlist_push_head(&all, &entry->node);
 	all_bytes += entry->bytes;
 }
 
-void
-QvRelCachePin(QvRelCacheEntry *entry)
+QvRelCacheEntry *
+QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, uint32 dims,
+			   uint32 pdim, uint64 seed, BlockNumber mean_block)
 {
-	entry->pins++;
-}
+	QvRelCacheEntry *entry = find_entry(index, build_id);
+	MemoryContext old;
 
-void
-QvRelCacheUnpin(QvRelCacheEntry *entry)
-{
-	if (--entry->pins > 0)
-		return;
-	if (entry->stale)
-	{
-		discard(entry);
-		return;
-	}
-	count_bytes(entry);
-	/* the next scan is likely to be of the same index */
-	make_fit(0, entry);
+	if (entry)
+		return entry;
+	entry = make_entry(index, build_id);
+	old = MemoryContextSwitchTo(entry->context);
+	QvSpaceInit(&entry->space, opclass, dims, pdim, seed);
+	QvSpaceReadMean(&entry->space, index, &entry->hints, mean_block);
+	MemoryContextSwitchTo(old);
+	return entry;
 }
 
 QvRelCacheEntry *
@@ -230,13 +228,6 @@ QvRelCacheNewPart(Size size)
 	return part;
 }
 
-void
-QvRelCacheKeepPart(QvRelCachePart *part, QvRelCacheEntry *entry)
-{
-	MemoryContextSetParent(part->context, entry->context);
-	part->current = true;
-}
-
 static void
 free_unused(QvRelCachePart *part)
 {
@@ -244,39 +235,77 @@ free_unused(QvRelCachePart *part)
 		MemoryContextDelete(part->context);
 }
 
-void
-QvRelCacheRetirePart(QvRelCachePart *part)
-{
-	part->current = false;
-	free_unused(part);
-}
-
-void
-QvRelCachePinPart(QvRelCachePart *part)
-{
-	part->pins++;
-}
-
-void
-QvRelCacheUnpinPart(QvRelCachePart *part)
+static void
+unpin_part(QvRelCachePart *part)
 {
 	part->pins--;
 	free_unused(part);
 }
 
-static void
-unpin_part(void *arg)
+void
+QvRelCacheSetPart(QvRelCacheEntry *entry, QvRelCachePart *part)
 {
-	QvRelCacheUnpinPart(arg);
+	QvRelCachePart *old = entry->part;
+
+	MemoryContextSetParent(part->context, entry->context);
+	part->current = true;
+	entry->part = part;
+	if (old)
+	{
+		old->current = false;
+		free_unused(old);
+	}
+	else
+		add_entry(entry);
 }
 
-void
-QvRelCachePinPartHere(QvRelCachePart *part)
-{
-	MemoryContextCallback *release = palloc(sizeof(MemoryContextCallback));
+/* ---- pins ---- */
 
-	QvRelCachePinPart(part);
-	release->func = unpin_part;
-	release->arg = part;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, release);
+static void
+unpin_entry(QvRelCacheEntry *entry)
+{
+	if (--entry->pins > 0)
+		return;
+	if (entry->stale)
+	{
+		discard(entry);
+		return;
+	}
+	count_bytes(entry);
+	/* the next scan is likely to be of the same index */
+	make_fit(0, entry);
+}
+
+/* Raises nothing, since it is called when a memory context is reset. */
+static void
+release(void *arg)
+{
+	QvRelCacheUse *use = arg;
+
+	unpin_part(use->part);
+	unpin_entry(use->entry);
+}
+
+void *
+QvRelCachePin(QvRelCacheUse *use, QvRelCacheEntry *entry)
+{
+	use->entry = entry;
+	use->part = entry->part;
+	entry->pins++;
+	entry->part->pins++;
+	use->release.func = release;
+	use->release.arg = use;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &use->release);
+	return use->part;
+}
+
+void *
+QvRelCachePinAgain(QvRelCacheUse *use)
+{
+	QvRelCachePart *old = use->part;
+
+	use->part = use->entry->part;
+	use->part->pins++;
+	unpin_part(old);
+	return use->part;
 }

@@ -2,9 +2,8 @@
  * relcache.h
  *		What a backend caches of indexes between queries.
  *
- * An engine extends QvRelCacheEntry by what it caches itself.  An entry is found by
- * relation file, which a rebuild changes.  It is verified by the build_id of the
- * metapage, a random number, so that no engine finds another engine's entry.
+ * An entry is found by relation file, which a rebuild changes.  It is verified by the
+ * build_id of the metapage, a random number, so that no engine finds another engine's entry.
  *
  * quiver.cache_mem limits the memory of all entries.  When it is exceeded, the least
  * recently used entry without pins is evicted.  The entry used last is evicted at the end
@@ -12,8 +11,8 @@
  * (dropped, rebuilt or vacuumed) is freed then, too, unless a search has found it valid
  * in the meantime.
  *
- * A part of an entry (entry points, a directory of lists) is replaced when the index has
- * changed.  The old part lives until its last pin is released.
+ * The part of an entry (entry points, a directory of lists) is the engine's.  It is replaced
+ * when the index has changed.  The old part lives until its last pin is released.
  */
 #ifndef QV_SPACE_RELCACHE_H
 #define QV_SPACE_RELCACHE_H
@@ -27,7 +26,14 @@
 
 extern int	qv_cache_mem;
 
-/* The first member of an engine's entry. */
+/* The first member of an engine's part. */
+typedef struct QvRelCachePart
+{
+	MemoryContext context;		/* of the whole part, this struct included */
+	int			pins;
+	bool		current;		/* it is the part that its entry uses */
+} QvRelCachePart;
+
 typedef struct QvRelCacheEntry
 {
 	dlist_node	node;			/* in order of use, most recent first */
@@ -42,59 +48,52 @@ typedef struct QvRelCacheEntry
 	Size		bytes;			/* as counted when its last pin was released */
 	QvBufferHints hints;
 	QvBufferHints table_hints;	/* hints of the table's pages */
-
-	QvSpace		space;			/* the engine fills this in */
+	QvSpace		space;
+	QvRelCachePart *part;		/* NULL: not read yet */
+	uint32		cold;			/* coming scans of lists that should read
+								 * ahead */
 } QvRelCacheEntry;
 
-/* The first member of a part. */
-typedef struct QvRelCachePart
+/* What an open index uses: a member of an engine's handle. */
+typedef struct QvRelCacheUse
 {
-	MemoryContext context;		/* of the whole part, this struct included */
-	int			pins;
-	bool		current;		/* it is the part that its entry uses */
-} QvRelCachePart;
+	QvRelCacheEntry *entry;		/* pinned */
+	QvRelCachePart *part;		/* pinned: the entry may have another by now */
+	MemoryContextCallback release;
+} QvRelCacheUse;
 
 /*
- * Returns the entry of an index, or NULL.  An entry of another build is freed, or marked
- * to be freed with its last pin.
+ * Returns the entry of an index whose metapage has that build_id.  If there is none, reads the
+ * space into a new one, which has no part: see QvSpaceInit() and QvSpaceReadMean().  An entry of
+ * another build is freed, or marked to be freed with its last pin.  Raises
+ * ERRCODE_INDEX_CORRUPTED.
  */
-extern QvRelCacheEntry *QvRelCacheFind(Relation index, uint64 build_id);
+extern QvRelCacheEntry *QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass,
+									   uint64 build_id, uint32 dims, uint32 pdim, uint64 seed,
+									   BlockNumber mean_block);
+
+/* Makes a part of size bytes, zeroed, below CurrentMemoryContext until an entry has it. */
+extern void *QvRelCacheNewPart(Size size);
 
 /*
- * Makes an entry of size bytes, zeroed but for context and hints.  It lives below
- * CurrentMemoryContext until QvRelCacheAdd() keeps it, so that an error in between does
- * not leak it.
+ * Gives an entry its part.  A new entry is cached from then on: an error before that leaks
+ * nothing.  The part that the entry had lives until it is not pinned.
  */
-extern QvRelCacheEntry *QvRelCacheNew(Size size);
-extern void QvRelCacheAdd(QvRelCacheEntry *entry, Relation index, uint64 build_id);
+extern void QvRelCacheSetPart(QvRelCacheEntry *entry, QvRelCachePart *part);
 
 /*
- * Between these two an entry is not freed.  QvRelCacheUnpin() raises nothing, so it can
- * be called from a memory context's reset callback.
+ * Pins an entry and its part until CurrentMemoryContext is reset.  Neither is freed before that.
+ * Returns the part.
  */
-extern void QvRelCachePin(QvRelCacheEntry *entry);
-extern void QvRelCacheUnpin(QvRelCacheEntry *entry);
+extern void *QvRelCachePin(QvRelCacheUse *use, QvRelCacheEntry *entry);
+
+/* Pins the part that the entry has now, in place of the one that is pinned.  Returns it. */
+extern void *QvRelCachePinAgain(QvRelCacheUse *use);
 
 /*
  * Returns the entry after this one (NULL: the first), most recent first, and counts its
  * bytes.
  */
 extern QvRelCacheEntry *QvRelCacheNext(QvRelCacheEntry *entry);
-
-/* Makes a part of size bytes, below CurrentMemoryContext until it is kept. */
-extern void *QvRelCacheNewPart(Size size);
-
-/*
- * Makes a part belong to an entry, or retires it.  A retired part lives until it is not
- * pinned.
- */
-extern void QvRelCacheKeepPart(QvRelCachePart *part, QvRelCacheEntry *entry);
-extern void QvRelCacheRetirePart(QvRelCachePart *part);
-
-extern void QvRelCachePinPart(QvRelCachePart *part);
-extern void QvRelCacheUnpinPart(QvRelCachePart *part);
-
-/* Pins a part until CurrentMemoryContext is reset. */
-extern void QvRelCachePinPartHere(QvRelCachePart *part);
 
 #endif							/* QV_SPACE_RELCACHE_H */

@@ -12,21 +12,16 @@
 #include "space/space.h"
 
 void
-QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pdim)
+QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pdim, uint64 seed)
 {
 	memset(space, 0, sizeof(*space));
 	space->opclass = *opclass;
 	space->dims = dims;
 	space->pdim = pdim;
-	if (pdim > 0)
-		space->kind = QvSpaceKindOf(opclass);
-}
-
-void
-QvSpaceInitRotation(QvSpace *space, uint64 seed)
-{
-	QvRotationInit(&space->rotation, space->dims, seed,
-				   palloc(QvRotationSignBytes(space->dims)));
+	if (pdim == 0)
+		return;
+	space->kind = QvSpaceKindOf(opclass);
+	QvRotationInit(&space->rotation, dims, seed, palloc(QvRotationSignBytes(dims)));
 }
 
 void
@@ -37,12 +32,13 @@ QvSpaceSetMean(QvSpace *space, const float *mean)
 }
 
 void
-QvSpaceRead(QvSpace *space, uint64 seed, Relation index, QvBufferHints *hints,
-			BlockNumber block)
+QvSpaceReadMean(QvSpace *space, Relation index, QvBufferHints *hints, BlockNumber block)
 {
-	float	   *mean = palloc(space->pdim * sizeof(float));
+	float	   *mean;
 
-	QvSpaceInitRotation(space, seed);
+	if (space->pdim == 0)
+		return;
+	mean = palloc(space->pdim * sizeof(float));
 	QvReadFloats(index, hints, block, mean, space->pdim);
 	QvSpaceSetMean(space, mean);
 }

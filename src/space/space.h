@@ -51,21 +51,22 @@ typedef struct QvSpace
 	float		mean_norm2;
 } QvSpace;
 
-/* Makes a space that has no rotation and no mean yet. pdim is 0 in a plain index. */
-extern void QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pdim);
-
-/* Makes the rotation of a coded index from its seed, in CurrentMemoryContext. */
-extern void QvSpaceInitRotation(QvSpace *space, uint64 seed);
+/*
+ * Makes a space that has no mean yet.  The rotation of a coded index is made from its seed, in
+ * CurrentMemoryContext.  pdim is 0 in a plain index.
+ */
+extern void QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dims, uint32 pdim,
+						uint64 seed);
 
 /* Sets the mean[pdim], which must live as long as the space. */
 extern void QvSpaceSetMean(QvSpace *space, const float *mean);
 
 /*
- * Makes the rotation, and reads the mean from consecutive float pages, from block on.
- * Allocates in CurrentMemoryContext.
+ * Reads the mean of a coded index from consecutive float pages, from block on, into
+ * CurrentMemoryContext.  Raises ERRCODE_INDEX_CORRUPTED.
  */
-extern void QvSpaceRead(QvSpace *space, uint64 seed, Relation index,
-						QvBufferHints *hints, BlockNumber block);
+extern void QvSpaceReadMean(QvSpace *space, Relation index, QvBufferHints *hints,
+							BlockNumber block);
 
 /*
  * Scales and rotates value[dims] into out[pdim], which is another array.  With "unit" the

@@ -72,7 +72,7 @@ init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *
 	handle->meta = *meta;
 	if (!GraphLayoutFromMeta(&handle->layout, meta))
 		elog(ERROR, "graph node layout does not fit together");
-	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim);
+	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim, meta->seed);
 }
 
 static void
@@ -99,8 +99,6 @@ start_build(Relation heap, IndexInfo *info, const GraphHandle *handle)
 	bs->info = info;
 	bs->handle = *handle;
 	bs->max_memory = (Size) maintenance_work_mem * 1024;
-	if (handle->layout.form == QV_FORM_CODED)
-		QvSpaceInitRotation(&bs->handle.space, handle->meta.seed);
 	bs->hints.context = CurrentMemoryContext;
 	bs->handle.hints = &bs->hints;
 	bs->row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver build row",

@@ -23,12 +23,7 @@ typedef struct GraphHandle
 	bool		has_rows;		/* the index has row pages */
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
-	QvBufferHints *table_hints; /* hints for the table's pages; NULL in a
-								 * build */
-
-	/* used by cache.c */
-	struct GraphRelCache *entry;
-	MemoryContextCallback release;
+	QvRelCacheUse cached;		/* its cache entry; none in a build */
 } GraphHandle;
 
 #endif							/* QV_GRAPH_PAGE_HANDLE_H */

@@ -159,9 +159,7 @@ init_params(IvfBuildParams *build, Relation index, const QvOpclassInfo *opclass,
 	build->index = index;
 	build->options = options;
 	IvfMetaInit(&build->meta, &build->layout, QvColumnDims(index, opclass), options, opclass);
-	QvSpaceInit(&build->space, opclass, build->meta.dims, build->meta.pdim);
-	if (build->meta.pdim > 0)
-		QvSpaceInitRotation(&build->space, build->meta.seed);
+	QvSpaceInit(&build->space, opclass, build->meta.dims, build->meta.pdim, build->meta.seed);
 }
 
 IndexBuildResult *

@@ -59,15 +59,6 @@ typedef struct IvfLists
 
 #define IVF_NO_LIST UINT32_MAX
 
-/*
- * Scan statistics of an index, which each backend has for itself: whether its scans waited
- * for the disk.  What a scan finds does not depend on them.
- */
-typedef struct IvfScanStats
-{
-	uint32		cold;			/* coming scans that should read ahead */
-} IvfScanStats;
-
 typedef struct IvfHandle
 {
 	Relation	index;
@@ -82,10 +73,7 @@ typedef struct IvfHandle
 	BufferAccessStrategy strategy;	/* for pages of codes and sketches, or
 									 * NULL */
 	BufferAccessStrategy record_strategy;	/* for pages of records, or NULL */
-	IvfScanStats *stats;
-	QvRelCacheEntry *cached;	/* the entry's common part */
-	struct IvfRelCache *entry;	/* the cache entry, pinned */
-	MemoryContextCallback release;
+	QvRelCacheUse cached;		/* its cache entry */
 } IvfHandle;
 
 /* Decodes the centroid of a list, as rows are encoded for it: see IvfCodec.decode_centroid. */

@@ -12,15 +12,7 @@
 #include "ivf/page/centroid_codes.h"
 #include "ivf/page/meta.h"
 #include "miscadmin.h"
-#include "space/relcache.h"
 #include "utils/memutils.h"
-
-typedef struct IvfRelCache
-{
-	QvRelCacheEntry base;
-	IvfScanStats stats;
-	IvfLists   *lists;
-} IvfRelCache;
 
 /* Copies an entry of the directory to place i. */
 static void
@@ -161,109 +153,56 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 	lists->broken = false;
 }
 
-/* Reads the directory of an index, as a part of its cache entry. */
-static IvfLists *
-load_lists(IvfHandle *handle, IvfRelCache *entry)
-{
-	IvfLists   *lists = QvRelCacheNewPart(sizeof(IvfLists));
-
-	update_lists(handle, lists);
-	QvRelCacheKeepPart(&lists->part, &entry->base);
-	return lists;
-}
-
-static void
-release_handle(void *arg)
-{
-	IvfHandle  *handle = arg;
-
-	QvRelCacheUnpinPart(&handle->lists->part);
-	QvRelCacheUnpin(&handle->entry->base);
-}
-
-/* Makes a cache entry for the index of a handle. */
-static IvfRelCache *
-make_entry(IvfHandle *handle)
-{
-	const IvfMetaData *meta = &handle->meta;
-	IvfRelCache *entry = (IvfRelCache *) QvRelCacheNew(sizeof(IvfRelCache));
-	MemoryContext old = MemoryContextSwitchTo(entry->base.context);
-
-	handle->hints = &entry->base.hints;
-	QvSpaceInit(&entry->base.space, &handle->space.opclass, meta->dims, meta->pdim);
-	if (meta->pdim > 0)
-		QvSpaceRead(&entry->base.space, meta->seed, handle->index, handle->hints,
-					meta->mean_block);
-	handle->space = entry->base.space;
-	MemoryContextSwitchTo(old);
-	entry->lists = load_lists(handle, entry);
-	QvRelCacheAdd(&entry->base, handle->index, meta->build_id);
-	return entry;
-}
-
 /*
  * Brings the directory of a cache entry up to the version of the handle's metapage.  The
  * handle itself may use that directory already.
  */
 static void
-renew_lists(IvfHandle *handle, IvfRelCache *entry)
+renew_lists(IvfHandle *handle, QvRelCacheEntry *entry)
 {
-	IvfLists   *old = entry->lists;
+	IvfLists   *lists = (IvfLists *) entry->part;
+	bool		usable = lists && !lists->broken;
 
-	if (old->version == handle->meta.version_lists && old->count == handle->meta.lists &&
-		!old->broken)
+	if (usable && lists->version == handle->meta.version_lists && lists->count == handle->meta.lists)
 		return;
-	if (old->part.pins == (handle->lists == old ? 1 : 0) && !old->broken)
+	if (usable && lists->part.pins == (handle->lists == lists ? 1 : 0))
 	{
-		update_lists(handle, old);
+		update_lists(handle, lists);
 		return;
 	}
-	entry->lists = load_lists(handle, entry);
-	QvRelCacheRetirePart(&old->part);
+	lists = QvRelCacheNewPart(sizeof(IvfLists));
+	update_lists(handle, lists);
+	QvRelCacheSetPart(entry, &lists->part);
 }
 
 IvfHandle *
 IvfOpen(Relation index, const QvOpclassInfo *opclass)
 {
 	IvfHandle  *handle = palloc0(sizeof(IvfHandle));
-	IvfRelCache *entry;
+	const IvfMetaData *meta = &handle->meta;
+	QvRelCacheEntry *entry;
 
 	handle->index = index;
 	handle->space.opclass = *opclass;
 	read_meta(handle);
-	entry = (IvfRelCache *) QvRelCacheFind(index, handle->meta.build_id);
-	if (entry == NULL)
-		entry = make_entry(handle);
-	handle->hints = &entry->base.hints;
-	handle->space = entry->base.space;
-	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &handle->meta.rows,
-								  offsetof(IvfMetaData, rows));
+	entry = QvRelCacheOpen(index, opclass, meta->build_id, meta->dims, meta->pdim, meta->seed,
+						   meta->mean_block);
+	handle->hints = &entry->hints;
+	handle->space = entry->space;
 	renew_lists(handle, entry);
-	handle->entry = entry;
-	handle->stats = &entry->stats;
-	handle->cached = &entry->base;
-	handle->lists = entry->lists;
-	QvRelCachePin(&entry->base);
-	QvRelCachePinPart(&handle->lists->part);
-	handle->release.func = release_handle;
-	handle->release.arg = handle;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, &handle->release);
+	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,
+								  offsetof(IvfMetaData, rows));
+	handle->lists = QvRelCachePin(&handle->cached, entry);
 	return handle;
 }
 
 bool
 IvfRefresh(IvfHandle *handle)
 {
-	IvfLists   *old = handle->lists;
-	uint32		version = old->version;
+	uint32		version = handle->lists->version;
 
 	read_meta(handle);
-	renew_lists(handle, handle->entry);
-	if (handle->entry->lists != old)
-	{
-		handle->lists = handle->entry->lists;
-		QvRelCachePinPart(&handle->lists->part);
-		QvRelCacheUnpinPart(&old->part);
-	}
+	renew_lists(handle, handle->cached.entry);
+	handle->lists = QvRelCachePinAgain(&handle->cached);
 	return handle->lists->version != version;
 }

@@ -232,7 +232,7 @@ prefetch_records(const IvfReader *reader)
 	const IvfGathered *soon = gathered_after(reader, RECORDS_AHEAD);
 	const IvfGathered *later = gathered_after(reader, GATHERED_AHEAD);
 
-	if (handle->stats->cold > 0)
+	if (handle->cached.entry->cold > 0)
 	{
 		const IvfGathered *far = gathered_after(reader, IVF_READ_AHEAD);
 

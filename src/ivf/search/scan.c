@@ -147,7 +147,7 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 	{
 		if (scan->measuring)
 			QvVacuumDelayPoint();
-		if (scan->handle->stats->cold > 0)
+		if (scan->handle->cached.entry->cold > 0)
 			IvfAskForLists(&scan->reader, &scan->ahead, scan->near.items, to, i);
 		if (i + 1 < to)
 			IvfPrefetchList(&scan->reader, &scan->near.items[i + 1]);
@@ -155,7 +155,7 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 			return false;
 	}
 	if (pgBufferUsage.shared_blks_read != misses)
-		scan->handle->stats->cold = COLD_SCANS;
+		scan->handle->cached.entry->cold = COLD_SCANS;
 	return true;
 }
 
@@ -544,21 +544,21 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	MemoryContextReset(scan->context);
 	old = MemoryContextSwitchTo(scan->context);
 	handle = IvfOpen(scan->index, &scan->opclass);
-	if (handle->stats->cold > 0)
-		handle->stats->cold--;
+	if (handle->cached.entry->cold > 0)
+		handle->cached.entry->cold--;
 
 	/*
 	 * Pages of records of an index larger than half of shared buffers are
 	 * read through a few of them: the pages of codes, which are read much
 	 * more often, stay.
 	 */
-	if (handle->stats->cold > 0 &&
+	if (handle->cached.entry->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
 	if (goal->value && scan->opclass.type->dims(goal->value) != handle->meta.dims)
 		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(goal->value));
 	scan->handle = handle;
-	handle->hints->scarce = handle->cached->table_hints.scarce = handle->stats->cold > 0;
+	handle->hints->scarce = handle->cached.entry->table_hints.scarce = handle->cached.entry->cold > 0;
 	scan->goal = *goal;
 	memset(reader, 0, sizeof(*reader));
 	reader->counters = counters;
@@ -575,7 +575,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->filled = false;
 	scan->fill_end = 0;
 	scan->crowded = false;
-	base->table_hints = &handle->cached->table_hints;
+	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = handle->has_rows && goal->value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
 	base->sure = reader->sure;
@@ -638,7 +638,7 @@ ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
 	 * in runs, so that the reads overlap; the heap's first are near the next
 	 * ones
 	 */
-	if (scan->handle->stats->cold == 0 || scan->asked > scan->nproposed)
+	if (scan->handle->cached.entry->cold == 0 || scan->asked > scan->nproposed)
 		return 0;
 	for (uint32 i = 0; i < heap->count && n < max; i++)
 		tids[n++] = scan->reader.rows[heap->items[i].value].tid;
