@@ -502,7 +502,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 		if (c.layout->form == QV_FORM_PLAIN)
 			check_values(&c);
 		check_heads(&c);
-		if (c.handle->has_rows)
+		if (QvRowsExist(&c.handle->rows))
 			QvRowsCheck(&c.handle->rows, GraphVisitRows, c.handle, &c.info.rows);
 		GraphFindUnreached(&reach, false, &found);
 		c.info.unreached = found.unreached;

@@ -512,7 +512,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 		check_directory(&c);
 		for (uint32 list = 0; list < c.meta->lists; list++)
 			check_list(&c, list);
-		if (c.handle->has_rows)
+		if (QvRowsExist(&c.handle->rows))
 			QvRowsCheck(&c.handle->rows, IvfVisitRows, c.handle, &counts.rows);
 		check_others(&c);
 	}

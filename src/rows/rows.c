@@ -29,7 +29,7 @@ QvRowsEstimatePages(double rows, double table_rows, uint32 pdim)
 		pages + ceil(pages / QV_ROWS_FANOUT) + 1 : 0;
 }
 
-bool
+void
 QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *space,
 		   const QvRowsMeta *meta, Size meta_offset)
 {
@@ -39,10 +39,8 @@ QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *sp
 	rows->space = space;
 	rows->meta = *meta;
 	rows->meta_offset = meta_offset;
-	if (meta->root == 0)
-		return false;
-	rows->per_page = QvRowsPerPage(meta->entry_size);
-	return true;
+	if (meta->root != 0)
+		rows->per_page = QvRowsPerPage(meta->entry_size);
 }
 
 void

@@ -15,7 +15,7 @@ typedef struct QvRows
 	QvBufferHints *hints;
 	const QvSpace *space;
 	bool		building;		/* pages are changed without WAL */
-	QvRowsMeta	meta;			/* as read when the index was opened; */
+	QvRowsMeta	meta;			/* as read when the index was opened */
 	Size		meta_offset;	/* where it is in the metapage's data */
 	uint32		per_page;
 } QvRows;
@@ -35,12 +35,19 @@ typedef uint64 QvRowNumber;
  */
 extern double QvRowsEstimatePages(double rows, double table_rows, uint32 pdim);
 
-/* Describe the row pages of an index: false when it has none. */
-extern bool QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *space,
+/* Describe the row pages of an index, if it has some. */
+extern void QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *space,
 					   const QvRowsMeta *meta, Size meta_offset);
 
 /* Can these numbers be, of vectors of pdim coordinates?  (A damaged metapage may say anything.) */
 extern bool QvRowsMetaIsSound(const QvRowsMeta *meta, uint32 pdim);
+
+/* Has the index row pages? */
+static inline bool
+QvRowsExist(const QvRows *rows)
+{
+	return rows->meta.root != 0;
+}
 
 /* Has every row of the index an entry, or is on a line that a row page knows of? */
 static inline bool

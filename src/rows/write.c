@@ -552,7 +552,7 @@ next_part(Merge *merge)
 }
 
 void
-QvRowsMerge(QvRows *rows, double table_rows, QvVisitRows visit, void *engine)
+QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, void *engine)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver row pages",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -560,6 +560,7 @@ QvRowsMerge(QvRows *rows, double table_rows, QvVisitRows visit, void *engine)
 	Merge	   *merge = palloc0(sizeof(Merge));
 	QvRowVisitor visitor = {wants_row, take_row, merge};
 
+	rows->building = building;
 	merge->rows = rows;
 	/* a build or VACUUM has locked the table */
 	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);

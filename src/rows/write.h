@@ -38,8 +38,10 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
  *
  * An index without row pages gets some, and rows->meta says where they are; unless it has no rows, or
  * so few of the table's that most entries would be empty.  The metapage says that entries are
- * missing from before the first is written until all are.  table_rows: about.
+ * missing from before the first is written until all are.  building: a build does it, without WAL.
+ * table_rows: about.
  */
-extern void QvRowsMerge(QvRows *rows, double table_rows, QvVisitRows visit, void *engine);
+extern void QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit,
+						void *engine);
 
 #endif							/* QV_ROWS_WRITE_H */

@@ -27,6 +27,7 @@
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "pgstat.h"
+#include "rows/write.h"
 #include "space/sample.h"
 #include "utils/memutils.h"
 
@@ -229,7 +230,7 @@ make_row_pages(Relation index, const QvOpclassInfo *opclass, double table_rows)
 
 	handle->building = true;
 	if (GraphCanHaveRows(&handle->meta))
-		GraphMergeRows(handle, table_rows);
+		QvRowsMerge(&handle->rows, true, table_rows, GraphVisitRows, handle);
 }
 
 IndexBuildResult *

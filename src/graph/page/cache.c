@@ -33,8 +33,8 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 						   meta->mean_block);
 	handle->hints = &entry->hints;
 	handle->space = entry->space;
-	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,
-								  offsetof(GraphMetaData, rows));
+	QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,
+			   offsetof(GraphMetaData, rows));
 	entry_points = (GraphEntryPoints *) entry->part;
 	if (entry_points == NULL || entry_points->version != meta->entry_version ||
 		entry_points->count != meta->entry_count)

@@ -100,6 +100,13 @@ typedef struct GraphMetaData
 	QvRowsMeta	rows;			/* description of the row pages */
 } GraphMetaData;
 
+/* Tells whether an index can have row pages.  Indexes of older versions have none. */
+static inline bool
+GraphCanHaveRows(const GraphMetaData *meta)
+{
+	return meta->form == QV_FORM_CODED && meta->version >= GRAPH_META_WITH_ROWS;
+}
+
 /*
  * Least pool of estimates, by which others are measured.  It is enough for real-world data
  * (src/graph/page/README.md, "Pools").

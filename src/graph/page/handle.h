@@ -19,8 +19,7 @@ typedef struct GraphHandle
 	GraphMetaData meta;			/* as read when the handle was opened */
 	GraphLayout layout;
 	QvSpace		space;
-	QvRows		rows;			/* row pages, if has_rows */
-	bool		has_rows;		/* the index has row pages */
+	QvRows		rows;			/* row pages: see QvRowsExist() */
 	GraphEntryPoints *entry_points;
 	QvBufferHints *hints;
 	QvRelCacheUse cached;		/* its cache entry; none in a build */

@@ -363,7 +363,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->point = GraphFormOf(handle)->prepare(handle, goal->value);
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = handle->has_rows && goal->value ? &handle->rows : NULL;
+	base->rows = QvRowsExist(&handle->rows) && goal->value ? &handle->rows : NULL;
 	base->query = scan->point->query;
 	base->scale = scan->point->scale;
 	base->offset = scan->point->offset;

@@ -20,7 +20,6 @@
 #include "graph/page/rows.h"
 #include "graph/update/insert.h"
 #include "graph/update/neighbors.h"
-#include "graph/update/row_pages.h"
 #include "rows/write.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"

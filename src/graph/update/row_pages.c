@@ -1,6 +1,6 @@
 /*
  * row_pages.c
- *		Making the row pages of an index from its nodes; see row_pages.h.
+ *		The rows of an index, from its nodes; see row_pages.h.
  */
 #include "postgres.h"
 
@@ -8,7 +8,6 @@
 #include "graph/page/node.h"
 #include "graph/update/row_pages.h"
 #include "miscadmin.h"
-#include "rows/write.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
@@ -23,12 +22,6 @@ typedef struct Offer
 	uint8	   *bytes;			/* pdim */
 	float	   *x;				/* its vector, if decoded */
 } Offer;
-
-bool
-GraphCanHaveRows(const GraphMetaData *meta)
-{
-	return meta->form == QV_FORM_CODED && meta->version >= GRAPH_META_WITH_ROWS;
-}
 
 /* Offers some rows of the node. */
 static void
@@ -135,13 +128,4 @@ GraphVisitRows(void *engine, const QvRowVisitor *visitor)
 	FreeAccessStrategy(strategy);
 	pfree(o->bytes);
 	pfree(o->x);
-}
-
-void
-GraphMergeRows(GraphHandle *handle, double table_rows)
-{
-	handle->rows.building = handle->building;
-	QvRowsMerge(&handle->rows, table_rows, GraphVisitRows, handle);
-	handle->meta.rows = handle->rows.meta;
-	handle->has_rows = handle->meta.rows.root != 0;
 }

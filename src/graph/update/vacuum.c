@@ -748,7 +748,7 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.live = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	v.some_live = GRAPH_NONE;
 
-	if (v.handle->has_rows)
+	if (QvRowsExist(&v.handle->rows))
 		QvRowsClear(&v.handle->rows, callback, callback_state, info->strategy);
 	for (BlockNumber block = 1; block < v.nblocks; block++)
 		remove_rows(&v, block);
@@ -816,7 +816,7 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 			GraphCalibrateAlone(handle, delay);
 	}
 	if (GraphCanHaveRows(meta) && QvRowsWantMerge(&meta->rows, info->num_heap_tuples))
-		GraphMergeRows(handle, info->num_heap_tuples);
+		QvRowsMerge(&handle->rows, false, info->num_heap_tuples, GraphVisitRows, handle);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

@@ -26,6 +26,7 @@
 #include "ivf/update/row_pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
+#include "rows/write.h"
 #include "storage/indexfsm.h"
 #include "utils/backend_progress.h"
 
@@ -199,7 +200,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
 	IvfMeasureProbes(handle, 0);
 	if (IvfCanHaveRows(&handle->meta))
-		IvfMergeRows(handle, result->heap_tuples);
+		QvRowsMerge(&handle->rows, true, result->heap_tuples, IvfVisitRows, handle);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 
 	/* makes the free space map, so that it does not add to the size later */

@@ -96,6 +96,13 @@ typedef struct IvfMetaData
 
 StaticAssertDecl(sizeof(IvfMetaData) == 184, "on-disk ivf metapage changed");
 
+/* Tells whether an index can have row pages.  Indexes of older versions have none. */
+static inline bool
+IvfCanHaveRows(const IvfMetaData *meta)
+{
+	return meta->form == QV_FORM_CODED && meta->version >= IVF_META_WITH_ROWS;
+}
+
 /*
  * A list in the directory.  The code of its centroid follows: coded, packed with
  * centroid_bits per coordinate; plain, the value.

@@ -67,8 +67,7 @@ typedef struct IvfHandle
 	IvfMetaData meta;			/* as read when the handle was opened */
 	IvfLayout	layout;
 	IvfLists   *lists;			/* the cached directory */
-	QvRows		rows;			/* row pages, if has_rows */
-	bool		has_rows;		/* the index has row pages */
+	QvRows		rows;			/* row pages: see QvRowsExist() */
 	QvBufferHints *hints;
 	BufferAccessStrategy strategy;	/* for pages of codes and sketches, or
 									 * NULL */

@@ -190,8 +190,8 @@ IvfOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->hints = &entry->hints;
 	handle->space = entry->space;
 	renew_lists(handle, entry);
-	handle->has_rows = QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,
-								  offsetof(IvfMetaData, rows));
+	QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,
+			   offsetof(IvfMetaData, rows));
 	handle->lists = QvRelCachePin(&handle->cached, entry);
 	return handle;
 }

@@ -576,7 +576,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->fill_end = 0;
 	scan->crowded = false;
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = handle->has_rows && goal->value ? &handle->rows : NULL;
+	base->rows = QvRowsExist(&handle->rows) && goal->value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
 	base->sure = reader->sure;
 	base->certainty = reader->certainty;

@@ -15,7 +15,6 @@
 #include "ivf/page/writer.h"
 #include "ivf/search/nearest.h"
 #include "ivf/update/move.h"
-#include "ivf/update/row_pages.h"
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "rows/write.h"

@@ -135,7 +135,7 @@ IvfCompactList(IvfHandle *handle, uint32 list)
 		IvfWriterAdd(writer, &row);
 	IvfWriterFinish(writer, &now.head, &now.tail, &now.rows);
 	IvfReplaceEntry(handle, list, &now);
-	if (handle->has_rows)
+	if (QvRowsExist(&handle->rows))
 		QvRowsNoteMissing(&handle->rows, now.rows);
 	UnlockPage(handle->index, IVF_LIST_LOCK(list), ExclusiveLock);
 	IvfFreeList(handle, list, ref->generation, ref->head);
@@ -499,7 +499,7 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 		return false;
 	}
 	IvfReplaceByParts(handle, list, s.entries, s.parts);
-	if (handle->has_rows)
+	if (QvRowsExist(&handle->rows))
 		QvRowsNoteMissing(&handle->rows, total);
 	IvfFreeList(handle, list, ref->generation, ref->head);
 	return true;

@@ -1,6 +1,6 @@
 /*
  * row_pages.c
- *		Making the row pages of an index from its lists; see row_pages.h.
+ *		The rows of an index, from its lists; see row_pages.h.
  */
 #include "postgres.h"
 
@@ -9,14 +9,7 @@
 #include "ivf/page/walk.h"
 #include "ivf/update/row_pages.h"
 #include "miscadmin.h"
-#include "rows/write.h"
 #include "utils/memutils.h"
-
-bool
-IvfCanHaveRows(const IvfMetaData *meta)
-{
-	return meta->form == QV_FORM_CODED && meta->version >= IVF_META_WITH_ROWS;
-}
 
 /* Returns where the record of a slot of the walk's current page is. */
 static QvRowPlace
@@ -80,13 +73,4 @@ IvfVisitRows(void *engine, const QvRowVisitor *visitor)
 	IvfWalkEnd(&walk);
 	pfree(x);
 	pfree(centroid);
-}
-
-void
-IvfMergeRows(IvfHandle *handle, double table_rows)
-{
-	handle->rows.building = handle->building;
-	QvRowsMerge(&handle->rows, table_rows, IvfVisitRows, handle);
-	handle->meta.rows = handle->rows.meta;
-	handle->has_rows = handle->meta.rows.root != 0;
 }

@@ -317,7 +317,7 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	old = MemoryContextSwitchTo(context);
 	begin_vacuum(&v, info, stats, opclass);
-	if (v.handle->has_rows)
+	if (QvRowsExist(&v.handle->rows))
 		QvRowsClear(&v.handle->rows, callback, callback_state, info->strategy);
 	vacuum_lists(&v);
 	write_tuples(&v);
@@ -354,7 +354,7 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 	if (IvfLacksMeasuring(&v.handle->meta))
 		IvfMeasureProbes(v.handle, 0);
 	if (lacks_rows(&v.handle->meta, info))
-		IvfMergeRows(v.handle, info->num_heap_tuples);
+		QvRowsMerge(&v.handle->rows, false, info->num_heap_tuples, IvfVisitRows, v.handle);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
