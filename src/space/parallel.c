@@ -1,6 +1,6 @@
 /*
  * parallel.c
- *		What all parallel work of a build has in shared memory; see parallel.h.
+ *		Parallel work of a build; see parallel.h.
  */
 #include "postgres.h"
 
@@ -8,15 +8,22 @@
 #include <sys/statvfs.h>
 #endif
 
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
 #include "pgstat.h"
 #include "space/parallel.h"
 #include "storage/dsm_impl.h"
 #include "tcop/tcopprot.h"
+#include "utils/snapmgr.h"
 
-/* Keys of the parts of shared memory. */
+/* Further parts of shared memory. */
 #define KEY_QUERY_TEXT UINT64CONST(0x5176495600000003)
 #define KEY_WAL_USAGE UINT64CONST(0x5176495600000004)
 #define KEY_BUFFER_USAGE UINT64CONST(0x5176495600000005)
+#define KEY_SCAN UINT64CONST(0x5176495600000006)
 
 bool
 QvHasSharedMemory(Size size)
@@ -30,40 +37,101 @@ QvHasSharedMemory(Size size)
 	return true;
 }
 
-static Size
-query_text_size(void)
+/* Plans a part of shared memory, if it has a size. */
+static void
+plan_part(ParallelContext *pcxt, Size size)
 {
-	return debug_query_string ? strlen(debug_query_string) + 1 : 0;
+	if (size == 0)
+		return;
+	shm_toc_estimate_chunk(&pcxt->estimator, size);
+	shm_toc_estimate_keys(&pcxt->estimator, 1);
+}
+
+/* Makes a part that was planned.  Returns NULL if it has no size. */
+static void *
+make_part(ParallelContext *pcxt, uint64 key, Size size)
+{
+	void	   *part;
+
+	if (size == 0)
+		return NULL;
+	part = shm_toc_allocate(pcxt->toc, size);
+	shm_toc_insert(pcxt->toc, key, part);
+	return part;
+}
+
+bool
+QvParallelBegin(QvParallel *parallel, const char *function, int workers, Size shared, Size more,
+				Relation heap, bool concurrent)
+{
+	Size		text = debug_query_string ? strlen(debug_query_string) + 1 : 0;
+	Size		wal = mul_size(sizeof(WalUsage), Max(0, workers));
+	Size		buffers = mul_size(sizeof(BufferUsage), Max(0, workers));
+	Size		scan = 0;
+	ParallelContext *pcxt;
+
+	memset(parallel, 0, sizeof(*parallel));
+	if (workers <= 0)
+		return false;
+	EnterParallelMode();
+	pcxt = parallel->pcxt = CreateParallelContext("quiver", function, workers);
+	if (heap)
+	{
+		parallel->snapshot = concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+		scan = table_parallelscan_estimate(heap, parallel->snapshot);
+	}
+	plan_part(pcxt, shared);
+	plan_part(pcxt, more);
+	plan_part(pcxt, scan);
+	plan_part(pcxt, wal);
+	plan_part(pcxt, buffers);
+	plan_part(pcxt, text);
+	InitializeParallelDSM(pcxt);
+	if (pcxt->seg == NULL)
+	{
+		QvParallelEnd(parallel);
+		return false;
+	}
+	parallel->shared = make_part(pcxt, QV_KEY_SHARED, shared);
+	parallel->more = make_part(pcxt, QV_KEY_MORE, more);
+	if (heap)
+		table_parallelscan_initialize(heap, make_part(pcxt, KEY_SCAN, scan), parallel->snapshot);
+	parallel->wal = make_part(pcxt, KEY_WAL_USAGE, wal);
+	parallel->buffers = make_part(pcxt, KEY_BUFFER_USAGE, buffers);
+	if (text > 0)
+		memcpy(make_part(pcxt, KEY_QUERY_TEXT, text), debug_query_string, text);
+	return true;
+}
+
+TableScanDesc
+QvParallelScan(shm_toc *toc, Relation heap)
+{
+	return table_beginscan_parallel(heap, shm_toc_lookup(toc, KEY_SCAN, false));
 }
 
 void
-QvParallelEstimate(ParallelContext *pcxt)
+QvParallelWait(const QvParallel *parallel)
 {
-	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(WalUsage), pcxt->nworkers));
-	shm_toc_estimate_chunk(&pcxt->estimator, mul_size(sizeof(BufferUsage), pcxt->nworkers));
-	shm_toc_estimate_keys(&pcxt->estimator, 2);
-	if (query_text_size() > 0)
-	{
-		shm_toc_estimate_chunk(&pcxt->estimator, query_text_size());
-		shm_toc_estimate_keys(&pcxt->estimator, 1);
-	}
+	ParallelContext *pcxt = parallel->pcxt;
+
+	WaitForParallelWorkersToFinish(pcxt);
+	for (int i = 0; i < pcxt->nworkers_launched; i++)
+		InstrAccumParallelQuery(&parallel->buffers[i], &parallel->wal[i]);
 }
 
 void
-QvParallelStore(ParallelContext *pcxt, QvParallelUsage *usage)
+QvParallelEnd(QvParallel *parallel)
 {
-	usage->wal = shm_toc_allocate(pcxt->toc, mul_size(sizeof(WalUsage), pcxt->nworkers));
-	shm_toc_insert(pcxt->toc, KEY_WAL_USAGE, usage->wal);
-	usage->buffers = shm_toc_allocate(pcxt->toc, mul_size(sizeof(BufferUsage), pcxt->nworkers));
-	shm_toc_insert(pcxt->toc, KEY_BUFFER_USAGE, usage->buffers);
-	if (query_text_size() > 0)
-	{
-		char	   *text = shm_toc_allocate(pcxt->toc, query_text_size());
-
-		memcpy(text, debug_query_string, query_text_size());
-		shm_toc_insert(pcxt->toc, KEY_QUERY_TEXT, text);
-	}
+	if (parallel->pcxt == NULL)
+		return;
+	if (parallel->snapshot && IsMVCCSnapshot(parallel->snapshot))
+		UnregisterSnapshot(parallel->snapshot);
+	DestroyParallelContext(parallel->pcxt);
+	ExitParallelMode();
+	parallel->pcxt = NULL;
 }
+
+/* ---- a worker ---- */
 
 void
 QvParallelStart(shm_toc *toc)
@@ -82,10 +150,42 @@ QvParallelReport(shm_toc *toc)
 	InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
 }
 
-void
-QvParallelWait(ParallelContext *pcxt, const QvParallelUsage *usage)
+/* Sets the locks that the leader has, too. */
+static void
+worker_locks(const QvBuildShared *shared, LOCKMODE *heap, LOCKMODE *index)
 {
-	WaitForParallelWorkersToFinish(pcxt);
-	for (int i = 0; i < pcxt->nworkers_launched; i++)
-		InstrAccumParallelQuery(&usage->buffers[i], &usage->wal[i]);
+	*heap = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	*index = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+}
+
+void *
+QvWorkerBegin(QvWorker *worker, shm_toc *toc,
+			  void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
+{
+	QvBuildShared *shared = shm_toc_lookup(toc, QV_KEY_SHARED, false);
+	LOCKMODE	heap_lock,
+				index_lock;
+
+	QvParallelStart(toc);
+	worker_locks(shared, &heap_lock, &index_lock);
+	worker->toc = toc;
+	worker->heap = table_open(shared->heap, heap_lock);
+	worker->index = index_open(shared->index, index_lock);
+	worker->info = BuildIndexInfo(worker->index);
+	worker->info->ii_Concurrent = shared->concurrent;
+	get_opclass(worker->index, &worker->opclass);
+	worker->scan = QvParallelScan(toc, worker->heap);
+	return shared;
+}
+
+void
+QvWorkerEnd(QvWorker *worker)
+{
+	LOCKMODE	heap_lock,
+				index_lock;
+
+	worker_locks(shm_toc_lookup(worker->toc, QV_KEY_SHARED, false), &heap_lock, &index_lock);
+	index_close(worker->index, index_lock);
+	table_close(worker->heap, heap_lock);
+	QvParallelReport(worker->toc);
 }

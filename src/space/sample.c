@@ -43,6 +43,7 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	Sampling   *sampling = state;
 	const QvSample *s = sampling->sample;
 	MemoryContext old;
+	const void *value;
 	int			to;
 
 	if (isnull[0])
@@ -62,8 +63,13 @@ sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		to = s->target * sampler_random_fract(&sampling->reservoir.randstate);
 	}
 	old = MemoryContextSwitchTo(sampling->row_context);
-	if (s->take(s->state, to, values[0]) && to == sampling->sampled)
-		sampling->sampled++;
+	value = QvIndexedValue(s->space, values[0]);
+	if (value)
+	{
+		s->take(s->state, to, value);
+		if (to == sampling->sampled)
+			sampling->sampled++;
+	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(sampling->row_context);
 }

@@ -8,20 +8,20 @@
 #include "postgres.h"
 
 #include "nodes/execnodes.h"
-#include "utils/rel.h"
+#include "space/space.h"
 
 /*
- * Stores a value (not null, not detoasted) as sample row number slot, in place of the one
- * that may be there.  Returns false, and leaves the slot unchanged, if rows like this are
- * not indexed.  It is called in a memory context that is reset after every row.
+ * Stores a value, detoasted, that is indexed, as sample row number slot, in place of the one
+ * that may be there.  It is called in a memory context that is reset after every row.
  */
-typedef bool (*QvSampleTake) (void *state, int slot, Datum value);
+typedef void (*QvSampleTake) (void *state, int slot, const void *value);
 
 typedef struct QvSample
 {
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *info;
+	const QvSpace *space;
 	int			target;			/* rows wanted, at least 1 */
 	uint64		seed;			/* the same table and seed give the same
 								 * sample */

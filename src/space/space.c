@@ -148,3 +148,12 @@ QvCheckDims(const QvOpclassInfo *opclass, uint32 dims, const void *value)
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("expected %u dimensions, not %d", dims, found)));
 }
+
+const void *
+QvIndexedValue(const QvSpace *space, Datum value)
+{
+	const void *detoasted = PG_DETOAST_DATUM(value);
+
+	QvCheckDims(&space->opclass, space->dims, detoasted);
+	return QvIsIndexed(&space->opclass, detoasted) ? detoasted : NULL;
+}

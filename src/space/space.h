@@ -120,6 +120,12 @@ QvIsIndexed(const QvOpclassInfo *opclass, const void *value)
 }
 
 /*
+ * Returns a value of the column detoasted, or NULL if an index does not have it.  Raises an error
+ * for a value of other dimensions than the column's.
+ */
+extern const void *QvIndexedValue(const QvSpace *space, Datum value);
+
+/*
  * Longer vectors are shortened to this length inside an index, so that no square or
  * product overflows float32.  Their rows are still returned in exact order, because
  * distances come from the table: QvSpaceQueryError() returns infinity for them.  In L2

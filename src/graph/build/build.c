@@ -135,8 +135,8 @@ complete_meta(GraphBuildState *bs)
 	GraphReadMeta(bs->index, &meta);
 	if (shared->spilled > 0)
 		meta.live_nodes = found.live;
-	meta.tuples = shared->loaded + shared->spilled;
-	meta.reached_rows = Max(1, shared->heap_tuples);
+	meta.tuples = shared->base.index_tuples;
+	meta.reached_rows = Max(1, shared->base.heap_tuples);
 	QvMetaWrite(bs->index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
 }
 
@@ -158,7 +158,7 @@ measure(GraphBuildState *bs)
 {
 	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
 	GraphCrew	crew = {
-		.participants = bs->shared->participants,
+		.participants = bs->shared->base.participants,
 		.memory = GraphTeamMeasured(bs),
 		.arg = bs,
 		.claim = claim,
@@ -173,7 +173,7 @@ measure(GraphBuildState *bs)
 static void
 take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 {
-	bool		shares = bs->shared->participants > 1;
+	bool		shares = bs->shared->base.participants > 1;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver build graph",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -241,52 +241,43 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	GraphBuildShared *prepared = palloc0(sizeof(GraphBuildShared));
 	GraphBuildState *bs;
 	GraphHandle handle;
-	GraphTeam  *team;
+	QvParallel	team = {0};
+	TableScanDesc scan;
 	float	   *floats;
 	Size		n;
 
 	check_options(options);
 	init_handle(&handle, index, opclass, options);
-	prepared->heap = RelationGetRelid(heap);
-	prepared->index = RelationGetRelid(index);
-	prepared->concurrent = info->ii_Concurrent;
 	prepared->rows = QvEstimateRows(heap);
 	prepared->meta = handle.meta;
 	bs = start_build(heap, info, &handle);
 	bs->shared = prepared;
 	floats = bs->ops->prepare(bs, &n);
-	team = GraphTeamBegin(bs, QvBuildWorkers(heap, index, info), floats, n);
-	take_part(bs, floats, GraphTeamScan(team));
-	result->heap_tuples = bs->shared->heap_tuples;
-	*left_out = bs->shared->left_out;
-	result->index_tuples = bs->shared->loaded + bs->shared->spilled;
-	info->ii_BrokenHotChain = bs->shared->broken_hot_chain;
-	GraphTeamEnd(team);
+	scan = GraphTeamBegin(&team, bs, QvBuildWorkers(heap, index, info), floats, n);
+	take_part(bs, floats, scan);
+	result->heap_tuples = bs->shared->base.heap_tuples;
+	result->index_tuples = bs->shared->base.index_tuples;
+	*left_out = bs->shared->base.left_out;
+	info->ii_BrokenHotChain = bs->shared->base.broken_hot_chain;
+	GraphTeamEnd(&team);
 	make_row_pages(index, opclass, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;
 }
 
-/* Does the work of a worker. */
-static void
-help(Relation heap, Relation index, const QvOpclassInfo *opclass, GraphBuildShared *shared,
-	 float *floats, TableScanDesc scan)
-{
-	IndexInfo  *info = BuildIndexInfo(index);
-	GraphHandle handle;
-	GraphBuildState *bs;
-
-	info->ii_Concurrent = shared->concurrent;
-	init_handle_from_meta(&handle, index, opclass, &shared->meta);
-	bs = start_build(heap, info, &handle);
-	bs->shared = shared;
-	take_part(bs, floats, scan);
-}
-
 void
 GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
 {
-	GraphTeamWork(toc, get_opclass, help);
+	QvWorker	worker;
+	GraphBuildShared *shared = QvWorkerBegin(&worker, toc, get_opclass);
+	GraphHandle handle;
+	GraphBuildState *bs;
+
+	init_handle_from_meta(&handle, worker.index, &worker.opclass, &shared->meta);
+	bs = start_build(worker.heap, worker.info, &handle);
+	bs->shared = shared;
+	take_part(bs, shm_toc_lookup(toc, QV_KEY_MORE, true), worker.scan);
+	QvWorkerEnd(&worker);
 }
 
 void

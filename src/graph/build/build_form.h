@@ -11,6 +11,7 @@
 #include "graph/page/entry_points.h"
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
+#include "space/load.h"
 #include "storage/barrier.h"
 #include "storage/buffile.h"
 
@@ -29,27 +30,19 @@ typedef struct GraphBuildOps GraphBuildOps;
 /* What the participants of a build share.  A build by one backend has it in its own memory. */
 typedef struct GraphBuildShared
 {
+	QvBuildShared base;
+
 	/* fixed before the workers start */
-	Oid			heap;
-	Oid			index;
-	bool		concurrent;
 	GraphMetaData meta;
 	double		rows;			/* rows in the table, roughly */
 	uint32		nlists;			/* number of centroids */
 
 	/* steps (team.h) */
-	int			participants;
 	Barrier		barrier;
 	pg_atomic_uint32 claims[2];
 
-	/* while rows are loaded */
-	pg_atomic_uint64 progress;
-	slock_t		mutex;			/* for the next five */
-	double		heap_tuples;
-	int			left_out;		/* rows that are not indexed (pages/meta.h) */
-	double		loaded;			/* rows in memory */
-	double		spilled;		/* rows for which there was no memory */
-	bool		broken_hot_chain;
+	double		spilled;		/* rows for which there was no memory; by the
+								 * mutex of base */
 
 	/* set by the leader when the nodes have their places */
 	uint32		nodes;
@@ -99,6 +92,7 @@ typedef struct GraphBuildState
 	Candidate  *scratch;
 	uint32	   *unreached;		/* leader: nodes that become entry points */
 	uint32		nunreached;
+	int64		nloaded;		/* rows in memory */
 	BufFile    *spill;			/* rows for which there was no memory, or NULL */
 	int64		nspilled;
 } GraphBuildState;

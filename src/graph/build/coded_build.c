@@ -69,19 +69,14 @@ take_value(CodedBuild *bs, const void *value)
 
 /* ---- sample, mean, centroids ---- */
 
-static bool
-take_sample(void *state, int slot, Datum datum)
+static void
+take_sample(void *state, int slot, const void *value)
 {
 	CodedBuild *bs = state;
-	void	   *value = PG_DETOAST_DATUM(datum);
 
-	QvCheckDims(&bs->base.handle.space.opclass, bs->base.handle.meta.dims, value);
-	if (!QvIsIndexed(&bs->base.handle.space.opclass, value))
-		return false;
 	take_value(bs, value);
 	memcpy(bs->sample + (Size) slot * bs->base.handle.meta.pdim, bs->rotated,
 		   bs->base.handle.meta.pdim * sizeof(float));
-	return true;
 }
 
 static void
@@ -93,6 +88,7 @@ sample_rows(CodedBuild *bs, double rows)
 		.heap = bs->base.heap,
 		.index = bs->base.handle.index,
 		.info = bs->base.info,
+		.space = &bs->base.handle.space,
 		.seed = bs->base.handle.meta.seed,
 		.take = take_sample,
 		.state = bs

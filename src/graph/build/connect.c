@@ -150,7 +150,7 @@ GraphConnectNodes(GraphBuildState *bs)
 	{
 		uint32		batch = GraphNextBatch(done, n);
 
-		uint32		claim = Max(1, Min(CLAIM, batch / (CLAIMS_EACH * bs->shared->participants)));
+		uint32		claim = Max(1, Min(CLAIM, batch / (CLAIMS_EACH * bs->shared->base.participants)));
 
 		if (bs->ops->connected)
 			bs->ops->connected(bs, done);

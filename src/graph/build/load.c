@@ -8,8 +8,6 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/tableam.h"
-#include "catalog/index.h"
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "common/pg_prng.h"
@@ -22,27 +20,13 @@
 #include "graph/page/cache.h"
 #include "graph/update/insert.h"
 #include "miscadmin.h"
-#include "pages/meta.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
 
-/* Rows between two progress reports. */
-#define REPORT_ROWS 1000
+/* Rows between two looks at interrupts. */
+#define CHECK_ROWS 1000
 
 /* ---- rows ---- */
-
-/* Counts the rows of a participant, and reports how many all have. */
-static void
-count_row(GraphBuildState *bs, int64 rows)
-{
-	int64		all;
-
-	if (rows % REPORT_ROWS != 0)
-		return;
-	all = pg_atomic_add_fetch_u64(&bs->shared->progress, REPORT_ROWS);
-	if (bs->leader)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
-}
 
 /* Head of a spilled row.  Its value follows. */
 typedef struct Spilled
@@ -89,63 +73,38 @@ spill_row(GraphBuildState *bs, const void *value, ItemPointer tid, uint32 list)
 	bs->nspilled++;
 }
 
-typedef struct Loader
-{
-	GraphBuildState *bs;
-	int64		rows;
-	int			left_out;		/* rows that are not indexed (pages/meta.h) */
-} Loader;
-
 static void
-load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
+add_row(void *state, const void *value, ItemPointer tid)
 {
-	Loader	   *loader = state;
-	GraphBuildState *bs = loader->bs;
-	const QvOpclassInfo *opclass = &bs->handle.space.opclass;
-	MemoryContext old;
-	void	   *value;
+	GraphBuildState *bs = state;
+	uint32		list = 0;
 
-	if (isnull[0])
-	{
-		loader->left_out |= QV_LEFT_OUT_NULLS;
-		return;
-	}
-	old = MemoryContextSwitchTo(bs->row_context);
-	value = PG_DETOAST_DATUM(values[0]);
-	QvCheckDims(opclass, bs->handle.meta.dims, value);
-	if (QvIsIndexed(opclass, value))
-	{
-		uint32		list = 0;
-
-		loader->rows++;
-		/* spilled rows are counted when they are inserted */
-		if (bs->ops->add(bs, value, tid, &list))
-			count_row(bs, loader->rows - bs->nspilled);
-		else
-			spill_row(bs, value, tid, list);
-	}
+	/* spilled rows are counted when they are inserted */
+	if (bs->ops->add(bs, value, tid, &list))
+		QvReportRows(&bs->shared->base, ++bs->nloaded, bs->leader);
 	else
-		loader->left_out |= QV_LEFT_OUT_NANS;
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(bs->row_context);
+		spill_row(bs, value, tid, list);
 }
 
 void
 GraphLoadRows(GraphBuildState *bs, TableScanDesc scan)
 {
 	GraphBuildShared *shared = bs->shared;
-	Loader		loader = {bs, 0};
-	double		tuples;
+	QvLoader	loader = {
+		.heap = bs->heap,
+		.index = bs->index,
+		.info = bs->info,
+		.space = &bs->handle.space,
+		.shared = &shared->base,
+		.leader = bs->leader,
+		.add = add_row,
+		.state = bs
+	};
 
-	tuples = table_index_build_scan(bs->heap, bs->index, bs->info, true, bs->leader, load_row,
-									&loader, scan);
-	SpinLockAcquire(&shared->mutex);
-	shared->heap_tuples += tuples;
-	shared->left_out |= loader.left_out;
-	shared->loaded += loader.rows - bs->nspilled;
+	QvLoadRows(&loader, scan);
+	SpinLockAcquire(&shared->base.mutex);
 	shared->spilled += bs->nspilled;
-	shared->broken_hot_chain |= bs->info->ii_BrokenHotChain;
-	SpinLockRelease(&shared->mutex);
+	SpinLockRelease(&shared->base.mutex);
 }
 
 static void
@@ -176,7 +135,7 @@ static void
 sort_places(GraphBuildState *bs, SpilledPlace *places, int64 n)
 {
 	uint32		nlists = Max(1, bs->shared->nlists);
-	uint32		first = (double) nlists * (ParallelWorkerNumber + 1) / bs->shared->participants;
+	uint32		first = (double) nlists * (ParallelWorkerNumber + 1) / bs->shared->base.participants;
 
 	for (int64 i = 0; i < n; i++)
 	{
@@ -217,7 +176,7 @@ void
 GraphInsertSpilled(GraphBuildState *bs)
 {
 	MemoryContext old;
-	Size		memory = bs->max_memory / bs->shared->participants / PLACES_SHARE;
+	Size		memory = bs->max_memory / bs->shared->base.participants / PLACES_SHARE;
 	int64		most = Max(LEAST_PLACES, Min(MOST_PLACES, memory / sizeof(SpilledPlace)));
 	SpilledPlace *places;
 	int			fileno = 0;
@@ -225,7 +184,8 @@ GraphInsertSpilled(GraphBuildState *bs)
 	int64		n;
 
 	if (bs->leader && bs->shared->spilled > 0)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, bs->shared->loaded + bs->shared->spilled);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+									 bs->shared->base.index_tuples);
 	if (bs->spill == NULL)
 		return;
 	most = Min(most, bs->nspilled);
@@ -242,7 +202,7 @@ GraphInsertSpilled(GraphBuildState *bs)
 			CHECK_FOR_INTERRUPTS();
 			insert_spilled(bs, &places[i]);
 			MemoryContextReset(bs->row_context);
-			count_row(bs, done + i + 1);
+			QvReportRows(&bs->shared->base, done + i + 1, bs->leader);
 		}
 	}
 	MemoryContextSwitchTo(old);
@@ -318,7 +278,7 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 		GraphMemNode *node = GraphMemGet(mem, places[i].slot);
 		bool		found = false;
 
-		if (i % REPORT_ROWS == 0)
+		if (i % CHECK_ROWS == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (i > 0 && places[i].hash != places[i - 1].hash)
 			kept = a->count;
@@ -413,7 +373,7 @@ move_nodes(Arranger *a)
 	{
 		uint32		to = i;
 
-		if (i % REPORT_ROWS == 0)
+		if (i % CHECK_ROWS == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (BitmapHas(needed, i))
 			continue;
@@ -498,7 +458,7 @@ rank_nodes(GraphBuildState *bs)
 	{
 		uint32		list = GraphMemGet(&bs->mem, ranked[i].id)->list;
 
-		if (i % REPORT_ROWS == 0)
+		if (i % CHECK_ROWS == 0)
 			CHECK_FOR_INTERRUPTS();
 		ranked[i].distance = (double) i / n + (double) seen[list]++ / size[list];
 	}
@@ -585,6 +545,7 @@ void
 GraphArrangeNodes(GraphBuildState *bs)
 {
 	GraphBuildShared *shared = bs->shared;
+	int64		loaded = shared->base.index_tuples - shared->spilled;
 	Arranger	a = {.bs = bs, .nlists = bs->ops->count_lists(bs)};
 
 	GraphChunksAttach(&bs->mem.nodes);
@@ -592,13 +553,13 @@ GraphArrangeNodes(GraphBuildState *bs)
 	if (shared->spilled > 0 && shared->budget.no_shared_memory)
 		ereport(NOTICE,
 				(errmsg("%s graph no longer fits into shared memory after " INT64_FORMAT " tuples",
-						get_am_name(bs->index->rd_rel->relam), (int64) shared->loaded),
+						get_am_name(bs->index->rd_rel->relam), loaded),
 				 errdetail("Building will take longer."),
 				 errhint("Give the system more shared memory (/dev/shm), or set max_parallel_maintenance_workers to 0.")));
 	else if (shared->spilled > 0)
 		ereport(NOTICE,
 				(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
-						get_am_name(bs->index->rd_rel->relam), (int64) shared->loaded),
+						get_am_name(bs->index->rd_rel->relam), loaded),
 				 errdetail("Building will take longer."),
 				 errhint("Increase maintenance_work_mem to speed up builds.")));
 	a.representative = palloc(a.nlists * sizeof(uint32));

@@ -7,21 +7,19 @@
 #define QV_GRAPH_BUILD_TEAM_H
 
 #include "graph/build/build_form.h"
-
-typedef struct GraphTeam GraphTeam;
+#include "space/parallel.h"
 
 /*
  * Leader: sets what participants share in bs, and starts workers, if there are to be any.
- * All participants get the floats.  With workers the server is in parallel mode from here
- * to GraphTeamEnd().
+ * All participants get the floats, as QV_KEY_MORE.  With workers the server is in parallel mode
+ * from here to GraphTeamEnd().  Returns the scan to read the table by; NULL: all of it.
+ * *team is zeroed by the caller.
  */
-extern GraphTeam *GraphTeamBegin(GraphBuildState *bs, int workers, const float *floats, Size n);
-
-/* Returns the scan to read the table by; NULL: all of it. */
-extern TableScanDesc GraphTeamScan(GraphTeam *team);
+extern TableScanDesc GraphTeamBegin(QvParallel *team, GraphBuildState *bs, int workers,
+									const float *floats, Size n);
 
 /* Waits for the workers to end. */
-extern void GraphTeamEnd(GraphTeam *team);
+extern void GraphTeamEnd(QvParallel *team);
 
 /* Ends the step for this participant: waits for the others. */
 extern void GraphMeet(GraphBuildState *bs);
@@ -35,12 +33,5 @@ extern void *GraphTeamAttach(GraphBuildState *bs);
 
 /* Returns memory for all participants to calibrate in, GraphCalibrateMemory() bytes, zeroed. */
 extern void *GraphTeamMeasured(GraphBuildState *bs);
-
-/* Does a worker's part, from its entry function. */
-extern void GraphTeamWork(shm_toc *toc,
-						  void (*get_opclass) (Relation index, QvOpclassInfo *opclass),
-						  void (*work) (Relation heap, Relation index,
-										const QvOpclassInfo *opclass, GraphBuildShared *shared,
-										float *floats, TableScanDesc scan));
 
 #endif							/* QV_GRAPH_BUILD_TEAM_H */

@@ -47,19 +47,14 @@ typedef struct Sampling
 	int			n;
 } Sampling;
 
-static bool
-take_row(void *state, int slot, Datum datum)
+static void
+take_row(void *state, int slot, const void *value)
 {
 	Sampling   *s = state;
-	const QvSpace *space = &s->build->space;
 	const IvfLayout *layout = &s->build->layout;
-	void	   *value = PG_DETOAST_DATUM(datum);
 
-	QvCheckDims(&space->opclass, space->dims, value);
-	if (!QvIsIndexed(&space->opclass, value))
-		return false;
-	layout->codec->coordinates(space, value, s->scratch, s->rows + (Size) slot * layout->width);
-	return true;
+	layout->codec->coordinates(&s->build->space, value, s->scratch,
+							   s->rows + (Size) slot * layout->width);
 }
 
 /* Returns whether rows are near each other by their angle. */
@@ -174,6 +169,7 @@ take_sample(Sampling *sampling, int target, double rows)
 	sample.heap = build->heap;
 	sample.index = build->index;
 	sample.info = build->info;
+	sample.space = &build->space;
 	sample.seed = build->meta.seed;
 	sample.take = take_row;
 	sample.state = sampling;

@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "cluster/hierarchy.h"
 #include "cluster/kmeans.h"
 #include "ivf/build/cluster.h"
@@ -37,8 +36,7 @@ struct IvfCluster
 {
 	IvfClusterData data;
 	size_t		target;
-	ParallelContext *pcxt;		/* NULL: there are no workers */
-	QvParallelUsage usage;
+	QvParallel	parallel;
 	ClusterShared *shared;
 	void	   *memory;			/* what shared is in, if there are no workers */
 	int			workers;
@@ -138,27 +136,11 @@ IvfClusterRows(size_t wanted, size_t dim, size_t k, Size memory)
 static void
 share_memory(IvfCluster *cluster, int workers, Size size)
 {
-	ParallelContext *pcxt;
-
-	if (workers <= 0 || !QvHasSharedMemory(size))
+	if (workers <= 0 || !QvHasSharedMemory(size) ||
+		!QvParallelBegin(&cluster->parallel, "IvfParallelClusterMain", workers, size, 0, NULL, false))
 		return;
-	EnterParallelMode();
-	pcxt = CreateParallelContext("quiver", "IvfParallelClusterMain", workers);
-	shm_toc_estimate_chunk(&pcxt->estimator, size);
-	shm_toc_estimate_keys(&pcxt->estimator, 1);
-	QvParallelEstimate(pcxt);
-	InitializeParallelDSM(pcxt);
-	if (pcxt->seg == NULL)
-	{
-		DestroyParallelContext(pcxt);
-		ExitParallelMode();
-		return;
-	}
-	cluster->pcxt = pcxt;
 	cluster->workers = workers;
-	cluster->shared = shm_toc_allocate(pcxt->toc, size);
-	shm_toc_insert(pcxt->toc, QV_KEY_SHARED, cluster->shared);
-	QvParallelStore(pcxt, &cluster->usage);
+	cluster->shared = cluster->parallel.shared;
 }
 
 IvfCluster *
@@ -172,7 +154,7 @@ IvfClusterBegin(const IvfClusterParams *params)
 
 	/* no more participants than tasks */
 	share_memory(cluster, Min(params->workers, (int) tops - 1), size);
-	if (cluster->pcxt == NULL)
+	if (cluster->shared == NULL)
 		cluster->shared = cluster->memory =
 			MemoryContextAllocHuge(CurrentMemoryContext, size);
 	cluster->max_memory = params->memory;
@@ -266,6 +248,7 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 	ClusterShared *shared = cluster->shared;
 	Size		fixed = shared_size(cluster->target, shared->dim, shared->k);
 	Size		left = cluster->max_memory > fixed ? cluster->max_memory - fixed : 0;
+	ParallelContext *pcxt = cluster->parallel.pcxt;
 	QvHierarchyParams params;
 	Size		task;
 	uint32		made;
@@ -285,18 +268,17 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 	}
 
 	/* as many workers as there is memory for, beside that of the leader */
-	if (cluster->pcxt && shared->tops > 1 && left / Max(1, task) >= 2)
+	if (pcxt && shared->tops > 1 && left / Max(1, task) >= 2)
 	{
-		ReinitializeParallelWorkers(cluster->pcxt,
-									Min(cluster->workers, left / Max(1, task) - 1));
-		LaunchParallelWorkers(cluster->pcxt);
+		ReinitializeParallelWorkers(pcxt, Min(cluster->workers, left / Max(1, task) - 1));
+		LaunchParallelWorkers(pcxt);
 		ereport(DEBUG1,
 				(errmsg_internal("clustering %zu rows using %d parallel workers", shared->n,
-								 cluster->pcxt->nworkers_launched)));
+								 pcxt->nworkers_launched)));
 	}
 	run_tasks(shared);
-	if (cluster->pcxt && cluster->pcxt->nworkers_launched > 0)
-		QvParallelWait(cluster->pcxt, &cluster->usage);
+	if (pcxt && pcxt->nworkers_launched > 0)
+		QvParallelWait(&cluster->parallel);
 	made = QvHierarchyFinish(&params, SharedAt(shared, shared->plan), cluster->data.centroids,
 							 cluster->data.parent);
 	cluster->data.n = shared->n;
@@ -307,11 +289,7 @@ IvfClusterRun(IvfCluster *cluster, size_t n)
 void
 IvfClusterEnd(IvfCluster *cluster)
 {
-	if (cluster->pcxt)
-	{
-		DestroyParallelContext(cluster->pcxt);
-		ExitParallelMode();
-	}
+	QvParallelEnd(&cluster->parallel);
 	if (cluster->memory)
 		pfree(cluster->memory);
 	pfree(cluster);
