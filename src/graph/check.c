@@ -475,9 +475,8 @@ check_heads(GraphChecker *c)
 		UnlockPage(c->index, GRAPH_UPDATE_LOCK, ExclusiveLock);
 }
 
-static void
-run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
-			bool verify)
+void
+GraphCheck(Relation index, const QvOpclassInfo *opclass, bool verify, GraphInfo *info)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver check",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -525,16 +524,4 @@ run_checker(Relation index, const QvOpclassInfo *opclass, GraphInfo *info,
 	*info = c.info;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-}
-
-void
-GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info)
-{
-	run_checker(index, opclass, info, true);
-}
-
-void
-GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info)
-{
-	run_checker(index, opclass, info, false);
 }

@@ -78,16 +78,17 @@ typedef struct GraphInfo
 	int			own_bits;
 	int			nodes_per_page;
 	int			entries;
-	int64		unreached;		/* nodes that no search can reach;
-								 * GraphCheck() */
-	QvRowsChecked rows;			/* set by GraphCheck() */
+
+	/* set if the index is verified */
+	int64		unreached;		/* nodes that no search can reach */
+	QvRowsChecked rows;
 } GraphInfo;
 
-/* Reads the whole index, and verifies its invariants.  VACUUM is kept out by the caller. */
-extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
-
-/* Counts without verifying. */
-extern void GraphGetInfo(Relation index, const QvOpclassInfo *opclass, GraphInfo *info);
+/*
+ * Reads the whole index, and counts.  verify: verifies its invariants, too.  The caller keeps
+ * VACUUM out then.  Raises ERRCODE_INDEX_CORRUPTED.
+ */
+extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, bool verify, GraphInfo *info);
 
 /*
  * glance.c: estimates how many nodes are deleted, from at most "most" pages.  The same

@@ -476,13 +476,12 @@ summarize(IvfChecker *c)
 	info->probes = Max(1, Min(meta->lists, ceil(meta->lists * IvfProbesFor(meta, QV_DEFAULT_RECALL))));
 }
 
-static void
-run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool verify)
+void
+IvfCheck(Relation index, const QvOpclassInfo *opclass, bool verify, IvfInfo *info)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver check",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	IvfInfo		counts = {0};
 	IvfChecker	c = {0};
 	Size		bytes;
 
@@ -490,7 +489,8 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 	c.locks = verify && !RecoveryInProgress();
 	if (c.locks)
 		LockPage(index, IVF_MOVE_LOCK, ExclusiveLock);
-	c.info = &counts;
+	memset(info, 0, sizeof(*info));
+	c.info = info;
 	c.handle = IvfOpen(index, opclass);
 	c.meta = &c.handle->meta;
 	c.layout = &c.handle->layout;
@@ -513,7 +513,7 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 		for (uint32 list = 0; list < c.meta->lists; list++)
 			check_list(&c, list);
 		if (QvRowsExist(&c.handle->rows))
-			QvRowsCheck(&c.handle->rows, IvfVisitRows, c.handle, &counts.rows);
+			QvRowsCheck(&c.handle->rows, IvfVisitRows, c.handle, &info->rows);
 		check_others(&c);
 	}
 	else
@@ -522,20 +522,6 @@ run_checker(Relation index, const QvOpclassInfo *opclass, IvfInfo *info, bool ve
 		UnlockPage(index, IVF_MOVE_LOCK, ExclusiveLock);
 	summarize(&c);
 	FreeAccessStrategy(c.strategy);
-	if (info)
-		*info = counts;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-}
-
-void
-IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info)
-{
-	run_checker(index, opclass, info, true);
-}
-
-void
-IvfGetInfo(Relation index, const QvOpclassInfo *opclass, IvfInfo *info)
-{
-	run_checker(index, opclass, info, false);
 }

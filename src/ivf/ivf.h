@@ -83,17 +83,15 @@ typedef struct IvfInfo
 	int64		largest;
 	double		balance;		/* mean square of list sizes / square of the
 								 * mean */
-	QvRowsChecked rows;			/* set by IvfCheck() only */
+	QvRowsChecked rows;			/* set if the index is verified */
 } IvfInfo;
 
 /*
- * Reads the whole index and verifies its invariants.  info may be NULL.  Takes IVF_MOVE_LOCK
- * and the lists' locks, one list at a time, but not on a standby.
+ * Reads the whole index, and counts.  verify: verifies its invariants, too.  It takes
+ * IVF_MOVE_LOCK and the lists' locks then, one list at a time, but not on a standby.  Raises
+ * ERRCODE_INDEX_CORRUPTED.
  */
-extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
-
-/* Counts without verifying. */
-extern void IvfGetInfo(Relation index, const QvOpclassInfo *opclass, IvfInfo *info);
+extern void IvfCheck(Relation index, const QvOpclassInfo *opclass, bool verify, IvfInfo *info);
 
 /* glance.c: what a number of pages, the same ones each time, say about all */
 typedef struct IvfGlanced

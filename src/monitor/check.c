@@ -106,7 +106,7 @@ describe_graph(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
 {
 	GraphInfo	info;
 
-	GraphGetInfo(index, opclass, &info);
+	GraphCheck(index, opclass, false, &info);
 	set_info(row, INFO_ROW_COUNT, Int64GetDatum(info.tuples));
 	set_info(row, INFO_DIMENSIONS, Int32GetDatum(info.dims));
 	set_info(row, INFO_CODE_BITS, Int32GetDatum(info.code_bits));
@@ -125,7 +125,7 @@ describe_ivf(Relation index, const QvOpclassInfo *opclass, InfoRow *row)
 {
 	IvfInfo		info;
 
-	IvfGetInfo(index, opclass, &info);
+	IvfCheck(index, opclass, false, &info);
 	set_info(row, INFO_ROW_COUNT, Int64GetDatum(info.tuples));
 	set_info(row, INFO_DIMENSIONS, Int32GetDatum(info.dims));
 	set_info(row, INFO_CODE_BITS, Int32GetDatum(info.scan_bits));
@@ -174,7 +174,7 @@ check_graph(Relation index, const QvOpclassInfo *opclass)
 {
 	GraphInfo	info;
 
-	GraphCheck(index, opclass, &info);
+	GraphCheck(index, opclass, true, &info);
 	if (info.unreached > 0)
 		ereport(NOTICE,
 				(errmsg("a search cannot reach " INT64_FORMAT " of " INT64_FORMAT " nodes of index \"%s\"",
@@ -189,7 +189,7 @@ check_ivf(Relation index, const QvOpclassInfo *opclass)
 {
 	IvfInfo		info;
 
-	IvfCheck(index, opclass, &info);
+	IvfCheck(index, opclass, true, &info);
 	return info.tuples;
 }
 
