@@ -20,47 +20,24 @@
 /* Most candidates of a search. */
 #define GRAPH_MAX_EF 65535
 
-/* engine.c */
+/* engine.c, and what it names */
 extern const QvEngine graph_engine;
+extern QvEngineBuild GraphBuild;
+extern QvEngineBuildEmpty GraphBuildEmpty;
+extern QvEnginePhaseName GraphBuildPhaseName;
+extern QvEngineInsert GraphInsert;
+extern QvEngineBulkDelete GraphBulkDelete;
+extern QvEngineVacuumCleanup GraphVacuumCleanup;
+extern QvEngineBegin GraphScanBegin;
+extern QvEngineEstimateWork GraphEstimateWork;
+extern QvEngineRowPages GraphRowPages;
 
-/* build.c */
-extern IndexBuildResult *GraphBuild(Relation heap, Relation index,
-									IndexInfo *info,
-									const QvOpclassInfo *opclass,
-									const QvIndexOptions *options,
-									int *left_out);
-extern void GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
-							const QvIndexOptions *options);
-extern char *GraphBuildPhaseName(int64 phase);
-
-/* Does the work of a worker.  get_opclass is the access methods' own. */
+/* build.c: does the work of a worker.  get_opclass is the access methods' own. */
 extern void GraphParallelWork(shm_toc *toc,
 							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
-/* insert.c: value is detoasted */
-extern void GraphInsert(Relation index, const QvOpclassInfo *opclass,
-						const void *value, ItemPointer tid, Relation heap);
-
-/* scan.c */
-extern QvScan *GraphScanBegin(Relation index, const QvOpclassInfo *opclass);
-
-/* vacuum.c */
-extern IndexBulkDeleteResult *GraphBulkDelete(IndexVacuumInfo *info,
-											  IndexBulkDeleteResult *stats,
-											  IndexBulkDeleteCallback callback,
-											  void *callback_state,
-											  const QvOpclassInfo *opclass);
-extern IndexBulkDeleteResult *GraphVacuumCleanup(IndexVacuumInfo *info,
-												 IndexBulkDeleteResult *stats,
-												 const QvOpclassInfo *opclass);
-
 /* pool.c: returns the ef for a recall, calibrated or by a rule of thumb. */
 extern int	GraphEfFor(Relation index, double recall);
-
-/* cost.c: QvEngine.estimate_work, QvEngine.row_pages */
-extern void GraphEstimateWork(Relation index, const QvSettings *settings, double tuples,
-							  double rank, QvWork *work);
-extern double GraphRowPages(Relation index);
 
 /* check.c */
 typedef struct GraphInfo

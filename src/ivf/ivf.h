@@ -18,45 +18,23 @@
 #include "storage/shm_toc.h"
 #include "types/type_ops.h"
 
-/* engine.c */
+/* engine.c, and what it names */
 extern const QvEngine ivf_engine;
-
-/* build/build.c */
-extern IndexBuildResult *IvfBuild(Relation heap, Relation index, IndexInfo *info,
-								  const QvOpclassInfo *opclass,
-								  const QvIndexOptions *options,
-								  int *left_out);
-extern void IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass,
-						  const QvIndexOptions *options);
-extern char *IvfBuildPhaseName(int64 phase);
+extern QvEngineBuild IvfBuild;
+extern QvEngineBuildEmpty IvfBuildEmpty;
+extern QvEnginePhaseName IvfBuildPhaseName;
+extern QvEngineInsert IvfInsert;
+extern QvEngineBulkDelete IvfBulkDelete;
+extern QvEngineVacuumCleanup IvfVacuumCleanup;
+extern QvEngineBegin IvfScanBegin;
+extern QvEngineEstimateWork IvfEstimateWork;
+extern QvEngineRowPages IvfRowPages;
 
 /* build/load.c: what a worker of a build does */
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,
 							void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
-/* update/insert.c: adds a row whose value is detoasted */
-extern void IvfInsert(Relation index, const QvOpclassInfo *opclass,
-					  const void *value, ItemPointer tid, Relation heap);
-
-/* scan.c */
-extern QvScan *IvfScanBegin(Relation index, const QvOpclassInfo *opclass);
-
-/* update/vacuum.c */
-extern IndexBulkDeleteResult *IvfBulkDelete(IndexVacuumInfo *info,
-											IndexBulkDeleteResult *stats,
-											IndexBulkDeleteCallback callback,
-											void *callback_state,
-											const QvOpclassInfo *opclass);
-extern IndexBulkDeleteResult *IvfVacuumCleanup(IndexVacuumInfo *info,
-											   IndexBulkDeleteResult *stats,
-											   const QvOpclassInfo *opclass);
-
-/* cost.c: QvEngine.estimate_work, QvEngine.row_pages */
-extern void IvfEstimateWork(Relation index, const QvSettings *settings, double tuples, double rank,
-							QvWork *work);
-extern double IvfRowPages(Relation index);
-
-/* The lists of an index, and how many of them a search for a few rows reads. */
+/* cost.c: the lists of an index, and how many of them a search for a few rows reads. */
 typedef struct IvfProbed
 {
 	double		lists;

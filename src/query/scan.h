@@ -114,6 +114,7 @@ typedef struct QvScanOps
 struct QvScan
 {
 	const QvScanOps *ops;
+	MemoryContext context;		/* of an engine's search: reset by start() */
 	QvScanCounters counters;
 
 	/* set by start() */
@@ -131,6 +132,14 @@ struct QvScan
 	/* set at the end */
 	bool		complete;		/* every row of the index was proposed */
 };
+
+/* The end() of engines. */
+static inline void
+QvScanEnd(QvScan *scan)
+{
+	MemoryContextDelete(scan->context);
+	pfree(scan);
+}
 
 /* A search distance in the units of VectorTypeOps.distance. */
 static inline double
@@ -164,47 +173,60 @@ typedef struct QvWork
 	double		measures;		/* finer codes, or whole values */
 } QvWork;
 
+/* ---- functions of an engine: building and changing ---- */
+
+/* *left_out gets the rows that are not indexed (pages/meta.h). */
+typedef IndexBuildResult *QvEngineBuild(Relation heap, Relation index, IndexInfo *info,
+										const QvOpclassInfo *opclass,
+										const QvIndexOptions *options, int *left_out);
+typedef void QvEngineBuildEmpty(Relation index, const QvOpclassInfo *opclass,
+								const QvIndexOptions *options);
+
+/* Returns the name of a phase of a build, or NULL. */
+typedef char *QvEnginePhaseName(int64 phase);
+
+/* Adds a row.  value is detoasted. */
+typedef void QvEngineInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
+							ItemPointer tid, Relation heap);
+typedef IndexBulkDeleteResult *QvEngineBulkDelete(IndexVacuumInfo *info,
+												  IndexBulkDeleteResult *stats,
+												  IndexBulkDeleteCallback callback,
+												  void *callback_state,
+												  const QvOpclassInfo *opclass);
+typedef IndexBulkDeleteResult *QvEngineVacuumCleanup(IndexVacuumInfo *info,
+													 IndexBulkDeleteResult *stats,
+													 const QvOpclassInfo *opclass);
+
+/* ---- functions of an engine: searching ---- */
+
+/*
+ * Begins a search, in a memory context that lives as long as the scan; so does opclass.  It is
+ * then start()ed as often as wanted.
+ */
+typedef QvScan *QvEngineBegin(Relation index, const QvOpclassInfo *opclass);
+
+/*
+ * Says what a search takes to propose that many rows.  tuples: of the index, as the planner takes
+ * it.
+ */
+typedef void QvEngineEstimateWork(Relation index, const struct QvSettings *settings,
+								  double tuples, double rank, QvWork *work);
+
+/* Returns the number of row pages of an index; 0: it has none. */
+typedef double QvEngineRowPages(Relation index);
+
 /* An engine. */
 typedef struct QvEngine
 {
-	/* ---- building and changing; a build's phases by name ---- */
-
-	/* *left_out gets the rows that are not indexed (pages/meta.h) */
-	IndexBuildResult *(*build) (Relation heap, Relation index, IndexInfo *info,
-								const QvOpclassInfo *opclass, const QvIndexOptions *options,
-								int *left_out);
-	void		(*build_empty) (Relation index, const QvOpclassInfo *opclass,
-								const QvIndexOptions *options);
-	char	   *(*phase_name) (int64 phase);
-
-	/* value is detoasted */
-	void		(*insert) (Relation index, const QvOpclassInfo *opclass, const void *value,
-						   ItemPointer tid, Relation heap);
-	IndexBulkDeleteResult *(*bulk_delete) (IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
-										   IndexBulkDeleteCallback callback,
-										   void *callback_state,
-										   const QvOpclassInfo *opclass);
-	IndexBulkDeleteResult *(*vacuum_cleanup) (IndexVacuumInfo *info,
-											  IndexBulkDeleteResult *stats,
-											  const QvOpclassInfo *opclass);
-
-	/* ---- searching ---- */
-
-	/*
-	 * Begin, in a memory context that lives as long as the scan; so does
-	 * opclass.  Then start() it, as often as wanted.
-	 */
-	QvScan	   *(*begin) (Relation index, const QvOpclassInfo *opclass);
-
-	/*
-	 * What a search takes to propose that many rows.  tuples: of the index,
-	 * as the planner takes it.
-	 */
-	void		(*estimate_work) (Relation index, const struct QvSettings *settings, double tuples,
-								  double rank, QvWork *work);
-
-	/* Row pages of the index; 0: it has none. */
-	double		(*row_pages) (Relation index);
+	QvEngineBuild *build;
+	QvEngineBuildEmpty *build_empty;
+	QvEnginePhaseName *phase_name;
+	QvEngineInsert *insert;
+	QvEngineBulkDelete *bulk_delete;
+	QvEngineVacuumCleanup *vacuum_cleanup;
+	QvEngineBegin *begin;
+	QvEngineEstimateWork *estimate_work;
+	QvEngineRowPages *row_pages;
 } QvEngine;
 
 #endif							/* QV_QUERY_SCAN_H */

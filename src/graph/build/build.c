@@ -67,10 +67,7 @@ static void
 init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
 					  const GraphMetaData *meta)
 {
-	memset(handle, 0, sizeof(*handle));
-	handle->index = index;
-	handle->building = true;
-	handle->meta = *meta;
+	*handle = (GraphHandle) {.index = index, .building = true, .meta = *meta};
 	if (!GraphLayoutFromMeta(&handle->layout, meta))
 		elog(ERROR, "graph node layout does not fit together");
 	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim, meta->seed);

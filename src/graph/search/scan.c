@@ -32,9 +32,8 @@ typedef struct GraphScan
 	QvScan		base;
 	Relation	index;
 	const QvOpclassInfo *opclass;
-	MemoryContext query_context;	/* reset when the scan starts over */
 
-	/* all below lives in query_context */
+	/* all below lives in base.context */
 	GraphHandle *handle;		/* new each time: entry points may have moved */
 	QvScanGoal	goal;
 	GraphEffort effort;
@@ -66,9 +65,9 @@ grow_waiting(GraphScan *scan, uint32 size)
 {
 	if (scan->waiting == NULL)
 	{
-		scan->waiting = MemoryContextAllocHuge(scan->query_context,
+		scan->waiting = MemoryContextAllocHuge(scan->base.context,
 											   size * sizeof(GraphResult));
-		scan->heap.items = MemoryContextAllocHuge(scan->query_context,
+		scan->heap.items = MemoryContextAllocHuge(scan->base.context,
 												  size * sizeof(MinHeapItem));
 	}
 	else
@@ -279,7 +278,7 @@ static bool
 graph_scan_next(QvScan *base, QvCandidate *candidate)
 {
 	GraphScan  *scan = (GraphScan *) base;
-	MemoryContext old = MemoryContextSwitchTo(scan->query_context);
+	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
 	bool		found = false;
 
 	if (!scan->begun)
@@ -353,8 +352,8 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	GraphHandle *handle;
 	MemoryContext old;
 
-	MemoryContextReset(scan->query_context);
-	old = MemoryContextSwitchTo(scan->query_context);
+	MemoryContextReset(scan->base.context);
+	old = MemoryContextSwitchTo(scan->base.context);
 	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
 	if (goal->value && type->dims(goal->value) != handle->meta.dims)
 		type->different_dims(handle->meta.dims, type->dims(goal->value));
@@ -381,22 +380,13 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	MemoryContextSwitchTo(old);
 }
 
-static void
-graph_scan_end(QvScan *base)
-{
-	GraphScan  *scan = (GraphScan *) base;
-
-	MemoryContextDelete(scan->query_context);
-	pfree(scan);
-}
-
 static const QvScanOps graph_scan_ops = {
 	.what = "a graph index",
 	.start = graph_scan_start,
 	.next = graph_scan_next,
 	.measure = graph_scan_measure,
 	.prefetch_place = graph_scan_prefetch_place,
-	.end = graph_scan_end
+	.end = QvScanEnd
 };
 
 QvScan *
@@ -407,7 +397,7 @@ GraphScanBegin(Relation index, const QvOpclassInfo *opclass)
 	scan->base.ops = &graph_scan_ops;
 	scan->index = index;
 	scan->opclass = opclass;
-	scan->query_context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
-												ALLOCSET_DEFAULT_SIZES);
+	scan->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver graph scan",
+											   ALLOCSET_DEFAULT_SIZES);
 	return &scan->base;
 }

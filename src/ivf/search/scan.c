@@ -67,7 +67,6 @@ typedef struct IvfScan
 	QvScan		base;
 	Relation	index;
 	QvOpclassInfo opclass;
-	MemoryContext context;		/* of one search */
 	QvScanGoal	goal;
 	IvfHandle  *handle;			/* NULL before the first search */
 	IvfReader	reader;
@@ -103,8 +102,8 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 	scan->index = index;
 	scan->opclass = *opclass;
 	scan->reader.counters = &scan->base.counters;
-	scan->context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
-										  ALLOCSET_DEFAULT_SIZES);
+	scan->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
+											   ALLOCSET_DEFAULT_SIZES);
 	return scan;
 }
 
@@ -175,7 +174,7 @@ begin_lists(IvfScan *scan)
 	uint32		count = scan->handle->lists->count;
 	const QvSettings *settings = scan->goal.settings;
 
-	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->context, count * sizeof(IvfNear))};
+	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->base.context, count * sizeof(IvfNear))};
 	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
 	scan->nread = 0;
@@ -373,7 +372,7 @@ fill(IvfScan *scan, uint32 proposed)
 	IvfReader  *reader = &scan->reader;
 	uint32		wanted = scan->nproposed > 0 ? 2 * proposed : proposed;
 
-	scan->front = MemoryContextAllocHuge(scan->context, wanted * sizeof(float));
+	scan->front = MemoryContextAllocHuge(scan->base.context, wanted * sizeof(float));
 	scan->nfront = 0;
 	for (uint32 i = 0; i < reader->nearest.count; i++)
 		note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
@@ -472,7 +471,7 @@ static bool
 ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
 	IvfScan    *scan = (IvfScan *) base;
-	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
 	bool		found = false;
 
 	if (scan->near.items == NULL)
@@ -541,8 +540,8 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	IvfHandle  *handle;
 
 	scan->handle = NULL;
-	MemoryContextReset(scan->context);
-	old = MemoryContextSwitchTo(scan->context);
+	MemoryContextReset(scan->base.context);
+	old = MemoryContextSwitchTo(scan->base.context);
 	handle = IvfOpen(scan->index, &scan->opclass);
 	if (handle->cached.entry->cold > 0)
 		handle->cached.entry->cold--;
@@ -591,7 +590,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 			   uint32 lists, uint32 *ranks)
 {
 	IvfScan    *scan = begin_scan(handle->index, &handle->space.opclass);
-	MemoryContext old = MemoryContextSwitchTo(scan->context);
+	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
 	QvSettings	settings = {.probes = lists, .fixed = true, .memory = (Size) work_mem * 1024};
 	uint32		most = k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1;
 	IvfRead    *rows = palloc(most * sizeof(IvfRead));
@@ -622,8 +621,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 		if (!ItemPointerEquals(&rows[i].tid, self) && rows[i].distance > least)
 			ranks[n++] = rows[i].rank;
 	MemoryContextSwitchTo(old);
-	MemoryContextDelete(scan->context);
-	pfree(scan);
+	QvScanEnd(&scan->base);
 	return n;
 }
 
@@ -665,15 +663,6 @@ ivf_scan_prefetch_place(QvScan *base, QvRowPlace place)
 				   QV_PAGE_START + sizeof(IvfItemPageData) + place.slot * size, size);
 }
 
-static void
-ivf_scan_end(QvScan *base)
-{
-	IvfScan    *scan = (IvfScan *) base;
-
-	MemoryContextDelete(scan->context);
-	pfree(scan);
-}
-
 static const QvScanOps ivf_scan_ops = {
 	.what = "an index of posting lists",
 	.start = ivf_scan_start,
@@ -681,7 +670,7 @@ static const QvScanOps ivf_scan_ops = {
 	.prefetch = ivf_scan_prefetch,
 	.measure = ivf_scan_measure,
 	.prefetch_place = ivf_scan_prefetch_place,
-	.end = ivf_scan_end
+	.end = QvScanEnd
 };
 
 QvScan *
