@@ -76,6 +76,14 @@ QvWriteCommit(QvWrite *w)
 			MarkBufferDirty(w->buffers[i]);
 }
 
+void
+QvWriteEnd(QvWrite *w)
+{
+	QvWriteCommit(w);
+	while (w->count > 0)
+		UnlockReleaseBuffer(w->buffers[--w->count]);
+}
+
 Buffer
 QvNewPage(Relation index, ForkNumber fork)
 {

@@ -6,7 +6,7 @@
  *		QvWriteBegin(&w, index, building);
  *		page = QvWriteRegister(&w, buf);	(exclusively locked, up to 4)
  *		... change page ...
- *		QvWriteCommit(&w);
+ *		QvWriteCommit(&w);					(or QvWriteEnd(&w))
  *
  * The functions decide whether WAL is written.  A build writes none: QvWriteLogAll() logs
  * all pages at its end.  All other changes use generic WAL.
@@ -34,6 +34,9 @@ extern Page QvWriteRegister(QvWrite *w, Buffer buf);
 /* Registers a new page, and returns it initialized. */
 extern Page QvWriteRegisterNew(QvWrite *w, Buffer buf, QvPageKind kind);
 extern void QvWriteCommit(QvWrite *w);
+
+/* Commits, and unlocks and releases the pages that were registered. */
+extern void QvWriteEnd(QvWrite *w);
 
 /* Adds a page at the end of a fork.  Returns it pinned and exclusively locked. */
 extern Buffer QvNewPage(Relation index, ForkNumber fork);

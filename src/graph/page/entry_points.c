@@ -271,9 +271,7 @@ GraphClearEntryPoints(GraphHandle *handle)
 	meta->entry_tail = meta->entry_head;
 	meta->entry_version++;
 	memset(QvPageGetData(QvWriteRegister(&w, head_buf)), 0, QV_PAGE_SPACE);
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(head_buf);
-	UnlockReleaseBuffer(meta_buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-entries-emptied");
 }
 

@@ -34,13 +34,6 @@ GraphBeginChange(GraphHandle *handle, QvWrite *w, Buffer buf, uint32 number)
 						 GraphNodeSlot(&handle->layout, number));
 }
 
-void
-GraphEndChange(QvWrite *w, Buffer buf)
-{
-	QvWriteCommit(w);
-	UnlockReleaseBuffer(buf);
-}
-
 bool
 GraphAsk(GraphHandle *handle, GraphHost *host, uint32 to, uint32 id,
 		 GraphOffer offer, GraphAnswer *answer)
@@ -206,7 +199,7 @@ add_to_node(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 *head)
 
 		node = GraphBeginChange(handle, &w, buf, id);
 		node->tids[node->ntids++] = *tid;
-		GraphEndChange(&w, buf);
+		QvWriteEnd(&w);
 		return ADDED;
 	}
 	else
@@ -234,7 +227,7 @@ add_to_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 at, uint32 *
 
 		tids = (GraphTids) GraphBeginChange(handle, &w, buf, at);
 		tids->tids[tids->ntids++] = *tid;
-		GraphEndChange(&w, buf);
+		QvWriteEnd(&w);
 		return ADDED;
 	}
 	*next = tids->next;
@@ -282,14 +275,14 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 	tids->owner = id;
 	tids->next = head;
 	tids->tids[tids->ntids++] = *tid;
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-tids-written");
 
 	buf = GraphLockNode(handle, id, BUFFER_LOCK_EXCLUSIVE, &node);
 	if (node != NULL && node->state == GRAPH_SLOT_LIVE && node->overflow == head)
 	{
 		GraphBeginChange(handle, &w, buf, id)->overflow = added;
-		GraphEndChange(&w, buf);
+		QvWriteEnd(&w);
 		QvInjectionPoint("quiver-graph-tids-linked");
 		return true;
 	}
@@ -299,7 +292,7 @@ add_slot(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 	buf = QvReadPage(handle->index, handle->hints, GraphNodeBlock(layout, added),
 					 QV_PAGE_NODES, BUFFER_LOCK_EXCLUSIVE);
 	memset(GraphBeginChange(handle, &w, buf, added), 0, layout->node_size);
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-tids-given-back");
 	return false;
 }

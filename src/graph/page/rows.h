@@ -19,11 +19,10 @@ extern Buffer GraphLockNode(GraphHandle *handle, uint32 id, int lockmode,
 							GraphNode *node);
 
 /*
- * Begins and ends a change of slot "number".  Its page is exclusively locked in buf.  The
- * end commits, unlocks and unpins.
+ * Begins a change of slot "number", whose page is exclusively locked in buf.  Returns the slot as
+ * the change has it.  The caller commits, or ends the write.
  */
 extern GraphNode GraphBeginChange(GraphHandle *handle, QvWrite *w, Buffer buf, uint32 number);
-extern void GraphEndChange(QvWrite *w, Buffer buf);
 
 /* Offer of an edge to a node. */
 typedef enum GraphOffer

@@ -462,7 +462,7 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
 									GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK));
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
 }
 

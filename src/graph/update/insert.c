@@ -44,7 +44,7 @@ write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
 	node = GraphBeginChange(handle, &w, buf, id);
 	ops->fill_node(nb, n, node);
 	node->tids[node->ntids++] = *tid;
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-node-written");
 	return id;
 }

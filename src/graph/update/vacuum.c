@@ -286,7 +286,7 @@ unlink_slot(GraphVacuum *v, uint32 owner, uint32 previous, uint32 after)
 		node->overflow = after;
 	else
 		((GraphTids) node)->next = after;
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-slot-unlinked");
 }
 
@@ -715,7 +715,7 @@ write_counts(GraphVacuum *v)
 	meta->tuples = v->stats->num_index_tuples;
 	/* also if an interrupted VACUUM has left nothing to remove */
 	meta->vacuums++;
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-counts-written");
 }
 
@@ -783,7 +783,7 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 	else
 		meta->tuples = live_nodes;
 	meta->live_nodes = live_nodes;
-	GraphEndChange(&w, buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-reached-written");
 }
 

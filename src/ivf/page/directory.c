@@ -60,9 +60,7 @@ IvfReplaceEntry(IvfHandle *handle, uint32 list, const IvfListRef *now)
 	entry->refused = now->refused;
 	meta = IvfPageMeta(QvWriteRegister(&w, meta_buf));
 	IvfPageDirectory(page)->version = ++meta->version_lists;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(meta_buf);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-list-replaced");
 }
 

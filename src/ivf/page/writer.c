@@ -109,8 +109,7 @@ write_image(IvfWriter *writer, BlockNumber block, const char *image, QvPageKind 
 	page = QvWriteRegisterNew(&w, buf, kind);
 	memcpy(QvPageGetData(page), image + QV_PAGE_START, QV_PAGE_SPACE);
 	QvPageGetHeader(page)->next = next;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-page-written");
 }
 
@@ -124,8 +123,7 @@ link_tail(IvfWriter *writer, BlockNumber next)
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	QvWriteBegin(&w, writer->handle->index, writer->handle->building);
 	QvPageGetHeader(QvWriteRegister(&w, buf))->next = next;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-extent-linked");
 }
 

@@ -144,8 +144,7 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 		meta->deep_lists = handle->lists->count;
 	meta->flags = whole ? meta->flags & ~IVF_MEASURE : meta->flags | IVF_MEASURE;
 	handle->meta = *meta;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-probes-written");
 }
 

@@ -322,8 +322,7 @@ note_tail(Insertion *in, BlockNumber tail)
 	QvWriteBegin(&w, handle->index, handle->building);
 	entry = IvfPageEntry(&handle->layout, QvWriteRegister(&w, buf), in->list - first);
 	entry->tail = tail;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-tail-noted");
 }
 

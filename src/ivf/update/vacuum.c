@@ -269,8 +269,7 @@ write_tuples(IvfVacuum *v)
 	meta->tuples = v->live;
 	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
+	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-counts-written");
 }
 
