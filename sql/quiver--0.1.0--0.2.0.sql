@@ -9,11 +9,12 @@ CREATE FUNCTION quiver_recall(index regclass, k int DEFAULT 10, sample int DEFAU
     OUT recall float8,
     OUT recall_low float8,
     OUT recall_high float8,
+    OUT recall_by_rank float8,
     OUT searches int,
     OUT index_ms float8,
     OUT exact_ms float8)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION quiver_recall(regclass, int, int, text) IS 'share of the k nearest rows that searches of an index find, as it is set now, with a 95 % confidence interval; reads the table';
+COMMENT ON FUNCTION quiver_recall(regclass, int, int, text) IS 'share of the k nearest rows that searches of an index find, as it is set now, with a 95 % confidence interval; of pgvector''s indexes, too; reads the table';
 
 CREATE FUNCTION quiver_estimate(relation regclass, column_name name DEFAULT NULL,
     access_method name DEFAULT 'quiver_graph', options text[] DEFAULT '{}',

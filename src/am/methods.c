@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "am/beside.h"
 #include "am/methods.h"
 #include "catalog/pg_class.h"
 
@@ -45,6 +46,17 @@ const KnnMethod *
 KnnMethodOf(Relation index)
 {
 	return index->rd_rel->relkind == RELKIND_INDEX ? KnnMethodOfRoutine(index->rd_indam) : NULL;
+}
+
+bool
+KnnIsPgvectors(Relation index)
+{
+	char	   *symbol;
+
+	if (index->rd_rel->relkind != RELKIND_INDEX || KnnMethodOf(index) != NULL)
+		return false;
+	symbol = QvSharedSymbol(index->rd_amhandler);
+	return symbol && (strcmp(symbol, "hnswhandler") == 0 || strcmp(symbol, "ivfflathandler") == 0);
 }
 
 void

@@ -47,4 +47,7 @@ extern void KnnSettingsOf(Relation index, QvSettings *settings);
 extern const KnnMethod *KnnMethodOf(Relation index);
 extern const KnnMethod *KnnMethodOfRoutine(const IndexAmRoutine *routine);
 
+/* Is it an index that a stock pgvector built and reads? */
+extern bool KnnIsPgvectors(Relation index);
+
 #endif							/* QV_AM_METHODS_H */

@@ -35,8 +35,18 @@ report_other(Oid oid)
 			 errdetail("Its access methods are hnsw, ivfflat, quiver_graph and quiver_ivf.")));
 }
 
-Relation
-KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
+static void
+report_pgvectors(Relation index)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is an index of pgvector", RelationGetRelationName(index)),
+			 errdetail("Of indexes of pgvector, Quiver measures the recall only.")));
+}
+
+/* Opens an index; pgvectors: those of a stock pgvector, too. */
+static Relation
+open_index(Oid oid, LOCKMODE lockmode, KnnRight right, bool pgvectors)
 {
 	Oid			table = IndexGetRelation(oid, true);
 	Relation	index;
@@ -68,8 +78,10 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a partitioned index", RelationGetRelationName(index)),
 				 errhint("Name an index of one of its partitions.")));
-	if (KnnMethodOf(index) == NULL)
+	if (KnnMethodOf(index) == NULL && !KnnIsPgvectors(index))
 		report_other(oid);
+	if (KnnMethodOf(index) == NULL && !pgvectors)
+		report_pgvectors(index);
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -81,4 +93,16 @@ KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
 				 errdetail("Its build did not finish."),
 				 errhint("Drop it, or REINDEX it.")));
 	return index;
+}
+
+Relation
+KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
+{
+	return open_index(oid, lockmode, right, false);
+}
+
+Relation
+KnnOpenAnyIndex(Oid oid, LOCKMODE lockmode, KnnRight right)
+{
+	return open_index(oid, lockmode, right, true);
 }

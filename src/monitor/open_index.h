@@ -24,4 +24,7 @@ typedef enum KnnRight
  */
 extern Relation KnnOpenIndex(Oid oid, LOCKMODE lockmode, KnnRight right);
 
+/* Opens an index of Quiver or of a stock pgvector, under the same conditions. */
+extern Relation KnnOpenAnyIndex(Oid oid, LOCKMODE lockmode, KnnRight right);
+
 #endif							/* QV_MONITOR_OPEN_INDEX_H */

@@ -133,7 +133,9 @@ typedef struct Search
 								 * not count */
 	double	   *nearest;		/* distances of the k nearest rows: a max-heap */
 	int			count;
-	int			hits;
+	int			hits;			/* returned rows that are as near as these */
+	int			ranked;			/* of these, rows that have a rank of their
+								 * own among the k */
 } Search;
 
 typedef struct Measurement
@@ -545,13 +547,30 @@ search_exactly(Measurement *m, const Parts *parts)
 
 /* ---- the index ---- */
 
-/* Counts the returned rows that are as near as the k nearest. */
+/* The number of ranks among the k nearest rows that have the distance of the last one. */
+static int
+tied_ranks(const Search *search)
+{
+	int			n = 0;
+
+	for (int i = 0; i < search->count; i++)
+		n += search->nearest[i] == search->nearest[0];
+	return n;
+}
+
+/*
+ * Counts the returned rows that are as near as the k nearest.  Rows tied for the last
+ * place may outnumber its ranks.  The ranks of nearer rows that are missing are no hits
+ * by rank.
+ */
 static void
 count_hits(Measurement *m, Search *search)
 {
 	int			counted = 0;
+	int			nearer = 0;
+	int			tied = 0;
 
-	for (uint64 i = 0; i < SPI_processed && counted < m->k; i++)
+	for (uint64 i = 0; i < SPI_processed && counted < m->k && search->count > 0; i++)
 	{
 		HeapTuple	tuple = SPI_tuptable->vals[i];
 		MemoryContext old = MemoryContextSwitchTo(m->row_context);
@@ -561,15 +580,17 @@ count_hits(Measurement *m, Search *search)
 		if (!m->of_rows || !ItemPointerEquals(tid, &search->self))
 		{
 			void	   *value = PG_DETOAST_DATUM(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &isnull));
+			double		distance = distance_of(m, search, value);
 
 			counted++;
-			if (search->count > 0 && distance_of(m, search, value) <= search->nearest[0])
-				search->hits++;
+			nearer += distance < search->nearest[0];
+			tied += distance == search->nearest[0];
 		}
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(m->row_context);
 	}
-	search->hits = Min(search->hits, search->count);
+	search->hits = Min(nearer + tied, search->count);
+	search->ranked = Min(nearer + Min(tied, tied_ranks(search)), search->count);
 }
 
 /*
@@ -645,6 +666,7 @@ typedef enum RecallColumn
 	RECALL,
 	RECALL_LOW,
 	RECALL_HIGH,
+	RECALL_BY_RANK,
 	RECALL_SEARCHES,
 	RECALL_INDEX_MS,
 	RECALL_EXACT_MS,
@@ -673,18 +695,54 @@ wilson(double share, double variance, double searches, double rows, double *low,
 }
 
 /*
+ * The number of decimals that an interval bears: a unit of the last one is between a 20th
+ * and half of its half-width.
+ */
+static double
+decimals_of(double low, double high)
+{
+	return Max(0, -floor(log10((high - low) / 4)));
+}
+
+/* Rounds a share.  Only 0 and 1 themselves become 0 and 1. */
+static double
+round_share(double share, double decimals)
+{
+	double		units = pow(10, decimals);
+	double		rounded = rint(share * units);
+
+	if (share < 1)
+		rounded = Min(rounded, units - 1);
+	if (share > 0)
+		rounded = Max(rounded, 1);
+	return rounded / units;
+}
+
+/* Rounds milliseconds to three significant digits. */
+static double
+round_time(double ms)
+{
+	double		units = ms > 0 ? pow(10, 2 - floor(log10(ms))) : 1;
+
+	return rint(ms * units) / units;
+}
+
+/*
  * Fills in the answer.  Only the number of searches is set when no search has a row to
- * find.
+ * find.  The interval is rounded outward.
  */
 static void
 summarize(const Measurement *m, Datum *values, bool *nulls)
 {
 	double		searches = 0,
 				sum = 0,
+				ranked = 0,
 				squares = 0,
 				rows = 0,
 				low,
-				high;
+				high,
+				decimals,
+				units;
 
 	for (int i = 0; i < m->nsearches; i++)
 	{
@@ -695,6 +753,7 @@ summarize(const Measurement *m, Datum *values, bool *nulls)
 		recall = (double) m->searches[i].hits / m->searches[i].count;
 		searches++;
 		sum += recall;
+		ranked += (double) m->searches[i].ranked / m->searches[i].count;
 		squares += recall * recall;
 		rows += m->searches[i].count;
 	}
@@ -705,11 +764,14 @@ summarize(const Measurement *m, Datum *values, bool *nulls)
 		return;
 	wilson(sum / searches, searches > 1 ? Max(0, squares - sum * sum / searches) / (searches - 1) : 0,
 		   searches, rows, &low, &high);
-	values[RECALL] = Float8GetDatum(sum / searches);
-	values[RECALL_LOW] = Float8GetDatum(low);
-	values[RECALL_HIGH] = Float8GetDatum(high);
-	values[RECALL_INDEX_MS] = Float8GetDatum(m->index_ms);
-	values[RECALL_EXACT_MS] = Float8GetDatum(m->exact_ms);
+	decimals = decimals_of(low, high);
+	units = pow(10, decimals);
+	values[RECALL] = Float8GetDatum(round_share(sum / searches, decimals));
+	values[RECALL_LOW] = Float8GetDatum(floor(low * units) / units);
+	values[RECALL_HIGH] = Float8GetDatum(ceil(high * units) / units);
+	values[RECALL_BY_RANK] = Float8GetDatum(round_share(ranked / searches, decimals));
+	values[RECALL_INDEX_MS] = Float8GetDatum(round_time(m->index_ms));
+	values[RECALL_EXACT_MS] = Float8GetDatum(round_time(m->exact_ms));
 	memset(nulls, false, RECALL_COLUMNS * sizeof(bool));
 }
 
@@ -725,7 +787,8 @@ checked_count(const char *what, int value, int most)
 
 /*
  * quiver_recall(index, k, sample, queries): the share of the k nearest rows that searches
- * of the index find.
+ * of the index find.  The index is one of Quiver or of a stock pgvector.  Times are in
+ * milliseconds.
  */
 PG_FUNCTION_INFO_V1(quiver_recall);
 Datum
@@ -743,7 +806,7 @@ quiver_recall(PG_FUNCTION_ARGS)
 		elog(ERROR, "return type must be a row type of %d columns", RECALL_COLUMNS);
 	m.k = checked_count("k", PG_GETARG_INT32(1), MAX_K);
 	sample = checked_count("sample", PG_GETARG_INT32(2), MAX_SAMPLE);
-	m.index = KnnOpenIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SOME);
+	m.index = KnnOpenAnyIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SOME);
 	check_code(m.index);
 	QvGetOpclass(m.index, &m.opclass);
 	m.context = AllocSetContextCreate(CurrentMemoryContext, "quiver recall", ALLOCSET_DEFAULT_SIZES);
