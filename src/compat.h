@@ -392,4 +392,32 @@ QvBuildTupleHash(PlanState *parent, TupleDesc desc, const TupleTableSlotOps *ops
 #endif
 }
 
+/*
+ * Plans and explains a query as PostgreSQL itself does.  The function is exported since 17.
+ */
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 170000
+#define QvExplainOneQuery standard_ExplainOneQuery
+#else
+#include "portability/instr_time.h"
+#include "tcop/tcopprot.h"
+static inline void
+QvExplainOneQuery(Query *query, int cursor_options, IntoClause *into, ExplainState *es,
+				  const char *sql, ParamListInfo params, QueryEnvironment *environment)
+{
+	PlannedStmt *plan;
+	instr_time	duration;
+	instr_time	started;
+	BufferUsage before = pgBufferUsage;
+	BufferUsage used = {0};
+
+	INSTR_TIME_SET_CURRENT(started);
+	plan = pg_plan_query(query, sql, cursor_options, params);
+	INSTR_TIME_SET_CURRENT(duration);
+	INSTR_TIME_SUBTRACT(duration, started);
+	BufferUsageAccumDiff(&used, &pgBufferUsage, &before);
+	ExplainOnePlan(plan, into, es, sql, params, environment, &duration, es->buffers ? &used : NULL);
+}
+#endif
+
 #endif							/* QV_COMPAT_H */

@@ -32,6 +32,7 @@ _PG_init(void)
 	KnnDefineOptions(hnsw_too, ivfflat_too);
 	QvTopkInit();
 	QvMonitorInit();
+	QvNoticesInit();
 	QvStatsInit();
 	MarkGUCPrefixReserved("quiver");
 }

@@ -339,6 +339,15 @@ const KnnOptionSet knn_quiver_ivf_options = {"quiver_ivf", false, &quiver_ivf_ki
 		RECALL_OPTION
 }};
 
+const char *
+KnnBuildOption(const KnnOptionSet *set, int n)
+{
+	for (int i = 0; i < set->count; i++)
+		if (set->options[i].lock == OF_BUILD && n-- == 0)
+			return set->options[i].name;
+	return NULL;
+}
+
 static void
 define_options(const KnnOptionSet *set)
 {

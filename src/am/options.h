@@ -55,4 +55,7 @@ extern bytea *KnnParseOptions(const KnnOptionSet *set, Datum reloptions, bool va
 /* What options parsed say to a build; NULL: the defaults. */
 extern void KnnGetOptions(const KnnOptionSet *set, const bytea *parsed, QvIndexOptions *options);
 
+/* Name of the nth option that only a build reads, from 0 on; NULL after the last. */
+extern const char *KnnBuildOption(const KnnOptionSet *set, int n);
+
 #endif							/* QV_AM_OPTIONS_H */

@@ -8,4 +8,7 @@
 /* Installs the planner hook of recall.c, at load. */
 extern void QvMonitorInit(void);
 
+/* Installs the hooks of notices.c, at load. */
+extern void QvNoticesInit(void);
+
 #endif							/* QV_MONITOR_MONITOR_H */

@@ -1,0 +1,69 @@
+-- What is said of an index that does not do what one may expect: by EXPLAIN, by ALTER INDEX.
+
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+RESET client_min_messages;
+
+CREATE TABLE told (id int PRIMARY KEY, v vector(3), h halfvec(3));
+INSERT INTO told SELECT i, ARRAY[i, i % 7, 1]::vector, ARRAY[i, i % 7, 1]::vector::halfvec
+FROM generate_series(1, 50) i;
+ANALYZE told;
+
+-- no index: nothing is said
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
+-- an index for another operator, and a b-tree
+CREATE INDEX told_l2 ON told USING quiver_graph (v);
+CREATE INDEX told_btree ON told (v);
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY '[1,2,3]' <#> v LIMIT 1;
+CREATE FUNCTION pg_temp.lines(query text, pattern text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE line text; n bigint := 0;
+BEGIN
+	FOR line IN EXECUTE query LOOP n := n + (line ~ pattern)::int; END LOOP;
+	RETURN n;
+END $$;
+-- in a subquery, in other formats, and in a plan that is run
+SELECT pg_temp.lines('EXPLAIN (ANALYZE, FORMAT yaml)
+	SELECT 1 WHERE EXISTS (SELECT id FROM told ORDER BY v <+> ''[1,2,3]'' LIMIT 1)', 'Relation Name: "told"') > 0
+	AS a_plan;
+-- the operator that the index has, other columns, other operators: nothing
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <-> '[1,2,3]' LIMIT 1;
+RESET enable_seqscan;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY h <=> '[1,2,3]' LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v LIMIT 1;
+-- one of two serves it
+CREATE INDEX told_cosine ON told USING ivfflat (v vector_cosine_ops) WITH (lists = 1);
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
+-- not when its build did not finish
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'told_cosine'::regclass;
+DROP INDEX told_btree;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
+DROP INDEX told_cosine;
+-- settings of EXPLAIN do as always
+SELECT pg_temp.lines('EXPLAIN (ANALYZE, BUFFERS) SELECT id FROM told', 'Planning Time|Execution Time|Buffers: ') > 2
+	AS all_there;
+
+-- options that a REINDEX has to follow
+ALTER INDEX told_l2 SET (m = 24, ef_construction = 100, ef_search = 50);
+ALTER INDEX told_l2 SET (m = 24, recall = 0.8);
+ALTER INDEX told_l2 RESET (m, recall);
+ALTER INDEX told_l2 RESET (m);
+CREATE INDEX told_lists ON told USING quiver_ivf (v vector_l2_ops);
+ALTER INDEX told_lists SET (bits = 4);
+ALTER TABLE told_lists SET (probes = 3);
+ALTER INDEX told_lists RENAME TO told_lists_2;
+ALTER INDEX told_pkey SET (fillfactor = 80);
+ALTER TABLE told SET (fillfactor = 80);
+CREATE SCHEMA elsewhere;
+ALTER TABLE told SET SCHEMA elsewhere;
+ALTER TABLE elsewhere.told SET SCHEMA public;
+DROP SCHEMA elsewhere;
+BEGIN;
+ALTER INDEX told_lists_2 SET (lists = 2);
+REINDEX INDEX told_lists_2;
+SELECT lists, own_code_bits FROM quiver_index_info('told_lists_2');
+ROLLBACK;
+
+DROP TABLE told;
