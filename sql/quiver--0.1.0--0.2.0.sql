@@ -34,7 +34,7 @@ COMMENT ON FUNCTION quiver_prewarm(regclass) IS 'read an index into shared buffe
 
 -- statistics of searches
 
-CREATE FUNCTION quiver_stat(
+CREATE FUNCTION _quiver_stat(
     OUT indexrelid oid,
     OUT scope text,
     OUT searches bigint,
@@ -50,15 +50,15 @@ CREATE FUNCTION quiver_stat(
     OUT last_search timestamptz,
     OUT stats_reset timestamptz)
     RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20;
-COMMENT ON FUNCTION quiver_stat() IS 'for the view quiver_stat_indexes';
+    AS 'MODULE_PATHNAME', 'quiver_stat' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20;
+COMMENT ON FUNCTION _quiver_stat() IS 'for the view quiver_stat_indexes';
 
 CREATE FUNCTION quiver_stat_reset(index regclass DEFAULT NULL) RETURNS void
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION quiver_stat_reset(regclass) IS 'begin the statistics of an index anew, or those of all in this database';
 REVOKE EXECUTE ON FUNCTION quiver_stat_reset(regclass) FROM PUBLIC;
 
-CREATE FUNCTION quiver_index_state(index oid,
+CREATE FUNCTION _quiver_index_state(index oid,
     OUT bytes bigint,
     OUT readable bool,
     OUT ef_search int,
@@ -69,18 +69,18 @@ CREATE FUNCTION quiver_index_state(index oid,
     OUT lost_pages bigint,
     OUT measured bool,
     OUT error text)
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
-COMMENT ON FUNCTION quiver_index_state(oid) IS 'for the view quiver_indexes';
+    AS 'MODULE_PATHNAME', 'quiver_index_state' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION _quiver_index_state(oid) IS 'for the view quiver_indexes';
 
 CREATE FUNCTION quiver_cache(OUT index regclass, OUT bytes bigint, OUT in_use bool)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION quiver_cache() IS 'what this session keeps of indexes between queries, in quiver.cache_mem; used last first';
 
-CREATE FUNCTION quiver_buffers(OUT indexrelid oid, OUT buffers bigint)
+CREATE FUNCTION _quiver_buffers(OUT indexrelid oid, OUT buffers bigint)
     RETURNS SETOF record
-    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-COMMENT ON FUNCTION quiver_buffers() IS 'for the view quiver_indexes';
+    AS 'MODULE_PATHNAME', 'quiver_buffers' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION _quiver_buffers() IS 'for the view quiver_indexes';
 
 -- The views run as whoever reads them, and this script finds operators by a search path that
 -- has the schema of the extension. So no operand may need a conversion: an operator of
@@ -109,8 +109,8 @@ FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
         AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
         AND h.probin ~ '(^|/)quiver(\.[a-z]+)?$'
-    CROSS JOIN (SELECT * FROM quiver_stat() WHERE indexrelid = '0'::oid) d
-    LEFT JOIN quiver_stat() s ON s.indexrelid = i.indexrelid;
+    CROSS JOIN (SELECT * FROM _quiver_stat() WHERE indexrelid = '0'::oid) d
+    LEFT JOIN _quiver_stat() s ON s.indexrelid = i.indexrelid;
 COMMENT ON VIEW quiver_stat_indexes IS 'what searches of each index have read since stats_reset: of all sessions (scope server), or of this one';
 
 CREATE VIEW quiver_indexes AS
@@ -159,9 +159,49 @@ FROM pg_catalog.pg_index i
     CROSS JOIN (SELECT pg_catalog.current_setting('block_size')::bigint AS page,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')) AS shared,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache) p
-    LEFT JOIN quiver_buffers() b ON b.indexrelid = c.oid
-    CROSS JOIN LATERAL quiver_index_state(c.oid) s;
+    LEFT JOIN _quiver_buffers() b ON b.indexrelid = c.oid
+    CROSS JOIN LATERAL _quiver_index_state(c.oid) s;
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
+
+COMMENT ON COLUMN quiver_stat_indexes.relid IS 'OID of the table';
+COMMENT ON COLUMN quiver_stat_indexes.indexrelid IS 'OID of the index';
+COMMENT ON COLUMN quiver_stat_indexes.schemaname IS 'schema of both';
+COMMENT ON COLUMN quiver_stat_indexes.relname IS 'name of the table';
+COMMENT ON COLUMN quiver_stat_indexes.indexrelname IS 'name of the index';
+COMMENT ON COLUMN quiver_stat_indexes.access_method IS 'access method of the index';
+COMMENT ON COLUMN quiver_stat_indexes.scope IS 'whose searches are counted: server (all sessions) or session (this one)';
+COMMENT ON COLUMN quiver_stat_indexes.searches IS 'searches of the index';
+COMMENT ON COLUMN quiver_stat_indexes.nodes_read IS 'nodes of graphs that searches read';
+COMMENT ON COLUMN quiver_stat_indexes.neighbors_scored IS 'neighbors of these nodes whose distance was estimated';
+COMMENT ON COLUMN quiver_stat_indexes.lists_read IS 'posting lists that searches read';
+COMMENT ON COLUMN quiver_stat_indexes.codes_scored IS 'codes in these lists whose distance was estimated';
+COMMENT ON COLUMN quiver_stat_indexes.records_read IS 'finer codes of rows that were read';
+COMMENT ON COLUMN quiver_stat_indexes.entries_scored IS 'codes on row pages whose distance was estimated';
+COMMENT ON COLUMN quiver_stat_indexes.rows_proposed IS 'rows that searches named';
+COMMENT ON COLUMN quiver_stat_indexes.rows_fetched IS 'proposed rows that are visible';
+COMMENT ON COLUMN quiver_stat_indexes.rows_measured IS 'matching rows whose exact distance was computed';
+COMMENT ON COLUMN quiver_stat_indexes.last_search IS 'end of the last search';
+COMMENT ON COLUMN quiver_stat_indexes.stats_reset IS 'when counting began';
+
+COMMENT ON COLUMN quiver_indexes.schema_name IS 'schema of table and index';
+COMMENT ON COLUMN quiver_indexes.table_name IS 'name of the table';
+COMMENT ON COLUMN quiver_indexes.index_name IS 'name of the index';
+COMMENT ON COLUMN quiver_indexes.index_oid IS 'OID of the index';
+COMMENT ON COLUMN quiver_indexes.access_method IS 'access method of the index';
+COMMENT ON COLUMN quiver_indexes.engine IS 'whose index it is: quiver or pgvector';
+COMMENT ON COLUMN quiver_indexes.valid IS 'false after a build that did not finish';
+COMMENT ON COLUMN quiver_indexes.options IS 'options of the index, as in pg_class.reloptions';
+COMMENT ON COLUMN quiver_indexes.bytes IS 'size of the index; null while it is locked';
+COMMENT ON COLUMN quiver_indexes.row_count IS 'rows, as of the last VACUUM, ANALYZE or build';
+COMMENT ON COLUMN quiver_indexes.cached IS 'share of the index that is in shared buffers, from 0 to 1';
+COMMENT ON COLUMN quiver_indexes.ef_search IS 'graphs: candidates that a search of this session uses';
+COMMENT ON COLUMN quiver_indexes.recall_target IS 'recall that decides ef_search or probes; null if these are set';
+COMMENT ON COLUMN quiver_indexes.probes IS 'posting lists: lists that a search of this session reads first';
+COMMENT ON COLUMN quiver_indexes.lists IS 'posting lists: their number';
+COMMENT ON COLUMN quiver_indexes.dead_rows IS 'dead rows of the table, by the servers statistics';
+COMMENT ON COLUMN quiver_indexes.dead_entries IS 'entries of dead rows in the index, estimated from up to 500 pages';
+COMMENT ON COLUMN quiver_indexes.lost_pages IS 'pages of the index that a crash left, estimated from up to 500 pages';
+COMMENT ON COLUMN quiver_indexes.advice IS 'what to do and why; null: nothing';
 
 GRANT SELECT ON quiver_stat_indexes, quiver_indexes TO PUBLIC;
 

@@ -176,7 +176,7 @@ try_to_describe(Oid oid, StateRow *row)
 }
 
 /*
- * quiver_index_state(oid): an index's size.  If the user may read its table, also the
+ * _quiver_index_state(oid): an index's size.  If the user may read its table, also the
  * settings of its searches, and what an examination of some of its pages shows.  Null
  * while it is locked.
  */
@@ -228,7 +228,7 @@ find_index(const BufferedKey *key)
 }
 
 /*
- * quiver_buffers(): the number of pages in shared buffers, for each index of this
+ * _quiver_buffers(): the number of pages in shared buffers, for each index of this
  * database on tables that the user may read.  Tags are read without their locks, so a few
  * counts may be stale.
  */

@@ -33,7 +33,7 @@
  */
 #define OWN_SETS 16
 
-/* The counts: columns of quiver_stat(), in order. */
+/* The counts: columns of _quiver_stat(), in order. */
 typedef enum Count
 {
 	COUNT_SEARCHES,
@@ -338,12 +338,12 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 
 /* ---- SQL functions ---- */
 
-/* Columns of quiver_stat() around the counts. */
+/* Columns of _quiver_stat() around the counts. */
 #define STAT_BEFORE 2			/* index, scope */
 #define STAT_COLUMNS (STAT_BEFORE + COUNTS + 2)
 
 /*
- * quiver_stat(): a row for each index of this database that was searched.  A row of index
+ * _quiver_stat(): a row for each index of this database that was searched.  A row of index
  * 0 says since when there are statistics.
  */
 PG_FUNCTION_INFO_V1(quiver_stat);

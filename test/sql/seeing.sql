@@ -410,6 +410,16 @@ SELECT quiver_stat_reset();
 SELECT sum(searches), count(*) > 3 AS of_all, min(stats_reset) > :'reset' AS reset FROM quiver_stat_indexes;
 RESET enable_seqscan;
 
+-- every column of the views has a comment; helpers are no quiver_*
+SELECT attrelid::regclass, attname FROM pg_attribute
+WHERE attrelid IN ('quiver_indexes'::regclass, 'quiver_stat_indexes'::regclass) AND attnum > 0
+	AND coalesce(col_description(attrelid, attnum), '') = '';
+SELECT count(*) > 15 AS counted FROM pg_description d
+WHERE classoid = 'pg_class'::regclass AND objoid = 'quiver_indexes'::regclass AND objsubid > 0;
+SELECT proname FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'quiver') AND proname ~ '^quiver_' ORDER BY 1;
+
 -- who may
 
 CREATE ROLE regress_quiver_see;
@@ -428,7 +438,7 @@ GRANT SELECT (id) ON see TO regress_quiver_see;
 SET ROLE regress_quiver_see;
 SELECT * FROM quiver_recall('see_graph', queries => 'SELECT pg_temp.asked()');
 SELECT * FROM quiver_estimate('see', 'v');
-SELECT count(*) FROM quiver_buffers() WHERE indexrelid >= 16384;
+SELECT count(*) FROM _quiver_buffers() WHERE indexrelid >= 16384;
 SELECT ef_search, dead_entries, bytes > 0 AS bytes, cached, valid FROM quiver_indexes WHERE index_name = 'see_graph';
 SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 'see_graph';
 RESET ROLE;
@@ -438,7 +448,7 @@ SELECT searches FROM quiver_recall('see_graph');
 SELECT rows FROM quiver_estimate('see', 'v');
 SELECT quiver_prewarm('see_graph') > 0 AS read;
 SELECT ef_search, dead_entries, cached > 0 AS cached FROM quiver_indexes WHERE index_name = 'see_graph';
-SELECT DISTINCT indrelid::regclass FROM quiver_buffers() b JOIN pg_index i USING (indexrelid)
+SELECT DISTINCT indrelid::regclass FROM _quiver_buffers() b JOIN pg_index i USING (indexrelid)
 WHERE indexrelid >= 16384;
 RESET ROLE;
 -- under row security, the rows that the role sees

@@ -203,10 +203,10 @@ $node->safe_psql('postgres', $search);
 is(searches($node, 't_lists'), 'server '
 	  . sql_value($node, "SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 't_lists'"),
 	'the server counts on');
-cmp_ok(sql_value($node, 'SELECT count(*) FROM quiver_stat()'), '<=', 1025, 'within the room that there is');
+cmp_ok(sql_value($node, 'SELECT count(*) FROM _quiver_stat()'), '<=', 1025, 'within the room that there is');
 cmp_ok(sql_value($node, q{
-SELECT count(*) FROM quiver_stat()
-WHERE stats_reset > (SELECT stats_reset FROM quiver_stat() WHERE indexrelid = 0)}), '>', 0,
+SELECT count(*) FROM _quiver_stat()
+WHERE stats_reset > (SELECT stats_reset FROM _quiver_stat() WHERE indexrelid = 0)}), '>', 0,
 	'what takes a used place counts from then on');
 
 # ---- a schema full of operators and functions that the views must not take ----

@@ -102,7 +102,7 @@ foreach my $call (q{quiver_check('docs_v')}, q{quiver_index_info('docs_h')}, q{q
 is(as('tenant', 'postgres',
 		q{SELECT index_name, bytes > 0, cached, lists, dead_entries, recall_target FROM quiver_indexes ORDER BY 1}),
 	"docs_h|t||||\ndocs_s|t||||\ndocs_v|t||||", 'a stranger sees names and sizes, as in pg_class');
-is(as('tenant', 'postgres', 'SELECT count(*) FROM quiver_buffers() b JOIN pg_index i USING (indexrelid) '
+is(as('tenant', 'postgres', 'SELECT count(*) FROM _quiver_buffers() b JOIN pg_index i USING (indexrelid) '
 		  . 'WHERE indrelid = \'docs\'::regclass'), '0',
 	'and nothing of what is in memory');
 
