@@ -14,6 +14,7 @@ try {
 
   await page.goto(address);
   assert.equal(await page.evaluate(() => document.activeElement.name), 'query');
+  assert.equal(await page.locator('main a').count(), 3, 'examples on the empty page');
   await page.keyboard.type('play chess against the computer');
   await page.keyboard.press('Enter');
   await page.waitForSelector('#both li');
@@ -21,21 +22,21 @@ try {
     const rows = page.locator(`#${way} li`);
     assert.ok((await rows.count()) <= 5, `rows of ${way}`);
     assert.match(await page.locator(`#${way} h2`).innerText(), /\d+\.\d ms$/);
-    assert.match(await page.locator(`#${way} pre`).innerText(), /Limit[\s\S]*Execution Time: [\d.]+ ms/);
+    assert.ok(!(await page.locator(`#${way} pre`).isVisible()), `the plan of ${way} is folded`);
+    assert.match(await page.locator(`#${way} pre`).textContent(), /Limit[\s\S]*Execution Time: [\d.]+ ms/);
   }
   assert.equal(await page.locator('#vectors li').count(), 5);
   assert.match(await page.locator('#vectors').innerText(), /chess/i);
-  // the plan stands beside its rows
-  const [left, right] = await Promise.all(
-    ['div', 'pre'].map((name) => page.locator(`#vectors > ${name}`).boundingBox()));
-  assert.ok(left.x + left.width <= right.x && right.y < left.y + left.height, 'the plan is beside the rows');
+  assert.match(await page.locator('#vectors li i').first().innerText(), /^distance \d\.\d{3}$/);
+  await page.click('#vectors summary');
+  assert.ok(await page.locator('#vectors pre').isVisible(), 'the plan unfolds');
   if (screenshot) await page.screenshot({ path: screenshot, fullPage: true });
 
   await page.selectOption('select', 'games');
   await page.click('button');
   await page.waitForFunction(() => !document.querySelector('#both'));
   assert.equal(await page.locator('#vectors li').count(), 5);
-  assert.match(await page.locator('#vectors pre').innerText(), /section = /);
+  assert.match(await page.locator('#vectors pre').textContent(), /section = /);
 
   // the address holds the search
   const kept = page.url();
@@ -51,6 +52,12 @@ try {
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => /nothing found/.test(document.querySelector('#words')?.innerText ?? ''));
   assert.equal(await page.locator('main img').count(), 0);
+
+  // an example is a link
+  await page.goto(address);
+  await page.click('main a');
+  await page.waitForSelector('#both li');
+  assert.match(await page.locator('#vectors').innerText(), /chess/i);
 
   await page.setViewportSize({ width: 380, height: 800 });
   await page.fill('input', 'edit photos');
