@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quiver_bench import cli, registry
+from quiver_bench import cli, config, registry
 from quiver_bench.console import command
+from quiver_bench.engines import ADAPTERS
 from quiver_bench.run import Progress
 
 
@@ -130,3 +133,23 @@ def test_the_time_left_is_of_what_is_measured_now(
     clock[0] = 20.0
     progress.line("two")
     assert "[93/100, 70 s left] two" in capsys.readouterr().out
+
+
+def test_the_script_lists_suites_and_engines_without_its_environment(tmp_path: Path) -> None:
+    bench = Path(__file__).resolve().parents[1]
+    copy = tmp_path / "checkout" / "bench"
+    shutil.copytree(bench / "src/quiver_bench/suites", copy / "src/quiver_bench/suites")
+    (copy / "src/quiver_bench/engines").mkdir()
+    shutil.copy(bench / "src/quiver_bench/engines/__init__.py", copy / "src/quiver_bench/engines")
+    shutil.copy(bench / "quiver-bench", copy)
+
+    def listed(what: str) -> list[str]:
+        shown = subprocess.run(
+            [copy / "quiver-bench", what], capture_output=True, text=True, check=True
+        )
+        return shown.stdout.splitlines()
+
+    wanted = [f"  {name:<12} {config.read(name).about}" for name in config.names()]
+    assert listed("suites") == wanted
+    assert [line.strip() for line in listed("engines")[1:-1]] == list(ADAPTERS)
+    assert not (tmp_path / "checkout" / ".quiver").exists()

@@ -24,7 +24,7 @@ TAKES = ("euclidean", "angular")
 
 # What is measured of each index: a setting of quiver.* and its values.
 WAYS: dict[str, tuple[str, tuple[float, ...]]] = {
-    "quiver_graph": ("ef_search", (10, 40, 160)),
+    "quiver_graph": ("recall", (0.9, 0.95, 0.99)),
     "quiver_ivf": ("recall", (0.9, 0.95, 0.99)),
 }
 
@@ -142,6 +142,11 @@ def index_and_measure(
             say()
             say(f'  "{words}"')
             for name, text, distance in measure.search_words(db, dataset, words):
+                say(f"    {distance:.3f}  {name:<28} {text[:70]}")
+        for program, its in ((name, text) for name, text in dataset.texts if name in packages.NEAR):
+            say()
+            say(f"  near {program} ({its})")
+            for name, text, distance in measure.search_near(db, program):
                 say(f"    {distance:.3f}  {name:<28} {text[:70]}")
     db.close()
     say()

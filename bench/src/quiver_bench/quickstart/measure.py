@@ -96,3 +96,14 @@ def search_words(db: Connection, dataset: Packages, words: str) -> list[tuple[st
         {"q": literal},
     )
     return [(str(name), str(text), float(str(distance))) for name, text, distance in rows]
+
+
+def search_near(db: Connection, program: str) -> list[tuple[str, str, float]]:
+    """The nearest packages to a package."""
+    rows = db.execute(
+        "SELECT name, description, embedding <=> (SELECT embedding FROM items WHERE name = %(p)s)"
+        " FROM items WHERE name <> %(p)s"
+        " ORDER BY embedding <=> (SELECT embedding FROM items WHERE name = %(p)s) LIMIT 5",
+        {"p": program},
+    )
+    return [(str(name), str(text), float(str(distance))) for name, text, distance in rows]
