@@ -88,6 +88,43 @@ is_deeply([ grep { !/relation "public\.parts" does not exist/ } @errors ],
 	'hash: a hash index and a hash partitioned table do not restore');
 same_lines_ok(contents($stock, 'hash'), $expected, 'hash: all else does');
 
+# A default hash operator class of the database's own: Quiver has one. Its statement fails, and what
+# uses it takes Quiver's.
+$stock->safe_psql('postgres', 'CREATE DATABASE own_hash');
+$stock->safe_psql('own_hash', q{CREATE EXTENSION vector;
+	CREATE FUNCTION hash_vector(vector) RETURNS int IMMUTABLE STRICT LANGUAGE sql RETURN hashtext($1::text);
+	CREATE OPERATOR CLASS own_vector_hash DEFAULT FOR TYPE vector USING hash AS
+		OPERATOR 1 =, FUNCTION 1 hash_vector(vector);
+	CREATE TABLE hashed (id int, v vector(3));
+	INSERT INTO hashed SELECT i, ARRAY[i, 1, 1]::vector FROM generate_series(1, 100) i;
+	CREATE INDEX hashed_v ON hashed USING hash (v);});
+$stock->command_ok([ 'pg_dump', '-d', $stock->connstr('own_hash'), '-Fc', '-f', "$path/own_hash" ], 'own hash: dump');
+$ours->safe_psql('postgres', 'CREATE DATABASE own_hash');
+$ours->command_checks_all([ 'pg_restore', '-d', $ours->connstr('own_hash'), "$path/own_hash" ], 1, [],
+	[qr/could not make operator class "own_vector_hash" be default for type public\.vector.*ignored on restore: 2/s],
+	'own hash: its statement and that of its owner do not restore');
+my $by_hash = "SELECT id FROM hashed WHERE v = '[7,1,1]'";
+is($ours->safe_psql('own_hash', "SET enable_seqscan = off; $by_hash"), 7, 'own hash: all rows are there');
+like($ours->safe_psql('own_hash', "SET enable_seqscan = off; EXPLAIN (COSTS OFF) $by_hash"), qr/ hashed_v\b/,
+	'own hash: and the index');
+$ours->safe_psql('postgres', 'CREATE DATABASE own_hash_2');
+my $list = "$path/own_hash.list";
+$ours->command_ok([ 'sh', '-c', "pg_restore -l $path/own_hash | grep -v ' OPERATOR \\(CLASS\\|FAMILY\\) ' >$list" ],
+	'own hash: a list without it');
+$ours->command_ok(
+	[ 'pg_restore', '--exit-on-error', '-L', $list, '-d', $ours->connstr('own_hash_2'), "$path/own_hash" ],
+	'own hash: by that list all restores');
+is($ours->safe_psql('own_hash_2', "SET enable_seqscan = off; $by_hash"), 7, 'own hash: and answers');
+
+# pgvector's library by name: there is none, and the server says so
+$ours->stop;
+$ours->append_conf('postgresql.conf', "shared_preload_libraries = 'vector'");
+is($ours->start(fail_ok => 1), 0, "a server without pgvector's library does not preload it");
+like(slurp_file($ours->logfile), qr/FATAL:  could not access file "vector": No such file or directory/, 'and says why');
+$ours->append_conf('postgresql.conf', "shared_preload_libraries = 'quiver'");
+$ours->start;
+is($ours->safe_psql('in_text', 'SHOW hnsw.ef_search'), 40, 'quiver is the name to preload');
+
 clean_log_ok($_) foreach $stock, $ours;
 $_->stop foreach $stock, $ours;
 done_testing();

@@ -31,6 +31,12 @@ foreach (@versions)
 	$node->safe_psql('postgres', 'CREATE DATABASE ' . database($_));
 	$node->safe_psql(database($_), "CREATE EXTENSION vector VERSION '$_'");
 }
+# one with a default hash operator class of its own, which Quiver has, too
+$node->safe_psql('postgres', 'CREATE DATABASE own_hash');
+$node->safe_psql('own_hash', q{CREATE EXTENSION vector;
+	CREATE FUNCTION hash_vector(vector) RETURNS int IMMUTABLE STRICT LANGUAGE sql RETURN hashtext($1::text);
+	CREATE OPERATOR CLASS own_vector_hash DEFAULT FOR TYPE vector USING hash AS
+		OPERATOR 1 =, FUNCTION 1 hash_vector(vector);});
 my $stock_catalog = catalog($node, database($version));
 fill_database($node, 'home');
 my $expected = contents($node, 'home');
@@ -51,6 +57,13 @@ foreach (@versions)
 {
 	$node->safe_psql(database($_), 'ALTER EXTENSION vector UPDATE');
 	same_lines_ok(catalog($node, database($_)), $fresh, "from $_: the catalog is that of CREATE EXTENSION");
+}
+{
+	my ($rc, $out, $err) = $node->psql('own_hash', 'ALTER EXTENSION vector UPDATE');
+	like($err, qr/could not make operator class "vector_ops" be default for type vector/,
+		'a default hash operator class stops the update');
+	$node->safe_psql('own_hash', 'DROP OPERATOR CLASS own_vector_hash USING hash CASCADE; '
+		  . 'ALTER EXTENSION vector UPDATE');
 }
 # In a session that has pgvector's library loaded and its indexes open.
 {

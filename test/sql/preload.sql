@@ -1,0 +1,22 @@
+-- With the library preloaded, a wrong setting is refused at once, and settings can be shown.
+
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+
+-- not preloaded: any name is taken until the library is loaded
+\c -
+SET quiver.no_such_setting = 1;
+SET quiver.recall = 3;
+SELECT format('ALTER DATABASE %I SET session_preload_libraries = quiver', current_database()) \gexec
+\c -
+SHOW quiver.recall;
+SHOW hnsw.ef_search;
+SET quiver.no_such_setting = 1;
+SET quiver.recall = 3;
+SET hnsw.ef_search = 1001;
+CREATE ROLE regress_quiver_preload;
+ALTER ROLE regress_quiver_preload SET quiver.recall = 3;
+ALTER ROLE regress_quiver_preload SET quiver.recall = 0.9;
+DROP ROLE regress_quiver_preload;
+SELECT format('ALTER DATABASE %I RESET session_preload_libraries', current_database()) \gexec
