@@ -76,16 +76,24 @@ foreach my $table (sort keys %columns)
 
 # what pgvector has not: only these statements fail
 $ours->safe_psql('in_text', 'CREATE INDEX items_hash ON items USING hash (v);'
-	  . 'CREATE TABLE parts (v vector(3)) PARTITION BY HASH (v);');
+	  . 'CREATE TABLE parts (v vector(3)) PARTITION BY HASH (v); CREATE SCHEMA wide;'
+	  . 'CREATE TABLE wide.t (v vector(3072), h halfvec(5000));'
+	  . 'CREATE INDEX ON wide.t USING hnsw (v vector_cosine_ops);'
+	  . 'CREATE INDEX ON wide.t USING ivfflat (h halfvec_l2_ops)');
 $ours->command_ok([ 'pg_dump', '-d', $ours->connstr('in_text'), '-f', "$path/hash" ], 'hash: dump');
 $stock->safe_psql('postgres', 'CREATE DATABASE hash');
 my ($out, $err) = ('', '');
 IPC::Run::run([ $stock->installed_command('psql'), '-Xq', '-d', $stock->connstr('hash'), '-f', "$path/hash" ], '>',
 	\$out, '2>', \$err);
 my @errors = $err =~ /ERROR:  (.*)/g;
-is_deeply([ grep { !/relation "public\.parts" does not exist/ } @errors ],
-	[ ('data type public.vector has no default operator class for access method "hash"') x 2 ],
-	'hash: a hash index and a hash partitioned table do not restore');
+is_deeply([ sort grep { !/relation "public\.parts" does not exist/ } @errors ],
+	[
+		'column cannot have more than 2000 dimensions for hnsw index',
+		'column cannot have more than 4000 dimensions for ivfflat index',
+		('data type public.vector has no default operator class for access method "hash"') x 2
+	],
+	'hash: hash indexes, tables partitioned by hash and indexes of many dimensions do not restore');
+$stock->safe_psql('hash', 'DROP SCHEMA wide CASCADE');
 same_lines_ok(contents($stock, 'hash'), $expected, 'hash: all else does');
 
 # A default hash operator class of the database's own: Quiver has one. Its statement fails, and what
@@ -115,6 +123,27 @@ $ours->command_ok(
 	[ 'pg_restore', '--exit-on-error', '-L', $list, '-d', $ours->connstr('own_hash_2'), "$path/own_hash" ],
 	'own hash: by that list all restores');
 is($ours->safe_psql('own_hash_2', "SET enable_seqscan = off; $by_hash"), 7, 'own hash: and answers');
+
+# By logical replication, while rows are written.
+$stock->append_conf('postgresql.conf', "wal_level = logical\nmax_wal_senders = 5\nmax_replication_slots = 5");
+$stock->restart;
+$_->safe_psql('postgres', 'CREATE DATABASE live') foreach $stock, $ours;
+my $table = 'CREATE EXTENSION vector; CREATE TABLE live (id int PRIMARY KEY, v vector(3));';
+my $rows = 'INSERT INTO live SELECT i, ARRAY[i, mod(i * i, 17), 1]::vector FROM generate_series(%d, %d) i';
+$stock->safe_psql('live', "$table CREATE INDEX ON live USING hnsw (v vector_l2_ops); " . sprintf($rows, 1, 100)
+	  . '; CREATE PUBLICATION moving FOR ALL TABLES');
+$ours->safe_psql('live', $table);
+$ours->safe_psql('live',
+	sprintf 'CREATE SUBSCRIPTION moving CONNECTION $$%s$$ PUBLICATION moving', $stock->connstr('live'));
+$stock->safe_psql('live', sprintf($rows, 101, 200) . '; DELETE FROM live WHERE id = 7');
+ok($ours->poll_query_until('live', 'SELECT count(*) = 199 FROM live'), 'logical replication: the rows come');
+$ours->safe_psql('live', 'CREATE INDEX CONCURRENTLY live_v ON live USING hnsw (v vector_l2_ops)');
+$stock->safe_psql('live', 'UPDATE live SET v = \'[900,900,900]\' WHERE id = 150');
+ok($ours->poll_query_until('live', "SELECT count(*) = 1 FROM live WHERE v = '[900,900,900]'"),
+	'logical replication: and changes, into an index');
+is($ours->safe_psql('live', "SET enable_seqscan = off; SELECT id FROM live ORDER BY v <-> '[901,900,900]' LIMIT 1"),
+	150, 'logical replication: and are found');
+$ours->safe_psql('live', 'DROP SUBSCRIPTION moving');
 
 # pgvector's library by name: there is none, and the server says so
 $ours->stop;

@@ -63,7 +63,13 @@ foreach (@versions)
 	like($err, qr/could not make operator class "vector_ops" be default for type vector/,
 		'a default hash operator class stops the update');
 	$node->safe_psql('own_hash', 'DROP OPERATOR CLASS own_vector_hash USING hash CASCADE; '
-		  . 'ALTER EXTENSION vector UPDATE');
+		  . 'ALTER EXTENSION vector UPDATE; CREATE TABLE wide (v vector(3072)); '
+		  . 'CREATE INDEX wide_v ON wide USING hnsw (v vector_l2_ops)');
+	# back with an index that pgvector cannot have
+	$node->safe_psql('own_hash', "ALTER EXTENSION vector UPDATE TO '$version'");
+	($rc, $out, $err) = $node->psql('own_hash', 'REINDEX TABLE wide');
+	like($err, qr/column cannot have more than 2000 dimensions for hnsw index/,
+		'back: pgvector refuses 3,072 dimensions');
 }
 # In a session that has pgvector's library loaded and its indexes open.
 {

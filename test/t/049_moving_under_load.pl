@@ -38,7 +38,8 @@ sub goes_on
 {
 	my ($what) = @_;
 
-	ok($node->poll_query_until('postgres', "SELECT last_value > $last + 200 FROM items_id_seq"), "$what: the load goes on");
+	ok($node->poll_query_until('postgres', "SELECT last_value > $last + 200 FROM items_id_seq"),
+		"$what: the load goes on");
 	$last = $node->safe_psql('postgres', 'SELECT last_value FROM items_id_seq');
 	return;
 }
