@@ -1,6 +1,6 @@
 /*
  * version.h
- *		The version of the library, of extension quiver and of the README.
+ *		The version of the library and of extension quiver.
  */
 #ifndef QV_VERSION_H
 #define QV_VERSION_H
