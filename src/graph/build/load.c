@@ -560,8 +560,8 @@ GraphArrangeNodes(GraphBuildState *bs)
 		ereport(NOTICE,
 				(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
 						get_am_name(bs->index->rd_rel->relam), loaded),
-				 errdetail("Building will take longer."),
-				 errhint("Increase maintenance_work_mem to speed up builds.")));
+				 errdetail("Building takes longer, and searches stay slower until the index is rebuilt with more memory."),
+				 errhint("Increase maintenance_work_mem; quiver_estimate() predicts how much is needed.")));
 	a.representative = palloc(a.nlists * sizeof(uint32));
 	number_nodes(&a);
 	move_nodes(&a);
