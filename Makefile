@@ -10,7 +10,8 @@
 #   make check-layers         include rules between the folders of src/
 #   make indent               lay out the C sources as pgindent does
 #   make check-format         is there anything to lay out?
-#   make dist                 archives of the commit checked out: quiver-VERSION.tar.gz, .zip
+#   make dist                 archives of the commit checked out: quiver-VERSION.tar.gz, .zip,
+#                             and their checksums: quiver-VERSION.sha256
 #
 # WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
 
@@ -129,5 +130,6 @@ dist:
 		git archive --format=$$format --prefix=quiver-$(version)/ \
 			-o '$(DIST)/quiver-$(version)'.$$format HEAD || exit 1; \
 	done
+	@cd '$(DIST)' && sha256sum quiver-$(version).tar.gz quiver-$(version).zip >quiver-$(version).sha256
 
 .PHONY: dist spare-pgvector prove_installcheck check-unit check-layers indent check-format

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -93,6 +97,7 @@ class Versions(unittest.TestCase):
             "src/version.h": found(r'QUIVER_VERSION "(.*)"', "src/version.h"),
             "META.json": json.loads(text("META.json"))["version"],
             "debian/changelog": found(r"\Aquiver \((.*)-[0-9]+\) ", "debian/changelog"),
+            "CHANGELOG.md": found(r"^## (\d+\.\d+\.\d+)", "CHANGELOG.md"),
             "packaging/quiver.spec": found(r"^Version: *(\S+)$", "packaging/quiver.spec"),
         }
         self.assertEqual(named, dict.fromkeys(named, version))
@@ -108,6 +113,28 @@ class Versions(unittest.TestCase):
                     f"{name} is released: what is new belongs into an update script,"
                     " see sql/README.md",
                 )  # fmt: skip
+
+    def test_dist(self) -> None:
+        """Both archives of a commit, and checksums that hold."""
+        with tempfile.TemporaryDirectory() as folder:
+            top = Path(folder)
+            for name in ("Makefile", "quiver.control", "vector.control"):
+                shutil.copy(TOP / name, top)
+            git = ["git", "-C", folder, "-c", "user.name=t", "-c", "user.email=t@localhost"]
+            for command in (
+                [*git, "init", "-q"], [*git, "add", "."], [*git, "commit", "-q", "-m", "all"],
+                ["make", "-s", "-C", folder, "dist"],
+            ):  # fmt: skip
+                subprocess.run(command, check=True, capture_output=True)
+            version = found(r"^default_version = '(.*)'", "quiver.control")
+            archives = [f"quiver-{version}.tar.gz", f"quiver-{version}.zip"]
+            sums = f"quiver-{version}.sha256"
+            self.assertEqual(sorted(p.name for p in (top / "dist").iterdir()), sorted([*archives, sums]))
+            check = ["sha256sum", "--check", "--strict", sums]
+            said = subprocess.run(check, cwd=top / "dist", check=True, capture_output=True, text=True)
+            self.assertEqual(said.stdout.splitlines(), [f"{name}: OK" for name in archives])
+            with tarfile.open(top / "dist" / archives[0]) as archive:
+                self.assertIn(f"quiver-{version}/quiver.control", archive.getnames())
 
     def test_servers(self) -> None:
         oldest = int(found(r"^qv_oldest=(\d+)", "tools/private_pg.sh"))
