@@ -121,7 +121,7 @@ static const struct config_enum_entry sketches_names[] = {
 #define REAL(name) #name, PGC_REAL, offsetof(QvSettings, name)
 #define ENUM(name) #name, PGC_ENUM, offsetof(QvSettings, name)
 
-#define ITERATIVE_WHAT "Whether a search goes on until enough rows pass the query's conditions."
+#define ITERATIVE_WHAT "Whether a search continues until enough rows match the query's conditions."
 #define ITERATIVE_MORE "strict_order returns rows in exact order of distance, relaxed_order may return later ones out of order."
 #define MAX_SCAN_TUPLES \
 	{INT(max_scan_tuples), DEFAULT_MAX_SCAN_TUPLES, 1, INT_MAX, \
@@ -156,10 +156,10 @@ static const Setting quiver_rows[] = {
 	"Nodes or lists are read accordingly, as the index has measured.", .assign_real = assign_recall},
 	{INT(ef_search), 0, 0, GRAPH_MAX_EF,
 		"Size of the candidate list of a search of a quiver_graph index.",
-	"0 takes one as large as quiver.recall asks for.", .assign_int = assign_ef_search},
+	"0 lets quiver.recall decide.", .assign_int = assign_ef_search},
 	{INT(probes), 0, 0, IVF_MAX_LISTS,
 		"Number of lists that a search of a quiver_ivf index reads first.",
-	"0 takes as many as quiver.recall asks for.", .assign_int = assign_probes},
+	"0 lets quiver.recall decide.", .assign_int = assign_probes},
 	{ENUM(iterative_scan), ITERATIVE_SCAN_STRICT, 0, 0, ITERATIVE_WHAT, ITERATIVE_MORE,
 	iterative_scan_names},
 	MAX_SCAN_TUPLES,
@@ -420,7 +420,7 @@ KnnDefineOptions(bool hnsw_too, bool ivfflat_too)
 {
 	DefineCustomIntVariable("quiver.cache_mem",
 							"Memory that a session keeps of indexes between queries.",
-							"What was used longest ago is freed first. An index of which more is to be kept is opened anew by each transaction that uses it, and after each use of another.",
+							"When the limit is reached, the least recently used index is evicted. An index that alone needs more is loaded again in every transaction.",
 							&qv_cache_mem, QV_DEFAULT_CACHE_MEM, 0, MAX_KILOBYTES,
 							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	KnnDefineSettings(&knn_quiver_settings);
