@@ -31,6 +31,8 @@ typedef enum Turn
 	RISES,
 	RISES_ROUNDED,				/* and gives the number below, or above */
 	FALLS,
+	RISES_TO_INTEGER,			/* rises, rounds, and fails if the number is
+								 * too large */
 	ADDS,						/* rises with either argument */
 	SUBTRACTS,					/* rises with the first, and falls with the
 								 * second */
@@ -61,9 +63,9 @@ static const struct
 	{F_FLOAT8UP, RISES}, {F_FLOAT4UP, RISES}, {F_NUMERIC_UPLUS, RISES},
 	/* casts */
 	{F_FLOAT4_FLOAT8, RISES}, {F_FLOAT8_FLOAT4, RISES}, {F_NUMERIC_FLOAT8, RISES}, {F_NUMERIC_FLOAT4, RISES},
-	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_ROUNDED},
-	{F_INT4_FLOAT8, RISES_ROUNDED}, {F_INT4_FLOAT4, RISES_ROUNDED}, {F_INT4_NUMERIC, RISES_ROUNDED},
-	{F_INT8_FLOAT8, RISES_ROUNDED}, {F_INT8_FLOAT4, RISES_ROUNDED}, {F_INT8_NUMERIC, RISES_ROUNDED},
+	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_TO_INTEGER},
+	{F_INT4_FLOAT8, RISES_TO_INTEGER}, {F_INT4_FLOAT4, RISES_TO_INTEGER}, {F_INT4_NUMERIC, RISES_TO_INTEGER},
+	{F_INT8_FLOAT8, RISES_TO_INTEGER}, {F_INT8_FLOAT4, RISES_TO_INTEGER}, {F_INT8_NUMERIC, RISES_TO_INTEGER},
 	/* rounding */
 	{F_ROUND_FLOAT8, RISES_ROUNDED}, {F_DROUND, RISES_ROUNDED}, {F_ROUND_NUMERIC, RISES_ROUNDED},
 	{F_ROUND_NUMERIC_INT4, RISES_ROUNDED}, {F_TRUNC_FLOAT8, RISES_ROUNDED}, {F_DTRUNC, RISES_ROUNDED},
@@ -80,6 +82,10 @@ static const struct
 	{F_POWER_FLOAT8_FLOAT8, RAISES}, {F_POW_FLOAT8_FLOAT8, RAISES}, {F_DPOW, RAISES},
 	{F_POWER_NUMERIC_NUMERIC, RAISES}, {F_POW_NUMERIC_NUMERIC, RAISES}
 };
+
+/* exp() of more is no number, and power() of a distance may be none. */
+#define LARGEST_EXPONENT 700
+#define LARGEST_POWER 7
 
 /* ---- the distance ---- */
 
@@ -140,11 +146,21 @@ replace_distance(Node *node, void *arg)
 
 	if (node == NULL)
 		return NULL;
-	/* these have another use for the same field */
-	if ((IsA(node, CaseExpr) && ((CaseExpr *) node)->arg) || IsA(node, ArrayCoerceExpr))
-		return copyObject(node);
 	if (!TopkSameDistance(node, r->distance))
-		return expression_tree_mutator(node, replace_distance, arg);
+		switch (nodeTag(node))
+		{
+			case T_OpExpr:
+			case T_FuncExpr:
+			case T_RelabelType:
+			case T_CoalesceExpr:
+			case T_MinMaxExpr:
+			case T_BoolExpr:
+			case T_List:
+				return expression_tree_mutator(node, replace_distance, arg);
+			default:
+				/* others may have another use for the same field */
+				return copyObject(node);
+		}
 	test = makeNode(CaseTestExpr);
 	test->typeId = FLOAT8OID;
 	test->typeMod = -1;
@@ -351,9 +367,11 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 	{
 		case RISES:
 			return true;
+		case RISES_TO_INTEGER:
 		case RISES_ROUNDED:
 			if (at != 0)
 				return false;
+			form->may_fail |= turn == RISES_TO_INTEGER && fabs(form->least) + fabs(form->most) > PG_INT32_MAX;
 			/* to a number of digits, or before the point */
 			if (other && (!known || c < 0))
 				set_range(form, -INFINITY, INFINITY);
@@ -407,6 +425,7 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 				set_range(form, -INFINITY, 0);
 			return true;
 		case EXPONENTIAL:
+			form->may_fail |= fabs(form->least) + fabs(form->most) > LARGEST_EXPONENT;
 			set_range(form, 0, INFINITY);
 			return true;
 		case LOGARITHM:
@@ -431,6 +450,7 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 		case RAISES:
 			if (at != 0 || !known || c <= 0 || form->least < 0)
 				return false;
+			form->may_fail |= c > LARGEST_POWER && isinf(form->most);
 			set_range(form, 0, INFINITY);
 			return true;
 	}

@@ -21,7 +21,7 @@ typedef struct TopkForm
 	double		least;			/* range; infinite: not known */
 	double		most;
 	bool		may_be_nan;		/* for some row */
-	bool		may_fail;		/* with an error, for the nearest rows */
+	bool		may_fail;		/* with an error, for some distances */
 	bool		fills_nulls;	/* may be a number where the distance is NULL */
 	bool		fills_nans;		/* may be a number where the distance is NaN */
 } TopkForm;

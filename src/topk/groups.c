@@ -81,7 +81,7 @@ groups_by_aggregate(const PlannerInfo *root)
 	const Query *query = root->parse;
 
 	return query->hasAggs && query->groupClause != NIL && query->distinctClause == NIL &&
-		query->limitCount != NULL && query->sortClause != NIL && grouping_is_hashable(query->groupClause);
+		TopkHasLimit(query) && query->sortClause != NIL && grouping_is_hashable(query->groupClause);
 }
 
 /*
@@ -96,7 +96,7 @@ is_distinct_on(const PlannerInfo *root)
 
 	return query->hasDistinctOn && !query->hasAggs && query->groupClause == NIL && query->limitCount == NULL &&
 		query->limitOffset == NULL && list_length(query->sortClause) == list_length(query->distinctClause) + 1 &&
-		grouping_is_hashable(query->distinctClause) && outer && outer->limitCount != NULL &&
+		grouping_is_hashable(query->distinctClause) && outer && TopkHasLimit(outer) &&
 		outer->sortClause != NIL && list_length(outer->jointree->fromlist) == 1 &&
 		IsA(linitial(outer->jointree->fromlist), RangeTblRef);
 }
@@ -151,6 +151,8 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 		int			extreme;
 		TopkForm	form;
 
+		if (IsA(aggregate, GroupingFunc))
+			return false;
 		if (!IsA(aggregate, Aggref))
 			continue;
 		extreme = takes_extreme(aggregate);
@@ -178,6 +180,22 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 
 /* ---- the path ---- */
 
+/* Collect what expressions take from a row of a group: its columns, variables, aggregates. */
+static bool
+collect_columns(Node *node, void *arg)
+{
+	List	  **columns = arg;
+
+	if (node == NULL || list_member(*columns, node))
+		return false;
+	if (IsA(node, Var) || IsA(node, Aggref) || IsA(node, PlaceHolderVar))
+	{
+		*columns = lappend(*columns, node);
+		return false;
+	}
+	return expression_tree_walker(node, collect_columns, arg);
+}
+
 /* The columns of a row that tell its group, which clauses say, and then what target needs. */
 static List *
 get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
@@ -189,9 +207,10 @@ get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 	{
 		columns = list_append_unique(columns, get_sortgroupclause_expr(lfirst(lc), root->processed_tlist));
 	}
-	return list_concat_unique(columns, root->parse->hasAggs ?
-							  pull_var_clause((Node *) target->exprs,
-											  PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS) : target->exprs);
+	if (!root->parse->hasAggs)
+		return list_concat_unique(columns, target->exprs);
+	(void) collect_columns((Node *) target->exprs, &columns);
+	return columns;
 }
 
 /*
@@ -271,6 +290,21 @@ groups_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tli
 	return &scan->scan.plan;
 }
 
+/* Do a path's rows come from a top-k scan, in its order?  A sort has NaN in another place. */
+static bool
+is_from_topk(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_ProjectionPath:
+			return is_from_topk(((const ProjectionPath *) path)->subpath);
+		case T_NestPath:
+			return is_from_topk(((const NestPath *) path)->jpath.outerjoinpath);
+		default:
+			return TopkIsPath(path);
+	}
+}
+
 /* Add paths of nearest groups to a relation that groups rows, from paths of the rows. */
 static void
 add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo *output)
@@ -285,7 +319,8 @@ add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo 
 	{
 		Path	   *path = lfirst(lc);
 
-		if (path->param_info == NULL && path->pathkeys != NIL && linitial(path->pathkeys) == key)
+		if (path->param_info == NULL && path->pathkeys != NIL && linitial(path->pathkeys) == key &&
+			is_from_topk(path))
 			add_path(output, make_groups_path(root, input, output, path,
 											  is_distinct ? path->pathtarget : output->reltarget,
 											  is_distinct ? root->parse->distinctClause : root->parse->groupClause,

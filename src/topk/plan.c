@@ -64,6 +64,12 @@ static const CustomPathMethods topk_path_methods = {
 	.PlanCustomPath = topk_plan
 };
 
+bool
+TopkIsPath(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &topk_path_methods;
+}
+
 /* ---- is it for us? ---- */
 
 /* Does the relation have rows that the node can read by index? */
@@ -299,7 +305,7 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const Target *target)
 	ListCell   *lc;
 
 	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
-		query->limitCount == NULL || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
+		!TopkHasLimit(query) || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
 		query->hasWindowFuncs || query->hasTargetSRFs || query->groupClause || query->groupingSets ||
 		query->distinctClause || query->setOperations || query->havingQual ||
 		root->placeholder_list != NIL)
@@ -485,7 +491,8 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 	private = lappend(private, makeInteger(target->key == NULL ? TOPK_ORDER_NONE :
 										   (QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
 										   (target->key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0) |
-										   (target->nans_last ? TOPK_ORDER_NANS_LAST : 0)));
+										   (target->nans_last ? TOPK_ORDER_NANS_LAST : 0) |
+										   (target->of_groups ? TOPK_ORDER_STRICT : 0)));
 	numbers[0] = known->rows / Max(1, rel->tuples);
 	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known->passing / known->rows;
 	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known->members / known->rows;
@@ -501,8 +508,11 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 	return private;
 }
 
-/* Add a path to a relation, unless it would miss rows that it must return. */
-static void
+/*
+ * Add a path to a relation, unless it would miss rows that it must return, or conditions of its
+ * own are volatile.
+ */
+static bool
 add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
 			  BitmapHeapPath *bitmap)
 {
@@ -513,6 +523,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	TopkKnown	known;
 	List	   *exprs = get_exprs(root, target);
 	bool		misses = target->needs && (target->needs & QvMetaLeftOut(relation));
+	ListCell   *lc;
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
@@ -520,8 +531,9 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	path->path.param_info = get_baserel_parampathinfo(root, rel, target->outer);
 	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
-	path->path.pathkeys = target->key == NULL ? NIL :
-		list_length(root->query_pathkeys) == 1 ? root->query_pathkeys : list_make1(target->key);
+	if (target->key)
+		path->path.pathkeys = list_length(root->query_pathkeys) == 1 && !target->of_groups ?
+			root->query_pathkeys : list_make1(target->key);
 	QvCountDisabled(&path->path, enable_indexscan);
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &topk_path_methods;
@@ -533,11 +545,17 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 										 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
 										 index->indrestrictinfo, target->within) != NIL;
 	cost_path(&path->path, &known, wanted_rows(root),
-			  target->within != NIL && (target->key == NULL || root->parse->limitCount == NULL));
+			  target->within != NIL && (target->key == NULL || !TopkHasLimit(root->parse)));
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
+	if (path->path.param_info)
+		foreach(lc, path->path.param_info->ppi_clauses)
+	{
+		misses |= contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause);
+	}
 	if (!misses)
 		add_path(rel, &path->path);
+	return !misses;
 }
 
 /* Is a path a plain scan of the index in its order? */
@@ -595,7 +613,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	return true;
 }
 
-/* The target of rows in the order of nearest groups, for which others can ask from now on. */
+/* The target of rows in the order of nearest groups. */
 static bool
 match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
 {
@@ -603,8 +621,6 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), target->needs, &target->nans_last))
 		return false;
 	target->of_groups = true;
-	if (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != key)
-		root->query_pathkeys = list_make1(key);
 	return true;
 }
 
@@ -648,7 +664,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		else if (root->query_pathkeys != NIL && match_key(root, rel, index, linitial(root->query_pathkeys), &target))
 		{
 			add_bounds(root, rel, &target);
-			if (root->parse->limitCount != NULL || target.within != NIL)
+			if (TopkHasLimit(root->parse) || target.within != NIL)
 			{
 				drop_plain_scans(rel, index);
 				targets = lappend(targets, copy_target(&target));
@@ -680,7 +696,12 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		}
 		foreach(condition, targets)
 		{
-			add_topk_path(root, rel, rte, lfirst(condition), bitmap);
+			const Target *made = lfirst(condition);
+
+			/* joins keep the order from now on */
+			if (add_topk_path(root, rel, rte, made, bitmap) && made->of_groups &&
+				(root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
+				root->query_pathkeys = list_make1(groups);
 		}
 	}
 }

@@ -449,6 +449,7 @@ is_beyond(void *arg, double bound)
 		bound = bound < LEAST_DISTANCE ? 0 : bound;
 	if (state->opclass.metric == QV_METRIC_COSINE)
 		bound = Min(bound, 2);
+	ResetExprContext(state->css.ss.ps.ps_ExprContext);
 	return !is_within(state, TopkDistance(state, bound), false);
 }
 
@@ -477,6 +478,7 @@ TopkStart(TopkState *state)
 	bool		isnull;
 	int			needs = intVal(TopkPlanField(scan, TOPK_PRIVATE_NEEDS));
 	int			order = intVal(TopkPlanField(scan, TOPK_PRIVATE_ORDER));
+	bool		known;
 
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
@@ -504,7 +506,8 @@ TopkStart(TopkState *state)
 	source.again = begin_again;
 	source.early = go_on_early;
 	source.arg = state;
-	source.relaxed = order == TOPK_ORDER_NONE || state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
+	source.relaxed = order == TOPK_ORDER_NONE ||
+		(state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED && !(order & TOPK_ORDER_STRICT));
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
 	state->reads_table = needs != 0 && (needs & QvMetaLeftOut(state->index)) != 0;
@@ -513,7 +516,8 @@ TopkStart(TopkState *state)
 	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL &&
 		state->within == NULL;
 	source.fetch = true;
-	source.beyond = state->within && state->value ? is_beyond : NULL;
+	known = state->value && QvIsIndexed(&state->opclass, state->value);
+	source.beyond = state->within && known ? is_beyond : NULL;
 	state->running = false;
 	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;
@@ -525,8 +529,8 @@ TopkStart(TopkState *state)
 	state->patience = 1;
 	state->last = state->bound = INFINITY;
 	get_known(state);
-	/* then all distances are NULL */
-	if (state->within && state->value == NULL && !is_within(state, 0, true))
+	/* then all distances are NULL, or NaN */
+	if (state->within && !known && !is_within(state, NAN, state->value == NULL))
 		return;
 	choose_first(state);
 }

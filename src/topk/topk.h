@@ -9,6 +9,9 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
+#include "nodes/parsenodes.h"
+#include "nodes/pathnodes.h"
+#include "nodes/primnodes.h"
 #include "query/cost.h"
 
 /* Let the planner know of the node; at load, also when that was tried before. */
@@ -62,6 +65,7 @@ typedef enum TopkResult
 #define TOPK_ORDER_NULLS_FIRST 2
 #define TOPK_ORDER_NONE 4		/* any: there is no sort key */
 #define TOPK_ORDER_NANS_LAST 8	/* even if the sort key falls */
+#define TOPK_ORDER_STRICT 16	/* even if the user has relaxed it */
 
 typedef enum TopkExpr
 {
@@ -75,7 +79,17 @@ typedef enum TopkExpr
 								 * distance */
 } TopkExpr;
 
+/* Does a query have a LIMIT?  LIMIT ALL is none. */
+static inline bool
+TopkHasLimit(const Query *query)
+{
+	return query->limitCount && !(IsA(query->limitCount, Const) && ((Const *) query->limitCount)->constisnull);
+}
+
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
+
+/* plan.c: is a path a top-k scan? */
+extern bool TopkIsPath(const Path *path);
 
 /* Does a top-k scan in a plan read the whole table, for rows that its index has left out? */
 extern bool TopkReadsTable(PlanState *plan, void *unused);

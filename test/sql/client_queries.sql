@@ -78,7 +78,8 @@ SELECT * FROM client('SELECT items.id, content, items.metadata, items.embedding 
 	ORDER BY distance ASC, id LIMIT $3', '(vector, int, int)', '(''[1,0,0.1]'', 1, 4)');
 -- LlamaIndex
 SELECT * FROM client('SELECT id, content, metadata, embedding <=> $1 AS distance FROM items
-	WHERE metadata->>''topic'' = $2 ORDER BY distance asc, id LIMIT $3', '(vector, text, int)', '(''[1,0,0.1]'', ''3'', 4)');
+	WHERE metadata->>''topic'' = $2 ORDER BY distance asc, id LIMIT $3',
+	'(vector, text, int)', '(''[1,0,0.1]'', ''3'', 4)');
 -- Haystack
 SELECT * FROM client('SELECT *, 1 - (embedding <=> $1) AS score FROM items ORDER BY score DESC, id LIMIT 10',
 	'(vector)', '(''[1,0,0.1]'')');
@@ -89,7 +90,8 @@ SELECT * FROM client('WITH temp AS
 	'(''[1,0,0.1]'', 0.7, 5)');
 -- a Java framework that rounds
 SELECT * FROM client('SELECT id FROM items
-	WHERE round(cast(float8 (embedding <=> $1) as numeric), 8) <= round(2 - 2 * $2, 8) ORDER BY embedding <=> $1, id LIMIT $3', '(vector, numeric, int)', '(''[1,0,0.1]'', 0.8, 5)');
+	WHERE round(cast(float8 (embedding <=> $1) as numeric), 8) <= round(2 - 2 * $2, 8)
+	ORDER BY embedding <=> $1, id LIMIT $3', '(vector, numeric, int)', '(''[1,0,0.1]'', 0.8, 5)');
 -- Spring AI
 SELECT * FROM client('SELECT *, embedding <=> $1 AS distance FROM items WHERE embedding <=> $2 < $3
 	AND metadata::jsonb @@ ''$.topic == 3''::jsonpath ORDER BY distance, id LIMIT $4', '(vector, vector, float8, int)',

@@ -83,6 +83,29 @@ UPDATE t SET tag = -1 WHERE v <=> '[1,0,0]' < 0.0001;
 EXPLAIN (COSTS OFF) DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001;
 DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001 RETURNING id, tag;
 ROLLBACK;
+-- what is assigned to a part of a value
+CREATE TYPE pair AS (f float8, g int);
+CREATE TABLE parts (id int, v vector(3) NOT NULL, a float8[] DEFAULT '{7,7}', c pair DEFAULT ROW (7, 7)::pair);
+INSERT INTO parts SELECT id, v FROM t;
+CREATE INDEX ON parts USING quiver_graph (v vector_l2_ops);
+EXPLAIN (COSTS OFF) UPDATE parts SET a[1] = v <-> '[2,0,0]', c.f = 1 - (v <-> '[2,0,0]') WHERE v <-> '[2,0,0]' < 1.01;
+UPDATE parts SET a[1] = v <-> '[2,0,0]', c.f = 1 - (v <-> '[2,0,0]') WHERE v <-> '[2,0,0]' < 1.01
+	RETURNING a[1] = v <-> '[2,0,0]' AS a, (c).f = 1 - (v <-> '[2,0,0]') AS c;
+DROP TABLE parts;
+-- a zero vector is at no distance: NaN is greater than all numbers
+SELECT compare('SELECT count(*) FROM t WHERE 1 - (v <=> ''[0,0,0]'') > 0.5');
+SELECT compare('SELECT count(*) FROM t WHERE v <=> ''[0,0,0]'' < 0.5');
+SELECT compare('SELECT count(*) FROM (SELECT id FROM t WHERE 1 - (v <=> ''[0,0,0]'') > 0.5
+	ORDER BY 1 - (v <=> ''[0,0,0]'') DESC LIMIT 5) x');
+-- conditions that fail for distances of rows that are not asked for
+CREATE TABLE far (id int PRIMARY KEY, v vector(3) NOT NULL);
+INSERT INTO far SELECT i, ARRAY[i * 100, 0, 0]::vector FROM generate_series(1, 500) i;
+CREATE INDEX ON far USING quiver_graph (v vector_l2_ops);
+SELECT compare('SELECT id FROM far WHERE id % 1000 = 999 AND exp(-power(v <-> ''[-3000,0,0]'', 2)) > 0.5
+	ORDER BY v <-> ''[-3000,0,0]'' LIMIT 5');
+SELECT compare('SELECT id FROM far WHERE id % 1000 = 999 AND (1e9 * (v <-> ''[-3000,0,0]''))::int < 5
+	ORDER BY v <-> ''[-3000,0,0]'' LIMIT 5');
+DROP TABLE far;
 
 -- rows that no index has come first where SQL has them first
 CREATE TABLE n (id int PRIMARY KEY, v vector(3));
@@ -155,6 +178,17 @@ SELECT compare('WITH b AS (SELECT DISTINCT ON (doc) doc, title, 1 - (v <=> ''[1,
 	SELECT title, s FROM b ORDER BY s DESC, title LIMIT 5');
 SELECT compare('SELECT doc, d FROM (SELECT DISTINCT ON (doc) doc, v <=> ''[1,0,0]'' AS d FROM chunks
 	ORDER BY doc, v <=> ''[1,0,0]'') x WHERE doc > 50 ORDER BY d, doc LIMIT 5');
+SELECT compare('SELECT lower(part), min(v <=> ''[1,0,0]'') FROM chunks GROUP BY lower(part) ORDER BY 2, 1 LIMIT 2');
+SELECT compare('SELECT doc, grouping(doc), min(v <=> ''[1,0,0]'') FROM chunks GROUP BY doc ORDER BY 3, 1 LIMIT 2');
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET enable_hashagg = off;
+SELECT compare('SELECT lower(part), min(v <=> ''[1,0,0]'') FROM chunks GROUP BY lower(part) ORDER BY 2, 1 LIMIT 2');
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET enable_hashagg;
 -- not served: other aggregates, the farthest, rows that are wanted in the order of their groups
 SELECT compare('SELECT * FROM (SELECT DISTINCT ON (doc) doc, v <=> ''[1,0,0]'' AS d FROM chunks
 	ORDER BY doc, v <=> ''[1,0,0]'') x LIMIT 5');

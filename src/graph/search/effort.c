@@ -67,6 +67,9 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 double
 GraphEffortNext(double rank)
 {
-	/* what the largest pool is enough for */
-	return Min(rank * GROWTH, GRAPH_MAX_EF / CANDIDATES_PER_ROW);
+	/*
+	 * what the largest pool is enough for; a whole number, as ranks are
+	 * counted
+	 */
+	return floor(Min(rank * GROWTH, GRAPH_MAX_EF / CANDIDATES_PER_ROW));
 }
