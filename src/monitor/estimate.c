@@ -17,7 +17,6 @@
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_opclass.h"
-#include "catalog/pg_statistic.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "executor/executor.h"
@@ -28,7 +27,7 @@
 #include "optimizer/paths.h"
 #include "portability/instr_time.h"
 #include "quant/quant.h"
-#include "space/sample.h"
+#include "space/count.h"
 #include "space/space.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -79,8 +78,7 @@ typedef struct BuildPlan
 {
 	Relation	table;
 	Relation	index;			/* NULL: there is none yet */
-	AttrNumber	column;			/* column of the table; 0: an expression of
-								 * the index */
+	IndexInfo  *info;			/* what is indexed, of which rows */
 	const KnnMethod *method;
 	QvOpclassInfo opclass;
 	int			dims;
@@ -128,6 +126,17 @@ find_operator_class(Oid am, Oid type, const char *name)
 	return OidIsValid(found) ? found : GetDefaultOpClass(type, am);
 }
 
+/* Returns what an index on that column of all rows has. */
+static IndexInfo *
+column_info(AttrNumber column)
+{
+	IndexInfo  *info = makeNode(IndexInfo);
+
+	info->ii_NumIndexAttrs = info->ii_NumIndexKeyAttrs = 1;
+	info->ii_IndexAttrNumbers[0] = column;
+	return info;
+}
+
 /* Plans an index of that access method on a column. */
 static void
 plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum options,
@@ -135,6 +144,7 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 {
 	Oid			am = get_index_am_oid(am_name, false);
 	IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, false);
+	AttrNumber	number;
 	Oid			type,
 				collation,
 				class,
@@ -146,13 +156,14 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("access method \"%s\" is not of Quiver", am_name)));
-	plan->column = get_attnum(RelationGetRelid(plan->table), column);
-	if (plan->column <= 0)
+	number = get_attnum(RelationGetRelid(plan->table), column);
+	if (number <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("column \"%s\" of relation \"%s\" does not exist",
 						column, RelationGetRelationName(plan->table))));
-	get_atttypetypmodcoll(RelationGetRelid(plan->table), plan->column, &type, &typmod, &collation);
+	plan->info = column_info(number);
+	get_atttypetypmodcoll(RelationGetRelid(plan->table), number, &type, &typmod, &collation);
 	type = getBaseType(type);
 	class = find_operator_class(am, type, operator_class);
 	if (operator_class && get_opclass_input_type(class) != type)
@@ -181,7 +192,7 @@ plan_index(BuildPlan *plan, Datum options)
 	IndexAmRoutine *routine = index->rd_indam;
 
 	plan->method = KnnMethodOfRoutine(routine);
-	plan->column = index->rd_index->indkey.values[0];
+	plan->info = BuildIndexInfo(index);
 	QvGetOpclass(index, &plan->opclass);
 	plan->dims = QvColumnDims(index, &plan->opclass);
 	if (DatumGetArrayTypeP(options)->ndim > 0)
@@ -194,39 +205,6 @@ plan_index(BuildPlan *plan, Datum options)
 		memcpy(copy, index->rd_options, VARSIZE(index->rd_options));
 		plan->options = copy;
 	}
-}
-
-/* Returns the share of a column that is not NULL, as ANALYZE found it. */
-static double
-share_not_null(Oid table, AttrNumber column)
-{
-	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
-										Int16GetDatum(column), BoolGetDatum(false));
-	double		nulls = 0;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		nulls = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
-		ReleaseSysCache(tuple);
-	}
-	return 1 - nulls;
-}
-
-/*
- * Estimates the rows that a build will read.  For a partial index that is the share of
- * the table that it had.
- */
-static double
-estimate_rows(const BuildPlan *plan)
-{
-	double		rows = QvEstimateRows(plan->table);
-
-	if (plan->index && plan->index->rd_rel->reltuples >= 0 && plan->table->rd_rel->reltuples > 0)
-		return rows * Min(1, plan->index->rd_rel->reltuples / plan->table->rd_rel->reltuples);
-	/* the table's rows were not counted */
-	if (plan->index && plan->index->rd_rel->reltuples > 0)
-		return plan->index->rd_rel->reltuples;
-	return rows * share_not_null(RelationGetRelid(plan->table), plan->column);
 }
 
 static Relation
@@ -280,7 +258,6 @@ read_values(const BuildPlan *plan, Values *sample)
 	MemoryContext context = CurrentMemoryContext;
 	TableScanDesc scan = table_beginscan(plan->table, GetActiveSnapshot(), 0, NULL);
 	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
-	IndexInfo  *info = plan->column == 0 ? BuildIndexInfo(plan->index) : NULL;
 	EState	   *estate = CreateExecutorState();
 	double		bytes = 0;
 	int			n = 0;
@@ -294,10 +271,7 @@ read_values(const BuildPlan *plan, Values *sample)
 
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
-		if (info)
-			FormIndexDatum(info, slot, estate, values, nulls);
-		else
-			values[0] = slot_getattr(slot, plan->column, &nulls[0]);
+		FormIndexDatum(plan->info, slot, estate, values, nulls);
 		if (!nulls[0])
 		{
 			void	   *value = PG_DETOAST_DATUM(values[0]);
@@ -314,15 +288,17 @@ read_values(const BuildPlan *plan, Values *sample)
 	ExecDropSingleTupleTableSlot(slot);
 	table_endscan(scan);
 	FreeExecutorState(estate);
+	/* it was in the executor's memory */
+	plan->info->ii_ExpressionsState = NIL;
 	sample->size = n > 0 ? bytes / n : 0;
 }
 
 /*
- * Reads values with the rights of the table's owner, as in a build: an index may have
- * functions that are not the user's.
+ * Reads the table with the rights of its owner, as in a build: an index may have functions that
+ * are not the user's.  Counts its rows, as a build does, unless their number is given.
  */
 static void
-sample_values(const BuildPlan *plan, Values *sample)
+read_table(BuildPlan *plan, bool counts, Values *sample)
 {
 	Oid			user;
 	int			context;
@@ -332,7 +308,16 @@ sample_values(const BuildPlan *plan, Values *sample)
 	SetUserIdAndSecContext(plan->table->rd_rel->relowner, context | SECURITY_RESTRICTED_OPERATION);
 	level = NewGUCNestLevel();
 	QvRestrictSearchPath();
-	read_values(plan, sample);
+	if (counts)
+	{
+		QvRowCount	count;
+
+		QvCountRows(plan->table, plan->info, &plan->opclass, &count);
+		plan->rows = count.indexed;
+		plan->table_rows = count.table;
+	}
+	if (sample)
+		read_values(plan, sample);
 	AtEOXact_GUC(false, level);
 	SetUserIdAndSecContext(user, context);
 }
@@ -455,25 +440,23 @@ round_seconds(double seconds)
 }
 
 static void
-estimate_graph(const BuildPlan *plan, Datum *values)
+estimate_graph(const BuildPlan *plan, const Values *sample, Datum *values)
 {
 	QvIndexOptions options;
 	GraphEstimate estimate = {.table_rows = plan->table_rows};
-	Values		sample;
 	double		candidates;
 	int			workers = build_workers(plan->table);
 
 	KnnGetOptions(plan->method->options, plan->options, &options);
-	sample_values(plan, &sample);
-	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample.size,
-					   sample.some, sample.n, &estimate);
+	GraphEstimateBuild(&plan->opclass, plan->dims, &options, plan->rows, sample->size,
+					   sample->some, sample->n, &estimate);
 	candidates = plan->rows * options.ef_construction * pow(Max(1, plan->rows) / 1e5, GRAPH_GROWTH);
 	values[ESTIMATE_BYTES] = Int64GetDatum((int64) (estimate.blocks * BLCKSZ));
 	values[ESTIMATE_MEMORY] = Int64GetDatum((int64) Max(estimate.memory, LEAST_MEMORY));
 	values[ESTIMATE_WORKERS] = Int32GetDatum(workers);
 	values[ESTIMATE_SECONDS] =
 		Float8GetDatum(round_seconds(candidates * GRAPH_PER_CANDIDATE *
-									 (estimate.coded ? time_code(plan->dims) : time_value(plan, &sample)) /
+									 (estimate.coded ? time_code(plan->dims) : time_value(plan, sample)) /
 									 (1 + WORKER_SHARE * workers)));
 }
 
@@ -514,6 +497,8 @@ Datum
 quiver_estimate(PG_FUNCTION_ARGS)
 {
 	BuildPlan	plan = {0};
+	Values		sample;
+	bool		is_graph;
 	TupleDesc	desc;
 	Datum		values[ESTIMATE_COLUMNS];
 	bool		nulls[ESTIMATE_COLUMNS] = {0};
@@ -554,12 +539,14 @@ quiver_estimate(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the number of rows must be between 0 and %lld", (long long) MOST_ROWS)));
-	plan.rows = PG_ARGISNULL(5) ? rint(estimate_rows(&plan)) : PG_GETARG_INT64(5);
-	plan.table_rows = PG_ARGISNULL(5) ? Max(plan.rows, QvEstimateRows(plan.table)) : plan.rows;
+	if (!PG_ARGISNULL(5))
+		plan.rows = plan.table_rows = PG_GETARG_INT64(5);
+	is_graph = plan.method->engine == &graph_engine;
+	read_table(&plan, PG_ARGISNULL(5), is_graph ? &sample : NULL);
 	values[ESTIMATE_ROWS] = Int64GetDatum((int64) plan.rows);
 	values[ESTIMATE_DIMENSIONS] = Int32GetDatum(plan.dims);
-	if (plan.method->engine == &graph_engine)
-		estimate_graph(&plan, values);
+	if (is_graph)
+		estimate_graph(&plan, &sample, values);
 	else
 		estimate_ivf(&plan, values);
 	relation_close(plan.table, AccessShareLock);

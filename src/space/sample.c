@@ -25,17 +25,6 @@ typedef struct Sampling
 	MemoryContext row_context;	/* reset after every row */
 } Sampling;
 
-double
-QvEstimateRows(Relation heap)
-{
-	BlockNumber pages;
-	double		tuples,
-				allvisible;
-
-	table_relation_estimate_size(heap, NULL, &pages, &tuples, &allvisible);
-	return tuples;
-}
-
 static void
 sample_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 				bool alive, void *state)

@@ -29,13 +29,10 @@ typedef struct QvSample
 	void	   *state;
 } QvSample;
 
-/* Returns the approximate number of rows of the table. */
-extern double QvEstimateRows(Relation heap);
-
 /*
- * Samples a table of about that many rows.  Reads some of its blocks if they suffice,
- * otherwise all.  Returns the number of rows in slots, from slot 0 on: the target, or
- * fewer if the blocks read have fewer.
+ * Samples a table, of which the index will have about that many rows.  Reads some of its
+ * blocks if they suffice, otherwise all.  Returns the number of rows in slots, from slot 0
+ * on: the target, or fewer if the blocks read have fewer.
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 

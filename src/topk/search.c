@@ -21,7 +21,7 @@
 #include "pgstat.h"
 #include "query/members.h"
 #include "query/table_scan.h"
-#include "space/sample.h"
+#include "space/count.h"
 #include "storage/predicate.h"
 #include "topk/state.h"
 #include "utils/memutils.h"

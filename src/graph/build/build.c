@@ -28,7 +28,7 @@
 #include "pages/write.h"
 #include "pgstat.h"
 #include "rows/write.h"
-#include "space/sample.h"
+#include "space/count.h"
 #include "utils/memutils.h"
 
 char *
@@ -240,12 +240,14 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	GraphHandle handle;
 	QvParallel	team = {0};
 	TableScanDesc scan;
+	QvRowCount	count;
 	float	   *floats;
 	Size		n;
 
 	check_options(options);
 	init_handle(&handle, index, opclass, options);
-	prepared->rows = QvEstimateRows(heap);
+	QvCountRows(heap, info, opclass, &count);
+	prepared->rows = count.indexed;
 	prepared->meta = handle.meta;
 	bs = start_build(heap, info, &handle);
 	bs->shared = prepared;
@@ -257,6 +259,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	*left_out = bs->shared->base.left_out;
 	info->ii_BrokenHotChain = bs->shared->base.broken_hot_chain;
 	GraphTeamEnd(&team);
+	QvReportCount(index, count.indexed, result->index_tuples);
 	make_row_pages(index, opclass, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;

@@ -34,7 +34,7 @@ typedef struct GraphBuildShared
 
 	/* fixed before the workers start */
 	GraphMetaData meta;
-	double		rows;			/* rows in the table, roughly */
+	double		rows;			/* rows that the index will have, roughly */
 	uint32		nlists;			/* number of centroids */
 
 	/* steps (team.h) */

@@ -27,6 +27,7 @@
 #include "miscadmin.h"
 #include "pages/write.h"
 #include "rows/write.h"
+#include "space/count.h"
 #include "storage/indexfsm.h"
 #include "utils/backend_progress.h"
 
@@ -191,6 +192,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 	IvfLoadEnd(load);
 	finish_meta(handle, result->index_tuples);
 	IvfRefresh(handle);
+	QvReportCount(index, new.rows, result->index_tuples);
 	if (options->notice_little_data && result->index_tuples < options->lists)
 		ereport(NOTICE,
 				(errmsg("ivfflat index created with little data"),

@@ -16,6 +16,7 @@
 #include "ivf/codec/layout.h"
 #include "ivf/page/directory.h"
 #include "miscadmin.h"
+#include "space/count.h"
 #include "space/sample.h"
 #include "utils/backend_progress.h"
 #include "utils/memutils.h"
@@ -184,7 +185,7 @@ IvfSampleTarget(uint32 lists, double rows)
 {
 	double		wanted = Max(MIN_SAMPLE, (double) lists * ROWS_PER_LIST);
 
-	/* no more than twice the estimate of the rows, which may be wrong */
+	/* no more than twice the estimate of the rows, which may be off */
 	return Max(1, Min(wanted, Max(MIN_SAMPLE, 2 * rows)));
 }
 
@@ -318,8 +319,11 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 void
 IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists)
 {
+	QvRowCount	count;
+
 	memset(lists, 0, sizeof(*lists));
-	lists->rows = QvEstimateRows(build->heap);
+	QvCountRows(build->heap, build->info, &build->space.opclass, &count);
+	lists->rows = count.indexed;
 	if (build->options->centroids)
 		from_table(build, lists);
 	else

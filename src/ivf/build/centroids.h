@@ -14,7 +14,7 @@ typedef struct IvfNewLists
 	char	   *entries;		/* of the directory, entry_size bytes each */
 	uint32		lists;
 	uint32		tops;			/* groups of lists */
-	double		rows;			/* of the table, roughly */
+	double		rows;			/* that the index will have, roughly */
 } IvfNewLists;
 
 /* Returns how many rows are sampled for the lists of a table, if there is memory for them. */
