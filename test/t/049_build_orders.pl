@@ -95,6 +95,17 @@ foreach my $am (sort keys %larger)
 	cmp_ok($grown, '>=', $built * 0.9, "$am: recall $grown, built $built");
 	($grown, $built) = map { index_facts($node, "${_}_$am", 'bytes') } qw(grown loaded);
 	cmp_ok(abs($grown / $built - 1), '<', $larger{$am}, "$am: $grown bytes, built $built");
+	if ($am eq 'quiver_ivf')
+	{
+		my %read = map {
+			$_ => sql_value($node, 'SET enable_seqscan = off; SET enable_sort = off; SET quiver.probes = 20;'
+				  . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT id FROM $_ "
+				  . "ORDER BY v <-> (SELECT v FROM queries WHERE id = 1) LIMIT 10") =~ /Lists Read: (\d+)/
+		} qw(grown loaded);
+
+		is($read{grown}, 20, "$am, grown: searches read the lists that are asked for");
+		is($read{loaded}, 20, "$am, built: searches read the lists that are asked for");
+	}
 	check_ok($node, "grown_$am", $rows, "$am, grown");
 	$node->safe_psql('postgres', 'DROP TABLE grown');
 }

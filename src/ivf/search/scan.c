@@ -77,6 +77,7 @@ typedef struct IvfScan
 	IvfNearLists near;
 	uint32		nread;			/* lists of these that were read */
 	uint32		most;			/* lists that the search may read at most */
+	double		rows_per_list;	/* on average, at least 1 */
 	IvfReadAhead ahead;
 
 	double		allowed;		/* rows that may be proposed before the search
@@ -109,17 +110,26 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 
 /* ---- reading lists ---- */
 
+/*
+ * Returns the mean number of rows of a list, roughly.  Inserts do not count the rows of the index.
+ * The lists that splits have made say how many rows came, at least.
+ */
 static double
-rows_per_list(const IvfScan *scan)
+mean_rows(const IvfHandle *handle)
 {
-	return Max(1, scan->handle->meta.tuples / scan->handle->lists->count);
+	const IvfLists *lists = handle->lists;
+	double		rows = 0;
+
+	for (uint32 i = 0; i < lists->count; i++)
+		rows += lists->refs[i].rows;
+	return Max(1, Max(rows, handle->meta.tuples) / lists->count);
 }
 
 /* Lists to read to propose "rank" rows. */
 static uint32
 lists_for(const IvfScan *scan, double rank)
 {
-	return Max(1, Min(scan->most, IvfDepthLists(&scan->depth, rank, rows_per_list(scan))));
+	return Max(1, Min(scan->most, IvfDepthLists(&scan->depth, rank, scan->rows_per_list)));
 }
 
 /* Rows that are to stay below the limit to propose "rank" rows: more than before. */
@@ -177,6 +187,7 @@ begin_lists(IvfScan *scan)
 	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->base.context, count * sizeof(IvfNear))};
 	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
+	scan->rows_per_list = mean_rows(scan->handle);
 	scan->nread = 0;
 	memset(&scan->ahead, 0, sizeof(scan->ahead));
 }
@@ -246,7 +257,7 @@ static void
 allow_of_lists(IvfScan *scan)
 {
 	scan->allowed = scan->nread == scan->most ? INFINITY :
-		Max(IVF_FEW_ROWS, scan->nread * rows_per_list(scan) / FIXED_SHARE);
+		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
 }
 
 static void
