@@ -32,7 +32,7 @@ QvEstimateRows(Relation heap)
 }
 
 /* Policy: blocks of the first samples.  Then all blocks are read. */
-static const BlockNumber sample_sizes[] = {256, 1024, 4096};
+static const BlockNumber sample_sizes[] = {1024, 4096};
 
 /* Policy: the largest standard error of the estimate, as a share of it. */
 #define MOST_ERROR 0.05

@@ -93,6 +93,21 @@ SELECT rows FROM quiver_estimate('own', 'v', 'quiver_ivf');
 DELETE FROM own WHERE v <-> '[0,0,0,0,0,0,0,0]' < 2;
 SELECT e.rows = count(v) AS counted FROM own, quiver_estimate('own_idx') e GROUP BY e.rows;
 
+-- a table of more blocks than are read at first, with a row in each: all, some, few, none
+CREATE TABLE wide (id int, filler text, v vector(3)) WITH (autovacuum_enabled = false);
+ALTER TABLE wide ALTER filler SET STORAGE PLAIN;
+INSERT INTO wide SELECT i, repeat('x', 7000), ARRAY[i % 7, i % 11, 1] FROM generate_series(1, 3000) i;
+SELECT pg_relation_size('wide') / current_setting('block_size')::int AS blocks;
+CREATE INDEX wide_all ON wide USING quiver_ivf (v vector_l2_ops);
+CREATE INDEX wide_some ON wide USING quiver_ivf (v vector_l2_ops) WHERE id BETWEEN 1001 AND 1400;
+CREATE INDEX wide_each ON wide USING quiver_graph (v vector_l2_ops) WHERE id % 3 = 0;
+CREATE INDEX wide_few ON wide USING quiver_graph (v vector_l2_ops) WHERE id IN (77, 2001, 2002);
+CREATE INDEX wide_none ON wide USING quiver_ivf (v vector_l2_ops) WHERE id < 0;
+SELECT index, e.rows BETWEEN 0.8 * row_count AND 1.2 * row_count AS close, row_count
+FROM unnest('{wide_all,wide_some,wide_each,wide_few,wide_none}'::regclass[]) index,
+	quiver_index_info(index), quiver_estimate(index) e;
+DROP TABLE wide;
+
 DROP VIEW all_made;
 DROP TABLE own, parted, counted, before, after, indexes;
 DROP FUNCTION try;
