@@ -300,8 +300,10 @@ is_from_topk(const Path *path)
 			return is_from_topk(((const ProjectionPath *) path)->subpath);
 		case T_NestPath:
 			return is_from_topk(((const NestPath *) path)->jpath.outerjoinpath);
+		case T_CustomPath:
+			return strcmp(((const CustomPath *) path)->methods->CustomName, qv_topk_scan_methods.CustomName) == 0;
 		default:
-			return TopkIsPath(path);
+			return false;
 	}
 }
 

@@ -64,12 +64,6 @@ static const CustomPathMethods topk_path_methods = {
 	.PlanCustomPath = topk_plan
 };
 
-bool
-TopkIsPath(const Path *path)
-{
-	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &topk_path_methods;
-}
-
 /* ---- is it for us? ---- */
 
 /* Does the relation have rows that the node can read by index? */

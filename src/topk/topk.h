@@ -10,7 +10,6 @@
 
 #include "nodes/extensible.h"
 #include "nodes/parsenodes.h"
-#include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
 #include "query/cost.h"
 
@@ -87,9 +86,6 @@ TopkHasLimit(const Query *query)
 }
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
-
-/* plan.c: is a path a top-k scan? */
-extern bool TopkIsPath(const Path *path);
 
 /* Does a top-k scan in a plan read the whole table, for rows that its index has left out? */
 extern bool TopkReadsTable(PlanState *plan, void *unused);
