@@ -9,13 +9,20 @@ use Test::More;
 
 my $forms = $ENV{QUIVER_FORMS} // 300;
 my $rows = 300;
-my %operators = (l2 => '<->', ip => '<#>', cosine => '<=>', l1 => '<+>');
-my %names = (l2 => 'l2_distance', ip => 'inner_product', cosine => 'cosine_distance', l1 => 'l1_distance');
+my %operators = (l2 => '<->', ip => '<#>', cosine => '<=>', l1 => '<+>', hamming => '<~>', jaccard => '<%>');
+my %names = (
+	l2 => 'l2_distance', ip => 'inner_product', cosine => 'cosine_distance', l1 => 'l1_distance',
+	hamming => 'hamming_distance', jaccard => 'jaccard_distance');
 
 my $node = new_node('forms');
 $node->safe_psql('postgres', "CREATE TABLE plain (id int PRIMARY KEY, v vector(4) NOT NULL, tag int NOT NULL);
 	INSERT INTO plain SELECT i, v::vector, i % 7 FROM (SELECT i, array_agg(qt_uniform(i, j) - (j > 2)::int * 0.5)
 		v FROM generate_series(1, 4) j, generate_series(1, $rows) i GROUP BY i) x;
+	-- the same rows in other types: a table has them as vectors
+	CREATE TABLE source AS SELECT * FROM plain;
+	CREATE FUNCTION bits(v vector) RETURNS bit(16) LANGUAGE sql IMMUTABLE AS \$\$
+		SELECT string_agg((get_byte(decode(md5(v::text), 'hex'), i) & 1)::text, '')::bit(16)
+			FROM generate_series(0, 15) i \$\$;
 	CREATE TABLE nulls (id int PRIMARY KEY, v vector(4), tag int NOT NULL);
 	INSERT INTO nulls SELECT id, CASE WHEN id % 50 = 0 THEN NULL ELSE v END, tag FROM plain;
 	CREATE TABLE zeros (id int PRIMARY KEY, v vector(4) NOT NULL, tag int NOT NULL);
@@ -71,22 +78,45 @@ sub wrap
 		"nullif($x, $c)", "CASE WHEN ($x) > $c THEN 1 ELSE 2 END", "round($x) + tag");
 }
 
+# Give the tables a column of another type.
+sub change_type
+{
+	my ($type) = @_;
+	my $value = $type eq 'bit' ? 'bits(s.v)' : "s.v::${type}(4)";
+	my $zero = $type eq 'bit' ? "repeat('0', 16)::bit(16)" : "'[0,0,0,0]'::vector(4)::${type}(4)";
+	my $column = $type eq 'bit' ? 'bit(16)' : "${type}(4)";
+
+	$node->safe_psql('postgres', "DROP TABLE plain, nulls, zeros;
+		CREATE TABLE plain (id int PRIMARY KEY, v $column NOT NULL, tag int NOT NULL);
+		CREATE TABLE nulls (id int PRIMARY KEY, v $column, tag int NOT NULL);
+		CREATE TABLE zeros (id int PRIMARY KEY, v $column NOT NULL, tag int NOT NULL);
+		INSERT INTO plain SELECT id, $value, tag FROM source s;
+		INSERT INTO nulls SELECT id, CASE WHEN id % 50 = 0 THEN NULL ELSE v END, tag FROM plain;
+		INSERT INTO zeros SELECT id, CASE WHEN id % 50 = 0 THEN $zero ELSE v END, tag FROM plain");
+}
+
 foreach my $case (
 	[ 'quiver_graph', 'l2' ], [ 'quiver_graph', 'cosine' ], [ 'quiver_ivf', 'cosine' ], [ 'quiver_ivf', 'ip' ],
-	[ 'hnsw', 'ip' ], [ 'hnsw', 'l1' ], [ 'ivfflat', 'cosine' ])
+	[ 'hnsw', 'ip' ], [ 'hnsw', 'l1' ], [ 'ivfflat', 'cosine' ], [ 'quiver_graph', 'ip', 'halfvec' ],
+	[ 'quiver_ivf', 'l2', 'halfvec' ], [ 'hnsw', 'cosine', 'halfvec' ], [ 'hnsw', 'l2', 'sparsevec' ],
+	[ 'quiver_graph', 'cosine', 'sparsevec' ], [ 'hnsw', 'jaccard', 'bit' ], [ 'quiver_ivf', 'hamming', 'bit' ],
+	[ 'ivfflat', 'hamming', 'bit' ])
 {
-	my ($am, $metric) = @$case;
+	my ($am, $metric, $type) = (@$case, 'vector');
 	my $lists = $am eq 'ivfflat' ? 'WITH (lists = 3)' : '';
 	my @queries;
 
-	srand(length($am) * 1000 + length($metric));
+	change_type($type);
+	srand(length("$am $metric $type") * 1000 + ord($metric));
 	$node->safe_psql('postgres', join ' ',
-		map { "DROP INDEX IF EXISTS ${_}_v; CREATE INDEX ${_}_v ON $_ USING $am (v vector_${metric}_ops) $lists;" }
+		map { "DROP INDEX IF EXISTS ${_}_v; CREATE INDEX ${_}_v ON $_ USING $am (v ${type}_${metric}_ops) $lists;" }
 		  qw(plain nulls zeros));
 	$node->safe_psql('postgres', 'VACUUM ANALYZE');
 	foreach (1 .. $forms)
 	{
 		my $value = sprintf "'[%.3f,%.3f,%.3f,%.3f]'::vector", map { rand() - ($_ > 1 ? 0.5 : 0) } 0 .. 3;
+		$value = "($value)::${type}(4)" if $type =~ /halfvec|sparsevec/;
+		$value = "B'" . join('', map { int(rand(2)) } 1 .. 16) . "'" if $type eq 'bit';
 		my $form = any_of("(v $operators{$metric} $value)", "($value $operators{$metric} v)",
 			"$names{$metric}(v, $value)");
 		my $bound = any_of('', '', sprintf(' WHERE s %s %s', any_of('<', '<=', '>', '>='), number()));
@@ -105,10 +135,10 @@ foreach my $case (
 		map { 'SELECT served, same, report FROM compare($q$' . $_ . '$q$);' } @queries);
 	my @answers = split /\n/, $out;
 
-	is(scalar @answers, $forms, "$am, $metric: all forms are answered");
-	cmp_ok(scalar(grep { /^t\|/ } @answers), '>=', $forms / 8, "$am, $metric: many are served");
+	is(scalar @answers, $forms, "$am, $type, $metric: all forms are answered");
+	cmp_ok(scalar(grep { /^t\|/ } @answers), '>=', $forms / 8, "$am, $type, $metric: many are served");
 	my @wrong = grep { !/^[tf]\|t\|/ } @answers;
-	is(scalar @wrong, 0, "$am, $metric: all answers are those of the table");
+	is(scalar @wrong, 0, "$am, $type, $metric: all answers are those of the table");
 	diag($_) foreach @wrong[ 0 .. ($#wrong < 4 ? $#wrong : 4) ];
 }
 
