@@ -383,10 +383,15 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 			set_range(form, -form->least, -form->most);
 			return true;
 		case ADDS:
+			/* whoever adds 0 wants no index */
+			if (known && c == 0)
+				return false;
 			set_range(form, form->least + c, form->most + c);
 			widen(form, expr);
 			return true;
 		case SUBTRACTS:
+			if (at == 0 && known && c == 0)
+				return false;
 			if (at == 0)
 				set_range(form, form->least - c, form->most - c);
 			else
