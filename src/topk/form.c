@@ -383,7 +383,7 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 			set_range(form, -form->least, -form->most);
 			return true;
 		case ADDS:
-			/* whoever adds 0 wants no index */
+			/* adding 0 is how to ask for no index */
 			if (known && c == 0)
 				return false;
 			set_range(form, form->least + c, form->most + c);
