@@ -55,15 +55,13 @@ QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Returns what the metapage notes, which is in a locked buffer. */
+/* Returns what a metapage notes, which is in a locked buffer; of another page nothing is known. */
 static int
-left_out_of(Relation index, Buffer buf)
+left_out_of(Buffer buf)
 {
 	Page		page = BufferGetPage(buf);
-	BlockNumber noted;
+	BlockNumber noted = QvPageIs(page, QV_PAGE_META) ? QvPageGetHeader(page)->next : InvalidBlockNumber;
 
-	QvPageCheck(index, QV_META_BLOCK, page, QV_PAGE_META);
-	noted = QvPageGetHeader(page)->next;
 	return noted > QV_LEFT_OUT_ALL ? QV_LEFT_OUT_ALL : (int) noted;
 }
 
@@ -74,7 +72,7 @@ QvMetaLeftOut(Relation index)
 	int			result;
 
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	result = left_out_of(index, buf);
+	result = left_out_of(buf);
 	UnlockReleaseBuffer(buf);
 	return result;
 }
@@ -90,7 +88,7 @@ QvMetaLeaveOut(Relation index, int left_out)
 		return;
 	buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	noted = left_out_of(index, buf);
+	noted = left_out_of(buf);
 	if ((noted & left_out) != left_out)
 	{
 		QvWriteBegin(&w, index, false);

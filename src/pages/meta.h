@@ -43,7 +43,7 @@ extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size 
 #define QV_LEFT_OUT_NANS 2		/* zero under cosine: distances are NaN */
 #define QV_LEFT_OUT_ALL 3
 
-/* What an index has left out, or may have. */
+/* What an index has left out, or may have.  Raises no error for a damaged or foreign metapage. */
 extern int	QvMetaLeftOut(Relation index);
 
 /* Notes rows that a build or an insert has left out.  Locks the metapage, and writes WAL once. */
