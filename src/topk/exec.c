@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "pgstat.h"
 #include "stats/stats.h"
 #include "topk/form.h"
 #include "topk/state.h"
@@ -182,6 +183,7 @@ add_to_stats(const TopkState *state)
 		totals.measured = rows->measured;
 	}
 	TopkGetCounters(state, &counters);
+	pgstat_count_index_tuples(state->index, totals.proposed);
 	QvStatsAdd(RelationGetRelid(state->index), &totals, &counters);
 }
 

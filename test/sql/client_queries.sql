@@ -117,7 +117,8 @@ SELECT * FROM client('SELECT * FROM match_documents($1, $2, $3)', '(vector, floa
 BEGIN;
 SELECT id, content, round(similarity::numeric, 3) AS similarity
 	FROM match_documents_filtered('[1,0,0.1]', 3, '{"topic": 3}');
-SELECT pg_stat_get_xact_numscans('items_embedding'::regclass) > 0 AS by_index;
+SELECT pg_stat_get_xact_numscans('items_embedding'::regclass) > 0 AS by_index,
+	pg_stat_get_xact_tuples_returned('items_embedding'::regclass) >= 3 AS tuples_read;
 COMMIT;
 DROP TABLE items, collections CASCADE;
 DROP FUNCTION client(text, text, text), rows_of(text), match_documents, match_documents_filtered;
