@@ -131,7 +131,7 @@ TopkGroupsKey(PlannerInfo *root)
 
 bool
 TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key, bool ascends,
-				int needs, bool *nans_last)
+				bool *nans_last)
 {
 	List	   *aggregates = pull_var_clause((Node *) root->processed_tlist,
 											 PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
@@ -142,9 +142,6 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 	*nans_last = false;
 	if (!root->parse->hasAggs)
 		return true;
-	/* aggregates leave NULLs out */
-	if (needs & QV_LEFT_OUT_NULLS)
-		return false;
 	foreach(lc, aggregates)
 	{
 		Aggref	   *aggregate = lfirst(lc);
@@ -214,12 +211,12 @@ get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 }
 
 /*
- * A path of groups in the order of their nearest rows, from one of rows in that order.  pathkeys:
- * how the groups are sorted.
+ * A path of groups in the order of their nearest rows, from one of rows in that order, which key
+ * is.  pathkeys: how the groups are sorted.
  */
 static Path *
 make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *rows,
-				 PathTarget *target, List *clauses, List *pathkeys, bool ascends)
+				 PathTarget *target, List *clauses, List *pathkeys, const PathKey *key)
 {
 	CustomPath *path = makeNode(CustomPath);
 	PathTarget *of_rows = create_empty_pathtarget();
@@ -228,7 +225,7 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 			   *operators = NIL,
 			   *collations = NIL,
 			   *targets = NIL;
-	int			nan = 0;
+	int			first = 0;
 	ListCell   *lc;
 
 	foreach(lc, columns)
@@ -237,8 +234,8 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 
 		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(column, NULL), 0);
 		targets = lappend(targets, makeTargetEntry((Expr *) column, list_length(targets) + 1, NULL, false));
-		if (!ascends && IsA(column, Aggref) && takes_extreme((Aggref *) column) == BTLessStrategyNumber)
-			nan = list_length(targets);
+		if (first == 0 && IsA(column, Aggref))
+			first = list_length(targets);
 	}
 	set_pathtarget_cost_width(root, of_rows);
 	foreach(lc, clauses)
@@ -271,7 +268,7 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	path->custom_paths = list_make1(rows);
 	path->custom_private = list_make2(targets,
 									  list_make5(makeInteger(TOPK_PLAN_VERSION), numbers, operators, collations,
-												 makeInteger(nan)));
+												 list_make3_int(first, !QvPathKeyAscends(key), key->pk_nulls_first)));
 	return &path->path;
 }
 
@@ -326,7 +323,7 @@ add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo 
 			add_path(output, make_groups_path(root, input, output, path,
 											  is_distinct ? path->pathtarget : output->reltarget,
 											  is_distinct ? root->parse->distinctClause : root->parse->groupClause,
-											  pathkeys, QvPathKeyAscends(key)));
+											  pathkeys, key));
 	}
 }
 

@@ -20,11 +20,10 @@ extern PathKey *TopkGroupsKey(PlannerInfo *root);
 
 /*
  * Does every aggregate of such a query take the nearest row's value?  key: a form of a distance,
- * in that order.  needs: QV_LEFT_OUT_..., rows that must come first.  *nans_last: rows whose
- * distance is NaN must come last.
+ * in that order.  *nans_last: rows whose distance is NaN must come last.
  */
 extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key,
-							bool ascends, int needs, bool *nans_last);
+							bool ascends, bool *nans_last);
 
 /* Lets the planner know of the node. */
 extern void TopkGroupsInit(void);
@@ -37,8 +36,9 @@ typedef enum TopkGroupsPrivate
 								 * tell its group */
 	TOPK_GROUPS_OPERATORS,		/* Oids: equality of these */
 	TOPK_GROUPS_COLLATIONS,		/* Oids */
-	TOPK_GROUPS_NAN,			/* Integer: a column; groups where it is NaN
-								 * come first, but their rows last; 0: none */
+	TOPK_GROUPS_FIRST,			/* integers: the first aggregate's column (0:
+								 * none); do groups come first where it is
+								 * NaN; and where it is NULL */
 	TOPK_GROUPS_FIELDS
 } TopkGroupsPrivate;
 

@@ -24,6 +24,15 @@
 /* Groups that the hash table has room for at first. */
 #define FIRST_GROUPS 64
 
+/* Groups by the value of their first aggregate. */
+typedef enum GroupClass
+{
+	GROUP_NULL,
+	GROUP_NAN,
+	GROUP_NUMBER,
+	GROUP_CLASSES
+}			GroupClass;
+
 typedef struct GroupsState
 {
 	CustomScanState css;
@@ -31,12 +40,11 @@ typedef struct GroupsState
 	MemoryContext context;		/* of the hash table */
 	bool		started;
 
-	/* groups whose distance is NaN come first, and are found last */
-	Tuplestorestate *all;		/* NULL: not so */
-	TupleTableSlot *stored;
-	int64		before;			/* groups found before these */
-	int64		next;			/* group to return */
-	int64		count;
+	/* where groups come first that are found last: all groups, by class */
+	bool		stores;
+	Tuplestorestate *stored[GROUP_CLASSES];
+	TupleTableSlot *slot;
+	int			turn;			/* in the order of classes */
 } GroupsState;
 
 #define GroupsField(state, field) list_nth(((CustomScan *) (state)->css.ss.ps.plan)->custom_private, field)
@@ -65,57 +73,59 @@ next_group(GroupsState *state)
 	return NULL;
 }
 
-static bool
-is_nan(TupleTableSlot *row, int column)
+static GroupClass
+class_of(TupleTableSlot *row, int column)
 {
-	bool		isnull;
+	bool		isnull,
+				isnan = false;
 	Datum		value = slot_getattr(row, column, &isnull);
 
 	if (isnull)
-		return false;
+		return GROUP_NULL;
 	switch (TupleDescAttr(row->tts_tupleDescriptor, column - 1)->atttypid)
 	{
 		case FLOAT8OID:
-			return isnan(DatumGetFloat8(value));
+			isnan = isnan(DatumGetFloat8(value));
+			break;
 		case FLOAT4OID:
-			return isnan(DatumGetFloat4(value));
+			isnan = isnan(DatumGetFloat4(value));
+			break;
 		case NUMERICOID:
-			return numeric_is_nan(DatumGetNumeric(value));
-		default:
-			return false;
+			isnan = numeric_is_nan(DatumGetNumeric(value));
+			break;
 	}
+	return isnan ? GROUP_NAN : GROUP_NUMBER;
 }
 
-/* Find all groups. */
+/* Find all groups, from the first one's row on. */
 static void
-store_groups(GroupsState *state, TupleTableSlot *row, int column)
+store_groups(GroupsState *state, TupleTableSlot *row)
 {
-	state->all = tuplestore_begin_heap(true, false, work_mem);
+	int			column = linitial_int(GroupsField(state, TOPK_GROUPS_FIRST));
+
+	state->stores = true;
+	for (int i = 0; i < GROUP_CLASSES; i++)
+		state->stored[i] = tuplestore_begin_heap(false, false, Max(64, work_mem / GROUP_CLASSES));
 	for (; row; row = next_group(state))
-	{
-		tuplestore_puttupleslot(state->all, row);
-		if (!is_nan(row, column))
-			state->before = state->count + 1;
-		state->count++;
-	}
-	state->next = state->before;
-	tuplestore_skiptuples(state->all, state->before, true);
+		tuplestore_puttupleslot(state->stored[class_of(row, column)], row);
 }
 
 static TupleTableSlot *
 next_stored(GroupsState *state)
 {
-	if (state->next == state->count && state->before > 0)
-	{
-		/* the groups that are NaN have been returned */
-		tuplestore_rescan(state->all);
-		state->count = state->before;
-		state->next = state->before = 0;
-	}
-	if (state->next == state->count || !tuplestore_gettupleslot(state->all, true, false, state->stored))
-		return NULL;
-	state->next++;
-	return state->stored;
+	List	   *first = GroupsField(state, TOPK_GROUPS_FIRST);
+	bool		nans_first = lsecond_int(first),
+				nulls_first = lthird_int(first);
+	const		GroupClass turns[] = {
+		nulls_first ? GROUP_NULL : nans_first ? GROUP_NAN : GROUP_NUMBER,
+		nulls_first == nans_first ? GROUP_NAN : GROUP_NUMBER,
+		nulls_first ? (nans_first ? GROUP_NUMBER : GROUP_NAN) : GROUP_NULL
+	};
+
+	for (; state->turn < GROUP_CLASSES; state->turn++)
+		if (tuplestore_gettupleslot(state->stored[turns[state->turn]], true, false, state->slot))
+			return state->slot;
+	return NULL;
 }
 
 static TupleTableSlot *
@@ -124,21 +134,21 @@ groups_next(ScanState *ss)
 	GroupsState *state = (GroupsState *) ss;
 	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
 	TupleTableSlot *row;
-	int			column = intVal(GroupsField(state, TOPK_GROUPS_NAN));
 	int			columns = slot->tts_tupleDescriptor->natts;
 
 	if (!state->started)
 	{
 		state->started = true;
 		row = next_group(state);
-		if (row && column > 0 && TopkReadsTable(child_of(state), NULL))
+		if (row && linitial_int(GroupsField(state, TOPK_GROUPS_FIRST)) > 0 &&
+			TopkReadsTable(child_of(state), NULL))
 		{
-			store_groups(state, row, column);
+			store_groups(state, row);
 			row = next_stored(state);
 		}
 	}
 	else
-		row = state->all ? next_stored(state) : next_group(state);
+		row = state->stores ? next_stored(state) : next_group(state);
 	ExecClearTuple(slot);
 	if (row == NULL)
 		return slot;
@@ -190,17 +200,16 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 	state->seen = QvBuildTupleHash(&css->ss.ps, desc, ExecGetResultSlotOps(child, NULL), count, columns,
 								   equal, hash, collations, FIRST_GROUPS, state->context,
 								   css->ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
-	state->stored = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+	state->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 }
 
 static void
 forget_groups(GroupsState *state)
 {
-	if (state->all)
-		tuplestore_end(state->all);
-	state->all = NULL;
-	state->before = state->next = state->count = 0;
-	state->started = false;
+	for (int i = 0; state->stores && i < GROUP_CLASSES; i++)
+		tuplestore_end(state->stored[i]);
+	state->started = state->stores = false;
+	state->turn = 0;
 }
 
 static void

@@ -37,9 +37,6 @@
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
 
-/* Rows that a condition on the distance is taken to leave: nothing is known of it. */
-#define BOUNDED_ROWS 100
-
 /* Pages of a row's value that is stored elsewhere: of the index, and of the values. */
 #define TOAST_PAGES 2
 
@@ -98,6 +95,7 @@ typedef struct Target
 	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
 	bool		of_groups;		/* the order is that of nearest groups */
 	bool		nans_last;		/* even if the sort key falls */
+	bool		nulls_last;		/* even if the sort key has them first */
 } Target;
 
 /* The operator family that orders a type. */
@@ -421,7 +419,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted, bool is_bounded)
 	double		rows = Max(1, path->rows);
 	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
 	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
-	double		all = TopkLeastCost(known, is_bounded ? Min(rows, BOUNDED_ROWS) : rows);
+	double		all = TopkLeastCost(known, is_bounded ? Min(rows, TOPK_FIRST_ROWS) : rows);
 
 	if (wanted > 0 && wanted < rows && !is_bounded)
 		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
@@ -431,11 +429,10 @@ cost_path(Path *path, const TopkKnown *known, double wanted, bool is_bounded)
 
 /* ---- the path ---- */
 
-/* How many of the table's rows pass the conditions that are not on the distance. */
+/* How many of the rows that pass all conditions would pass if none were on the distance. */
 static double
-passing_rows(const RelOptInfo *rel, const Target *target)
+passing_rows(const RelOptInfo *rel, const Target *target, double rows)
 {
-	double		rows = rel->rows;
 	ListCell   *lc;
 
 	/*
@@ -484,7 +481,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 	private = lappend(private, makeInteger(target->needs));
 	private = lappend(private, makeInteger(target->key == NULL ? TOPK_ORDER_NONE :
 										   (QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
-										   (target->key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0) |
+										   (target->key->pk_nulls_first && !target->nulls_last ? TOPK_ORDER_NULLS_FIRST : 0) |
 										   (target->nans_last ? TOPK_ORDER_NANS_LAST : 0) |
 										   (target->of_groups ? TOPK_ORDER_STRICT : 0)));
 	numbers[0] = known->rows / Max(1, rel->tuples);
@@ -508,7 +505,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
  */
 static bool
 add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
-			  BitmapHeapPath *bitmap)
+			  double rows, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
 	const IndexOptInfo *index = target->index;
@@ -534,7 +531,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	if (bitmap)
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
-	get_known(root, rel, rte, index, passing_rows(rel, target), bitmap, relation, &settings, &known);
+	get_known(root, rel, rte, index, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = list_difference_ptr(path->path.param_info ?
 										 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
 										 index->indrestrictinfo, target->within) != NIL;
@@ -612,10 +609,40 @@ static bool
 match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
 {
 	if (!match_key(root, rel, index, key, target) ||
-		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), target->needs, &target->nans_last))
+		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
 		return false;
 	target->of_groups = true;
+	/* aggregates leave NULLs out */
+	target->nulls_last = root->parse->hasAggs;
 	return true;
+}
+
+/*
+ * A condition on the distance leaves few rows.  The server takes it for one in three, for which a
+ * scan of the table seems to find the first rows at once.
+ */
+static void
+expect_few_rows(RelOptInfo *rel)
+{
+	double		share = (double) TOPK_FIRST_ROWS / rel->rows;
+	ListCell   *lc;
+
+	if (share >= 1)
+		return;
+	rel->rows = TOPK_FIRST_ROWS;
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL)
+			path->rows = clamp_row_est(path->rows * share);
+	}
+	foreach(lc, rel->partial_pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		path->rows = clamp_row_est(path->rows * share);
+	}
 }
 
 static Target *
@@ -633,6 +660,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 	BitmapHeapPath *bitmap = NULL;
 	bool		bitmap_made = false;
 	PathKey    *groups;
+	double		rows = rel->rows;
 	ListCell   *lc;
 
 	if (previous_hook)
@@ -692,8 +720,10 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		{
 			const Target *made = lfirst(condition);
 
+			if (bms_is_empty(made->outer) && made->within != NIL)
+				expect_few_rows(rel);
 			/* joins keep the order from now on */
-			if (add_topk_path(root, rel, rte, made, bitmap) && made->of_groups &&
+			if (add_topk_path(root, rel, rte, made, rows, bitmap) && made->of_groups &&
 				(root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
 				root->query_pathkeys = list_make1(groups);
 		}

@@ -83,6 +83,18 @@ UPDATE t SET tag = -1 WHERE v <=> '[1,0,0]' < 0.0001;
 EXPLAIN (COSTS OFF) DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001;
 DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001 RETURNING id, tag;
 ROLLBACK;
+-- few rows are expected within: the first one is not looked for in the table
+CREATE TABLE many (id int, v vector(3));
+INSERT INTO many SELECT i, ARRAY[cos(i * 0.01), sin(i * 0.01), i * 0.01]::vector FROM generate_series(1, 50000) i;
+CREATE INDEX ON many USING quiver_graph (v vector_cosine_ops);
+ANALYZE many;
+RESET enable_seqscan;
+RESET quiver.ef_search;
+EXPLAIN (COSTS OFF) SELECT EXISTS (SELECT 1 FROM many WHERE v <=> '[1,0,0]' < 0.05);
+EXPLAIN (COSTS OFF) SELECT id FROM many WHERE 1 - (v <=> '[1,0,0]') > 0.95 LIMIT 1;
+SET enable_seqscan = off;
+SET quiver.ef_search = 500;
+DROP TABLE many;
 -- what is assigned to a part of a value
 CREATE TYPE pair AS (f float8, g int);
 CREATE TABLE parts (id int, v vector(3) NOT NULL, a float8[] DEFAULT '{7,7}', c pair DEFAULT ROW (7, 7)::pair);
@@ -206,7 +218,19 @@ EXECUTE greatest;
 INSERT INTO chunks VALUES (500, 100, 'p', '[0,0,0]'), (501, 1, 'p', '[0,0,0]');
 EXECUTE least;
 EXECUTE greatest;
+-- and so do groups without a distance; groups that have one leave NULLs out
+ALTER TABLE chunks ALTER v DROP NOT NULL;
+DELETE FROM chunks WHERE id >= 500;
+REINDEX INDEX chunks_v;
+EXPLAIN (COSTS OFF) EXECUTE least;
+EXECUTE least;
+INSERT INTO chunks VALUES (500, 100, 'p', NULL), (501, 1, 'p', NULL), (502, 101, 'p', '[0,0,0]'),
+	(503, 2, 'p', '[0,0,0]');
+EXECUTE least;
+EXECUTE greatest;
 RESET plan_cache_mode;
+SELECT compare('SELECT doc, 1 - min(v <=> ''[1,0,0]'') AS s FROM chunks GROUP BY doc ORDER BY s DESC, doc LIMIT 5');
+SELECT compare('SELECT doc, max(1 - (v <=> ''[1,0,0]'')) AS s FROM chunks GROUP BY doc ORDER BY s DESC, doc LIMIT 5');
 
 -- partitions, and row security
 CREATE TABLE p (id int, v vector(3) NOT NULL) PARTITION BY RANGE (id);
