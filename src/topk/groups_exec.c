@@ -31,7 +31,7 @@ typedef enum GroupClass
 	GROUP_NAN,
 	GROUP_NUMBER,
 	GROUP_CLASSES
-}			GroupClass;
+} GroupClass;
 
 typedef struct GroupsState
 {
@@ -116,7 +116,7 @@ next_stored(GroupsState *state)
 	List	   *first = GroupsField(state, TOPK_GROUPS_FIRST);
 	bool		nans_first = lsecond_int(first),
 				nulls_first = lthird_int(first);
-	const		GroupClass turns[] = {
+	const GroupClass turns[] = {
 		nulls_first ? GROUP_NULL : nans_first ? GROUP_NAN : GROUP_NUMBER,
 		nulls_first == nans_first ? GROUP_NAN : GROUP_NUMBER,
 		nulls_first ? (nans_first ? GROUP_NUMBER : GROUP_NAN) : GROUP_NULL
