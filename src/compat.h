@@ -132,6 +132,16 @@ QvDisablePath(Path *path)
 #define QvDisabledCost(enabled) ((enabled) ? 0 : disable_cost)
 #endif
 
+/* Expressions of a relation, as those of its child; what relations are given by changed in 16. */
+#include "optimizer/appendinfo.h"
+#if PG_VERSION_NUM >= 160000
+#define QvAdjustToChild(root, exprs, child) \
+	adjust_appendrel_attrs_multilevel(root, (Node *) (exprs), child, (child)->top_parent)
+#else
+#define QvAdjustToChild(root, exprs, child) \
+	adjust_appendrel_attrs_multilevel(root, (Node *) (exprs), (child)->relids, (child)->top_parent_relids)
+#endif
+
 /* Count a path of a disabled kind as such, since 18. */
 static inline void
 QvCountDisabled(Path *path, bool enabled)
@@ -381,14 +391,14 @@ QvBufFileReadExact(BufFile *file, void *to, size_t size)
 static inline TupleHashTable
 QvBuildTupleHash(PlanState *parent, TupleDesc desc, const TupleTableSlotOps *ops, int ncolumns,
 				 AttrNumber *columns, Oid *equal, FmgrInfo *hash, Oid *collations, long nbuckets,
-				 MemoryContext table, MemoryContext temporary)
+				 MemoryContext meta, MemoryContext table, MemoryContext temporary)
 {
 #if PG_VERSION_NUM >= 180000
 	return BuildTupleHashTable(parent, desc, ops, ncolumns, columns, equal, hash, collations, nbuckets, 0,
-							   table, table, temporary, false);
+							   meta, table, temporary, false);
 #else
 	return BuildTupleHashTableExt(parent, desc, ncolumns, columns, equal, hash, collations, nbuckets, 0,
-								  table, table, temporary, false);
+								  meta, table, temporary, false);
 #endif
 }
 

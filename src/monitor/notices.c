@@ -326,8 +326,11 @@ see_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
 void
 QvNoticesInit(void)
 {
-	if (ExplainOneQuery_hook == explain_query)
+	static bool installed = false;
+
+	if (installed)
 		return;
+	installed = true;
 	previous_explain = ExplainOneQuery_hook;
 	ExplainOneQuery_hook = explain_query;
 	previous_access = object_access_hook;

@@ -198,6 +198,12 @@ QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, QvRowC
 	Counting	c = {.heap = heap, .info = info, .opclass = opclass};
 	bool		done = false;
 
+	/* a table access method need not be able to read a block */
+	if (heap->rd_tableam->scan_set_tidrange == NULL)
+	{
+		count->table = count->indexed = QvEstimateRows(heap);
+		return;
+	}
 	begin_counting(&c);
 	for (int i = 0; i < lengthof(sample_sizes) && !done; i++)
 		done = count_blocks(&c, nblocks, Min(nblocks, sample_sizes[i]), count);

@@ -369,10 +369,13 @@ groups_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo
 void
 TopkGroupsInit(void)
 {
+	static bool installed = false;
+
 	if (GetCustomScanMethods(qv_groups_scan_methods.CustomName, true) == NULL)
 		RegisterCustomScanMethods(&qv_groups_scan_methods);
-	if (create_upper_paths_hook != groups_create_upper_paths)
+	if (!installed)
 	{
+		installed = true;
 		previous_hook = create_upper_paths_hook;
 		create_upper_paths_hook = groups_create_upper_paths;
 	}

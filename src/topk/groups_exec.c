@@ -37,7 +37,7 @@ typedef struct GroupsState
 {
 	CustomScanState css;
 	TupleHashTable seen;		/* groups returned */
-	MemoryContext context;		/* of the hash table */
+	MemoryContext context;		/* of the rows in it */
 	bool		started;
 
 	/* where groups come first that are found last: all groups, by class */
@@ -198,7 +198,7 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 	execTuplesHashPrepare(count, operators, &equal, &hash);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver nearest groups", ALLOCSET_DEFAULT_SIZES);
 	state->seen = QvBuildTupleHash(&css->ss.ps, desc, ExecGetResultSlotOps(child, NULL), count, columns,
-								   equal, hash, collations, FIRST_GROUPS, state->context,
+								   equal, hash, collations, FIRST_GROUPS, estate->es_query_cxt, state->context,
 								   css->ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 	state->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 }
@@ -220,6 +220,7 @@ groups_rescan(CustomScanState *css)
 
 	ExecScanReScan(&css->ss);
 	forget_groups(state);
+	MemoryContextReset(state->context);
 	ResetTupleHashTable(state->seen);
 	if (css->ss.ps.chgParam)
 		UpdateChangedParamSet(child, css->ss.ps.chgParam);

@@ -56,9 +56,20 @@ static set_rel_pathlist_hook_type previous_hook;
 static Plan *topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 					   List *tlist, List *clauses, List *custom_plans);
 
+/*
+ * In a join partition by partition the value comes from a child of the relation that the path was
+ * made for.
+ */
+static List *
+topk_reparameterize(PlannerInfo *root, List *private, RelOptInfo *child)
+{
+	return list_make2(QvAdjustToChild(root, linitial(private), child), lsecond(private));
+}
+
 static const CustomPathMethods topk_path_methods = {
 	.CustomName = "Quiver Top-K Scan",
-	.PlanCustomPath = topk_plan
+	.PlanCustomPath = topk_plan,
+	.ReparameterizeCustomPathByChild = topk_reparameterize
 };
 
 /* ---- is it for us? ---- */
@@ -759,12 +770,15 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 void
 QvTopkInit(void)
 {
+	static bool installed = false;
+
 	/* a library whose initialization failed half way is initialized again */
 	if (GetCustomScanMethods(qv_topk_scan_methods.CustomName, true) == NULL)
 		RegisterCustomScanMethods(&qv_topk_scan_methods);
 	TopkGroupsInit();
-	if (set_rel_pathlist_hook != topk_set_rel_pathlist)
+	if (!installed)
 	{
+		installed = true;
 		previous_hook = set_rel_pathlist_hook;
 		set_rel_pathlist_hook = topk_set_rel_pathlist;
 	}

@@ -241,6 +241,31 @@ CREATE INDEX ON p USING quiver_graph (v vector_cosine_ops);
 ANALYZE p;
 EXPLAIN (COSTS OFF) SELECT id FROM p ORDER BY 1 - (v <=> '[-1,0,0]') DESC LIMIT 5;
 SELECT compare('SELECT id FROM p ORDER BY 1 - (v <=> ''[-1,0,0]'') DESC, id LIMIT 5');
+-- a radius of another table, partition by partition
+CREATE TABLE o (k int, v vector(3) NOT NULL) PARTITION BY LIST (k);
+CREATE TABLE o1 PARTITION OF o FOR VALUES IN (1);
+CREATE TABLE o2 PARTITION OF o FOR VALUES IN (2);
+CREATE TABLE i (k int, v vector(3) NOT NULL) PARTITION BY LIST (k);
+CREATE TABLE i1 PARTITION OF i FOR VALUES IN (1);
+CREATE TABLE i2 PARTITION OF i FOR VALUES IN (2);
+INSERT INTO o SELECT 1 + id % 2, v FROM t WHERE id % 50 = 0;
+INSERT INTO i SELECT 1 + id % 2, v FROM t;
+CREATE INDEX ON i USING quiver_graph (v vector_l2_ops);
+ANALYZE o, i;
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SELECT compare('SELECT count(*) FROM o JOIN i ON o.k = i.k AND o.v <-> i.v < 0.05');
+RESET enable_partitionwise_join;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+DROP TABLE o, i;
+-- groups are forgotten at each rescan
+SELECT compare('SELECT count(*), sum(d) FROM generate_series(1, 20) q,
+	LATERAL (SELECT doc, min(v <=> ARRAY[q, 1, 0]::vector) AS d FROM chunks WHERE v IS NOT NULL
+		GROUP BY doc ORDER BY d LIMIT 5) x');
 CREATE ROLE forms_reader;
 GRANT SELECT ON t TO forms_reader;
 GRANT ALL ON FUNCTION compare(text) TO forms_reader;
