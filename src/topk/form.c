@@ -30,9 +30,8 @@ typedef enum Turn
 {
 	RISES,
 	RISES_ROUNDED,				/* and gives the number below, or above */
+	RISES_OR_FAILS,				/* the same, with an error for large numbers */
 	FALLS,
-	RISES_TO_INTEGER,			/* rises, rounds, and fails if the number is
-								 * too large */
 	ADDS,						/* rises with either argument */
 	SUBTRACTS,					/* rises with the first, and falls with the
 								 * second */
@@ -63,9 +62,9 @@ static const struct
 	{F_FLOAT8UP, RISES}, {F_FLOAT4UP, RISES}, {F_NUMERIC_UPLUS, RISES},
 	/* casts */
 	{F_FLOAT4_FLOAT8, RISES}, {F_FLOAT8_FLOAT4, RISES}, {F_NUMERIC_FLOAT8, RISES}, {F_NUMERIC_FLOAT4, RISES},
-	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_TO_INTEGER},
-	{F_INT4_FLOAT8, RISES_TO_INTEGER}, {F_INT4_FLOAT4, RISES_TO_INTEGER}, {F_INT4_NUMERIC, RISES_TO_INTEGER},
-	{F_INT8_FLOAT8, RISES_TO_INTEGER}, {F_INT8_FLOAT4, RISES_TO_INTEGER}, {F_INT8_NUMERIC, RISES_TO_INTEGER},
+	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_OR_FAILS},
+	{F_INT4_FLOAT8, RISES_OR_FAILS}, {F_INT4_FLOAT4, RISES_OR_FAILS}, {F_INT4_NUMERIC, RISES_OR_FAILS},
+	{F_INT8_FLOAT8, RISES_OR_FAILS}, {F_INT8_FLOAT4, RISES_OR_FAILS}, {F_INT8_NUMERIC, RISES_OR_FAILS},
 	/* rounding */
 	{F_ROUND_FLOAT8, RISES_ROUNDED}, {F_DROUND, RISES_ROUNDED}, {F_ROUND_NUMERIC, RISES_ROUNDED},
 	{F_ROUND_NUMERIC_INT4, RISES_ROUNDED}, {F_TRUNC_FLOAT8, RISES_ROUNDED}, {F_DTRUNC, RISES_ROUNDED},
@@ -367,11 +366,11 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 	{
 		case RISES:
 			return true;
-		case RISES_TO_INTEGER:
+		case RISES_OR_FAILS:
 		case RISES_ROUNDED:
 			if (at != 0)
 				return false;
-			form->may_fail |= turn == RISES_TO_INTEGER && fabs(form->least) + fabs(form->most) > PG_INT32_MAX;
+			form->may_fail |= turn == RISES_OR_FAILS && fabs(form->least) + fabs(form->most) > PG_INT32_MAX;
 			/* to a number of digits, or before the point */
 			if (other && (!known || c < 0))
 				set_range(form, -INFINITY, INFINITY);

@@ -16,7 +16,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
-#include "pages/meta.h"
 #include "topk/groups.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"

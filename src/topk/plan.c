@@ -421,21 +421,21 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOpt
 
 /*
  * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the
- * first ones; where it is known how many are wanted, that share is to be right.  A condition on the
- * distance is taken to leave few rows: the scan turns to the table if there are many.
+ * first ones; where it is known how many are wanted, that share is to be right.  A path with
+ * parameters is for a condition on the distance, which is taken to leave few rows.
  */
 static void
-cost_path(Path *path, const TopkKnown *known, double wanted, bool is_bounded)
+cost_path(Path *path, const TopkKnown *known, double wanted)
 {
-	double		rows = Max(1, path->rows);
+	double		rows = Max(1, path->param_info ? Min(path->rows, TOPK_FIRST_ROWS) : path->rows);
 	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
 	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
-	double		all = TopkLeastCost(known, is_bounded ? Min(rows, TOPK_FIRST_ROWS) : rows);
+	double		all = TopkLeastCost(known, rows);
 
-	if (wanted > 0 && wanted < rows && !is_bounded)
+	if (wanted > 0 && wanted < rows)
 		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
 	path->startup_cost = start + first + path->pathtarget->cost.startup;
-	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * rows;
+	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * path->rows;
 }
 
 /* ---- the path ---- */
@@ -546,8 +546,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	known.filtered = list_difference_ptr(path->path.param_info ?
 										 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
 										 index->indrestrictinfo, target->within) != NIL;
-	cost_path(&path->path, &known, wanted_rows(root),
-			  target->within != NIL && (target->key == NULL || !TopkHasLimit(root->parse)));
+	cost_path(&path->path, &known, wanted_rows(root));
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
 	if (path->path.param_info)

@@ -141,5 +141,18 @@ SELECT * FROM noise_rows();
 SET quiver.iterative_scan = strict_order;
 SELECT rows BETWEEN 2000 AND 3000 AS rows FROM noise_rows();
 
+-- a graph proposes more rows than its largest pool is for
+CREATE TABLE many (id int, v vector(3) NOT NULL);
+INSERT INTO many SELECT i, ARRAY[noise_value(i, 1), noise_value(i, 2), noise_value(i, 3)]::vector
+	FROM generate_series(1, 70000) i;
+CREATE INDEX ON many USING quiver_graph (v vector_l2_ops) WITH (m = 8);
+SET work_mem = '32MB';
+-- rather than not to end
+SET statement_timeout = '120s';
+SELECT count(*) FROM many WHERE v <-> '[0.5,0.5,0.5]' < 10;
+RESET statement_timeout;
+RESET work_mem;
+DROP TABLE many;
+
 DROP TABLE noise, wanted;
 DROP FUNCTION noise_rows, noise_value;
