@@ -35,6 +35,7 @@ knnbuild(Relation heap, Relation index, IndexInfo *info)
 	IndexBuildResult *result;
 	int			left_out = 0;
 
+	QvIncludedCheckTypes(index);
 	QvGetOpclass(index, &opclass);
 	KnnGetOptions(method->options, index->rd_options, &options);
 	result = method->engine->build(heap, index, info, &opclass, &options, &left_out);
@@ -50,6 +51,7 @@ knnbuildempty(Relation index)
 	QvOpclassInfo opclass;
 	QvIndexOptions options;
 
+	QvIncludedCheckTypes(index);
 	QvGetOpclass(index, &opclass);
 	KnnGetOptions(method->options, index->rd_options, &options);
 	method->engine->build_empty(index, &opclass, &options);
@@ -59,6 +61,7 @@ static bool
 knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 		  IndexUniqueCheck unique, bool unchanged, IndexInfo *info)
 {
+	QvIncludedRow included = {values + 1, isnull + 1};
 	QvOpclassInfo opclass;
 	void	   *value;
 
@@ -69,7 +72,7 @@ knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation
 	}
 	QvGetOpclass(index, &opclass);
 	value = PG_DETOAST_DATUM(values[0]);
-	KnnMethodOf(index)->engine->insert(index, &opclass, value, tid, heap);
+	KnnMethodOf(index)->engine->insert(index, &opclass, value, &included, tid, heap);
 	if (!QvIsIndexed(&opclass, value))
 		QvMetaLeaveOut(index, QV_LEFT_OUT_NANS);
 	if (value != DatumGetPointer(values[0]))
@@ -197,6 +200,8 @@ make_routine(const KnnMethod *method)
 	am->amsupport = method->support;
 	am->amcanorderbyop = true;
 	am->amoptionalkey = true;
+	/* a dump of a method with pgvector's name is restored into pgvector */
+	am->amcaninclude = method->settings == &knn_quiver_settings;
 	am->amusemaintenanceworkmem = false;	/* of VACUUM, not of builds */
 	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
 	am->amkeytype = InvalidOid;

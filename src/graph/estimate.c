@@ -66,7 +66,8 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions 
 		Max(1, pages(pages(entries, QV_BATCH), GraphEntryBatchesPerPage(meta.entry_bits))) +
 		pages(rows, layout.per_page);
 	if (estimate->coded)
-		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows, layout.pdim);
+		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows,
+												QvRowEntrySize(layout.pdim) + estimate->included);
 	if (GraphValuesApart(&layout))
 		estimate->blocks += pages(rows * (MAXALIGN(value_size) + VALUE_OVERHEAD), QV_PAGE_SPACE);
 

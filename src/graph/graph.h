@@ -79,7 +79,9 @@ extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
  */
 typedef struct GraphEstimate
 {
-	double		table_rows;		/* rows of the table; set by the caller */
+	double		table_rows;		/* rows of the table; set by the caller, */
+	Size		included;		/* and so are bytes of a row's included
+								 * columns */
 	bool		coded;
 	int			pdim;			/* coordinates of a code, or 0 */
 	double		blocks;

@@ -62,7 +62,8 @@ IvfEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *o
 		if (layout.items[which].per_page > 0)
 			estimate->blocks += list_pages(rows, lists, layout.items[which].per_page);
 	if (estimate->coded)
-		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows, layout.pdim);
+		estimate->blocks += QvRowsEstimatePages(rows, estimate->table_rows,
+												QvRowEntrySize(layout.pdim) + estimate->included);
 	estimate->sampled = IvfSampleTarget(lists, rows);
 	estimate->memory = IvfClusterMemory(estimate->sampled, layout.width, Min(lists, estimate->sampled));
 }

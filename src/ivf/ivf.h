@@ -86,7 +86,9 @@ extern void IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber 
 /* estimate.c: what a build makes */
 typedef struct IvfEstimate
 {
-	double		table_rows;		/* rows of the table; set by the caller */
+	double		table_rows;		/* rows of the table; set by the caller, */
+	Size		included;		/* and so are bytes of a row's included
+								 * columns */
 	bool		coded;
 	double		blocks;			/* of the index */
 	double		lists;

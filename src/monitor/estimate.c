@@ -85,6 +85,7 @@ typedef struct BuildPlan
 	const bytea *options;		/* parsed, or NULL */
 	double		rows;
 	double		table_rows;
+	Size		included;		/* bytes of a row's included columns */
 } BuildPlan;
 
 typedef enum EstimateColumn
@@ -193,6 +194,7 @@ plan_index(BuildPlan *plan, Datum options)
 
 	plan->method = KnnMethodOfRoutine(routine);
 	plan->info = BuildIndexInfo(index);
+	plan->included = QvIncludedSize(index);
 	QvGetOpclass(index, &plan->opclass);
 	plan->dims = QvColumnDims(index, &plan->opclass);
 	if (DatumGetArrayTypeP(options)->ndim > 0)
@@ -443,7 +445,7 @@ static void
 estimate_graph(const BuildPlan *plan, const Values *sample, Datum *values)
 {
 	QvIndexOptions options;
-	GraphEstimate estimate = {.table_rows = plan->table_rows};
+	GraphEstimate estimate = {.table_rows = plan->table_rows, .included = plan->included};
 	double		candidates;
 	int			workers = build_workers(plan->table);
 
@@ -464,7 +466,7 @@ static void
 estimate_ivf(const BuildPlan *plan, Datum *values)
 {
 	QvIndexOptions options;
-	IvfEstimate estimate = {.table_rows = plan->table_rows};
+	IvfEstimate estimate = {.table_rows = plan->table_rows, .included = plan->included};
 	int			workers = build_workers(plan->table);
 	double		distances;
 

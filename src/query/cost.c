@@ -31,6 +31,7 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 	units->code = op * of->dims / QV_COORDINATES;
 	units->neighbor = QV_NEIGHBOR_OPERATORS * op + units->code;
 	units->measure = op + units->code;
+	units->filter = of->filter > 0 ? QV_INCLUDED_OPERATORS * op + of->filter : 0;
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
 	units->test = of->test;
 	units->row = QV_ROW_OPERATORS * op + of->test + misses * random;
@@ -55,11 +56,11 @@ QvCountersCost(const QvUnits *units, const QvScanCounters *counters)
 }
 
 double
-QvEntriesCost(const QvUnits *units, double entries, double pages)
+QvEntriesCost(const QvUnits *units, double entries, double pages, double share)
 {
 	/* pages that the entries are on, if these are in random places */
 	double		met = pages > 0 ? pages * (1 - exp(-entries / pages)) : 0;
 
-	return met * units->next_page + entries * units->measure +
-		entries * QV_MEASURED_SHARE * (units->page + units->measure);
+	return met * units->next_page + entries * units->filter + entries * share * units->measure +
+		entries * share * QV_MEASURED_SHARE * (units->page + units->measure);
 }

@@ -29,6 +29,9 @@
 /* Fetching a row of the table, in shared buffers, from a random place. */
 #define QV_ROW_OPERATORS 75.0
 
+/* Reading the included columns of an entry, without testing them. */
+#define QV_INCLUDED_OPERATORS 4.0
+
 /* Starting a search. */
 #define QV_START_OPERATORS 2000.0
 
@@ -43,6 +46,8 @@ typedef struct QvUnits
 	double		code;
 	double		neighbor;
 	double		measure;		/* a finer code, or an entry of a row page */
+	double		filter;			/* an entry, tested by conditions on included
+								 * columns; 0: there are none */
 	double		test;			/* of a row's conditions, when it is at hand */
 	double		row;			/* of the table: fetched at random, and tested */
 	double		next_row;		/* of the table, when all are read in order */
@@ -58,6 +63,7 @@ typedef struct QvUnitsOf
 	double		table_pages;
 	double		table_rows;
 	int			dims;
+	double		filter;			/* conditions on included columns; 0: none */
 	double		test;			/* as QvUnits.test */
 	double		value_pages;	/* that a row's value has for itself */
 } QvUnitsOf;
@@ -76,8 +82,9 @@ extern double QvCountersCost(const QvUnits *units, const QvScanCounters *counter
 
 /*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to
- * measure the rows that may be near.
+ * measure the rows that may be near.  share: of the entries, that conditions on included columns let
+ * pass; 1 without such conditions.
  */
-extern double QvEntriesCost(const QvUnits *units, double entries, double pages);
+extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share);
 
 #endif							/* QV_QUERY_COST_H */

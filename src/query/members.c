@@ -62,6 +62,9 @@ typedef struct Members
 	QvScan	   *engine;
 	const QvRows *rows;
 	const QvTidSet *set;		/* NULL: all rows */
+	QvFilter   *filter;			/* NULL: all entries will do */
+	char	   *included;		/* columns of a row page, for the filter; */
+	uint8	   *may_pass;		/* which of its rows may pass that */
 	BlockNumber nblocks;		/* of the table */
 	MemoryContext context;
 	QvRowQuery	query;
@@ -216,11 +219,12 @@ make_room(Members *m)
 static inline void
 take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
 {
-	float		bound = QvRowLeastOf(&m->query, entry,
-									 qv_kernels.ip_bits_s8(entry->bits, m->query.base->q.hi,
-														   m->query.base->q.pdim));
+	float		bound;
 	QvRowPlace	place;
 
+	m->base.counters.entries++;
+	bound = QvRowLeastOf(&m->query, entry,
+						 qv_kernels.ip_bits_s8(entry->bits, m->query.base->q.hi, m->query.base->q.pdim));
 	if (bound > m->limit || (m->again && bound <= m->before))
 		return;
 	if (unlikely(m->waiting.count == m->waiting.capacity))
@@ -229,6 +233,15 @@ take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
 	m->members[m->waiting.count] = (Member) {*tid, place.slot, place.block};
 	BacklogAdd(&m->waiting, bound, m->waiting.count);
 }
+
+/* Rows of the set whose entries are on one page. */
+typedef struct Run
+{
+	uint32		number;			/* of the page */
+	int			n;
+	ItemPointerData tids[RUN_ROWS];
+	uint16		at[RUN_ROWS];	/* places of their entries */
+} Run;
 
 /* Pin and lock row page "number"; InvalidBuffer: there is none. */
 static Buffer
@@ -241,6 +254,26 @@ read_page(Members *m, uint32 number)
 		return InvalidBuffer;
 	m->base.counters.pages++;
 	return QvRowsReadPage(m->rows, block, number, BUFFER_LOCK_SHARE);
+}
+
+/*
+ * Find which rows of a page may pass the filter, of a run or all.  The page is not locked meanwhile: a
+ * condition may read other pages, and fail.
+ */
+static void
+test_page(Members *m, Buffer buf, uint32 number, const Run *run)
+{
+	const QvRows *rows = m->rows;
+
+	memcpy(m->included, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))),
+		   QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	if (run == NULL)
+		QvFilterTestPage(m->filter, (QvRowNumber) number * rows->per_page, m->included, m->may_pass);
+	else
+		for (int i = 0; i < run->n; i++)
+			m->may_pass[run->at[i]] = QvFilterTest(m->filter, &run->tids[i], m->included, run->at[i]);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
 }
 
 /* Have the row pages after a page read in the background. */
@@ -256,15 +289,6 @@ ask_ahead(Members *m, uint32 number)
 			(void) QvPrefetchBlock(m->rows->index, m->rows->hints, block);
 	}
 }
-
-/* Rows of the set whose entries are on one page. */
-typedef struct Run
-{
-	uint32		number;			/* of the page */
-	int			n;
-	ItemPointerData tids[RUN_ROWS];
-	uint16		at[RUN_ROWS];	/* places of their entries */
-} Run;
 
 /* The rows that have not been put into a run. */
 typedef struct RunReader
@@ -307,35 +331,34 @@ static void
 prefetch_run(Members *m, const Run *run)
 {
 	const QvRows *rows = m->rows;
-	Size		size = rows->meta.entry_size;
 	BlockNumber block = QvRowsFindPage(&m->finder, run->number);
 
 	if (block == QV_ROWS_NO_PAGE)
 		return;
 	for (int i = 0; i < run->n; i++)
-		QvPrefetchPage(rows->hints, block, QV_PAGE_START + sizeof(QvRowPageData) + run->at[i] * size, size);
+		QvPrefetchPage(rows->hints, block, QV_PAGE_START + sizeof(QvRowPageData) + run->at[i] * rows->code_size,
+					   rows->code_size);
 }
 
 static void
 read_run(Members *m, const Run *run)
 {
-	Size		size = m->rows->meta.entry_size;
+	const QvRows *rows = m->rows;
 	Buffer		buf = read_page(m, run->number);
 
 	ask_ahead(m, run->number);
+	if (m->filter && BufferIsValid(buf))
+		test_page(m, buf, run->number, run);
 	for (int i = 0; i < run->n; i++)
 	{
 		const QvRowEntryData *entry = NULL;
 
 		if (BufferIsValid(buf))
-			entry = QvPageRowEntry(BufferGetPage(buf), size, run->at[i]);
+			entry = QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), run->at[i]);
 		if (entry == NULL || !QvRowEntryIsThere(entry))
 			add_unknown(m, &run->tids[i]);
-		else
-		{
-			m->base.counters.entries++;
+		else if (m->filter == NULL || m->may_pass[run->at[i]])
 			take_entry(m, &run->tids[i], entry);
-		}
 	}
 	if (BufferIsValid(buf))
 		UnlockReleaseBuffer(buf);
@@ -385,20 +408,23 @@ read_all(Members *m)
 	{
 		Buffer		buf = read_page(m, number);
 		ItemPointerData tid;
+		Page		page;
 
 		if (!BufferIsValid(buf))
 			continue;
+		page = BufferGetPage(buf);
 		ask_ahead(m, number);
-		if (QvPageRows(BufferGetPage(buf))->last_line > 0)
-			add_crowded(m, number, QvPageRows(BufferGetPage(buf))->last_line);
+		if (QvPageRows(page)->last_line > 0)
+			add_crowded(m, number, QvPageRows(page)->last_line);
 		QvRowsTid(rows, (QvRowNumber) number * rows->per_page, &tid);
+		if (m->filter)
+			test_page(m, buf, number, NULL);
 		for (uint32 i = 0; i < rows->per_page; i++, next_line(rows, &tid))
 		{
-			const QvRowEntryData *entry = QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, i);
+			const QvRowEntryData *entry = QvRowsEntry(rows, QvPageEntries(page), i);
 
-			if (!QvRowEntryIsThere(entry) || (m->set && !QvTidSetHas(m->set, &tid)))
+			if ((m->filter && !m->may_pass[i]) || !QvRowEntryIsThere(entry) || (m->set && !QvTidSetHas(m->set, &tid)))
 				continue;
-			m->base.counters.entries++;
 			take_entry(m, &tid, entry);
 		}
 		UnlockReleaseBuffer(buf);
@@ -549,10 +575,12 @@ static const QvScanOps members_ops = {
 };
 
 QvScan *
-QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_bytes)
+QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
+			   Size max_bytes)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver members",
 												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = CurrentMemoryContext;
 	Members    *m = MemoryContextAllocZero(context, sizeof(Members));
 	double		rows;
 
@@ -566,6 +594,20 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_byt
 	m->rows = engine->rows;
 	m->set = set;
 	m->context = context;
+
+	/*
+	 * row pages that were made after the filter's search was begun are
+	 * without one
+	 */
+	if (filter && filter->rows)
+	{
+		m->filter = filter;
+		m->included = MemoryContextAlloc(context, BLCKSZ);
+		m->may_pass = MemoryContextAlloc(context, m->rows->per_page);
+	}
+	MemoryContextSwitchTo(context);
+	QvRowsFinderInit(&m->finder, m->rows);
+	MemoryContextSwitchTo(old);
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;

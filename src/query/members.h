@@ -10,14 +10,17 @@
 #ifndef QV_QUERY_MEMBERS_H
 #define QV_QUERY_MEMBERS_H
 
+#include "query/filter.h"
 #include "query/scan.h"
 #include "query/tidset.h"
 
 /*
  * Begin, in CurrentMemoryContext.  engine: a search of the index that has row pages, started for
  * the value, and not started again before this one has ended.  set: NULL for all rows; it lives as
- * long.  max_bytes: for the rows that may be near; beyond that they are read in several passes.
+ * long.  filter: what entries must pass; NULL: nothing.  max_bytes: for the rows that may be near;
+ * beyond that they are read in several passes.
  */
-extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, Size max_bytes);
+extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
+							  Size max_bytes);
 
 #endif							/* QV_QUERY_MEMBERS_H */

@@ -17,6 +17,7 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "rows/format.h"
+#include "rows/included.h"
 #include "query/options.h"
 #include "space/space.h"
 #include "storage/itemptr.h"
@@ -187,7 +188,7 @@ typedef char *QvEnginePhaseName(int64 phase);
 
 /* Adds a row.  value is detoasted. */
 typedef void QvEngineInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
-							ItemPointer tid, Relation heap);
+							const QvIncludedRow *included, ItemPointer tid, Relation heap);
 typedef IndexBulkDeleteResult *QvEngineBulkDelete(IndexVacuumInfo *info,
 												  IndexBulkDeleteResult *stats,
 												  IndexBulkDeleteCallback callback,

@@ -42,6 +42,7 @@ typedef struct Waiting
 	double		most;			/* no more */
 	uint64		order;
 	bool		measured;
+	bool		passes;			/* it was not fetched for that */
 	ItemPointerData tid;
 } Waiting;
 
@@ -243,6 +244,7 @@ have_in_slot(QvStream *s, const Waiting *row)
 	s->in_slot = 0;
 	if (!RowFetch(s->source.rows, &tid, s->source.snapshot))
 		return false;
+	s->counters.fetched += row->passes;
 	s->in_slot = row->order + 1;
 	return true;
 }
@@ -300,14 +302,14 @@ is_late(QvStream *s, Waiting *row, bool *gone)
 	return row->key < s->last.key || QvTids_lookup(s->returned, row->tid) != NULL;
 }
 
-/* Take the row in the slot, which lies between two distances. */
+/* Take a row, which lies between two distances.  It is in the slot, unless it is known to pass. */
 static void
-take_row(QvStream *s, const ItemPointerData *tid, double least, double most)
+take_row(QvStream *s, const ItemPointerData *tid, double least, double most, bool passes)
 {
-	Waiting		row = {.key = least, .most = most, .order = s->order++, .tid = *tid};
+	Waiting		row = {.key = least, .most = most, .order = s->order++, .passes = passes, .tid = *tid};
 	bool		gone;
 
-	s->in_slot = row.order + 1;
+	s->in_slot = passes ? 0 : row.order + 1;
 	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->guessed < MAX_GUESSED))
 	{
 		if (!measure(s, &row))
@@ -333,17 +335,26 @@ take_candidate(QvStream *s)
 	s->counters.proposed += c->ntids;
 	for (int i = 0; i < c->ntids; i++)
 	{
+		QvAdmission admission = QV_ROW_MAY_PASS;
+
 		CHECK_FOR_INTERRUPTS();
 		if (s->only && !QvTidSetHas(s->only, &c->tids[i]))
 			continue;
-		s->in_slot = 0;
-		if (!RowFetch(s->source.rows, &c->tids[i], s->source.snapshot))
+		if (s->source.admit)
+			admission = s->source.admit(s->source.arg, &c->tids[i]);
+		if (admission == QV_ROW_FAILS)
 			continue;
-		s->counters.fetched++;
-		if (s->source.test && !s->source.test(s->source.arg))
-			continue;
+		if (admission == QV_ROW_MAY_PASS)
+		{
+			s->in_slot = 0;
+			if (!RowFetch(s->source.rows, &c->tids[i], s->source.snapshot))
+				continue;
+			s->counters.fetched++;
+			if (s->source.test && !s->source.test(s->source.arg))
+				continue;
+		}
 		s->counters.passed++;
-		take_row(s, &c->tids[i], distance - error, distance + error);
+		take_row(s, &c->tids[i], distance - error, distance + error, admission == QV_ROW_PASSES);
 	}
 }
 
@@ -474,7 +485,10 @@ return_top(QvStream *s, QvStreamRow *out)
 	}
 	take_top(s);
 	/* it was proposed twice, or has gone */
-	if (QvTids_lookup(s->returned, row.tid) != NULL || (s->source.fetch && !have_in_slot(s, &row)))
+	if (QvTids_lookup(s->returned, row.tid) != NULL)
+		return false;
+	out->filled = row.passes && s->in_slot != row.order + 1 && s->source.fill(s->source.arg, &row.tid);
+	if (s->source.fetch && !out->filled && !have_in_slot(s, &row))
 		return false;
 	note_returned(s, &row);
 	/* infinity and NaN alike */

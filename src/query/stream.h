@@ -18,12 +18,27 @@
 #include "query/tidset.h"
 #include "table/row_reader.h"
 
+/* What is known of a row before it is fetched. */
+typedef enum QvAdmission
+{
+	QV_ROW_FAILS,
+	QV_ROW_MAY_PASS,
+	QV_ROW_PASSES				/* it is visible, and all conditions are met */
+} QvAdmission;
+
 /* What the owner of a stream sets before it begins. */
 typedef struct QvStreamSource
 {
 	RowReader  *rows;
 	Snapshot	snapshot;
 	const void *value;			/* as QvScanGoal.value */
+	QvAdmission (*admit) (void *arg, const ItemPointerData *tid);	/* of a row that was not
+																	 * fetched yet; NULL: it
+																	 * may pass */
+	bool		(*fill) (void *arg, const ItemPointerData *tid);	/* have what is wanted
+																	 * of such a row without
+																	 * fetching it; false:
+																	 * fetch it */
 	bool		(*test) (void *arg);	/* of the row in rows->slot; NULL: all
 										 * rows will do */
 	void		(*again) (void *arg);	/* have a search propose all rows once
@@ -53,6 +68,7 @@ typedef struct QvStreamRow
 {
 	double		distance;
 	bool		measured;		/* else it is not farther than that */
+	bool		filled;			/* by the source; it was not fetched */
 	ItemPointerData tid;		/* as the index has it: the root of the row's
 								 * chain */
 } QvStreamRow;

@@ -23,12 +23,12 @@ typedef struct Check
 } Check;
 
 static uint32
-count_entries(const QvRows *rows, Page page)
+count_entries(const QvRows *rows, const char *entries)
 {
 	uint32		n = 0;
 
 	for (uint32 i = 0; i < rows->per_page; i++)
-		n += QvRowEntryIsThere(QvPageRowEntry(page, rows->meta.entry_size, i));
+		n += QvRowEntryIsThere(QvRowsEntry(rows, entries, i));
 	return n;
 }
 
@@ -50,7 +50,7 @@ check_pages(Check *check)
 			continue;
 		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
 		check->checked->pages++;
-		check->checked->entries += count_entries(rows, BufferGetPage(buf));
+		check->checked->entries += count_entries(rows, QvPageEntries(BufferGetPage(buf)));
 		UnlockReleaseBuffer(buf);
 	}
 	/* pages may have been added meanwhile */
@@ -92,8 +92,8 @@ copy_entry(Check *check, const ItemPointerData *tid)
 	if (block == QV_ROWS_NO_PAGE)
 		return QV_ROWS_NO_PAGE;
 	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
-	memcpy(check->entry, QvPageRowEntry(BufferGetPage(buf), rows->meta.entry_size, number % rows->per_page),
-		   rows->meta.entry_size);
+	memcpy(check->entry, QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), number % rows->per_page),
+		   rows->code_size);
 	UnlockReleaseBuffer(buf);
 	return block;
 }
@@ -135,7 +135,7 @@ QvRowsCheck(const QvRows *rows, QvVisitRows visit, void *engine, QvRowsChecked *
 
 	memset(checked, 0, sizeof(*checked));
 	check->rows = rows;
-	check->entry = palloc(rows->meta.entry_size);
+	check->entry = palloc(rows->code_size);
 	check->checked = checked;
 	check_pages(check);
 	visit(engine, &visitor);

@@ -18,7 +18,7 @@ typedef struct QvRowsMeta
 	BlockNumber root;			/* first root page of the directory; 0: there
 								 * is none */
 	uint16		lines;			/* entries of a block of the table */
-	uint16		entry_size;		/* bytes */
+	uint16		entry_size;		/* bytes, with its included columns */
 	uint32		missing;		/* rows without an entry, or whose place has
 								 * changed, at most; without row pages: rows
 								 * of the table when these were not worth it,
@@ -57,7 +57,10 @@ StaticAssertDecl(offsetof(QvRowEntryData, bits) == 12, "on-disk row entry change
 #define QvRowEntrySize(pdim) (offsetof(QvRowEntryData, bits) + (pdim) / 8)
 #define QV_ROW_MAX_SLOT (PG_UINT16_MAX - 1)
 
-/* What a row page starts with; entries follow. */
+/*
+ * What a row page starts with; entries follow, without their included columns, and then these, column
+ * by column (included.h).
+ */
 typedef struct QvRowPageData
 {
 	uint32		number;			/* of this page, from 0 */
@@ -69,8 +72,7 @@ typedef struct QvRowPageData
 typedef QvRowPageData *QvRowPage;
 
 #define QvPageRows(page) ((QvRowPage) QvPageGetData(page))
-#define QvPageRowEntry(page, size, i) \
-	((QvRowEntry) (QvPageGetData(page) + sizeof(QvRowPageData) + (Size) (i) * (size)))
+#define QvPageEntries(page) (QvPageGetData(page) + sizeof(QvRowPageData))
 #define QvRowsPerPage(size) ((uint32) ((QV_PAGE_SPACE - sizeof(QvRowPageData)) / (size)))
 
 /*

@@ -6,48 +6,67 @@
 
 #include <math.h>
 
+#include "pages/meta.h"
 #include "rows/rows.h"
 
 /* Root pages of a directory that has a row page for each number. */
 #define MOST_ROOTS ((uint32) (PG_UINT32_MAX / ((uint64) QV_ROWS_FANOUT * QV_ROWS_FANOUT) + 1))
 
 bool
-QvRowsMetaIsSound(const QvRowsMeta *meta, uint32 pdim)
+QvRowsMetaIsSound(const QvRowsMeta *meta, Relation index, uint32 pdim)
 {
 	return meta->root == 0 ||
 		(BlockNumberIsValid(meta->root) && pdim > 0 && meta->lines > 0 &&
-		 meta->lines <= MaxHeapTuplesPerPage && meta->entry_size == QvRowEntrySize(pdim) &&
+		 meta->lines <= MaxHeapTuplesPerPage && meta->entry_size == QvRowsEntrySize(index, pdim) &&
 		 QvRowsPerPage(meta->entry_size) > 0);
 }
 
 double
-QvRowsEstimatePages(double rows, double table_rows, uint32 pdim)
+QvRowsEstimatePages(double rows, double table_rows, Size size)
 {
-	double		pages = ceil(table_rows / QvRowsPerPage(QvRowEntrySize(pdim)));
+	double		pages = ceil(table_rows / QvRowsPerPage(size));
 
 	return rows > 0 && rows >= QV_ROWS_DENSE_SHARE * table_rows ?
 		pages + ceil(pages / QV_ROWS_FANOUT) + 1 : 0;
 }
 
 void
+QvRowsSetMeta(QvRows *rows, const QvRowsMeta *meta)
+{
+	MemoryContext old = MemoryContextSwitchTo(rows->context);
+
+	rows->meta = *meta;
+	if (meta->root != 0)
+	{
+		rows->per_page = QvRowsPerPage(meta->entry_size);
+		rows->code_size = QvRowEntrySize(rows->space->pdim);
+		rows->included = QvIncludedDescribe(rows->index, rows->per_page);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+void
 QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *space,
 		   const QvRowsMeta *meta, Size meta_offset)
 {
+	if (!QvRowsMetaIsSound(meta, index, space->pdim))
+		QvReportCorruption(index, QV_META_BLOCK, "The description of the row pages is wrong.");
 	memset(rows, 0, sizeof(*rows));
 	rows->index = index;
+	rows->context = CurrentMemoryContext;
 	rows->hints = hints;
 	rows->space = space;
-	rows->meta = *meta;
 	rows->meta_offset = meta_offset;
-	if (meta->root != 0)
-		rows->per_page = QvRowsPerPage(meta->entry_size);
+	QvRowsSetMeta(rows, meta);
 }
 
 void
 QvRowsFinderInit(QvRowsFinder *finder, const QvRows *rows)
 {
 	finder->rows = rows;
-	finder->loaded = 0;
+	memset(finder->loaded, 0, sizeof(finder->loaded));
+	if (finder->blocks == NULL)
+		finder->blocks = palloc(sizeof(BlockNumber) * QV_ROWS_FANOUT * QV_ROWS_REMEMBERED);
 }
 
 /* Entry i of the page of blocks in a block; QV_ROWS_NO_PAGE if that is itself none. */
@@ -99,8 +118,10 @@ QvRowsFindPage(QvRowsFinder *finder, uint32 number)
 {
 	const QvRows *rows = finder->rows;
 	uint32		directory = number / QV_ROWS_FANOUT;
+	uint32		place = directory % QV_ROWS_REMEMBERED;
+	BlockNumber *blocks = finder->blocks + place * QV_ROWS_FANOUT;
 
-	if (finder->loaded != directory + 1)
+	if (finder->loaded[place] != directory + 1)
 	{
 		BlockNumber block = find_directory(rows, directory);
 
@@ -109,14 +130,14 @@ QvRowsFindPage(QvRowsFinder *finder, uint32 number)
 			Buffer		buf = QvReadPage(rows->index, rows->hints, block, QV_PAGE_ROW_DIRECTORY,
 										 BUFFER_LOCK_SHARE);
 
-			memcpy(finder->blocks, QvPageBlocks(BufferGetPage(buf)), sizeof(finder->blocks));
+			memcpy(blocks, QvPageBlocks(BufferGetPage(buf)), QV_ROWS_FANOUT * sizeof(BlockNumber));
 			UnlockReleaseBuffer(buf);
 		}
 		else
-			memset(finder->blocks, 0, sizeof(finder->blocks));
-		finder->loaded = directory + 1;
+			memset(blocks, 0, QV_ROWS_FANOUT * sizeof(BlockNumber));
+		finder->loaded[place] = directory + 1;
 	}
-	return finder->blocks[number % QV_ROWS_FANOUT];
+	return blocks[number % QV_ROWS_FANOUT];
 }
 
 uint32

@@ -7,17 +7,21 @@
 
 #include "pages/read.h"
 #include "rows/format.h"
+#include "rows/included.h"
 #include "space/space.h"
 
 typedef struct QvRows
 {
 	Relation	index;
+	MemoryContext context;
 	QvBufferHints *hints;
 	const QvSpace *space;
 	bool		building;		/* pages are changed without WAL */
 	QvRowsMeta	meta;			/* as read when the index was opened */
 	Size		meta_offset;	/* where it is in the metapage's data */
 	uint32		per_page;
+	Size		code_size;		/* bytes of an entry without included columns */
+	QvIncluded *included;		/* NULL: there are none */
 } QvRows;
 
 /* Entry number of a row. */
@@ -29,18 +33,28 @@ typedef uint64 QvRowNumber;
  */
 #define QV_ROWS_DENSE_SHARE 0.5
 
-/*
- * Pages that the entries of an index with so many of the table's rows take, of vectors of pdim
- * coordinates, with their directory.
- */
-extern double QvRowsEstimatePages(double rows, double table_rows, uint32 pdim);
+/* Bytes of an entry of vectors of pdim coordinates, with the included columns of an index. */
+static inline Size
+QvRowsEntrySize(Relation index, uint32 pdim)
+{
+	return QvRowEntrySize(pdim) + QvIncludedSize(index);
+}
 
-/* Describe the row pages of an index, if it has some. */
+/*
+ * Pages that the entries of an index with so many of the table's rows take, with their directory.
+ * size: of an entry.
+ */
+extern double QvRowsEstimatePages(double rows, double table_rows, Size size);
+
+/* The description of row pages, if there are some, is that. */
+extern void QvRowsSetMeta(QvRows *rows, const QvRowsMeta *meta);
+
+/* Describe the row pages of an index, if it has some; in CurrentMemoryContext. */
 extern void QvRowsOpen(QvRows *rows, Relation index, QvBufferHints *hints, const QvSpace *space,
 					   const QvRowsMeta *meta, Size meta_offset);
 
 /* Can these numbers be, of vectors of pdim coordinates?  (A damaged metapage may say anything.) */
-extern bool QvRowsMetaIsSound(const QvRowsMeta *meta, uint32 pdim);
+extern bool QvRowsMetaIsSound(const QvRowsMeta *meta, Relation index, uint32 pdim);
 
 /* Has the index row pages? */
 static inline bool
@@ -89,21 +103,46 @@ QvRowsTid(const QvRows *rows, QvRowNumber number, ItemPointerData *tid)
 				   (OffsetNumber) (number % rows->meta.lines + 1));
 }
 
+/* Entry i of a page; at: its entries. */
+static inline QvRowEntry
+QvRowsEntry(const QvRows *rows, const char *at, uint32 i)
+{
+	return (QvRowEntry) (at + i * rows->code_size);
+}
+
+/* The part of a page that has the included columns; at: its entries. */
+static inline char *
+QvRowsIncluded(const QvRows *rows, const char *at)
+{
+	return (char *) at + rows->per_page * rows->code_size;
+}
+
+/* Bytes of the entries of a page. */
+static inline Size
+QvRowsPageBytes(const QvRows *rows)
+{
+	return (Size) rows->per_page * rows->meta.entry_size;
+}
+
 /* The block of row page "number", or QV_ROWS_NO_PAGE. */
 extern BlockNumber QvRowsPageBlock(const QvRows *rows, uint32 number);
 
-/* Finds row pages one after the other; remembers the directory page that it has read last. */
+/* Directory pages that a finder remembers: those of some million rows. */
+#define QV_ROWS_REMEMBERED 16
+
+/* Finds row pages; remembers directory pages. */
 typedef struct QvRowsFinder
 {
 	const QvRows *rows;
-	uint32		loaded;			/* number of the directory page in blocks,
-								 * plus 1; 0: none */
-	BlockNumber blocks[QV_ROWS_FANOUT];
+	uint32		loaded[QV_ROWS_REMEMBERED]; /* numbers of the directory pages
+											 * in blocks, plus 1; 0: none */
+	BlockNumber *blocks;		/* QV_ROWS_FANOUT of each */
 } QvRowsFinder;
 
+/* A finder is zero before that is done first.  Its memory is of CurrentMemoryContext then. */
 extern void QvRowsFinderInit(QvRowsFinder *finder, const QvRows *rows);
 
-/* Likewise, for numbers that follow each other. */
+/* Likewise. */
 extern BlockNumber QvRowsFindPage(QvRowsFinder *finder, uint32 number);
 
 /*

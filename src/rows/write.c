@@ -5,6 +5,8 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/tableam.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pages/meta.h"
 #include "pages/write.h"
@@ -13,6 +15,7 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /* Row pages that were not worth it may be when the table has so many times the rows. */
 #define TRY_AGAIN 2
@@ -171,23 +174,24 @@ static bool
 are_begun(QvRows *rows)
 {
 	Buffer		buf = QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_SHARE);
+	QvRowsMeta	meta;
 
-	rows->meta = *meta_on_page(rows, BufferGetPage(buf));
+	meta = *meta_on_page(rows, BufferGetPage(buf));
 	UnlockReleaseBuffer(buf);
-	if (rows->meta.root != 0)
-		rows->per_page = QvRowsPerPage(rows->meta.entry_size);
+	QvRowsSetMeta(rows, &meta);
 	return rows->meta.root != 0;
 }
 
 void
 QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
-		  float residual)
+		  float residual, const QvIncludedRow *included)
 {
-	Size		size;
 	QvRowNumber number;
 	QvRowEntry	entry;
 	Buffer		buf;
 	QvWrite		w;
+	char	   *entries;
+	uint32		i;
 
 	if (rows->meta.root == 0 && !are_begun(rows))
 		return;
@@ -196,12 +200,15 @@ QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const floa
 		note_line(rows, tid);
 		return;
 	}
-	size = rows->meta.entry_size;
-	entry = palloc(size);
+	entry = palloc(rows->code_size);
 	make_entry(rows, place, x, residual, entry);
+	i = number % rows->per_page;
 	buf = lock_page(rows, number / rows->per_page);
 	QvWriteBegin(&w, rows->index, rows->building);
-	memcpy(QvPageRowEntry(QvWriteRegister(&w, buf), size, number % rows->per_page), entry, size);
+	entries = QvPageEntries(QvWriteRegister(&w, buf));
+	memcpy(QvRowsEntry(rows, entries, i), entry, rows->code_size);
+	if (rows->included)
+		QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), i, included);
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	pfree(entry);
@@ -257,7 +264,7 @@ find_dead(const QvRows *rows, Page page, uint32 number, IndexBulkDeleteCallback 
 	{
 		ItemPointerData tid;
 
-		if (!QvRowEntryIsThere(QvPageRowEntry(page, rows->meta.entry_size, i)))
+		if (!QvRowEntryIsThere(QvRowsEntry(rows, QvPageEntries(page), i)))
 			continue;
 		QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
 		if (callback(&tid, state))
@@ -270,7 +277,7 @@ void
 QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 			BufferAccessStrategy strategy)
 {
-	QvRowsFinder *finder = palloc(sizeof(QvRowsFinder));
+	QvRowsFinder *finder = palloc0(sizeof(QvRowsFinder));
 	uint16	   *dead = palloc(rows->per_page * sizeof(uint16));
 	PGAlignedBlock *image = palloc(sizeof(PGAlignedBlock));
 	uint32		end = QvRowsEnd(rows, NULL);
@@ -282,7 +289,7 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 		uint32		ndead;
 		Buffer		buf;
 		QvWrite		w;
-		Page		page;
+		char	   *entries;
 
 		if (block == QV_ROWS_NO_PAGE)
 			continue;
@@ -301,9 +308,13 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 			continue;
 		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
 		QvWriteBegin(&w, rows->index, rows->building);
-		page = QvWriteRegister(&w, buf);
+		entries = QvPageEntries(QvWriteRegister(&w, buf));
 		for (uint32 i = 0; i < ndead; i++)
-			memset(QvPageRowEntry(page, rows->meta.entry_size, dead[i]), 0, rows->meta.entry_size);
+		{
+			memset(QvRowsEntry(rows, entries, dead[i]), 0, rows->code_size);
+			if (rows->included)
+				QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), dead[i], NULL);
+		}
 		QvWriteCommit(&w);
 		UnlockReleaseBuffer(buf);
 		QvInjectionPoint("quiver-rows-cleared");
@@ -319,6 +330,7 @@ typedef struct Merge
 {
 	QvRows	   *rows;
 	Relation	table;
+	BlockNumber table_blocks;
 	double		table_rows;
 
 	/* counting */
@@ -335,6 +347,13 @@ typedef struct Merge
 	char	   *entries;		/* of the pages in hand */
 	uint16	   *last_lines;		/* QvRowPageData.last_line of each */
 } Merge;
+
+/* Of a page in hand: as on the page. */
+static inline char *
+entries_of(const Merge *merge, uint32 page)
+{
+	return merge->entries + page * QvRowsPageBytes(merge->rows);
+}
 
 static void
 count_row(Merge *merge, const ItemPointerData *tid)
@@ -407,7 +426,7 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 		return;
 	number -= (QvRowNumber) merge->first * rows->per_page;
 	make_entry(rows, place, x, residual,
-			   (QvRowEntry) (merge->entries + number * rows->meta.entry_size));
+			   QvRowsEntry(rows, entries_of(merge, number / rows->per_page), number % rows->per_page));
 }
 
 /* How many lines of a block have entries; 0: row pages are not worth it. */
@@ -430,13 +449,14 @@ make_root(Merge *merge, uint16 lines)
 	QvRows	   *rows = merge->rows;
 	Buffer		meta = lock_meta(rows);
 	Buffer		buf = QvNewPage(rows->index, MAIN_FORKNUM);
+	QvRowsMeta	made;
 	QvWrite		w;
 
-	rows->meta.root = BufferGetBlockNumber(buf);
-	rows->meta.lines = lines;
-	rows->meta.entry_size = QvRowEntrySize(rows->space->pdim);
-	rows->meta.missing = PG_UINT32_MAX;
-	rows->per_page = QvRowsPerPage(rows->meta.entry_size);
+	made.root = BufferGetBlockNumber(buf);
+	made.lines = lines;
+	made.entry_size = QvRowsEntrySize(rows->index, rows->space->pdim);
+	made.missing = PG_UINT32_MAX;
+	QvRowsSetMeta(rows, &made);
 	QvWriteBegin(&w, rows->index, rows->building);
 	*meta_on_page(rows, QvWriteRegister(&w, meta)) = rows->meta;
 	(void) QvWriteRegisterNew(&w, buf, QV_PAGE_ROW_DIRECTORY);
@@ -451,15 +471,14 @@ static void
 write_page(const Merge *merge, uint32 i)
 {
 	const QvRows *rows = merge->rows;
-	Size		size = rows->meta.entry_size;
-	const char *entries = merge->entries + (Size) i * rows->per_page * size;
+	const char *made = entries_of(merge, i);
 	bool		begun = false;
 	Buffer		buf;
 	QvWrite		w;
 	Page		page;
 	uint32		e = 0;
 
-	while (e < rows->per_page && !QvRowEntryIsThere((QvRowEntry) (entries + e * size)))
+	while (e < rows->per_page && !QvRowEntryIsThere(QvRowsEntry(rows, made, e)))
 		e++;
 	if (e == rows->per_page && merge->last_lines[i] == 0)
 		return;
@@ -474,30 +493,98 @@ write_page(const Merge *merge, uint32 i)
 	}
 	for (; e < rows->per_page; e++)
 	{
-		const char *entry = entries + e * size;
+		const QvRowEntryData *entry = QvRowsEntry(rows, made, e);
+		QvRowEntry	there = QvRowsEntry(rows, QvPageEntries(page), e);
 
 		/*
 		 * the code that is there may be of the row's value, and better than
 		 * ours
 		 */
-		if (!QvRowEntryIsThere((QvRowEntry) entry) ||
-			memcmp(QvPageRowEntry(page, size, e), entry, offsetof(QvRowEntryData, norm2)) == 0)
+		if (!QvRowEntryIsThere(entry) || memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
 			continue;
 		if (!begun)
 		{
 			QvWriteBegin(&w, rows->index, rows->building);
 			page = QvWriteRegister(&w, buf);
 			begun = true;
+			there = QvRowsEntry(rows, QvPageEntries(page), e);
 		}
 		/* only its place is new, if there is an entry */
-		memcpy(QvPageRowEntry(page, size, e), entry,
-			   QvRowEntryIsThere(QvPageRowEntry(page, size, e)) ? offsetof(QvRowEntryData, norm2) : size);
+		if (QvRowEntryIsThere(there))
+		{
+			memcpy(there, entry, offsetof(QvRowEntryData, norm2));
+			continue;
+		}
+		memcpy(there, entry, rows->code_size);
+		if (rows->included)
+			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)), QvRowsIncluded(rows, made), e);
 	}
 	if (begun)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	if (begun)
 		QvInjectionPoint("quiver-rows-merged");
+}
+
+/* The rows of the table, as a snapshot sees them. */
+typedef struct Versions
+{
+	IndexFetchTableData *fetch;
+	Snapshot	snapshot;
+	TupleTableSlot *slot;
+} Versions;
+
+/* Have the included columns of a row in an entry in hand, if a version of it is visible. */
+static void
+read_included(const Merge *merge, const Versions *versions, ItemPointerData tid, char *at, uint32 i)
+{
+	const QvIncluded *included = merge->rows->included;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		call_again = false,
+				all_dead = false;
+
+	/* the index may be damaged */
+	if (ItemPointerGetBlockNumberNoCheck(&tid) >= merge->table_blocks ||
+		!table_index_fetch_tuple(versions->fetch, &tid, versions->snapshot, versions->slot, &call_again, &all_dead))
+		return;
+	for (int c = 0; c < included->count; c++)
+		values[c] = slot_getattr(versions->slot, included->columns[c].attribute, &isnull[c]);
+	QvIncludedPut(included, at, i, &(QvIncludedRow) {values, isnull});
+}
+
+/*
+ * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
+ * because an update of such a column is never HOT.
+ */
+static void
+read_included_of_part(const Merge *merge)
+{
+	const QvRows *rows = merge->rows;
+	Versions	versions = {
+		.fetch = table_index_fetch_begin(merge->table),
+		.snapshot = RegisterSnapshot(GetTransactionSnapshot()),
+		.slot = table_slot_create(merge->table, NULL)
+	};
+
+	for (uint32 page = 0; page < merge->npages; page++)
+	{
+		const char *entries = entries_of(merge, page);
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < rows->per_page; i++)
+		{
+			ItemPointerData tid;
+
+			if (!QvRowEntryIsThere(QvRowsEntry(rows, entries, i)))
+				continue;
+			QvRowsTid(rows, (QvRowNumber) (merge->first + page) * rows->per_page + i, &tid);
+			read_included(merge, &versions, tid, QvRowsIncluded(rows, entries), i);
+		}
+	}
+	ExecDropSingleTupleTableSlot(versions.slot);
+	table_index_fetch_end(versions.fetch);
+	UnregisterSnapshot(versions.snapshot);
 }
 
 /* The rows have been counted: begin with the first part.  False when there is none. */
@@ -519,7 +606,7 @@ begin_parts(Merge *merge)
 		}
 		make_root(merge, lines);
 	}
-	page_bytes = (Size) rows->per_page * rows->meta.entry_size;
+	page_bytes = QvRowsPageBytes(rows);
 	merge->pages = ((uint64) merge->end * rows->meta.lines + rows->per_page - 1) / rows->per_page;
 	merge->room = Max(1, Min(merge->pages, (Size) maintenance_work_mem * 1024 / page_bytes));
 	merge->npages = merge->room;
@@ -536,6 +623,8 @@ next_part(Merge *merge)
 {
 	const QvRows *rows = merge->rows;
 
+	if (rows->included)
+		read_included_of_part(merge);
 	for (uint32 i = 0; i < merge->npages; i++)
 	{
 		if (rows->building)
@@ -546,7 +635,7 @@ next_part(Merge *merge)
 	}
 	merge->first += merge->npages;
 	merge->npages = Min(merge->room, merge->pages - merge->first);
-	memset(merge->entries, 0, (Size) merge->npages * rows->per_page * rows->meta.entry_size);
+	memset(merge->entries, 0, merge->npages * QvRowsPageBytes(rows));
 	memset(merge->last_lines, 0, merge->npages * sizeof(uint16));
 	return merge->npages > 0;
 }
@@ -564,6 +653,7 @@ QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, v
 	merge->rows = rows;
 	/* a build or VACUUM has locked the table */
 	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);
+	merge->table_blocks = RelationGetNumberOfBlocks(merge->table);
 	merge->table_rows = table_rows;
 	merge->counting = true;
 	visit(engine, &visitor);

@@ -13,10 +13,10 @@
 
 /*
  * Put the entry of a row that an insert has added to the index.  x[pdim] as for QvRowEncode().
- * A row of a line beyond those that have entries gets none.
+ * included: its included columns.  A row of a line beyond those that have entries gets none.
  */
 extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
-					  const float *x, float residual);
+					  const float *x, float residual, const QvIncludedRow *included);
 
 /*
  * Clear the entries of dead rows.  VACUUM does that before it removes the rows from the engine, so
@@ -40,6 +40,9 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
  * so few of the table's that most entries would be empty.  The metapage says that entries are
  * missing from before the first is written until all are.  building: a build does it, without WAL.
  * table_rows: about.
+ *
+ * Included columns are read from the table, as a new snapshot sees it.  Entries of rows that it does
+ * not see do not have them.
  */
 extern void QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit,
 						void *engine);

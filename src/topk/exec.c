@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "stats/stats.h"
 #include "topk/form.h"
@@ -56,18 +57,21 @@ topk_next(ScanState *ss)
 		TopkStart(state);
 	if (!TopkNext(state, &row))
 		return ExecClearTuple(slot);
-	ExecCopySlot(slot, state->rows->slot);
+	ExecCopySlot(slot, row.filled ? state->filter->slot : state->rows->slot);
 	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
 	RowReleasePages(state->rows);
 	show_distance(state, &row);
 	return slot;
 }
 
-/* In an EvalPlanQual estate the node's own condition is tested by ExecScan(). */
+/* In an EvalPlanQual estate the other conditions are tested by ExecScan(). */
 static bool
 topk_recheck(ScanState *ss, TupleTableSlot *slot)
 {
-	return true;
+	TopkState  *state = (TopkState *) ss;
+
+	ss->ps.ps_ExprContext->ecxt_scantuple = slot;
+	return ExecQual(state->included, ss->ps.ps_ExprContext);
 }
 
 /* ---- the node ---- */
@@ -121,6 +125,44 @@ init_within(TopkState *state)
 					 &state->css.ss.ps);
 }
 
+/* A list of conditions of the plan. */
+static List *
+get_conditions(const CustomScan *scan, TopkExpr which)
+{
+	Node	   *conditions = list_nth(scan->custom_exprs, which);
+
+	return TopkIsNull(conditions) ? NIL : make_ands_implicit((Expr *) conditions);
+}
+
+/*
+ * Can included columns stand for a row of the table?  They can if no other is wanted, nor tested.
+ */
+static bool
+is_index_only(const TopkState *state)
+{
+	const CustomScan *scan = TopkPlan(state);
+	Node	   *distance = list_nth(scan->custom_exprs, TOPK_EXPR_DISTANCE);
+	QvIncluded *included = QvIncludedDescribe(state->index, 0);
+	Bitmapset  *wanted = NULL;
+	ListCell   *lc;
+	bool		found;
+
+	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
+		!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)) ||
+		!boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)))
+		return false;
+	foreach(lc, scan->scan.plan.targetlist)
+	{
+		Node	   *target = (Node *) lfirst_node(TargetEntry, lc)->expr;
+
+		pull_varattnos(state->shows_distance ? TopkReplaceDistance(target, distance, &found) : target,
+					   scan->scan.scanrelid, &wanted);
+	}
+	for (int i = 0; i < included->count; i++)
+		wanted = bms_del_member(wanted, included->columns[i].attribute - FirstLowInvalidHeapAttributeNumber);
+	return bms_is_empty(wanted);
+}
+
 static void
 topk_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -128,6 +170,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
 	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
+	List	   *filter = get_conditions(scan, TOPK_EXPR_FILTER);
 	PlanState  *child = NULL;
 
 	/* rows are the table's: the server has made all of this for virtual ones */
@@ -135,6 +178,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	init_projection(state, estate->es_epq_active == NULL &&
 					intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN);
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
+	state->included = ExecInitQual(filter, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
 	state->query = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->within = init_within(state);
@@ -151,6 +195,12 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, child, heap);
+	state->index_only = is_index_only(state);
+	if (filter != NIL || state->index_only)
+		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter,
+									   get_conditions(scan, TOPK_EXPR_LEAKPROOF));
+	if (state->filter)
+		state->filter->wants_visible = state->index_only;
 }
 
 static void

@@ -44,6 +44,8 @@ explain_work(TopkState *state, ExplainState *es)
 	QvScanCounters counters;
 
 	TopkGetCounters(state, &counters);
+	if (state->filter)
+		explain_if_any("Rows Removed by Index Filter", state->filter->removed, es);
 	explain_strategies(state, es);
 	explain_if_any("Nodes Read", counters.nodes, es);
 	explain_if_any("Neighbors Scored", counters.neighbors, es);
@@ -53,6 +55,8 @@ explain_work(TopkState *state, ExplainState *es)
 	explain_if_any("Entries Scored", counters.entries, es);
 	ExplainPropertyInteger("Rows Proposed", NULL, rows->proposed, es);
 	ExplainPropertyInteger("Rows Fetched", NULL, rows->fetched, es);
+	if (state->index_only)
+		ExplainPropertyInteger("Heap Fetches", NULL, rows->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
 	if (rows->returned > 0 && isfinite(state->last))
 		ExplainPropertyFloat("Last Distance", NULL, TopkDistance(state, state->last), 6, es);
@@ -114,6 +118,10 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)))
 		ExplainPropertyText("Radius",
 							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN),
+											   context, prefix, false), es);
+	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_FILTER)))
+		ExplainPropertyText("Index Filter",
+							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_FILTER),
 											   context, prefix, false), es);
 	if (es->analyze)
 		explain_work(state, es);

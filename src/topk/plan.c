@@ -101,6 +101,8 @@ typedef struct Target
 	Expr	   *written;		/* the sort key; NULL: none */
 	List	   *within;			/* RestrictInfos: conditions on the distance,
 								 * which far rows do not meet */
+	List	   *filter;			/* RestrictInfos: conditions on included
+								 * columns */
 	Relids		outer;			/* the value and these conditions are of;
 								 * NULL: none */
 	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
@@ -234,6 +236,54 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, Target *target)
 	}
 }
 
+/* ---- conditions on included columns ---- */
+
+/* Is a condition one on included columns of an index only? */
+static bool
+is_on_included(RelOptInfo *rel, const IndexOptInfo *index, const RestrictInfo *info)
+{
+	Bitmapset  *columns = NULL;
+	Bitmapset  *included = NULL;
+
+	if (!restriction_is_securely_promotable((RestrictInfo *) info, rel) ||
+		contain_volatile_functions((Node *) info->clause) || contain_subplans((Node *) info->clause))
+		return false;
+	pull_varattnos((Node *) info->clause, rel->relid, &columns);
+	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
+		included = bms_add_member(included, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
+	return !bms_is_empty(columns) && bms_is_subset(columns, included);
+}
+
+/* Have in a target those of these conditions that are on included columns of its index. */
+static void
+add_filter(RelOptInfo *rel, Target *target, List *conditions)
+{
+	ListCell   *lc;
+
+	if (target->index->ncolumns == target->index->nkeycolumns)
+		return;
+	foreach(lc, conditions)
+	{
+		if (is_on_included(rel, target->index, lfirst_node(RestrictInfo, lc)))
+			target->filter = lappend(target->filter, lfirst(lc));
+	}
+}
+
+/* Those of them that raise no errors for what the row has. */
+static List *
+leakproof_conditions(const Target *target)
+{
+	List	   *leakproof = NIL;
+	ListCell   *lc;
+
+	foreach(lc, target->filter)
+	{
+		if (!contain_leaked_vars((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			leakproof = lappend(leakproof, lfirst(lc));
+	}
+	return leakproof;
+}
+
 /* ---- the bitmap ---- */
 
 /*
@@ -350,8 +400,10 @@ is_out_of_line(RangeTblEntry *rte, AttrNumber attribute)
 
 /* Costs of one of each thing that a search counts. */
 static void
-get_units(RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index, int dims, QvUnits *units)
+get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target, int dims, QvUnits *units)
 {
+	const IndexOptInfo *index = target->index;
+	QualCost	filter;
 	QvUnitsOf	of = {
 		.index_tablespace = index->reltablespace,
 		.table_tablespace = rel->reltablespace,
@@ -363,6 +415,8 @@ get_units(RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index, int di
 		.value_pages = is_out_of_line(rte, index->indexkeys[0]) ? TOAST_PAGES : 0
 	};
 
+	cost_qual_eval(&filter, target->filter, root);
+	of.filter = filter.per_tuple;
 	QvGetUnits(&of, units);
 }
 
@@ -394,10 +448,11 @@ collect_cost(Path *path, double misses)
 
 /* What is known of a path's ways when it is planned. */
 static void
-get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOptInfo *index,
+get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
 		  double passing, BitmapHeapPath *bitmap, Relation relation, const QvSettings *settings,
 		  TopkKnown *known)
 {
+	const IndexOptInfo *index = target->index;
 	Cost		collect = 0;
 	Selectivity selectivity = 0;
 
@@ -405,10 +460,14 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const IndexOpt
 	known->index = relation;
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
-	get_units(rel, rte, index, KnnDimensions(relation), &known->units);
+	get_units(root, rel, rte, target, KnnDimensions(relation), &known->units);
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
+	known->has_filter = target->filter != NIL && known->row_pages > 0;
+	known->admitted = known->rows;
+	if (known->has_filter)
+		known->admitted *= clauselist_selectivity(root, target->filter, rel->relid, JOIN_INNER, NULL);
 	if (bitmap)
 	{
 		cost_bitmap_tree_node(bitmap->bitmapqual, &collect, &selectivity);
@@ -460,19 +519,29 @@ passing_rows(const RelOptInfo *rel, const Target *target, double rows)
 	return rows;
 }
 
+/* Conditions as one expression; without any, a NULL constant. */
+static Expr *
+get_condition(List *infos)
+{
+	List	   *clauses = extract_actual_clauses(infos, false);
+
+	return clauses == NIL ? (Expr *) makeNullConst(BOOLOID, -1, InvalidOid) : make_ands_explicit(clauses);
+}
+
 /* The expressions that the scan evaluates (TopkExpr). */
 static List *
 get_exprs(PlannerInfo *root, const Target *target)
 {
-	List	   *within = extract_actual_clauses(target->within, false);
-	Expr	   *none = (Expr *) makeNullConst(BOOLOID, -1, InvalidOid);
+	Expr	   *none = get_condition(NIL);
 	bool		is_plain = target->written == NULL || target->written == target->form.distance;
 	List	   *exprs = list_make5(target->form.distance, target->form.value,
 								   limit_expr(target->of_groups ? NULL : root->parse->limitCount),
 								   limit_expr(target->of_groups ? NULL : root->parse->limitOffset),
-								   within ? make_ands_explicit(within) : none);
+								   get_condition(target->within));
 
-	return lappend(exprs, is_plain ? none : target->written);
+	exprs = lappend(exprs, is_plain ? none : target->written);
+	exprs = lappend(exprs, get_condition(target->filter));
+	return lappend(exprs, get_condition(leakproof_conditions(target)));
 }
 
 /* What the scan gets besides (TopkPrivate). */
@@ -498,6 +567,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 	numbers[0] = known->rows / Max(1, rel->tuples);
 	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known->passing / known->rows;
 	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known->members / known->rows;
+	numbers[TOPK_PRIVATE_ADMITTED - TOPK_PRIVATE_INDEXED] = known->admitted / known->rows;
 	numbers[TOPK_PRIVATE_COLLECT - TOPK_PRIVATE_INDEXED] = known->collect / Max(1, known->members);
 	memcpy(&numbers[TOPK_PRIVATE_UNITS - TOPK_PRIVATE_INDEXED], &known->units, sizeof(known->units));
 
@@ -515,7 +585,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
  * own are volatile.
  */
 static bool
-add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
+add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *target,
 			  double rows, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
@@ -523,7 +593,8 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	Relation	relation = index_open(index->indexoid, NoLock);
 	QvSettings	settings;
 	TopkKnown	known;
-	List	   *exprs = get_exprs(root, target);
+	List	   *exprs;
+	List	   *conditions;
 	bool		misses = target->needs && (target->needs & QvMetaLeftOut(relation));
 	ListCell   *lc;
 
@@ -531,6 +602,11 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	path->path.parent = rel;
 	path->path.pathtarget = rel->reltarget;
 	path->path.param_info = get_baserel_parampathinfo(root, rel, target->outer);
+	conditions = list_difference_ptr(path->path.param_info ?
+									 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
+									 index->indrestrictinfo, target->within);
+	add_filter(rel, target, conditions);
+	exprs = get_exprs(root, target);
 	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
 	if (target->key)
@@ -542,10 +618,8 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Targ
 	if (bitmap)
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
-	get_known(root, rel, rte, index, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
-	known.filtered = list_difference_ptr(path->path.param_info ?
-										 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
-										 index->indrestrictinfo, target->within) != NIL;
+	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
+	known.filtered = conditions != NIL;
 	cost_path(&path->path, &known, wanted_rows(root));
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
@@ -728,7 +802,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 		}
 		foreach(condition, targets)
 		{
-			const Target *made = lfirst(condition);
+			Target	   *made = lfirst(condition);
 
 			if (bms_is_empty(made->outer) && made->within != NIL)
 				expect_few_rows(rel);
@@ -745,9 +819,11 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 		  List *clauses, List *custom_plans)
 {
 	CustomScan *scan = makeNode(CustomScan);
+	Expr	   *filter = list_nth(linitial(best_path->custom_private), TOPK_EXPR_FILTER);
 
 	scan->scan.plan.targetlist = tlist;
-	scan->scan.plan.qual = extract_actual_clauses(clauses, false);
+	/* the scan itself tests conditions on included columns */
+	scan->scan.plan.qual = list_difference(extract_actual_clauses(clauses, false), make_ands_implicit(filter));
 	scan->scan.scanrelid = rel->relid;
 	scan->flags = best_path->flags;
 	scan->custom_exprs = linitial(best_path->custom_private);

@@ -75,6 +75,8 @@ get_known(TopkState *state)
 	known->rows = Max(1, share * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
 	known->passing = Max(1, state->passing_share * known->rows);
+	known->has_filter = state->filter && state->filter->nconditions > 0;
+	known->admitted = state->admitted_share * known->rows;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
 	known->is_there = state->set.state == TOPK_SET_READY;
 	if (known->is_there)
@@ -90,26 +92,43 @@ get_known(TopkState *state)
 	}
 }
 
+/*
+ * The share of rows that pass, where "share" was expected and some were tested.  Where none has passed
+ * the expectation is most likely wrong: as if one had.
+ */
+static double
+learn_share(double share, double tested, double passed)
+{
+	return Min(1, passed > 0 ? (passed + PRIOR_PASSED) / (tested + PRIOR_PASSED / share) : 1 / (tested + 1 / share));
+}
+
 /* Rows that were tested tell how many pass. */
 static void
 learn_passing(TopkState *state)
 {
 	TopkKnown  *known = &state->known;
+	const QvFilter *filter = state->filter;
 	const QvStreamCounters *now = QvStreamGetCounters(state->stream);
-	double		proposed = now->proposed - state->before.proposed;
-	double		passed = now->passed - state->before.passed;
 	double		share = state->passing_share;
+	double		of = known->rows;
 
 	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
 		return;
+	if (filter && filter->tested > state->tested_before)
+	{
+		double		tested = filter->tested - state->tested_before;
 
-	/*
-	 * where none has passed the expectation is most likely wrong: as if one
-	 * had
-	 */
-	share = passed > 0 ? (passed + PRIOR_PASSED) / (proposed + PRIOR_PASSED / share) :
-		1 / (proposed + 1 / share);
-	known->passing = Max(1, Min(1, share) * known->rows);
+		known->admitted = known->rows *
+			learn_share(state->admitted_share, tested, tested - (filter->removed - state->removed_before));
+	}
+	/* rows that an entry keeps out are not proposed */
+	if (state->way == TOPK_CODES && known->has_filter)
+	{
+		share = Min(1, share / state->admitted_share);
+		of = known->admitted;
+	}
+	share = learn_share(share, now->proposed - state->before.proposed, now->passed - state->before.passed);
+	known->passing = Max(1, share * of);
 	if (known->is_there)
 		known->passing = Min(known->passing, Max(1, known->members));
 
@@ -173,14 +192,23 @@ begin_way(TopkState *state, TopkWay way)
 	end_other(state);
 	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
+	if (state->filter)
+	{
+		QvFilterUse(state->filter, state->engine->rows);
+		state->tested_before = state->filter->tested;
+		state->removed_before = state->filter->removed;
+	}
+	state->reads_rows = false;
 	if (way == TOPK_CODES && state->engine->rows)
-		state->other = QvMembersBegin(state->engine, table, NULL, memory);
+		state->other = QvMembersBegin(state->engine, table, NULL, state->filter, memory);
 	else if (way == TOPK_SET && reads_codes(state))
-		state->other = QvMembersBegin(state->engine, table, set, memory);
-	else if (way == TOPK_SET && set->words > 0)
-		state->other = QvTableScanBegin(table, state->engine->table_hints, set);
+		state->other = QvMembersBegin(state->engine, table, set, state->filter, memory);
 	else if (way != TOPK_WALK)
-		state->other = QvTableScanBegin(table, state->engine->table_hints, NULL);
+	{
+		state->other = QvTableScanBegin(table, state->engine->table_hints,
+										way == TOPK_SET && set->words > 0 ? set : NULL);
+		state->reads_rows = true;
+	}
 	state->way = way;
 	state->running = true;
 	state->ran[way] = true;
@@ -213,6 +241,8 @@ spent(const TopkState *state)
 
 	if (state->other)
 		cost += QvCountersCost(&known->units, &state->other->counters);
+	if (state->filter)
+		cost += state->filter->pages * known->units.page + state->filter->tested * known->units.filter;
 	return cost + state->collected;
 }
 
@@ -323,7 +353,7 @@ choose_first(TopkState *state)
 		best = TOPK_WALK;
 	else
 	{
-		near.passing = near.rows;
+		near.passing = near.admitted = near.rows;
 		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS, true) <= LOOK_SHARE * cost)
 		{
 			best = TOPK_WALK;
@@ -402,6 +432,25 @@ choose(void *arg)
 
 /* ---- rows ---- */
 
+/* QvStreamSource.admit */
+static QvAdmission
+admit_row(void *arg, const ItemPointerData *tid)
+{
+	TopkState  *state = arg;
+
+	/* a scan of the table has the row at hand; row pages have been asked */
+	if (state->reads_rows || (state->other && !state->index_only))
+		return QV_ROW_MAY_PASS;
+	return QvFilterTestRow(state->filter, tid);
+}
+
+/* QvStreamSource.fill */
+static bool
+fill_row(void *arg, const ItemPointerData *tid)
+{
+	return QvFilterFill(((TopkState *) arg)->filter, tid);
+}
+
 /* QvStreamSource.test */
 static bool
 test_row(void *arg)
@@ -410,11 +459,11 @@ test_row(void *arg)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 
 	pgstat_count_heap_fetch(state->index);
-	if (state->qual == NULL)
+	if (state->qual == NULL && state->included == NULL)
 		return true;
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = state->rows->slot;
-	if (ExecQual(state->qual, econtext))
+	if (ExecQual(state->included, econtext) && ExecQual(state->qual, econtext))
 		return true;
 	InstrCountFiltered1(&state->css.ss, 1);
 	return false;
@@ -502,6 +551,8 @@ TopkStart(TopkState *state)
 	source.rows = state->rows;
 	source.snapshot = estate->es_snapshot;
 	source.value = state->value;
+	source.admit = state->filter ? admit_row : NULL;
+	source.fill = fill_row;
 	source.test = test_row;
 	source.again = begin_again;
 	source.early = go_on_early;
@@ -524,6 +575,7 @@ TopkStart(TopkState *state)
 	QvStreamStart(state->stream, &source);
 	state->started = true;
 	state->passing_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_PASSING));
+	state->admitted_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_ADMITTED));
 	state->members_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
 	state->collect_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_COLLECT));
 	state->patience = 1;
@@ -573,6 +625,8 @@ TopkNext(TopkState *state, QvStreamRow *row)
 		state->last = row->distance;
 	/* no page stays pinned */
 	RowReleasePages(state->rows);
+	if (state->filter)
+		QvFilterRelease(state->filter);
 	QvTestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->index);
 	return found;
 }
@@ -590,6 +644,8 @@ TopkGetCounters(const TopkState *state, QvScanCounters *counters)
 		counters->pages += state->other->counters.pages;
 		counters->entries += state->other->counters.entries;
 	}
+	if (state->filter)
+		counters->pages += state->filter->pages;
 }
 
 void
@@ -602,4 +658,6 @@ TopkEnd(TopkState *state)
 		state->engine->ops->end(state->engine);
 	if (state->rows)
 		RowReaderEnd(state->rows);
+	if (state->filter)
+		QvFilterEnd(state->filter);
 }

@@ -11,6 +11,7 @@
 
 #include "am/methods.h"
 #include "nodes/execnodes.h"
+#include "query/filter.h"
 #include "query/stream.h"
 #include "topk/set.h"
 #include "topk/topk.h"
@@ -29,8 +30,15 @@ typedef struct TopkState
 								 * caseValue_datum; NULL: none */
 	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
-	ExprState  *qual;			/* all conditions of the relation */
-	double		passing_share;	/* as planned, of the index's rows, */
+	ExprState  *qual;			/* the conditions of the relation, without */
+	ExprState  *included;		/* those on included columns, as tested on a
+								 * row; NULL: none */
+	QvFilter   *filter;			/* the same, as tested on an entry */
+	bool		index_only;		/* rows need not be fetched for their columns
+								 * or conditions */
+	double		admitted_share; /* as planned, of the index's rows, that pass
+								 * these, */
+	double		passing_share;	/* and all conditions, */
 	double		members_share;	/* and of these, that other indexes find */
 	double		collect_cost;	/* of one member */
 
@@ -48,7 +56,8 @@ typedef struct TopkState
 	TopkWay		way;
 	bool		started;
 	bool		reads_table;	/* the index misses rows that must come first */
-	bool		running;		/* a way has been begun */
+	bool		running;		/* a way has been begun, */
+	bool		reads_rows;		/* which reads rows of the table in order */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */
 	double		spent_before;	/* on the way, when it was begun */
@@ -56,7 +65,9 @@ typedef struct TopkState
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
 	int64		next_choice;	/* rows proposed when it is made again */
-	QvStreamCounters before;	/* the stream's when the way was begun */
+	QvStreamCounters before;	/* the stream's when the way was begun, */
+	int64		tested_before;	/* and the filter's */
+	int64		removed_before;
 
 	/* counters, over all searches */
 	int64		searches;

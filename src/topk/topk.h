@@ -17,7 +17,7 @@
 extern void QvTopkInit(void);
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 7
+#define TOPK_PLAN_VERSION 8
 
 #define TOPK_UNITS ((int) (sizeof(QvUnits) / sizeof(double)))
 
@@ -45,6 +45,8 @@ typedef enum TopkPrivate
 	TOPK_PRIVATE_PASSING,		/* of these, share that passes the conditions, */
 	TOPK_PRIVATE_MEMBERS,		/* and that other indexes find */
 	TOPK_PRIVATE_COLLECT,		/* cost of one of these */
+	TOPK_PRIVATE_ADMITTED,		/* share of the index's rows that passes
+								 * conditions on included columns */
 	TOPK_PRIVATE_UNITS,			/* the members of QvUnits, in their order */
 	TOPK_PRIVATE_LAST_UNIT = TOPK_PRIVATE_UNITS + TOPK_UNITS - 1,
 	TOPK_PRIVATE_FIELDS
@@ -74,8 +76,12 @@ typedef enum TopkExpr
 	TOPK_EXPR_OFFSET,
 	TOPK_EXPR_WITHIN,			/* conditions on the distance that far rows do
 								 * not meet; NULL constant: none */
-	TOPK_EXPR_KEY				/* the sort key; NULL constant: none, or the
+	TOPK_EXPR_KEY,				/* the sort key; NULL constant: none, or the
 								 * distance */
+	TOPK_EXPR_FILTER,			/* conditions on included columns; NULL
+								 * constant: none */
+	TOPK_EXPR_LEAKPROOF			/* of these, those that are leakproof; NULL
+								 * constant: none */
 } TopkExpr;
 
 /* Does a query have a LIMIT?  LIMIT ALL is none. */

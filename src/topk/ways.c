@@ -16,18 +16,32 @@ TopkProposals(const TopkKnown *known, double wanted)
 	return Min(known->rows, wanted * known->rows / Max(1, known->passing));
 }
 
+/* The share of rows that conditions on included columns let pass. */
+static double
+admitted_share(const TopkKnown *known)
+{
+	return Min(1, known->admitted / known->rows);
+}
+
 /*
- * Rows that are proposed are looked up, if the set is there, or fetched and tested.  Rows that pass
- * are measured.
+ * Rows that are proposed are looked up, if the set is there.  Then their entries are tested, if there
+ * are conditions on included columns and this was not done before.  Then they are fetched and tested.
+ * Rows that pass are measured.
  */
 static double
-proposed_cost(const TopkKnown *known, double proposals, double wanted)
+proposed_cost(const TopkKnown *known, double proposals, double wanted, bool by_entry)
 {
 	double		fetched = proposals;
+	double		cost = proposals * cpu_operator_cost + wanted * known->units.value;
 
 	if (known->is_there)
 		fetched = Min(proposals, proposals * known->members / Max(1, known->rows));
-	return proposals * cpu_operator_cost + fetched * known->units.row + wanted * known->units.value;
+	if (by_entry)
+	{
+		cost += fetched * (known->units.page + known->units.filter);
+		fetched *= admitted_share(known);
+	}
+	return cost + fetched * known->units.row;
 }
 
 /* The index proposes rows, nearest first. */
@@ -38,7 +52,7 @@ walk_cost(const TopkKnown *known, double wanted)
 	QvWork		work;
 
 	known->engine->estimate_work(known->index, known->settings, known->rows, proposals, &work);
-	return QvWorkCost(&known->units, &work) + proposed_cost(known, proposals, wanted);
+	return QvWorkCost(&known->units, &work) + proposed_cost(known, proposals, wanted, known->has_filter);
 }
 
 /* All codes are read, and then rows are proposed as above. */
@@ -47,8 +61,8 @@ codes_cost(const TopkKnown *known, double wanted)
 {
 	if (known->row_pages == 0)
 		return INFINITY;
-	return QvEntriesCost(&known->units, known->rows, known->row_pages) +
-		proposed_cost(known, TopkProposals(known, wanted), wanted);
+	return QvEntriesCost(&known->units, known->rows, known->row_pages, admitted_share(known)) +
+		proposed_cost(known, TopkProposals(known, wanted) * admitted_share(known), wanted, false);
 }
 
 /* The set is collected, and its rows are read by their codes or from the table. */
@@ -56,14 +70,15 @@ static double
 set_cost(const TopkKnown *known, double wanted, bool by_value)
 {
 	double		passing = Min(known->members, known->passing);
-	double		fetched = Min(known->members, wanted * known->members / Max(1, passing));
+	double		share = admitted_share(known);
+	double		fetched = Min(known->members, wanted * known->members * share / Max(1, passing));
 	double		by_row = known->members * known->units.row + passing * known->units.value;
 	double		by_code = INFINITY;
 
 	if (!known->has_set)
 		return INFINITY;
 	if (known->row_pages > 0 && by_value)
-		by_code = QvEntriesCost(&known->units, known->members, known->row_pages) +
+		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share) +
 			fetched * (known->units.row + known->units.value);
 	/* a bitmap scan fetches the same rows */
 	by_row = Max(by_row, known->bitmap);

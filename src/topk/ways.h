@@ -37,6 +37,10 @@ typedef struct TopkKnown
 	bool		filtered;		/* some do not */
 	double		row_pages;		/* of the index; 0: none */
 
+	/* what entries of row pages know */
+	bool		has_filter;		/* there are conditions on included columns */
+	double		admitted;		/* rows that pass these; all without any */
+
 	/* what other indexes know */
 	bool		has_set;		/* there are some */
 	double		members;		/* rows that they find */

@@ -143,7 +143,7 @@ FROM unnest(ARRAY['asc', 'desc', 'orderable', 'distance_orderable', 'returnable'
 
 CREATE UNIQUE INDEX ON t USING quiver_graph (val vector_l2_ops);
 CREATE INDEX ON t USING quiver_graph (val vector_l2_ops, val vector_l2_ops);
-CREATE INDEX ON t USING quiver_graph (val vector_l2_ops) INCLUDE (id);
+CREATE INDEX ON t USING quiver_graph (val vector_l2_ops) INCLUDE (val);
 CREATE INDEX ON t USING quiver_graph (val vector_l2_ops DESC);
 CREATE INDEX ON t USING quiver_graph (id);
 CLUSTER t USING t_idx;

@@ -165,7 +165,7 @@ insert_spilled(GraphBuildState *bs, const SpilledPlace *place)
 	QvBufFileReadExact(bs->spill, value, head.size);
 	handle = GraphOpen(bs->index, &bs->handle.space.opclass);
 	handle->building = true;
-	GraphInsertValue(handle, value, &head.tid);
+	GraphInsertValue(handle, value, NULL, &head.tid);
 }
 
 /*

@@ -48,5 +48,5 @@ GraphRowPages(Relation index)
 
 	GraphReadMeta(index, &meta);
 	return !QvRowsAreWhole(&meta.rows) ? 0 :
-		QvRowsEstimatePages(meta.tuples, meta.tuples, meta.pdim);
+		QvRowsEstimatePages(meta.tuples, meta.tuples, meta.rows.entry_size);
 }

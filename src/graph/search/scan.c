@@ -145,7 +145,7 @@ static void
 begin_search(GraphScan *scan)
 {
 	scan->begun = true;
-	scan->allowed = scan->effort.rows;
+	scan->allowed = Max(scan->effort.rows, scan->goal.endless ? scan->goal.expected : 0);
 	scan->pool = pool_for(scan, scan->allowed);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	GraphSearchReset(&scan->search, scan->pool);

@@ -66,15 +66,15 @@ wants_entry_point(const GraphHandle *handle)
 
 /* Writes the row entry of a row that is in a node by now. */
 static void
-put_entry(const GraphNeighborhood *nb, uint32 id, ItemPointer tid)
+put_entry(const GraphNeighborhood *nb, uint32 id, const QvIncludedRow *included, ItemPointer tid)
 {
 	QvInjectionPoint("quiver-graph-row-added");
 	if (GraphCanHaveRows(&nb->handle->meta))
-		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0);
+		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0, included);
 }
 
 void
-GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
+GraphInsertValue(GraphHandle *handle, const void *value, const QvIncludedRow *included, ItemPointer tid)
 {
 	const GraphFormOps *ops = GraphFormOf(handle);
 	GraphNeighborhood *nb;
@@ -87,7 +87,7 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 		if (ops->same(nb, nb->candidates[i].id) &&
 			GraphAddRow(handle, GraphNeighborId(nb, i), tid))
 		{
-			put_entry(nb, GraphNeighborId(nb, i), tid);
+			put_entry(nb, GraphNeighborId(nb, i), included, tid);
 			return;
 		}
 
@@ -102,12 +102,12 @@ GraphInsertValue(GraphHandle *handle, const void *value, ItemPointer tid)
 	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
 		GraphAddEntryPoint(handle, id, nb->centered);
 	GraphLinkAllBack(nb, n, id);
-	put_entry(nb, id, tid);
+	put_entry(nb, id, included, tid);
 }
 
 void
 GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
-			ItemPointer tid, Relation heap)
+			const QvIncludedRow *included, ItemPointer tid, Relation heap)
 {
 	MemoryContext context;
 	MemoryContext old;
@@ -120,7 +120,7 @@ GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 
 	/* inserts share this lock; VACUUM takes it to wait for them */
 	LockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
-	GraphInsertValue(GraphOpen(index, opclass), value, tid);
+	GraphInsertValue(GraphOpen(index, opclass), value, included, tid);
 	UnlockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

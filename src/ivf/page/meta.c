@@ -53,9 +53,9 @@ IvfMetaInit(IvfMetaData *meta, IvfLayout *layout, int dims, const QvIndexOptions
 
 /* Derives the layout.  Returns false if the metapage's numbers do not fit together. */
 static bool
-derive_layout(IvfLayout *layout, const IvfMetaData *meta)
+derive_layout(Relation index, IvfLayout *layout, const IvfMetaData *meta)
 {
-	return IvfProbesAreShares(meta) && QvRowsMetaIsSound(&meta->rows, meta->pdim) &&
+	return IvfProbesAreShares(meta) && QvRowsMetaIsSound(&meta->rows, index, meta->pdim) &&
 		IvfLayoutFromMeta(layout, meta);
 }
 
@@ -63,7 +63,7 @@ void
 IvfReadMeta(Relation index, IvfMetaData *meta, IvfLayout *layout)
 {
 	QvMetaRead(index, &ivf_meta_format, meta, sizeof(*meta));
-	if (!derive_layout(layout, meta))
+	if (!derive_layout(index, layout, meta))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
 }
 
@@ -84,7 +84,7 @@ IvfPeekMeta(Relation index, IvfMetaData *meta)
 	UnlockReleaseBuffer(buf);
 	return ours && meta->magic == IVF_META_MAGIC &&
 		meta->version >= ivf_meta_format.min_version &&
-		meta->version <= ivf_meta_format.max_version && derive_layout(&layout, meta);
+		meta->version <= ivf_meta_format.max_version && derive_layout(index, &layout, meta);
 }
 
 void

@@ -75,5 +75,5 @@ IvfRowPages(Relation index)
 	IvfReadMeta(index, &meta, &layout);
 	/* the metapage counts rows of a build, and since VACUUM has removed some */
 	tuples = Max(meta.tuples, index->rd_rel->reltuples);
-	return !QvRowsAreWhole(&meta.rows) ? 0 : QvRowsEstimatePages(tuples, tuples, meta.pdim);
+	return !QvRowsAreWhole(&meta.rows) ? 0 : QvRowsEstimatePages(tuples, tuples, meta.rows.entry_size);
 }

@@ -367,7 +367,7 @@ add_row(Insertion *in, uint64 *rows, uint32 *generation)
 
 void
 IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
-		  ItemPointer tid, Relation heap)
+		  const QvIncludedRow *included, ItemPointer tid, Relation heap)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -408,7 +408,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	}
 	QvInjectionPoint("quiver-ivf-row-added");
 	if (IvfCanHaveRows(&in.handle->meta))
-		QvRowsPut(&in.handle->rows, tid, in.place, in.query.base.q.x, 0);
+		QvRowsPut(&in.handle->rows, tid, in.place, in.query.base.q.x, 0, included);
 	if (IvfWantsSplit(in.handle, in.list, rows))
 	{
 		TableValues table;

@@ -1,0 +1,481 @@
+/*
+ * filter.c
+ *		Conditions on included columns; see filter.h.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/visibilitymap.h"
+#include "catalog/pg_opfamily_d.h"
+#include "catalog/pg_type_d.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "query/filter.h"
+#include "storage/bufmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/typcache.h"
+
+/* ---- conditions ---- */
+
+/* Keep the included columns that conditions have. */
+static void
+choose_columns(QvFilter *filter, Relation index, List *conditions)
+{
+	QvIncluded *included = QvIncludedDescribe(index, 0);
+	Bitmapset  *used = NULL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		List	   *vars = pull_var_clause(lfirst(lc), 0);
+		ListCell   *var;
+
+		foreach(var, vars)
+		{
+			used = bms_add_member(used, lfirst_node(Var, var)->varattno);
+		}
+	}
+	filter->columns = palloc(included->count * sizeof(QvIncludedColumn));
+	for (int i = 0; i < included->count; i++)
+		if (bms_is_member(included->columns[i].attribute, used))
+			filter->columns[filter->ncolumns++] = included->columns[i];
+	filter->space = palloc0((filter->ncolumns + included->count) * QV_INCLUDED_MAX);
+	filter->fill_space = filter->space + filter->ncolumns * QV_INCLUDED_MAX;
+}
+
+static int
+find_column(const QvFilter *filter, const Var *var)
+{
+	int			i = 0;
+
+	while (filter->columns[i].attribute != var->varattno)
+		i++;
+	return i;
+}
+
+/*
+ * The btree strategy by which an operator compares numbers that are stored as integers of their
+ * order; 0: it does not.
+ */
+static int
+integer_strategy(const OpExpr *op)
+{
+	int			strategy = get_op_opfamily_strategy(op->opno, INTEGER_BTREE_FAM_OID);
+	Oid			left,
+				right;
+
+	if (strategy > 0)
+		return strategy;
+	switch (op->opfuncid)
+	{
+		case F_ENUM_EQ:
+		case F_OIDEQ:
+		case F_BOOLEQ:
+			return BTEqualStrategyNumber;
+	}
+	op_input_types(op->opno, &left, &right);
+	/* a date and a timestamp are not of one scale */
+	if (left != right || (left != DATEOID && left != TIMEOID && left != TIMESTAMPOID && left != TIMESTAMPTZOID))
+		return 0;
+	return get_op_opfamily_strategy(op->opno, lookup_type_cache(left, TYPECACHE_BTREE_OPFAMILY)->btree_opf);
+}
+
+/* Have a condition tested as a range, if it compares a column with a constant that way. */
+static bool
+make_range(const OpExpr *op, QvCondition *condition)
+{
+	int			strategy = integer_strategy(op);
+
+	if (strategy < BTLessStrategyNumber || strategy > BTGreaterStrategyNumber)
+		return false;
+	condition->kind = QV_CONDITION_RANGE;
+	condition->strategy = condition->argument == 0 ? strategy : BTGreaterStrategyNumber + 1 - strategy;
+	condition->length = get_typlen(exprType(list_nth(op->args, 1 - condition->argument)));
+	return true;
+}
+
+/* Have it tested by a call. */
+static void
+make_call(const OpExpr *op, QvCondition *condition)
+{
+	FmgrInfo   *function = palloc0(sizeof(FmgrInfo));
+
+	fmgr_info(op->opfuncid, function);
+	fmgr_info_set_expr((Node *) op, function);
+	condition->kind = QV_CONDITION_CALL;
+	condition->call = palloc0(SizeForFunctionCallInfo(2));
+	InitFunctionCallInfoData(*condition->call, function, 2, op->inputcollid, NULL, NULL);
+}
+
+/* Is a condition a strict function of a column and a constant?  Then have it tested as that. */
+static bool
+match_constant(const QvFilter *filter, PlanState *node, const OpExpr *op, QvCondition *condition)
+{
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || op->opretset || !func_strict(op->opfuncid))
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		Node	   *column = list_nth(op->args, i);
+		Node	   *constant = list_nth(op->args, 1 - i);
+
+		if (!IsA(column, Var) || contain_var_clause(constant))
+			continue;
+		condition->column = find_column(filter, (Var *) column);
+		condition->argument = i;
+		condition->constant = ExecInitExpr((Expr *) constant, node);
+		if (!make_range(op, condition))
+			make_call(op, condition);
+		return true;
+	}
+	return false;
+}
+
+static void
+init_condition(QvFilter *filter, PlanState *node, Node *clause, QvCondition *condition)
+{
+	if (IsA(clause, Var))
+	{
+		/* a boolean column */
+		condition->kind = QV_CONDITION_RANGE;
+		condition->column = find_column(filter, (Var *) clause);
+		condition->least = condition->most = 1;
+	}
+	else if (!match_constant(filter, node, (OpExpr *) clause, condition))
+	{
+		condition->kind = QV_CONDITION_EXPRESSION;
+		condition->expression = ExecInitQual(list_make1(clause), node);
+	}
+}
+
+static int
+compare_kinds(const void *a, const void *b)
+{
+	return (int) ((const QvCondition *) a)->kind - (int) ((const QvCondition *) b)->kind;
+}
+
+QvFilter *
+QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions, List *leakproof)
+{
+	QvFilter   *filter = palloc0(sizeof(QvFilter));
+	TupleDesc	desc = RelationGetDescr(table);
+	bool		fixed = node->scanopsfixed;
+	ListCell   *lc;
+
+	filter->table = table;
+	filter->econtext = node->ps_ExprContext;
+	filter->conditions = palloc0(list_length(conditions) * sizeof(QvCondition));
+	filter->all_leakproof = true;
+	choose_columns(filter, index, conditions);
+	/* rows of the table are in another kind of slot */
+	node->scanopsfixed = false;
+	foreach(lc, conditions)
+	{
+		QvCondition *condition = &filter->conditions[filter->nconditions++];
+
+		init_condition(filter, node, lfirst(lc), condition);
+		/* ranges raise no errors */
+		condition->leakproof = condition->kind == QV_CONDITION_RANGE || list_member(leakproof, lfirst(lc));
+		filter->all_leakproof &= condition->leakproof;
+		filter->nranges += condition->kind == QV_CONDITION_RANGE;
+	}
+	node->scanopsfixed = fixed;
+	qsort(filter->conditions, filter->nconditions, sizeof(QvCondition), compare_kinds);
+	filter->slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	memset(filter->slot->tts_isnull, true, desc->natts * sizeof(bool));
+	ExecStoreVirtualTuple(filter->slot);
+	filter->visibility = InvalidBuffer;
+	filter->finder = palloc0(sizeof(QvRowsFinder));
+	QvRowsFinderInit(filter->finder, NULL);
+	return filter;
+}
+
+/* An integer of a type of that length. */
+static int64
+to_integer(Datum value, int16 length)
+{
+	switch (length)
+	{
+		case sizeof(bool):
+			return DatumGetBool(value);
+		case sizeof(int16):
+			return DatumGetInt16(value);
+		case sizeof(int32):
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+/* Set the range of values that are on that side of a constant. */
+static void
+set_range(QvCondition *condition, int64 constant, bool isnull)
+{
+	int			strategy = condition->strategy;
+	bool		none = isnull ||
+		(strategy == BTLessStrategyNumber && constant == PG_INT64_MIN) ||
+		(strategy == BTGreaterStrategyNumber && constant == PG_INT64_MAX);
+
+	condition->least = PG_INT64_MIN;
+	condition->most = PG_INT64_MAX;
+	if (none)
+	{
+		condition->least = 1;
+		condition->most = 0;
+		return;
+	}
+	if (strategy >= BTEqualStrategyNumber)
+		condition->least = constant + (strategy == BTGreaterStrategyNumber);
+	if (strategy <= BTEqualStrategyNumber)
+		condition->most = constant - (strategy == BTLessStrategyNumber);
+}
+
+void
+QvFilterUse(QvFilter *filter, const QvRows *rows)
+{
+	filter->rows = rows && rows->included ? rows : NULL;
+	if (filter->rows == NULL)
+		return;
+	QvRowsFinderInit(filter->finder, rows);
+	for (int i = 0; i < filter->ncolumns; i++)
+	{
+		const QvIncluded *included = rows->included;
+
+		for (int c = 0; c < included->count; c++)
+			if (included->columns[c].attribute == filter->columns[i].attribute)
+				filter->columns[i] = included->columns[c];
+	}
+	for (int i = 0; i < filter->nconditions; i++)
+	{
+		QvCondition *condition = &filter->conditions[i];
+		bool		isnull;
+		Datum		value;
+
+		if (condition->constant == NULL)
+			continue;
+		/* it lives as long as CurrentMemoryContext */
+		value = ExecEvalExpr(condition->constant, filter->econtext, &isnull);
+		if (condition->kind == QV_CONDITION_RANGE)
+			set_range(condition, isnull ? 0 : to_integer(value, condition->length), isnull);
+		else
+			condition->call->args[1 - condition->argument] = (NullableDatum) {value, isnull};
+	}
+}
+
+/* ---- rows ---- */
+
+/* Have columns of an entry in the slot; false: they are not known. */
+static bool
+read_columns(QvFilter *filter, const char *at, uint32 i, const QvIncludedColumn *columns, int ncolumns,
+			 char *space)
+{
+	const QvIncluded *included = filter->rows->included;
+	const char *bits = QvIncludedBits(included, (char *) at, i);
+	TupleTableSlot *slot = filter->slot;
+
+	if (!(*bits & QV_INCLUDED_KNOWN))
+		return false;
+	for (int c = 0; c < ncolumns; c++)
+	{
+		const QvIncludedColumn *column = &columns[c];
+		int			to = column->attribute - 1;
+
+		slot->tts_isnull[to] = !QvIncludedHasBit(bits, column->bit);
+		slot->tts_values[to] = QvIncludedGet(column, QvIncludedValue(included, column, (char *) at, i),
+											 space + c * QV_INCLUDED_MAX);
+	}
+	return true;
+}
+
+static bool
+test_call(const QvCondition *condition, Datum value)
+{
+	FunctionCallInfo call = condition->call;
+
+	if (call->args[1 - condition->argument].isnull)
+		return false;
+	call->args[condition->argument].value = value;
+	call->isnull = false;
+	return DatumGetBool(FunctionCallInvoke(call)) && !call->isnull;
+}
+
+static bool
+test_condition(const QvFilter *filter, const QvCondition *condition)
+{
+	const QvIncludedColumn *column = &filter->columns[condition->column];
+	Datum		value = filter->slot->tts_values[column->attribute - 1];
+	int64		integer;
+
+	if (condition->kind == QV_CONDITION_EXPRESSION)
+		return ExecQual(condition->expression, filter->econtext);
+	if (filter->slot->tts_isnull[column->attribute - 1])
+		return false;
+	if (condition->kind == QV_CONDITION_CALL)
+		return test_call(condition, value);
+	integer = to_integer(value, column->length);
+	return integer >= condition->least && integer <= condition->most;
+}
+
+/* Test the conditions from one on, on the columns in the slot. */
+static QvAdmission
+test_slot(QvFilter *filter, const ItemPointerData *tid, int from)
+{
+	bool		visible = (filter->wants_visible || !filter->all_leakproof) &&
+		VM_ALL_VISIBLE(filter->table, ItemPointerGetBlockNumberNoCheck(tid), &filter->visibility);
+	bool		all = visible || filter->all_leakproof;
+	MemoryContext old;
+	int			i = from;
+
+	ResetExprContext(filter->econtext);
+	filter->econtext->ecxt_scantuple = filter->slot;
+	old = MemoryContextSwitchTo(filter->econtext->ecxt_per_tuple_memory);
+	while (i < filter->nconditions &&
+		   ((!all && !filter->conditions[i].leakproof) || test_condition(filter, &filter->conditions[i])))
+		i++;
+	MemoryContextSwitchTo(old);
+	if (i == filter->nconditions)
+		return visible && filter->wants_visible ? QV_ROW_PASSES : QV_ROW_MAY_PASS;
+	filter->removed++;
+	return QV_ROW_FAILS;
+}
+
+bool
+QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint32 i)
+{
+	if (!read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
+		return true;
+	filter->tested++;
+	return test_slot(filter, tid, 0) != QV_ROW_FAILS;
+}
+
+/* ---- pages ---- */
+
+/*
+ * Leave out the rows of a page whose value is known and not in a range; n: entries.  A range is made
+ * one of the column's type, so that many values are compared at once.
+ */
+#define DEFINE_RANGE_TEST(type, lowest, highest) \
+static void \
+test_range_##type(int64 least, int64 most, const char *values, const char *bits, int stride, \
+				  int bit, uint32 n, uint8 *may_pass) \
+{ \
+	bool		none = least > (highest) || most < (lowest); \
+	type		from = none ? 1 : Max(least, (lowest)), \
+				to = none ? 0 : Min(most, (highest)); \
+	\
+	for (uint32 i = 0; i < n; i++) \
+	{ \
+		type		value; \
+		uint8		has = (uint8) bits[i * stride + bit / 8] >> (bit % 8) & 1; \
+		\
+		memcpy(&value, values + i * sizeof(type), sizeof(type)); \
+		may_pass[i] &= ~bits[i * stride] | (has & (value >= from) & (value <= to)); \
+	} \
+}
+DEFINE_RANGE_TEST(int8, PG_INT8_MIN, PG_INT8_MAX)
+DEFINE_RANGE_TEST(int16, PG_INT16_MIN, PG_INT16_MAX)
+DEFINE_RANGE_TEST(int32, PG_INT32_MIN, PG_INT32_MAX)
+DEFINE_RANGE_TEST(int64, PG_INT64_MIN, PG_INT64_MAX)
+#undef DEFINE_RANGE_TEST
+
+static void
+test_range(const QvFilter *filter, const QvCondition *condition, const char *at, uint8 *may_pass)
+{
+	const QvIncluded *included = filter->rows->included;
+	const QvIncludedColumn *column = &filter->columns[condition->column];
+	void		(*test) (int64, int64, const char *, const char *, int, int, uint32, uint8 *) =
+		column->length == sizeof(int8) ? test_range_int8 :
+		column->length == sizeof(int16) ? test_range_int16 :
+		column->length == sizeof(int32) ? test_range_int32 : test_range_int64;
+
+	test(condition->least, condition->most, QvIncludedValue(included, column, (char *) at, 0), at,
+		 included->bits, column->bit, included->per_page, may_pass);
+}
+
+void
+QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may_pass)
+{
+	const QvIncluded *included = filter->rows->included;
+	uint32		known = 0,
+				left = 0;
+
+	memset(may_pass, 1, included->per_page);
+	for (int i = 0; i < filter->nranges; i++)
+		test_range(filter, &filter->conditions[i], at, may_pass);
+	for (uint32 i = 0; i < included->per_page; i++)
+	{
+		known += at[i * included->bits] & QV_INCLUDED_KNOWN;
+		left += at[i * included->bits] & may_pass[i] & QV_INCLUDED_KNOWN;
+	}
+	filter->tested += known;
+	filter->removed += known - left;
+	if (filter->nranges == filter->nconditions || left == 0)
+		return;
+	for (uint32 i = 0; i < included->per_page; i++)
+	{
+		ItemPointerData tid;
+
+		if (!may_pass[i] ||
+			!read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
+			continue;
+		QvRowsTid(filter->rows, first + i, &tid);
+		may_pass[i] = test_slot(filter, &tid, filter->nranges) != QV_ROW_FAILS;
+	}
+}
+
+/* Have columns of a row in the slot; false: they are not known. */
+static bool
+read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *columns, int ncolumns,
+		 char *space)
+{
+	const QvRows *rows = filter->rows;
+	QvRowNumber number;
+	BlockNumber block;
+	bool		known;
+	Buffer		buf;
+
+	if (rows == NULL || !QvRowsHasNumber(rows, tid, &number))
+		return false;
+	block = QvRowsFindPage(filter->finder, number / rows->per_page);
+	if (block == QV_ROWS_NO_PAGE)
+		return false;
+	filter->pages++;
+	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
+	known = read_columns(filter, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))), number % rows->per_page,
+						 columns, ncolumns, space);
+	UnlockReleaseBuffer(buf);
+	return known;
+}
+
+QvAdmission
+QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid)
+{
+	if (!read_row(filter, tid, filter->columns, filter->ncolumns, filter->space))
+		return QV_ROW_MAY_PASS;
+	filter->tested++;
+	return test_slot(filter, tid, 0);
+}
+
+bool
+QvFilterFill(QvFilter *filter, const ItemPointerData *tid)
+{
+	return read_row(filter, tid, filter->rows->included->columns, filter->rows->included->count,
+					filter->fill_space);
+}
+
+void
+QvFilterRelease(QvFilter *filter)
+{
+	if (BufferIsValid(filter->visibility))
+		ReleaseBuffer(filter->visibility);
+	filter->visibility = InvalidBuffer;
+}
+
+void
+QvFilterEnd(QvFilter *filter)
+{
+	QvFilterRelease(filter);
+	ExecDropSingleTupleTableSlot(filter->slot);
+}

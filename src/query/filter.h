@@ -1,0 +1,113 @@
+/*
+ * filter.h
+ *		Conditions on included columns, tested on the entries of row pages.
+ *
+ * A row that fails is not fetched from the table.  A row that may pass is tested once more there,
+ * because its entry may not have the columns.
+ *
+ * An entry may be of a row that nobody may see.  A condition could raise an error for its values.
+ * Such conditions are tested only where all rows of a table's page are visible; leakproof ones
+ * always.
+ */
+#ifndef QV_QUERY_FILTER_H
+#define QV_QUERY_FILTER_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "query/stream.h"
+#include "rows/rows.h"
+
+/* How a condition is tested. */
+typedef enum QvConditionKind
+{
+	QV_CONDITION_RANGE,			/* an integer lies in a range: many rows at
+								 * once */
+	QV_CONDITION_CALL,			/* a call of a strict function */
+	QV_CONDITION_EXPRESSION		/* any expression */
+} QvConditionKind;
+
+typedef struct QvCondition
+{
+	QvConditionKind kind;
+	bool		leakproof;
+
+	/* of ranges and calls: a column and a constant */
+	int			column;			/* place among the filter's */
+	ExprState  *constant;
+
+	/* of ranges */
+	int			strategy;		/* of a btree: the column and the constant */
+	int16		length;			/* of the constant */
+	int64		least;
+	int64		most;
+
+	/* of calls */
+	FunctionCallInfo call;
+	int			argument;		/* that is the column */
+
+	ExprState  *expression;
+} QvCondition;
+
+typedef struct QvFilter
+{
+	Relation	table;
+	ExprContext *econtext;
+	int			nconditions;
+	QvCondition *conditions;	/* ranges first */
+	int			nranges;
+	bool		all_leakproof;
+	bool		wants_visible;	/* find which rows are visible to everybody */
+	TupleTableSlot *slot;		/* of the table's row type: has the columns */
+	Buffer		visibility;		/* page of the visibility map, or
+								 * InvalidBuffer */
+	const QvRows *rows;			/* of a search; NULL: all rows may pass */
+	QvRowsFinder *finder;
+	int			ncolumns;		/* that conditions have */
+	QvIncludedColumn *columns;
+	char	   *space;			/* for each, QV_INCLUDED_MAX bytes; */
+	char	   *fill_space;		/* and for each included column */
+
+	/* counters */
+	int64		tested;
+	int64		removed;
+	int64		pages;			/* of the index that were visited for one row */
+} QvFilter;
+
+/*
+ * In CurrentMemoryContext.  conditions: a list of expressions on rows of the table, of which
+ * leakproof are some.  All must be true.  node: evaluates them.
+ */
+extern QvFilter *QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions,
+								List *leakproof);
+
+/* Test by the row pages of a search that has been started; evaluates constants. */
+extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
+
+/*
+ * May row i of a page pass?  at: the included columns of its entries, in a copy of the page.
+ */
+extern bool QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint32 i);
+
+/*
+ * Which rows of a page may pass: may_pass[rows->per_page].  Entries that are not there may.  first: the
+ * number of the first entry.
+ */
+extern void QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may_pass);
+
+/*
+ * Test a row whose entry is read first.  QV_ROW_PASSES, if wants_visible is set: all conditions were
+ * tested, and the row is visible to everybody.
+ */
+extern QvAdmission QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid);
+
+/* Have all included columns of a row in the slot; false: its entry does not have them. */
+extern bool QvFilterFill(QvFilter *filter, const ItemPointerData *tid);
+
+/* Unpin the page of the visibility map. */
+extern void QvFilterRelease(QvFilter *filter);
+
+extern void QvFilterEnd(QvFilter *filter);
+
+#endif							/* QV_QUERY_FILTER_H */

@@ -1,0 +1,134 @@
+/*
+ * included.c
+ *		The included columns of an index; see included.h.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+#include "rows/included.h"
+#include "utils/builtins.h"
+
+/* Bytes of the bits of an entry: are the columns known?  Then one for each: has it a value? */
+static inline Size
+bits_size(int count)
+{
+	return (count + 1 + 7) / 8;
+}
+
+/* Included column i, from 0. */
+static inline Form_pg_attribute
+column_of(Relation index, int i)
+{
+	return TupleDescAttr(RelationGetDescr(index), IndexRelationGetNumberOfKeyAttributes(index) + i);
+}
+
+Size
+QvIncludedSize(Relation index)
+{
+	int			count = QvIncludedCount(index);
+	Size		size = bits_size(count);
+
+	if (count == 0)
+		return 0;
+	for (int i = 0; i < count; i++)
+		size += column_of(index, i)->attlen;
+	return size;
+}
+
+void
+QvIncludedCheckTypes(Relation index)
+{
+	for (int i = 0; i < QvIncludedCount(index); i++)
+	{
+		Form_pg_attribute attribute = column_of(index, i);
+
+		if (attribute->attlen > 0 && attribute->attlen <= QV_INCLUDED_MAX)
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("column \"%s\" of type %s cannot be included in index \"%s\"",
+						NameStr(attribute->attname), format_type_be(attribute->atttypid),
+						RelationGetRelationName(index)),
+				 errdetail("The values of an included column have a fixed length of at most %d bytes.",
+						   QV_INCLUDED_MAX),
+				 errhint("Include an enum or a generated column with a hash instead, "
+						 "or create an index on the column.")));
+	}
+}
+
+QvIncluded *
+QvIncludedDescribe(Relation index, uint32 per_page)
+{
+	int			count = QvIncludedCount(index);
+	int			keys = IndexRelationGetNumberOfKeyAttributes(index);
+	Size		offset = bits_size(count);
+	QvIncluded *included;
+
+	if (count == 0)
+		return NULL;
+	included = palloc(offsetof(QvIncluded, columns) + count * sizeof(QvIncludedColumn));
+	included->per_page = per_page;
+	included->bits = bits_size(count);
+	included->count = count;
+	for (int i = 0; i < count; i++)
+	{
+		Form_pg_attribute attribute = column_of(index, i);
+
+		included->columns[i] = (QvIncludedColumn)
+		{
+			.attribute = index->rd_index->indkey.values[keys + i],
+				.bit = i + 1,
+				.offset = offset,
+				.length = attribute->attlen,
+				.by_value = attribute->attbyval
+		};
+		offset += attribute->attlen;
+	}
+	return included;
+}
+
+static void
+put_value(const QvIncludedColumn *column, char *at, Datum value)
+{
+	Datum		aligned;
+
+	if (column->by_value)
+		store_att_byval(&aligned, value, column->length);
+	memcpy(at, column->by_value ? (char *) &aligned : DatumGetPointer(value), column->length);
+}
+
+void
+QvIncludedPut(const QvIncluded *included, char *at, uint32 i, const QvIncludedRow *row)
+{
+	char	   *bits = QvIncludedBits(included, at, i);
+
+	memset(bits, 0, included->bits);
+	for (int c = 0; c < included->count; c++)
+	{
+		const QvIncludedColumn *column = &included->columns[c];
+		char	   *value = QvIncludedValue(included, column, at, i);
+
+		if (row && !row->isnull[c])
+		{
+			bits[column->bit / 8] |= 1 << (column->bit % 8);
+			put_value(column, value, row->values[c]);
+		}
+		else
+			memset(value, 0, column->length);
+	}
+	if (row)
+		bits[0] |= QV_INCLUDED_KNOWN;
+}
+
+void
+QvIncludedCopy(const QvIncluded *included, char *at, const char *from, uint32 i)
+{
+	memcpy(QvIncludedBits(included, at, i), QvIncludedBits(included, (char *) from, i), included->bits);
+	for (int c = 0; c < included->count; c++)
+	{
+		const QvIncludedColumn *column = &included->columns[c];
+
+		memcpy(QvIncludedValue(included, column, at, i),
+			   QvIncludedValue(included, column, (char *) from, i), column->length);
+	}
+}

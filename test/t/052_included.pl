@@ -1,0 +1,139 @@
+# Included columns stay those of their rows, whatever becomes of rows and heap TIDs: answers are those of the
+# table, on the primary and on its standby, after crashes, beside VACUUM and updates.
+
+use strict;
+use warnings FATAL => 'all';
+use QuiverTest;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $rows = 2500;
+my $primary = new_node('included', init => { allows_streaming => 1 },
+	conf => "wal_consistency_checking = 'generic'\nfull_page_writes = off\n");
+
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('included_standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->start;
+
+# a seed of its own for each step, so that a failure can be repeated
+my $seed = 0;
+
+sub number
+{
+	my ($below) = @_;
+
+	$seed = ($seed * 1103515245 + 12345) % 2147483648;
+	return int($seed / 65536) % $below;
+}
+
+my @conditions = (
+	sub { 'tenant = ' . number(97) },
+	sub { 'tenant IN (' . join(', ', map { number(97) } 1 .. 3) . ')' },
+	sub { 'tenant BETWEEN ' . number(50) . ' AND ' . (40 + number(60)) },
+	sub { 'price < ' . number(900) },
+	sub { 'price IS NULL' },
+	sub { number(2) ? 'live' : 'live IS NOT TRUE' },
+	sub { "mark = md5('" . number(30) . "')::uuid" },
+	sub { 'made >= date \'2026-01-01\' + ' . number(300) },
+	sub { 'tenant + length(id::text) > ' . number(60) },
+	sub { '100 / (tenant + 1) < ' . (1 + number(30)) });
+
+my $setup = 'SET quiver.recall = 1; SET enable_seqscan = off; SET enable_sort = off;';
+my $exact = 'SET quiver.topk_scan = off; SET enable_indexscan = off;';
+
+# Asks for some conditions by each way.
+sub same_ok
+{
+	my ($table, $what) = @_;
+	my @queries = map {
+		my $where = join(' AND ', map { $conditions[ number(scalar @conditions) ]->() } 1 .. 1 + number(2));
+		my $limit = (1, 10, 40)[ number(3) ];
+
+		"SELECT id, tenant FROM $table WHERE $where ORDER BY v <-> qt_vector(" . number(100000) . ", 32), id LIMIT $limit"
+	} 1 .. 8;
+	my $asked = join(';', @queries);
+	my $expected = sql_value($primary, "$exact $asked");
+
+	foreach my $way (qw(auto index row_pages))
+	{
+		is(sql_value($primary, "$setup SET quiver.topk_way = $way; $asked"), $expected, "$table, $what, $way");
+	}
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	is(sql_value($standby, "$setup $asked"), $expected, "$table, $what, standby");
+	check_ok($primary, "${table}_v");
+	return;
+}
+
+foreach my $am (qw(quiver_graph quiver_ivf))
+{
+	my $table = "of_$am";
+	my $add = sub {
+		my ($first, $last) = @_;
+
+		return "INSERT INTO $table SELECT i, i % 97, i / 3.0, date '2026-01-01' + i % 300, i % 3 = 0, "
+		  . "md5((i % 30)::text)::uuid, qt_vector(i, 32) FROM generate_series($first, $last) i;";
+	};
+	my $change = sub { $primary->safe_psql('postgres', $_[0]) };
+
+	$seed = 7;
+	$change->("CREATE TABLE $table (id int, tenant int, price float8, made date, live bool, mark uuid, v vector(32))"
+		  . ' WITH (autovacuum_enabled = off, fillfactor = 90);' . $add->(1, $rows));
+	$change->("CREATE INDEX ${table}_v ON $table USING $am (v vector_l2_ops) INCLUDE (tenant, price, made, live, mark);"
+		  . "VACUUM ANALYZE $table");
+	same_ok($table, 'built');
+	like(sql_value($primary, "EXPLAIN SELECT id FROM $table WHERE tenant = 3 ORDER BY v <-> qt_vector(1, 32) LIMIT 1"),
+		qr/Index Filter: \(tenant = 3\)/, "$table: the index tests the condition");
+	$change->("UPDATE $table SET tenant = (tenant + 5) % 97, price = NULL WHERE id % 7 = 0;"
+		  . "UPDATE $table SET live = NULL WHERE id % 11 = 0");
+	same_ok($table, 'updated');
+	$change->("DELETE FROM $table WHERE id % 5 = 0; VACUUM $table;" . $add->($rows + 1, $rows + 700));
+	same_ok($table, 'heap TIDs used again');
+	cmp_ok(sql_value($primary, "SELECT count(*) FROM $table WHERE id > $rows AND ctid < '(20,0)'"), '>', 0,
+		"$table: heap TIDs are used again");
+	$change->("BEGIN; UPDATE $table SET tenant = 1000; ROLLBACK");
+	same_ok($table, 'rolled back');
+
+	# what a crash leaves of rows that were being added, and of a VACUUM
+	foreach my $work (
+		"INSERT INTO $table SELECT (random() * 1e9)::int, tenant, price, made, NOT live, mark, v FROM $table LIMIT 40;",
+		"UPDATE $table SET tenant = (random() * 96)::int, made = NULL WHERE id % 50 = (random() * 49)::int;",
+		"DELETE FROM $table WHERE id % 60 = (random() * 59)::int; VACUUM $table;")
+	{
+		my $load = background_pgbench($primary, "$work\n");
+
+		usleep(1_000_000);
+		$primary->stop('immediate');
+		stop_background($load);
+		$primary->start;
+		same_ok($table, 'crashed');
+		$change->("VACUUM $table");
+		same_ok($table, 'vacuumed after a crash');
+	}
+
+	# beside changes of others: a row that is returned meets its condition
+	my $load = background_pgbench($primary,
+		"UPDATE $table SET tenant = (tenant * 7 + 1) % 97 WHERE id % 60 = (random() * 59)::int;\n");
+	for my $round (1 .. 6)
+	{
+		my $wrong = join(' UNION ALL ', map {
+			my $tenant = number(97);
+			"SELECT count(*) FROM (SELECT tenant FROM $table WHERE tenant = $tenant "
+			  . "ORDER BY v <-> qt_vector($round, 32) LIMIT 20) r WHERE tenant <> $tenant"
+		} 1 .. 5);
+
+		is(sql_value($primary, "$setup SELECT sum(count) FROM ($wrong) w"), 0, "$table: beside updates $round");
+		$change->("VACUUM $table");
+	}
+	stop_background($load);
+	same_ok($table, 'after updates');
+	$change->("REINDEX INDEX CONCURRENTLY ${table}_v");
+	same_ok($table, 'built again');
+}
+
+$standby->promote;
+is(sql_value($standby, "SELECT quiver_check('of_quiver_ivf_v') = count(*) FROM of_quiver_ivf"), 't', 'promoted');
+clean_log_ok($primary);
+$standby->stop;
+$primary->stop;
+done_testing();
