@@ -31,7 +31,7 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 	units->code = op * of->dims / QV_COORDINATES;
 	units->neighbor = QV_NEIGHBOR_OPERATORS * op + units->code;
 	units->measure = op + units->code;
-	units->filter = of->filter > 0 ? QV_INCLUDED_OPERATORS * op + of->filter : 0;
+	units->filter = of->filter;
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
 	units->test = of->test;
 	units->row = QV_ROW_OPERATORS * op + of->test + misses * random;

@@ -29,8 +29,11 @@
 /* Fetching a row of the table, in shared buffers, from a random place. */
 #define QV_ROW_OPERATORS 75.0
 
-/* Reading the included columns of an entry, without testing them. */
-#define QV_INCLUDED_OPERATORS 4.0
+/* Testing a range of an included column, many entries together. */
+#define QV_RANGE_OPERATORS 0.3
+
+/* Any other condition on included columns, besides what the condition itself costs. */
+#define QV_INCLUDED_OPERATORS 2.0
 
 /* Starting a search. */
 #define QV_START_OPERATORS 2000.0
@@ -63,7 +66,7 @@ typedef struct QvUnitsOf
 	double		table_pages;
 	double		table_rows;
 	int			dims;
-	double		filter;			/* conditions on included columns; 0: none */
+	double		filter;			/* as QvUnits.filter */
 	double		test;			/* as QvUnits.test */
 	double		value_pages;	/* that a row's value has for itself */
 } QvUnitsOf;
@@ -82,8 +85,8 @@ extern double QvCountersCost(const QvUnits *units, const QvScanCounters *counter
 
 /*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to
- * measure the rows that may be near.  share: of the entries, that conditions on included columns let
- * pass; 1 without such conditions.
+ * measure the rows that may be near.  share: of the entries, that conditions on included columns
+ * let pass; 1 without such conditions.
  */
 extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share);
 

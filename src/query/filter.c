@@ -10,7 +10,9 @@
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "query/cost.h"
 #include "query/filter.h"
 #include "storage/bufmgr.h"
 #include "utils/fmgroids.h"
@@ -83,6 +85,40 @@ integer_strategy(const OpExpr *op)
 	return get_op_opfamily_strategy(op->opno, lookup_type_cache(left, TYPECACHE_BTREE_OPFAMILY)->btree_opf);
 }
 
+/* The place of the column of a condition that compares a column with a constant; -1: it is none. */
+static int
+column_argument(const OpExpr *op)
+{
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || op->opretset || !func_strict(op->opfuncid))
+		return -1;
+	for (int i = 0; i < 2; i++)
+		if (IsA(list_nth(op->args, i), Var) && !contain_var_clause(list_nth(op->args, 1 - i)))
+			return i;
+	return -1;
+}
+
+Cost
+QvFilterCost(PlannerInfo *root, List *conditions)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		const OpExpr *op = lfirst(lc);
+		QualCost	qual;
+
+		if (IsA(op, Var) || (column_argument(op) >= 0 && integer_strategy(op) > 0))
+			cost += QV_RANGE_OPERATORS * cpu_operator_cost;
+		else
+		{
+			cost_qual_eval_node(&qual, (Node *) op, root);
+			cost += QV_INCLUDED_OPERATORS * cpu_operator_cost + qual.per_tuple;
+		}
+	}
+	return cost;
+}
+
 /* Have a condition tested as a range, if it compares a column with a constant that way. */
 static bool
 make_range(const OpExpr *op, QvCondition *condition)
@@ -114,23 +150,16 @@ make_call(const OpExpr *op, QvCondition *condition)
 static bool
 match_constant(const QvFilter *filter, PlanState *node, const OpExpr *op, QvCondition *condition)
 {
-	if (!IsA(op, OpExpr) || list_length(op->args) != 2 || op->opretset || !func_strict(op->opfuncid))
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		Node	   *column = list_nth(op->args, i);
-		Node	   *constant = list_nth(op->args, 1 - i);
+	int			i = column_argument(op);
 
-		if (!IsA(column, Var) || contain_var_clause(constant))
-			continue;
-		condition->column = find_column(filter, (Var *) column);
-		condition->argument = i;
-		condition->constant = ExecInitExpr((Expr *) constant, node);
-		if (!make_range(op, condition))
-			make_call(op, condition);
-		return true;
-	}
-	return false;
+	if (i < 0)
+		return false;
+	condition->column = find_column(filter, list_nth(op->args, i));
+	condition->argument = i;
+	condition->constant = ExecInitExpr(list_nth(op->args, 1 - i), node);
+	if (!make_range(op, condition))
+		make_call(op, condition);
+	return true;
 }
 
 static void
@@ -353,8 +382,8 @@ QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint3
 /* ---- pages ---- */
 
 /*
- * Leave out the rows of a page whose value is known and not in a range; n: entries.  A range is made
- * one of the column's type, so that many values are compared at once.
+ * Leave out the rows of a page whose value is known and not in a range; n: entries.  A range is
+ * made one of the column's type, so that many values are compared at once.
  */
 #define DEFINE_RANGE_TEST(type, lowest, highest) \
 static void \

@@ -16,6 +16,7 @@
 
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "query/stream.h"
 #include "rows/rows.h"
 
@@ -82,6 +83,9 @@ typedef struct QvFilter
 extern QvFilter *QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions,
 								List *leakproof);
 
+/* What it costs to test an entry by these conditions, many entries together (cost.h). */
+extern Cost QvFilterCost(PlannerInfo *root, List *conditions);
+
 /* Test by the row pages of a search that has been started; evaluates constants. */
 extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
 
@@ -91,14 +95,14 @@ extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
 extern bool QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint32 i);
 
 /*
- * Which rows of a page may pass: may_pass[rows->per_page].  Entries that are not there may.  first: the
- * number of the first entry.
+ * Which rows of a page may pass: may_pass[rows->per_page].  Entries that are not there may.  first:
+ * the number of the first entry.
  */
 extern void QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may_pass);
 
 /*
- * Test a row whose entry is read first.  QV_ROW_PASSES, if wants_visible is set: all conditions were
- * tested, and the row is visible to everybody.
+ * Test a row whose entry is read first.  QV_ROW_PASSES, if wants_visible is set: all conditions
+ * were tested, and the row is visible to everybody.
  */
 extern QvAdmission QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid);
 

@@ -257,8 +257,8 @@ read_page(Members *m, uint32 number)
 }
 
 /*
- * Find which rows of a page may pass the filter, of a run or all.  The page is not locked meanwhile: a
- * condition may read other pages, and fail.
+ * Find which rows of a page may pass the filter, of a run or all.  The page is not locked
+ * meanwhile: a condition may read other pages, and fail.
  */
 static void
 test_page(Members *m, Buffer buf, uint32 number, const Run *run)
@@ -407,6 +407,7 @@ read_all(Members *m)
 	for (uint32 number = 0; number < end; number++)
 	{
 		Buffer		buf = read_page(m, number);
+		QvRowNumber first = (QvRowNumber) number * rows->per_page;
 		ItemPointerData tid;
 		Page		page;
 
@@ -416,16 +417,25 @@ read_all(Members *m)
 		ask_ahead(m, number);
 		if (QvPageRows(page)->last_line > 0)
 			add_crowded(m, number, QvPageRows(page)->last_line);
-		QvRowsTid(rows, (QvRowNumber) number * rows->per_page, &tid);
+		QvRowsTid(rows, first, &tid);
 		if (m->filter)
 			test_page(m, buf, number, NULL);
 		for (uint32 i = 0; i < rows->per_page; i++, next_line(rows, &tid))
 		{
-			const QvRowEntryData *entry = QvRowsEntry(rows, QvPageEntries(page), i);
+			const QvRowEntryData *entry;
 
-			if ((m->filter && !m->may_pass[i]) || !QvRowEntryIsThere(entry) || (m->set && !QvTidSetHas(m->set, &tid)))
-				continue;
-			take_entry(m, &tid, entry);
+			if (m->filter)
+			{
+				const uint8 *next = memchr(m->may_pass + i, true, rows->per_page - i);
+
+				if (next == NULL)
+					break;
+				i = next - m->may_pass;
+				QvRowsTid(rows, first + i, &tid);
+			}
+			entry = QvRowsEntry(rows, QvPageEntries(page), i);
+			if (QvRowEntryIsThere(entry) && (m->set == NULL || QvTidSetHas(m->set, &tid)))
+				take_entry(m, &tid, entry);
 		}
 		UnlockReleaseBuffer(buf);
 	}

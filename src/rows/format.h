@@ -58,8 +58,8 @@ StaticAssertDecl(offsetof(QvRowEntryData, bits) == 12, "on-disk row entry change
 #define QV_ROW_MAX_SLOT (PG_UINT16_MAX - 1)
 
 /*
- * What a row page starts with; entries follow, without their included columns, and then these, column
- * by column (included.h).
+ * What a row page starts with.  Entries follow, without their included columns, and then these,
+ * column by column (included.h).
  */
 typedef struct QvRowPageData
 {

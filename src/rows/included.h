@@ -2,9 +2,9 @@
  * included.h
  *		The included columns of an index, as row pages have them.
  *
- * Values have a fixed length of at most QV_INCLUDED_MAX bytes.  A row page has them column by column,
- * after the codes of all its entries: first bits for each entry, then the values of each column.
- * A condition on a column reads nothing else.
+ * Values have a fixed length of at most QV_INCLUDED_MAX bytes.  A row page has them column by
+ * column, after the codes of all its entries: first bits for each entry, then the values of each
+ * column.  A condition on a column reads nothing else.
  */
 #ifndef QV_ROWS_INCLUDED_H
 #define QV_ROWS_INCLUDED_H
@@ -59,7 +59,7 @@ extern void QvIncludedCheckTypes(Relation index);
 /* In CurrentMemoryContext; NULL: an index without included columns. */
 extern QvIncluded *QvIncludedDescribe(Relation index, uint32 per_page);
 
-/* Where the bits of entry i are, and its value of a column; at: the part of a page for all of them. */
+/* Where the bits of entry i are, and its value of a column; at: the part of a page for all. */
 static inline char *
 QvIncludedBits(const QvIncluded *included, char *at, uint32 i)
 {
@@ -85,8 +85,8 @@ extern void QvIncludedPut(const QvIncluded *included, char *at, uint32 i, const 
 extern void QvIncludedCopy(const QvIncluded *included, char *at, const char *from, uint32 i);
 
 /*
- * Read a value.  space[QV_INCLUDED_MAX], aligned as doubles are: a value of a type that is passed by
- * reference is copied there.
+ * Read a value.  space[QV_INCLUDED_MAX], aligned as doubles are: a value of a type that is passed
+ * by reference is copied there.
  */
 static inline Datum
 QvIncludedGet(const QvIncludedColumn *column, const char *value, char *space)

@@ -348,7 +348,7 @@ typedef struct Merge
 	uint16	   *last_lines;		/* QvRowPageData.last_line of each */
 } Merge;
 
-/* Of a page in hand: as on the page. */
+/* The entries of a page in hand, as they are on the page. */
 static inline char *
 entries_of(const Merge *merge, uint32 page)
 {

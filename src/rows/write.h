@@ -41,8 +41,8 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
  * missing from before the first is written until all are.  building: a build does it, without WAL.
  * table_rows: about.
  *
- * Included columns are read from the table, as a new snapshot sees it.  Entries of rows that it does
- * not see do not have them.
+ * Included columns are read from the table, as a new snapshot sees it.  Entries of rows that it
+ * does not see do not have them.
  */
 extern void QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit,
 						void *engine);

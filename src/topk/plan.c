@@ -24,6 +24,7 @@
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "pages/meta.h"
+#include "query/filter.h"
 #include "topk/form.h"
 #include "topk/groups.h"
 #include "topk/topk.h"
@@ -403,7 +404,6 @@ static void
 get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target, int dims, QvUnits *units)
 {
 	const IndexOptInfo *index = target->index;
-	QualCost	filter;
 	QvUnitsOf	of = {
 		.index_tablespace = index->reltablespace,
 		.table_tablespace = rel->reltablespace,
@@ -415,8 +415,7 @@ get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *
 		.value_pages = is_out_of_line(rte, index->indexkeys[0]) ? TOAST_PAGES : 0
 	};
 
-	cost_qual_eval(&filter, target->filter, root);
-	of.filter = filter.per_tuple;
+	of.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false));
 	QvGetUnits(&of, units);
 }
 

@@ -93,8 +93,8 @@ get_known(TopkState *state)
 }
 
 /*
- * The share of rows that pass, where "share" was expected and some were tested.  Where none has passed
- * the expectation is most likely wrong: as if one had.
+ * The share of rows that pass, where "share" was expected and some were tested.  Where none has
+ * passed the expectation is most likely wrong: as if one had.
  */
 static double
 learn_share(double share, double tested, double passed)

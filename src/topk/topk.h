@@ -80,8 +80,8 @@ typedef enum TopkExpr
 								 * distance */
 	TOPK_EXPR_FILTER,			/* conditions on included columns; NULL
 								 * constant: none */
-	TOPK_EXPR_LEAKPROOF			/* of these, those that are leakproof; NULL
-								 * constant: none */
+	TOPK_EXPR_LEAKPROOF			/* the leakproof ones of these; NULL constant:
+								 * none */
 } TopkExpr;
 
 /* Does a query have a LIMIT?  LIMIT ALL is none. */

@@ -24,9 +24,9 @@ admitted_share(const TopkKnown *known)
 }
 
 /*
- * Rows that are proposed are looked up, if the set is there.  Then their entries are tested, if there
- * are conditions on included columns and this was not done before.  Then they are fetched and tested.
- * Rows that pass are measured.
+ * Rows that are proposed are looked up, if the set is there.  Then their entries are tested, if
+ * there are conditions on included columns and this was not done before.  Then they are fetched and
+ * tested.  Rows that pass are measured.
  */
 static double
 proposed_cost(const TopkKnown *known, double proposals, double wanted, bool by_entry)

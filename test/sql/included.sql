@@ -5,9 +5,11 @@ CREATE EXTENSION IF NOT EXISTS quiver;
 CREATE TYPE state AS ENUM ('new', 'open', 'done');
 CREATE DOMAIN percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
 CREATE FUNCTION make_vector(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS $$
-	SELECT array_agg((hashint4(i * 32 + j) % 1000) / 1000.0 + i % 5 ORDER BY j)::vector(32) FROM generate_series(1, 32) j $$;
-CREATE TABLE t (id int, tenant int, done percent, price float8, made date, at timestamptz, mark uuid, live bool, kind state,
-	length interval, big int8, letter "char", note text, v vector(32)) WITH (autovacuum_enabled = off, fillfactor = 90);
+	SELECT array_agg((hashint4(i * 32 + j) % 1000) / 1000.0 + i % 5 ORDER BY j)::vector(32)
+	FROM generate_series(1, 32) j $$;
+CREATE TABLE t (id int, tenant int, done percent, price float8, made date, at timestamptz, mark uuid, live bool,
+	kind state, length interval, big int8, letter "char", note text, v vector(32))
+	WITH (autovacuum_enabled = off, fillfactor = 90);
 CREATE FUNCTION add_rows(first int, last int) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO t SELECT i, i % 100, i % 101, i / 7.0, date '2026-01-01' + i % 300,
 		timestamptz '2026-01-01 00:00 UTC' + i * interval '1 hour', md5((i % 40)::text)::uuid, i % 3 = 0,
@@ -58,22 +60,28 @@ BEGIN
 	RETURN (string_to_array(exact, ' '))[1];
 END $$;
 CREATE TABLE conditions (n serial, condition text);
-INSERT INTO conditions (condition) VALUES ('tenant = 7'), ('7 = tenant'), ('tenant IN (1, 50, 99)'), ('tenant BETWEEN 10 AND 12'),
+INSERT INTO conditions (condition) VALUES ('tenant = 7'), ('7 = tenant'), ('tenant IN (1, 50, 99)'),
+	('tenant BETWEEN 10 AND 12'),
 	('tenant < 5::bigint AND done >= 50'), ('price > 100.5'), ('price IS NULL'), ('made < ''2026-01-20'''),
 	('at >= ''2026-03-01 UTC'' AND at < ''2026-03-05 UTC'''), ('made < timestamp ''2026-01-20 12:00'''),
 	('mark = md5(''7'')::uuid'), ('live AND tenant > 90'), ('NOT live'), ('live IS NOT TRUE'), ('kind = ''open'''),
 	('kind > ''new'''), ('kind IS NULL'), ('length < interval ''30 minutes'''), ('big = 70000000000'),
-	('big > 9223372036854775807'), ('big >= -9223372036854775808'), ('done < 40000'), ('done > -40000::int8 AND tenant < 3'),
-	('letter = ''C'''), ('tenant + done < 10'), ('tenant = 7 AND note LIKE ''note 1%'''), ('tenant <> 7'), ('tenant = NULL'),
+	('big > 9223372036854775807'), ('big >= -9223372036854775808'), ('done < 40000'),
+	('done > -40000::int8 AND tenant < 3'),
+	('letter = ''C'''), ('tenant + done < 10'), ('tenant = 7 AND note LIKE ''note 1%'''), ('tenant <> 7'),
+	('tenant = NULL'),
 	('CASE WHEN live THEN tenant ELSE done END = 3');
 -- one plan of each kind: all conditions on included columns, some, none
 SELECT * FROM plan('SELECT id FROM t WHERE tenant = 7 ORDER BY v <-> make_vector(3) LIMIT 5');
-SELECT * FROM plan('SELECT id FROM t WHERE tenant = 7 AND note <> '''' AND price < 5 ORDER BY v <-> make_vector(3) LIMIT 5');
+SELECT * FROM plan('SELECT id FROM t WHERE tenant = 7 AND note <> '''' AND price < 5
+	ORDER BY v <-> make_vector(3) LIMIT 5');
 SELECT * FROM plan('SELECT id FROM t WHERE tenant + id = 7 ORDER BY v <-> make_vector(3) LIMIT 5');
 SELECT * FROM plan('SELECT id FROM t WHERE v <-> make_vector(3) < 1 AND tenant < 50');
 SELECT * FROM plan('SELECT a.id, n.id FROM t a, LATERAL (SELECT id FROM t b WHERE b.tenant = a.tenant AND b.id <> a.id
 	ORDER BY b.v <-> a.v LIMIT 2) n WHERE a.id < 4');
-SELECT n, condition, compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n * 7)) FROM conditions ORDER BY n;
+CREATE FUNCTION ask(condition text, i int) RETURNS text LANGUAGE sql AS $$
+	SELECT compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, i)) $$;
+SELECT n, condition, ask(condition, n * 7) FROM conditions ORDER BY n;
 SELECT compare('SELECT a.id, n.id FROM t a, LATERAL (SELECT id FROM t b WHERE b.tenant = a.tenant AND b.id <> a.id
 	ORDER BY b.v <-> a.v LIMIT 2) n WHERE a.id < 4 ORDER BY 1, 2');
 SELECT compare('SELECT count(*) FROM t WHERE v <-> make_vector(3) < 2 AND tenant < 50');
@@ -108,23 +116,24 @@ SELECT add_rows(2001, 2200);
 BEGIN;
 UPDATE t SET tenant = 7, live = NOT live;
 ROLLBACK;
-SELECT string_agg(compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n * 5)), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 0;
+SELECT string_agg(ask(condition, n * 5), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 0;
 VACUUM t;
 SELECT add_rows(2201, 2400);
-SELECT string_agg(compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n * 3)), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 1;
+SELECT string_agg(ask(condition, n * 3), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 1;
 SELECT quiver_check('t_v') = count(v) FROM t;
 REINDEX INDEX CONCURRENTLY t_v;
-SELECT string_agg(compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n)), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 2;
+SELECT string_agg(ask(condition, n), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 2;
 
 -- the same of posting lists, begun on an empty table; and of a table that grew in one transaction
 CREATE TABLE u (LIKE t);
-CREATE INDEX u_v ON u USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant, done, price, made, at, mark, live, kind, length, big, letter);
+CREATE INDEX u_v ON u USING quiver_ivf (v vector_l2_ops)
+	INCLUDE (tenant, done, price, made, at, mark, live, kind, length, big, letter);
 INSERT INTO u SELECT * FROM t;
 ALTER TABLE t RENAME TO other;
 ALTER TABLE u RENAME TO t;
-SELECT string_agg(compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n)), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 0;
+SELECT string_agg(ask(condition, n), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 0;
 VACUUM ANALYZE t;
-SELECT string_agg(compare(format('SELECT id FROM t WHERE %s ORDER BY v <-> make_vector(%s) LIMIT 8', condition, n)), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 1;
+SELECT string_agg(ask(condition, n), ' ' ORDER BY n) FROM conditions WHERE n % 3 = 1;
 SET quiver.topk_way = row_pages;
 SELECT counts('SELECT id FROM t WHERE tenant = 7 AND live ORDER BY v <-> make_vector(3) LIMIT 8');
 RESET quiver.topk_way;

@@ -50,7 +50,9 @@ sub same_ok
 		my $where = join(' AND ', map { $conditions[ number(scalar @conditions) ]->() } 1 .. 1 + number(2));
 		my $limit = (1, 10, 40)[ number(3) ];
 
-		"SELECT id, tenant FROM $table WHERE $where ORDER BY v <-> qt_vector(" . number(100000) . ", 32), id LIMIT $limit"
+		my $from = number(100000);
+
+		"SELECT id, tenant FROM $table WHERE $where ORDER BY v <-> qt_vector($from, 32), id LIMIT $limit"
 	} 1 .. 8;
 	my $asked = join(';', @queries);
 	my $expected = sql_value($primary, "$exact $asked");

@@ -8,8 +8,8 @@
 #include "graph/page/handle.h"
 
 /*
- * Inserts a detoasted value.  included: NULL if they are not known.  A handle serves one insert.  Memory is allocated in
- * CurrentMemoryContext.
+ * Inserts a detoasted value.  included: NULL if they are not known.  A handle serves one insert.
+ * Memory is allocated in CurrentMemoryContext.
  */
 extern void GraphInsertValue(GraphHandle *handle, const void *value, const QvIncludedRow *included,
 							 ItemPointer tid);
