@@ -68,6 +68,7 @@ CREATE FUNCTION _quiver_index_state(index oid,
     OUT dead_entries bigint,
     OUT lost_pages bigint,
     OUT measured bool,
+    OUT old_format bool,
     OUT error text)
     AS 'MODULE_PATHNAME', 'quiver_index_state' LANGUAGE C VOLATILE STRICT;
 COMMENT ON FUNCTION _quiver_index_state(oid) IS 'for the view quiver_indexes';
@@ -134,6 +135,7 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN NOT i.indisvalid AND c.relkind = 'i' THEN 'REINDEX or drop it: its build did not finish' END,
         CASE WHEN NOT i.indisvalid AND c.relkind = 'I' THEN 'a partition has no such index yet' END,
         CASE WHEN s.error IS NOT NULL THEN 'REINDEX: ' || s.error END,
+        CASE WHEN s.old_format THEN 'REINDEX: an earlier version made it, without the row pages that conditions are answered by' END,
         CASE WHEN (s.lost_pages * p.page)::float8 > 0.1::float8 * s.bytes::float8 THEN 'REINDEX: a crash left pages that nothing leads to' END,
         CASE WHEN s.dead_entries > 1000::bigint AND s.dead_entries::float8
             > 0.2::float8 * (greatest(0::float8, c.reltuples::float8) + s.dead_entries::float8) THEN

@@ -26,7 +26,7 @@ look(Page page, void *arg)
 }
 
 void
-GraphGlance(Relation index, BlockNumber most, double *deleted)
+GraphGlance(Relation index, BlockNumber most, GraphGlanced *glanced)
 {
 	GraphMetaData meta;
 	Glance		g = {.deleted = 0};
@@ -36,5 +36,6 @@ GraphGlance(Relation index, BlockNumber most, double *deleted)
 	if (!GraphLayoutFromMeta(&g.layout, &meta))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's numbers do not fit together.");
 	pages = QvSamplePages(index, meta.seed, most, look, &g);
-	*deleted = g.deleted * pages;
+	glanced->deleted = g.deleted * pages;
+	glanced->old_format = meta.form == QV_FORM_CODED && !GraphCanHaveRows(&meta);
 }

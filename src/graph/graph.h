@@ -67,11 +67,15 @@ typedef struct GraphInfo
  */
 extern void GraphCheck(Relation index, const QvOpclassInfo *opclass, bool verify, GraphInfo *info);
 
-/*
- * glance.c: estimates how many nodes are deleted, from at most "most" pages.  The same
- * pages are read each time.
- */
-extern void GraphGlance(Relation index, BlockNumber most, double *deleted);
+/* glance.c: what a number of pages, the same ones each time, say about all */
+typedef struct GraphGlanced
+{
+	double		deleted;		/* estimate of the nodes that are deleted */
+	bool		old_format;		/* REINDEX gives it row pages */
+} GraphGlanced;
+
+/* Reads at most "most" pages. */
+extern void GraphGlance(Relation index, BlockNumber most, GraphGlanced *glanced);
 
 /*
  * estimate.c: the index that a build of "rows" rows makes.  Their values have value_size

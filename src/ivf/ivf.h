@@ -77,6 +77,7 @@ typedef struct IvfGlanced
 	double		dead;			/* estimate of the slots of dead rows */
 	double		lost_pages;		/* estimate of the pages that nothing leads to */
 	bool		measured;		/* all probes are measured */
+	bool		old_format;		/* REINDEX gives it row pages */
 } IvfGlanced;
 
 /* Reads at most "most" pages. */

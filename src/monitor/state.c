@@ -39,6 +39,7 @@ typedef enum StateColumn
 	STATE_DEAD_ENTRIES,
 	STATE_LOST_PAGES,
 	STATE_MEASURED,
+	STATE_OLD_FORMAT,
 	STATE_ERROR,
 	STATE_COLUMNS
 } StateColumn;
@@ -66,13 +67,14 @@ set_state(StateRow *row, StateColumn column, Datum value)
 static void
 describe_graph(Relation index, const QvSettings *settings, StateRow *row)
 {
-	double		deleted;
+	GraphGlanced glanced;
 
 	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search > 0 ? settings->ef_search : GraphEfFor(index, settings->recall)));
 	if (settings->ef_search == 0)
 		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
-	GraphGlance(index, GLANCE_PAGES, &deleted);
-	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) deleted));
+	GraphGlance(index, GLANCE_PAGES, &glanced);
+	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.deleted));
+	set_state(row, STATE_OLD_FORMAT, BoolGetDatum(glanced.old_format));
 }
 
 static void
@@ -92,6 +94,7 @@ describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.dead));
 	set_state(row, STATE_LOST_PAGES, Int64GetDatum((int64) glanced.lost_pages));
 	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));
+	set_state(row, STATE_OLD_FORMAT, BoolGetDatum(glanced.old_format));
 }
 
 /* Fills in the answer for an index, which is locked. */
