@@ -53,8 +53,15 @@ sub raw_pages
 	return (number_at($image, 36), $raw);
 }
 
+# Images with row pages, which can be searched; and those of earlier versions, which could have them.
+my %with_rows = map { $_ => 1 } qw(graph_rows ivf_rows);
+my %could_have = map { $_ => 1 }
+  qw(graph_l2 graph_ip graph_anchors ivf_sketches ivf_version_1 ivf_raw ivf_grown ivfflat);
+my $by_rows = 'SET quiver.topk_scan = on; SET quiver.topk_way = row_pages;';
+my $index_only = 'SET enable_seqscan = off; SET enable_sort = off;';
+
 # the same tables, rows at the same places
-my (%file, %before);
+my (%file, %before, %graphs);
 foreach my $name (@names)
 {
 	$node->safe_psql('postgres', "\\set name $name\n\\i $images/names.sql\n\\i $images/$name.sql");
@@ -74,30 +81,38 @@ foreach my $name (@names)
 	isnt(read_image($file{$name}), $image, "$name: our own index is another");
 	write_image($file{$name}, $image);
 	$before{$name} = [ raw_pages(\$image) ];
+	$graphs{ number_at(\$image, 36) } = 1 if number_at(\$image, 32) == 0x51764772;
 }
 $node->start;
+is(join(' ', sort keys %graphs), '1 2 3', 'images of all versions of graphs');
+
+my $advice = q{SELECT advice FROM quiver_indexes WHERE index_name = '%s_idx'};
+my $reindex = 'REINDEX: an earlier version made it, without the row pages that conditions are answered by';
 
 foreach my $name (@names)
 {
-	my $plan = sql_value($node, "SET enable_seqscan = off; SET enable_sort = off; "
-		  . "EXPLAIN (COSTS OFF) SELECT * FROM ${name}_answers");
+	my $plan = sql_value($node, "$index_only EXPLAIN (COSTS OFF) SELECT * FROM ${name}_answers");
 	like($plan, qr/Index Scan using ${name}_idx on/, "$name: answers come from the index");
 
 	facts_ok($name, '', 'out of memory');
 	facts_ok($name, '', 'in memory');
 	facts_ok($name, 'SET quiver.simd_level = scalar;', 'without vector instructions');
+	is(sql_value($node, sprintf($advice, $name)), $could_have{$name} ? $reindex : '', "$name: what to do");
+	$plan = sql_value($node, "$index_only $by_rows EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM ${name}_answers");
+	is($plan =~ /Strategies: row pages$/m ? 1 : 0,
+		$with_rows{$name} // 0, "$name: row pages are read where there are some");
+	facts_ok($name, $by_rows, 'by row pages') if $with_rows{$name};
 }
 
 # they take rows, give them up, and find what there is
 sub changed_ok
 {
-	my ($name, $when) = @_;
+	my ($name, $when, $settings) = @_;
 	my $answers = "SELECT a.query || ' ' || i.id FROM ${name}_answers a, unnest(a.ids) WITH ORDINALITY AS i(id, n)";
 	my @exact = split /\n/, sql_value($node, "SET enable_indexscan = off; $answers");
 	my %found;
 
-	$found{$_}++ foreach split /\n/, sql_value($node,
-		"SET enable_seqscan = off; SET enable_sort = off; SET ivfflat.probes = 4; $answers");
+	$found{$_}++ foreach split /\n/, sql_value($node, "$index_only SET ivfflat.probes = 4; $settings $answers");
 	my $hits = grep { ($found{$_} // 0) > 0 && $found{$_}-- } @exact;
 
 	check_ok($node, "${name}_idx", sql_value($node, "SELECT count(*) FROM $name"), "$name, $when");
@@ -113,13 +128,14 @@ INSERT INTO $name SELECT * FROM ${name}_source WHERE id BETWEEN 301 AND 400;
 INSERT INTO $name SELECT t.* FROM (SELECT * FROM $name WHERE id = 17 LIMIT 1) t, generate_series(1, 8)});
 	check_ok($node, "${name}_idx", $stored + 108, "$name, rows came");
 	$node->safe_psql('postgres', "DELETE FROM $name WHERE id % 3 = 0; VACUUM (INDEX_CLEANUP ON) $name");
-	changed_ok($name, 'changed');
+	changed_ok($name, 'changed', '');
 }
 # the commit of a last change writes out what VACUUM logged
 $node->safe_psql('postgres', 'CREATE TABLE last ()');
 $node->stop('immediate');
 $node->start;
-changed_ok($_, 'after a crash') foreach @names;
+changed_ok($_, 'after a crash', '') foreach @names;
+changed_ok($_, 'after a crash, by row pages', $by_rows) foreach sort keys %with_rows;
 clean_log_ok($node);
 
 # Rows were added to all.  Code that made the old ones may read them again: their codes are as it knows them.
@@ -141,6 +157,17 @@ foreach my $name (grep { @{ $before{$_} } } @names)
 	$measured++;
 }
 cmp_ok($measured, '>', 0, "$measured images have lists that were measured");
-is(join(' ', sort keys %versions), '1 2 3', 'images of all versions of posting lists');
+is(join(' ', sort keys %versions), '1 2 3 4', 'images of all versions of posting lists');
+
+# REINDEX does what the advice says
+$node->start;
+foreach my $name (sort keys %could_have)
+{
+	$node->safe_psql('postgres', "REINDEX INDEX ${name}_idx");
+	is(sql_value($node, sprintf($advice, $name)), '', "$name: nothing to do after REINDEX");
+	like(sql_value($node, "$index_only $by_rows EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM ${name}_answers"),
+		qr/Strategies: row pages$/m, "$name: and there are row pages");
+}
+$node->stop;
 
 done_testing();
