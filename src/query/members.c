@@ -228,7 +228,12 @@ take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
 	if (bound > m->limit || (m->again && bound <= m->before))
 		return;
 	if (unlikely(m->waiting.count == m->waiting.capacity))
+	{
 		make_room(m);
+		/* rows that were left out to have room for it may be nearer */
+		if (bound > m->limit)
+			return;
+	}
 	place = QvRowEntryPlace(entry);
 	m->members[m->waiting.count] = (Member) {*tid, place.slot, place.block};
 	BacklogAdd(&m->waiting, bound, m->waiting.count);

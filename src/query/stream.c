@@ -224,9 +224,11 @@ make_room(QvStream *s)
 static void
 add_row(QvStream *s, const Waiting *row)
 {
+	if (row->key < s->dropped)
+		make_room(s);
+	/* rows that were left out to have room for it may be nearer */
 	if (row->key >= s->dropped)
 		return;
-	make_room(s);
 	s->count++;
 	sift_up(s, s->count - 1, *row);
 }

@@ -141,6 +141,25 @@ SELECT * FROM noise_rows();
 SET quiver.iterative_scan = strict_order;
 SELECT rows BETWEEN 2000 AND 3000 AS rows FROM noise_rows();
 
+-- of rows that wait memory has room for a few: those that were left out come later, and none is missed
+SET quiver.topk_way = "table";
+SET work_mem = '64kB';
+SELECT count(*), count(DISTINCT id) FROM
+	(SELECT id FROM noise ORDER BY v <-> (SELECT v FROM noise WHERE id = 7) LIMIT 3000) x;
+RESET work_mem;
+-- likewise by row pages, but for rows whose bounds are wrong
+-- the first row that there is no room for is a far one
+CREATE TABLE copies (id int, v vector(32));
+INSERT INTO copies SELECT i, v FROM noise JOIN generate_series(0, 4095) i ON id = i % 256 + 1 ORDER BY i;
+INSERT INTO copies SELECT 4096 + id, v + array_fill(9, ARRAY[32])::vector FROM noise WHERE id <= 512;
+CREATE INDEX ON copies USING quiver_ivf (v vector_l2_ops) WITH (lists = 2);
+ANALYZE copies;
+SET quiver.topk_way = row_pages;
+SELECT count(*) > 0.97 * 4096 AS nearly_all FROM
+	(SELECT id FROM copies ORDER BY v <-> (SELECT v FROM noise WHERE id = 7) LIMIT 4096) x;
+DROP TABLE copies;
+SET quiver.topk_way = index;
+
 -- a graph proposes more rows than its largest pool is for
 CREATE TABLE many (id int, v vector(3) NOT NULL);
 INSERT INTO many SELECT i, ARRAY[noise_value(i, 1), noise_value(i, 2), noise_value(i, 3)]::vector
