@@ -8,12 +8,16 @@
 #include <math.h>
 
 #include "access/tableam.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "query/stream.h"
 #include "query/tidhash.h"
 #include "space/query.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
 /*
  * Rows that may be returned without being measured.  The farther a row is, the more others lie
@@ -59,7 +63,12 @@ struct QvStream
 	uint32		count;
 	uint32		room;
 	uint64		order;			/* of the next row */
-	double		dropped;		/* rows that are no nearer were left out */
+	double		dropped;		/* rows that are no nearer were left out, */
+	bool		keeps;			/* or put aside: */
+	Tuplesortstate *aside;		/* NULL: none were */
+	TupleTableSlot *aside_slot;
+	Waiting		aside_next;		/* the nearest of them, when the search has
+								 * ended */
 	uint64		in_slot;		/* order of the row in the slot, plus 1; 0:
 								 * none */
 
@@ -88,9 +97,18 @@ QvStreamCreate(void)
 	return s;
 }
 
+static void
+forget_aside(QvStream *s)
+{
+	if (s->aside)
+		tuplesort_end(s->aside);
+	s->aside = NULL;
+}
+
 void
 QvStreamStart(QvStream *s, const QvStreamSource *source)
 {
+	forget_aside(s);
 	MemoryContextReset(s->context);
 	s->source = *source;
 	s->heap = NULL;
@@ -109,6 +127,8 @@ QvStreamSetScan(QvStream *s, QvScan *scan)
 	s->scan = scan;
 	s->count = 0;
 	s->dropped = INFINITY;
+	s->keeps = false;
+	forget_aside(s);
 	s->in_slot = 0;
 	s->at_hand = s->ended_early = false;
 	s->bound = scan ? -INFINITY : INFINITY;
@@ -121,15 +141,6 @@ void
 QvStreamSetOnly(QvStream *s, const QvTidSet *only)
 {
 	s->only = only;
-}
-
-void
-QvStreamStop(QvStream *s)
-{
-	s->scan = NULL;
-	s->at_hand = false;
-	s->ended_early = true;
-	s->bound = INFINITY;
 }
 
 /* ---- rows that wait ---- */
@@ -182,6 +193,96 @@ compare_keys(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* ---- rows put aside ---- */
+
+static void
+begin_aside(QvStream *s)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	TupleDesc	desc = CreateTemplateTupleDesc(3);
+	AttrNumber	keys[] = {1, 2};
+	Oid			operators[] = {Float8LessOperator, Int8LessOperator};
+	Oid			collations[] = {InvalidOid, InvalidOid};
+	bool		nulls_first[] = {false, false};
+
+	TupleDescInitEntry(desc, 1, "key", FLOAT8OID, -1, 0);
+	TupleDescInitEntry(desc, 2, "order", INT8OID, -1, 0);
+	TupleDescInitEntry(desc, 3, "row", BYTEAOID, -1, 0);
+	/* the least that a sort needs, in kB */
+	s->aside = tuplesort_begin_heap(desc, lengthof(keys), keys, operators, collations, nulls_first,
+									Max(64, (int) (s->source.max_bytes / 2 / 1024)), NULL, TUPLESORT_NONE);
+	s->aside_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(old);
+}
+
+/* Leave out a row: it is put aside, or the search will be run again. */
+static void
+leave_out(QvStream *s, const Waiting *row)
+{
+	struct
+	{
+		int32		vl_len;
+		char		data[sizeof(Waiting)];
+	}			value;
+	TupleTableSlot *slot;
+
+	s->dropped = Min(s->dropped, row->key);
+	if (!s->keeps)
+		return;
+	if (s->aside == NULL)
+		begin_aside(s);
+	SET_VARSIZE(&value, sizeof(value));
+	memcpy(value.data, row, sizeof(Waiting));
+	slot = s->aside_slot;
+	ExecClearTuple(slot);
+	slot->tts_values[0] = Float8GetDatum(row->key);
+	slot->tts_values[1] = Int64GetDatum((int64) row->order);
+	slot->tts_values[2] = PointerGetDatum(&value);
+	memset(slot->tts_isnull, false, 3 * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
+	tuplesort_puttupleslot(s->aside, slot);
+}
+
+/* Have the next of the rows put aside at hand: rows that wait are returned up to it. */
+static void
+next_aside(QvStream *s)
+{
+	bool		isnull;
+
+	if (tuplesort_gettupleslot(s->aside, true, false, s->aside_slot, NULL))
+	{
+		memcpy(&s->aside_next, VARDATA_ANY(DatumGetPointer(slot_getattr(s->aside_slot, 3, &isnull))),
+			   sizeof(Waiting));
+		s->bound = s->aside_next.key;
+		return;
+	}
+	forget_aside(s);
+	s->bound = INFINITY;
+}
+
+/* No more rows are proposed.  Rows put aside come after the rows that wait. */
+static void
+end_scan(QvStream *s)
+{
+	s->scan = NULL;
+	s->at_hand = false;
+	s->bound = INFINITY;
+	if (s->aside == NULL)
+		return;
+	s->dropped = INFINITY;
+	tuplesort_performsort(s->aside);
+	next_aside(s);
+}
+
+void
+QvStreamStop(QvStream *s)
+{
+	s->ended_early = true;
+	end_scan(s);
+}
+
+/* ---- room for rows ---- */
+
 /* Leave out the farther half of the rows that wait. */
 static void
 drop_farthest(QvStream *s)
@@ -198,7 +299,7 @@ drop_farthest(QvStream *s)
 		if (s->heap[i].key <= limit)
 			s->heap[kept++] = s->heap[i];
 		else
-			s->dropped = Min(s->dropped, s->heap[i].key);
+			leave_out(s, &s->heap[i]);
 	s->count = kept;
 	for (uint32 i = kept / 2; i-- > 0;)
 		sift_down(s, i, s->heap[i]);
@@ -211,7 +312,8 @@ make_room(QvStream *s)
 
 	if (s->count < room)
 		return;
-	if (room * sizeof(Waiting) >= s->source.max_bytes)
+	/* when the search has ended, rows come one by one */
+	if (s->scan && room * sizeof(Waiting) >= s->source.max_bytes / 2)
 		drop_farthest(s);
 	if (s->count < room)
 		return;
@@ -228,7 +330,10 @@ add_row(QvStream *s, const Waiting *row)
 		make_room(s);
 	/* rows that were left out to have room for it may be nearer */
 	if (row->key >= s->dropped)
+	{
+		leave_out(s, row);
 		return;
+	}
 	s->count++;
 	sift_up(s, s->count - 1, *row);
 }
@@ -407,8 +512,7 @@ next_candidate(QvStream *s)
 	if (!s->at_hand)
 	{
 		s->ended_early = !s->scan->complete;
-		s->scan = NULL;
-		s->bound = INFINITY;
+		end_scan(s);
 		return;
 	}
 	s->bound = QvScanDistance(s->scan, c->bound - rounding_of(s->scan, c->bound));
@@ -521,11 +625,17 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 			if (return_top(s, row))
 				return true;
 		}
+		else if (s->scan == NULL && s->aside)
+		{
+			add_row(s, &s->aside_next);
+			next_aside(s);
+		}
 		else if (s->scan == NULL)
 		{
 			if (s->dropped == INFINITY || s->source.again == NULL)
 				return false;
 			s->source.again(s->source.arg);
+			s->keeps = true;
 		}
 		else if (s->source.beyond && s->source.beyond(s->source.arg, s->bound))
 			return false;
@@ -555,6 +665,7 @@ QvStreamGetCounters(const QvStream *s)
 void
 QvStreamEnd(QvStream *s)
 {
+	forget_aside(s);
 	MemoryContextDelete(s->context);
 	pfree(s);
 }

@@ -41,9 +41,9 @@ typedef struct QvStreamSource
 																	 * fetch it */
 	bool		(*test) (void *arg);	/* of the row in rows->slot; NULL: all
 										 * rows will do */
-	void		(*again) (void *arg);	/* have a search propose all rows once
-										 * more: memory did not do for the
-										 * rows that wait */
+	void		(*again) (void *arg);	/* have a search propose all rows a
+										 * second time: memory did not do for
+										 * the rows that wait */
 	bool		(*early) (void *arg);	/* the search has ended early: true
 										 * when another has been set; may be
 										 * NULL */
@@ -58,7 +58,7 @@ typedef struct QvStreamSource
 														 * may be NULL */
 	bool		nulls_first;	/* rows without a value come first, not last */
 	bool		nans_first;		/* and so do rows whose distance is NaN */
-	Size		max_bytes;		/* for rows that wait */
+	Size		max_bytes;		/* for rows that wait, in memory */
 } QvStreamSource;
 
 typedef struct QvStream QvStream;
