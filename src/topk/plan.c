@@ -127,6 +127,16 @@ has_column(Node *node, void *index)
 	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
 }
 
+/* Is a condition that the index's column has a value? */
+static bool
+is_not_null_test(const Node *clause, IndexOptInfo *index)
+{
+	const NullTest *test = (const NullTest *) clause;
+
+	return IsA(clause, NullTest) && test->nulltesttype == IS_NOT_NULL &&
+		match_index_to_operand((Node *) test->arg, 0, index);
+}
+
 /* May rows that meet the conditions have no value in the index's column? */
 static bool
 may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
@@ -139,11 +149,9 @@ may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 	foreach(lc, rel->baserestrictinfo)
 	{
 		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
-		const NullTest *test = (const NullTest *) clause;
 
-		if (IsA(clause, NullTest) ?
-			test->nulltesttype == IS_NOT_NULL && match_index_to_operand((Node *) test->arg, 0, index) :
-			!contain_nonstrict_functions(clause) && has_column(clause, index))
+		if (is_not_null_test(clause, index) ||
+			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
 			return false;
 	}
 	return true;
@@ -580,6 +588,25 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 }
 
 /*
+ * May rows of the index fail the conditions?  Those on the distance do not count: the rows that
+ * fail them are far.
+ */
+static bool
+is_filtered(const Target *target, List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
+
+		if (!list_member_ptr(target->within, info) && !is_not_null_test((Node *) info->clause, target->index))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Add a path to a relation, unless it would miss rows that it must return, or conditions of its
  * own are volatile.
  */
@@ -618,7 +645,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *ta
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
-	known.filtered = conditions != NIL;
+	known.filtered = is_filtered(target, conditions);
 	cost_path(&path->path, &known, wanted_rows(root));
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));

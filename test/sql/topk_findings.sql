@@ -1,0 +1,188 @@
+-- What a review of the top-k scan found (rows lost or shown twice, work done in vain): each of these
+-- failed once.  test/t/032_topk_places.pl has the one about shared buffers.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET enable_sort = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+
+CREATE TABLE found (id int PRIMARY KEY, a int, part int, v vector(16));
+INSERT INTO found SELECT i, i % 100, CASE WHEN i % 10 = 0 THEN i ELSE 0 END,
+		(SELECT array_agg(hashint4(i * 16 + j) % 1000 ORDER BY j) FROM generate_series(1, 16) j)::vector
+	FROM generate_series(1, 20000) i;
+CREATE INDEX ON found (a);
+CREATE INDEX ON found (part);
+CREATE TABLE two (k int PRIMARY KEY);
+INSERT INTO two VALUES (17), (19001);
+ANALYZE found, two;
+CREATE FUNCTION dear(i int) RETURNS bool LANGUAGE plpgsql STABLE COST 10000 AS 'BEGIN RETURN i % 100 = 3; END';
+CREATE TABLE seen (i int);
+CREATE FUNCTION noted(i int) RETURNS bool LANGUAGE plpgsql VOLATILE AS $$
+BEGIN INSERT INTO seen VALUES (i); RETURN i % 100 = 3; END $$;
+
+-- What EXPLAIN says of a query's node: its lines, and the rows that the node's index scan found for it.
+CREATE FUNCTION explained(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, 'strict $.** ? (@."Custom Plan Provider" == "Quiver Top-K Scan")');
+END $$;
+-- The memory of searches, and what is done while one is under way.
+CREATE FUNCTION search_memory() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts
+	WHERE name ~ '^quiver (stream|graph scan|ivf scan|members|top-k search)' $$;
+CREATE FUNCTION memory_of(query text, n int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	c refcursor;
+	most bigint := 0;
+BEGIN
+	OPEN c FOR EXECUTE query;
+	FOR i IN 1 .. n LOOP
+		MOVE FORWARD 200 FROM c;
+		most := greatest(most, search_memory());
+	END LOOP;
+	CLOSE c;
+	RETURN most;
+END $$;
+CREATE FUNCTION while_set(query text, OUT rows int, OUT different int) LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+	ids int[];
+BEGIN
+	FOR r IN EXECUTE query LOOP
+		ids := ids || r.id;
+		EXIT WHEN cardinality(ids) = 500;
+		IF cardinality(ids) = 40 THEN
+			PERFORM set_config('quiver.iterative_scan', 'relaxed_order', true);
+		END IF;
+	END LOOP;
+	PERFORM set_config('quiver.iterative_scan', 'strict_order', true);
+	SELECT count(*), count(DISTINCT id) INTO rows, different FROM unnest(ids) id;
+END $$;
+CREATE FUNCTION nearest_of(condition text, k text) RETURNS text LANGUAGE sql AS $$
+	SELECT format('SELECT id FROM found WHERE %s ORDER BY v <-> (SELECT v FROM found WHERE id = 7) LIMIT %s',
+		condition, k) $$;
+CREATE FUNCTION count_of(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+BEGIN
+	EXECUTE format('SELECT count(*) FROM (%s) x', query) INTO n;
+	RETURN n;
+END $$;
+
+CREATE FUNCTION findings() RETURNS TABLE (n int, finding text, result text) LANGUAGE plpgsql AS $$
+DECLARE
+	before jsonb;
+	number int;
+	memory text;
+BEGIN
+	n := 1; finding := 'rows, and different ones, when a setting changes';
+	SELECT concat_ws(' ', w.rows, w.different) INTO result FROM while_set(nearest_of('true', 'ALL')) w;
+	RETURN NEXT;
+
+	n := 2; finding := 'a LIMIT of more rows than work_mem / 64';
+	PERFORM set_config('work_mem', '64kB', true);
+	result := concat_ws(' ', count_of(nearest_of('true', '1024')), count_of(nearest_of('true', '1025')),
+		count_of(nearest_of('true', '4000')), count_of(nearest_of('true', '10 OFFSET 6000')));
+	RETURN NEXT;
+
+	n := 3; finding := 'a rare condition that no index knows, with little memory';
+	result := concat_ws(' ', count_of(nearest_of('id % 700 = 3', '10')), count_of(nearest_of('id % 700 = 3', '20')),
+		count_of(nearest_of('id % 700 = 3', '28')));
+	RETURN NEXT;
+	PERFORM set_config('work_mem', '4MB', true);
+
+	n := 4; finding := 'rows that a dear condition is tested for';
+	SELECT CASE WHEN (e->>'Rows Fetched')::int < 2500 THEN 'few' ELSE e->>'Rows Fetched' END INTO result
+		FROM explained(nearest_of('dear(id)', '10')) e;
+	RETURN NEXT;
+
+	n := 5; finding := 'a volatile condition is tested once for each row';
+	result := format('%s, twice for %s, node: %s', count_of(nearest_of('noted(id)', '10')),
+		(SELECT count(*) - count(DISTINCT i) FROM seen), explained(nearest_of('noted(id)', '10')) IS NOT NULL);
+	TRUNCATE seen;
+	RETURN NEXT;
+
+	n := 6; finding := 'the plan of a condition that one row in a hundred passes';
+	PERFORM set_config('enable_sort', 'on', true);
+	result := coalesce(explained(nearest_of('a = 3', '10'))->>'Custom Plan Provider', 'another');
+	PERFORM set_config('enable_sort', 'off', true);
+	RETURN NEXT;
+
+	n := 7; finding := 'what the first query of a session, and one after VACUUM, read';
+	before := explained(nearest_of('a < 5', '10')) - 'Last Distance';
+	PERFORM count_of(nearest_of('a < ' || i, '10')) FROM generate_series(1, 20) i;
+	result := CASE WHEN before = explained(nearest_of('a < 5', '10')) - 'Last Distance' THEN 'the same' ELSE 'other things' END;
+	RETURN NEXT;
+
+	n := 8; finding := 'members of a frequent value that are collected';
+	PREPARE frequent(int) AS SELECT id FROM found WHERE part = $1 ORDER BY v <-> (SELECT v FROM found WHERE id = 7) LIMIT 10;
+	SELECT CASE WHEN (jsonb_path_query_first(e, '$.Plans[*] ? (@."Node Type" == "Bitmap Index Scan")."Actual Rows"'))::numeric < 9000
+		THEN 'not all' ELSE 'all' END INTO result FROM explained('EXECUTE frequent(0)') e;
+	DEALLOCATE frequent;
+	RETURN NEXT;
+
+	n := 10; finding := 'times that a join which needs all rows reads the table, with much memory and little';
+	result := '';
+	FOREACH memory IN ARRAY ARRAY['4MB', '64kB'] LOOP
+		PERFORM set_config('work_mem', memory, true);
+		SELECT result || CASE WHEN (e->>'Rows Fetched')::int < 60000 THEN 'few ' ELSE format('%s ', e->>'Rows Fetched') END
+			INTO result FROM explained('SELECT id FROM found JOIN two ON k = id
+				ORDER BY v <-> (SELECT v FROM found WHERE id = 7) LIMIT 10') e;
+	END LOOP;
+	PERFORM set_config('work_mem', '4MB', true);
+	RETURN NEXT;
+
+	n := 11; finding := 'memory of a search for many rows, in shares of work_mem';
+	result := (SELECT string_agg(CASE WHEN memory_of(nearest_of('true', '16000'), 70) < 1.5 * kb * 1024 THEN 'once' ELSE 'more' END, ' ')
+		FROM unnest(ARRAY[1024, 4096]) kb, set_config('work_mem', kb::text, true));
+	PERFORM set_config('work_mem', '4MB', true);
+	RETURN NEXT;
+
+	n := 12; finding := 'rows fetched by a plan made when the table was empty, beside a later one';
+	PREPARE old(int) AS SELECT id FROM filled WHERE id % 100 = $1 ORDER BY v <-> (SELECT v FROM found WHERE id = 7) LIMIT 10;
+	PERFORM explained('EXECUTE old(3)');
+	INSERT INTO filled SELECT id, v FROM found;
+	number := explained('EXECUTE old(3)')->'Rows Fetched';
+	ANALYZE filled;
+	SELECT CASE WHEN number < 10000 THEN 'few' WHEN number < 2 * (e->>'Rows Fetched')::int THEN 'alike' ELSE format('%s, not %s', number, e->>'Rows Fetched') END
+		INTO result FROM explained('EXECUTE old(3)') e;
+	DEALLOCATE old;
+	RETURN NEXT;
+
+	n := 13; finding := 'IS NOT NULL is no condition';
+	PERFORM set_config('quiver.ef_search', '500', true), set_config('quiver.probes', '50', true);
+	result := CASE WHEN explained(nearest_of('true', '10')) - '{Filter,Rows Removed by Filter}'::text[]
+			= explained(nearest_of('v IS NOT NULL', '10')) - '{Filter,Rows Removed by Filter}'::text[]
+		THEN 'the same' ELSE explained(nearest_of('v IS NOT NULL', '10'))->>'Strategies' END;
+	PERFORM set_config('quiver.ef_search', '0', true), set_config('quiver.probes', '0', true);
+	RETURN NEXT;
+END $$;
+SET plan_cache_mode = force_generic_plan;
+CREATE TABLE filled (id int, v vector(16)) WITH (autovacuum_enabled = off);
+CREATE INDEX found_v ON found USING quiver_graph (v vector_l2_ops);
+CREATE INDEX filled_v ON filled USING quiver_graph (v vector_l2_ops);
+SELECT * FROM findings();
+DROP INDEX found_v;
+DROP TABLE filled;
+CREATE TABLE filled (id int, v vector(16)) WITH (autovacuum_enabled = off);
+CREATE INDEX found_v ON found USING quiver_ivf (v vector_l2_ops);
+CREATE INDEX filled_v ON filled USING quiver_ivf (v vector_l2_ops);
+SELECT * FROM findings();
+-- after VACUUM of one row
+DELETE FROM found WHERE id = 9017;
+VACUUM (INDEX_CLEANUP ON) found;
+SELECT * FROM findings() WHERE finding ~ 'VACUUM';
+-- ivfflat returns as many rows with a condition and without one
+DROP INDEX found_v;
+CREATE INDEX found_v ON found USING ivfflat (v vector_l2_ops) WITH (lists = 100);
+SELECT count_of(nearest_of('true', '500')), count_of(nearest_of('id > 0', '500')),
+	count_of(nearest_of('true', '10 OFFSET 5000'));
+RESET plan_cache_mode;
+
+DROP TABLE found, two, seen, filled;
+DROP FUNCTION findings, count_of, nearest_of, while_set, memory_of, search_memory, explained, noted, dear;
