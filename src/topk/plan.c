@@ -348,6 +348,13 @@ wanted_rows(PlannerInfo *root)
 		root->limit_tuples + more : 0;
 }
 
+/* Does the query read this relation, or the one that it is a part of, and no other? */
+static bool
+is_only_relation(PlannerInfo *root, const RelOptInfo *rel)
+{
+	return bms_equal(rel->top_parent_relids ? rel->top_parent_relids : rel->relids, QvAllQueryRels(root));
+}
+
 /* Are the rows of this relation, in their order, those of the query? */
 static bool
 is_whole_query(PlannerInfo *root, RelOptInfo *rel)
@@ -646,7 +653,8 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *ta
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = is_filtered(target, conditions);
-	cost_path(&path->path, &known, wanted_rows(root));
+	/* how many rows a join wants of it is not known yet */
+	cost_path(&path->path, &known, is_only_relation(root, rel) ? wanted_rows(root) : 0);
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
 	if (path->path.param_info)
