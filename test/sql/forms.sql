@@ -268,6 +268,18 @@ DROP TABLE o, i;
 SELECT compare('SELECT count(*), sum(d) FROM generate_series(1, 20) q,
 	LATERAL (SELECT doc, min(v <=> ARRAY[q, 1, 0]::vector) AS d FROM chunks WHERE v IS NOT NULL
 		GROUP BY doc ORDER BY d LIMIT 5) x');
+SELECT compare('SELECT q, (SELECT array_agg(doc ORDER BY d, doc) FROM
+	(SELECT doc, min(v <=> ARRAY[q, 1, 0]::vector) AS d FROM chunks WHERE v IS NOT NULL
+		GROUP BY doc ORDER BY d LIMIT 5) x) FROM generate_series(1, 20) q ORDER BY q');
+-- and so is the memory that they took
+CREATE FUNCTION executor_memory() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT sum(used_bytes)::bigint FROM pg_backend_memory_contexts
+	WHERE name ~ '^(quiver |ExecutorState|ExprContext|TupleHash)' $$;
+SELECT max(used) FILTER (WHERE q = 300) <= max(used) FILTER (WHERE q = 30) + 1000 AS all_of_it, count(*)
+	FROM (SELECT q, CASE WHEN q IN (30, 300) THEN executor_memory() END AS used FROM generate_series(1, 300) q,
+		LATERAL (SELECT doc, min(v <=> ARRAY[q, 1, 0]::vector) AS d FROM chunks WHERE v IS NOT NULL
+			GROUP BY doc ORDER BY d LIMIT 5) x) y;
+DROP FUNCTION executor_memory();
 CREATE ROLE forms_reader;
 GRANT SELECT ON t TO forms_reader;
 GRANT ALL ON FUNCTION compare(text) TO forms_reader;
