@@ -50,6 +50,9 @@ typedef struct Waiting
 	ItemPointerData tid;
 } Waiting;
 
+StaticAssertDecl(sizeof(Waiting) == 3 * sizeof(double) + sizeof(uint16) + sizeof(ItemPointerData),
+				 "rows are written to files, without padding");
+
 struct QvStream
 {
 	QvStreamSource source;
@@ -642,12 +645,6 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		else
 			take_candidate(s);
 	}
-}
-
-bool
-QvStreamEndedEarly(const QvStream *s)
-{
-	return s->ended_early;
 }
 
 double

@@ -107,9 +107,6 @@ extern void QvStreamStop(QvStream *stream);
  */
 extern bool QvStreamNext(QvStream *stream, void (*pause) (void *arg), QvStreamRow *row);
 
-/* Has the search ended before it had proposed all rows? */
-extern bool QvStreamEndedEarly(const QvStream *stream);
-
 /* How near the next row that is proposed may be; -INFINITY: not known. */
 extern double QvStreamBound(const QvStream *stream);
 
