@@ -156,6 +156,32 @@ is(sql_value($standby, $nearest), sql_value($node, $nearest), 'a standby gives t
 clean_log_ok($standby);
 $standby->stop;
 
+# Reading a table that is larger than shared buffers leaves there what others have in them.
+my $small = new_node('topk_small', conf => "fsync = off\nshared_buffers = 4MB\nautovacuum = off\n");
+$small->safe_psql('postgres', q{
+CREATE TABLE hot AS SELECT i AS id, repeat('x', 100) AS w FROM generate_series(1, 6000) i;
+CREATE TABLE big AS SELECT i AS id, ARRAY[sin(i), cos(i), i % 7]::vector(3) AS v, repeat('x', 700) AS w
+	FROM generate_series(1, 9000) i;
+CREATE INDEX ON big USING quiver_ivf (v) WITH (lists = 5); VACUUM ANALYZE});
+my $buffers = sub {
+	my ($session, $sql) = @_;
+	my $plan = session_sql($session, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) $sql");
+
+	return ($plan, map { $plan =~ /Buffers: shared.*?$_=(\d+)/ ? $1 : 0 } qw(hit read));
+};
+my $reader = new_session($small, 'postgres');
+session_sql($reader, 'SET enable_seqscan = on; SET enable_sort = off; SET max_parallel_workers_per_gather = 0;'
+	  . "SET quiver.topk_way = 'table'");
+$buffers->($reader, 'SELECT count(*) FROM hot') for 1 .. 2;
+my ($plan, $hit, $read) = $buffers->($reader, "SELECT id FROM big WHERE id % 3 = 0 ORDER BY v <-> '[0,0,0]' LIMIT 10");
+like($plan, qr/Strategies: table/, 'a search reads the table');
+cmp_ok($hit + $read, '>', 900, "of many pages ($hit + $read)");
+($plan, $hit, $read) = $buffers->($reader, 'SELECT count(*) FROM hot');
+cmp_ok($hit, '>=', 0.9 * ($hit + $read), "pages of another table are still there ($hit, $read read)");
+end_session($reader);
+clean_log_ok($small);
+$small->stop;
+
 # Damaged: heap TIDs that no table has come to nothing, or an error.
 my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
 $node->stop;
