@@ -366,7 +366,7 @@ RESET enable_sort;
 EXPLAIN (COSTS OFF) SELECT id FROM gone ORDER BY v <-> '[0,0,0]', v <-> '[9,9,9]' LIMIT 3;
 SET enable_seqscan = off;
 SET enable_sort = off;
--- more rows than memory has room for: not by the node
+-- more rows than memory has room for: by the node, too
 SET work_mem = '64kB';
 SELECT count(*) FROM work('SELECT id FROM gone ORDER BY v <-> ''[1,1,1]'' LIMIT 3000') x WHERE x ~ 'Top-K';
 -- as many rows at one distance
