@@ -64,7 +64,8 @@ next_page(TableScan *scan)
 	page = BufferGetPage(scan->buf);
 	lines = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 	LockBuffer(scan->buf, BUFFER_LOCK_UNLOCK);
-	if (scan->hints)
+	/* reading by a hint raises the usage count, and a ring leaves such pages */
+	if (scan->hints && scan->strategy == NULL)
 		QvRememberBuffer(scan->hints, scan->block, scan->buf);
 	for (int i = 0; i < lines; i++)
 		ItemPointerSet(&scan->tids[i], scan->block, FirstOffsetNumber + i);
