@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -60,7 +62,7 @@ def test_every_query_once_in_an_order_of_the_clients_own() -> None:
 
 
 def test_identical_order_on_request() -> None:
-    plan = Plan(clients=2, warm_seconds=0, identical=True)
+    plan = Plan(clients=2, warm_seconds=0, order="identical")
     sent = load.run(load.searches(Echo, QUERIES, plan), embedded=True)
     assert sent[0].query.tolist() == sent[1].query.tolist() == list(range(20))
 
@@ -99,10 +101,12 @@ def test_a_client_that_fails_is_an_error(embedded: bool) -> None:
 def test_warming_ends_when_times_are_stable() -> None:
     plan = Plan(warm_seconds=30, warm_queries=100_000)
     session = Echo(0.0005)
-    sent, settled = load.warm(session, [(1, 2)], [0], plan)
+    sent, settled = load.warm(session.search, [(1, 2)], [0], plan)
     assert settled
     assert 400 <= sent < 100_000
-    sent, settled = load.warm(session, [(1, 2)], [0], Plan(warm_seconds=30, warm_queries=100))
+    sent, settled = load.warm(
+        session.search, [(1, 2)], [0], Plan(warm_seconds=30, warm_queries=100)
+    )
     assert (sent, settled) == (100, False)
 
 
@@ -172,3 +176,78 @@ def test_a_server_that_cannot_enter_a_group_is_not_in_it(
     limit = tiers.MemoryLimit()
     monkeypatch.setattr(limit, "_make", lambda _: tmp_path / "gone")
     assert limit.enter([1 << 30], 64).startswith("buffer pool only")
+
+
+def test_zipf_repeats_the_same_few_queries_for_all_clients() -> None:
+    queries = np.arange(4000, dtype=np.float32).reshape(2000, 2)
+    plan = Plan(clients=2, order="zipf", warm_seconds=0)
+    orders = [load.orders_of(client, len(queries), plan)[1] for client in (0, 1)]
+    tops = []
+    for order in orders:
+        numbers, times = np.unique(order, return_counts=True)
+        assert len(numbers) < 0.6 * len(order)
+        tops.append(int(numbers[np.argmax(times)]))
+        # 1 / (1 + 1/2 + ... + 1/2000) of the queries are the most popular one.
+        assert times.max() == pytest.approx(2000 / 8.178, rel=0.3)
+    assert tops[0] == tops[1]
+    assert orders[0].tolist() != orders[1].tolist()
+    flat = load.orders_of(0, len(queries), Plan(order="zipf", zipf=0.01))[1]
+    assert len(set(flat.tolist())) > 1.1 * len(set(orders[0].tolist()))
+
+
+def test_fresh_queries_are_asked_once_by_one_client_and_not_before() -> None:
+    plan = Plan(clients=3, order="fresh", warm_seconds=0.05, seconds=5)
+    seen: list[int] = []
+    for client in range(3):
+        first, order = load.orders_of(client, 20, plan)
+        assert not set(first.tolist()) & set(order.tolist())
+        seen += [*first.tolist(), *order.tolist()]
+    assert sorted(seen) == list(range(20))
+    sent = load.run(load.searches(Echo, QUERIES, plan), embedded=True)
+    asked = [query for one in sent for query in one.query.tolist()]
+    assert len(asked) == len(set(asked)) == 17  # it ends long before its 5 seconds
+    few = Plan(clients=30, order="fresh", warm_seconds=0)
+    with pytest.raises(EngineError, match="too few"):
+        load.run(load.searches(Echo, QUERIES, few), embedded=True)
+
+
+class OneUse(Session):
+    asked = False
+
+    def search(self, query: Any) -> Sequence[int]:
+        assert not self.asked
+        self.asked = True
+        return [int(query[0])]
+
+
+def test_cold_queries_have_a_session_each() -> None:
+    plan = Plan(warm_seconds=0)
+    sent = load.run([(OneUse, load.ColdJob(OneUse, QUERIES, plan))], embedded=True)[0]
+    assert sent.answers == {i: [2 * i] for i in range(20)}
+
+
+def test_processor_time_of_processes_that_ended_is_counted() -> None:
+    script = "import os, time\nfor _ in range(3):\n p = os.fork()\n" \
+             " if not p:\n  end = time.thread_time() + 0.1\n" \
+             "  while time.thread_time() < end: pass\n  os._exit(0)\n os.waitpid(p, 0)\n" \
+             "print('done', flush=True); input()"  # fmt: skip
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)  # fmt: skip
+    with child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        child.stdout.readline()
+        spent = workload.cpu_seconds([child.pid])
+        both = workload.cpu_seconds([child.pid, child.pid])
+        child.stdin.close()
+    assert spent >= 0.28
+    assert both == pytest.approx(spent, abs=0.05)  # each once
+    assert math.isnan(workload.cpu_seconds([]))
+
+
+def test_what_nobody_can_count_is_no_zero() -> None:
+    before = workload.Spent(0.0, math.nan, 1.0, 100, 5, 10.0, 4.0)
+    after = workload.Spent(2.0, math.nan, 3.0, 300, 5, 14.0, 6.0)
+    assert before.until(after, 100) == {
+        "server_cpu_ms": 20.0, "pages_hit": 2.0, "pages_read": 0.0, "others_cores": 1.0
+    }  # fmt: skip

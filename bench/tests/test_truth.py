@@ -118,7 +118,7 @@ def test_rows_that_do_not_pass_are_no_hits_however_near() -> None:
     exact = Truth(np.array([[3, 4]]), np.array([[2.0, 3.0]]))
     for answer, recall, wrong in (([0, 1], 0.0, 1), ([3, 1], 0.5, 1), ([4, 3], 1.0, 0)):
         found = recalls(
-            {0: answer}.items(), train, queries, exact, "euclidean", lambda ids: passing[ids % 5]
+            {0: answer}.items(), train, queries, exact, "euclidean", lambda _, ids: passing[ids % 5]
         )
         assert (found["recall"], found["recall_ann"], found["recall_ids"]) == (recall,) * 3
         assert found["wrong_results"] == wrong

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quiver_bench import conditions
 from quiver_bench.engines import ADAPTERS
 from quiver_bench.errors import ConfigError
 from quiver_bench.records import Params, Value
@@ -96,7 +97,8 @@ class Query(OfSome):
     clients: list[int] = [1]
     seconds: float = 0.0  # 0: every query once
     rate: float = 0.0  # of all clients together; 0: closed loop
-    client_queries: Literal["shuffled", "identical"] = "shuffled"
+    client_queries: Literal["shuffled", "identical", "zipf", "fresh"] = "shuffled"  # load.ORDERS
+    zipf: float = Field(default=1.0, gt=0)  # exponent of that order
     tiers: list[str] = []  # "shared_buffers:memory" in MB
 
 
@@ -105,6 +107,25 @@ class Filter(OfSome):
     selectivity: list[float] = [0.001, 0.01, 0.1, 0.5]
     correlation: list[Literal["none", "positive", "negative"]] = ["none", "positive", "negative"]
     queries: int = 200
+
+
+class Conditions(OfSome):
+    """The filter suites of conditions.py."""
+
+    kind: Literal["conditions"]
+    suites: list[Literal["grid", "labels", "joined", "text", "tags"]] = ["grid", "labels", "joined",
+                                                                        "text", "tags"]  # fmt: skip
+    selectivity: list[Annotated[float, Field(gt=0, le=1)]] = [*conditions.SHARES]  # of grid
+    correlation: list[float] = [*conditions.CORRELATIONS]
+    queries: int = Field(default=100, ge=1)
+    sessions: list[Literal["warm", "cold"]] = ["warm", "cold"]
+
+    @model_validator(mode="after")
+    def _made(self) -> Conditions:
+        others = set(self.correlation) - set(conditions.CORRELATIONS)
+        if others:
+            raise ValueError(f"correlation: columns are made for {conditions.CORRELATIONS} only")
+        return self
 
 
 class Ingest(OfSome):
@@ -133,7 +154,7 @@ class Churn(OfSome):
     share: float = Field(default=0.2, gt=0, lt=1)  # of the rows, replaced each round
 
 
-Workload = Query | Filter | Ingest | Crud | Mixed | Churn
+Workload = Query | Filter | Conditions | Ingest | Crud | Mixed | Churn
 
 
 class ReportSpec(Model):

@@ -29,6 +29,14 @@ from quiver_bench.truth import Floats
 CHUNK, WINDOW, DRIFT = 50, 4, 0.05
 START_SECONDS = 120
 
+# In which order a client sends, and which queries:
+#   shuffled   all of them, in an order of its own
+#   identical  all of them, in the same order as the other clients
+#   zipf       the i-th most popular with a chance like 1 / i^zipf; the same are popular for all
+#   fresh      each once by one client, and none of those of the warm-up
+ORDERS = ("shuffled", "identical", "zipf", "fresh")
+WARM_SHARE = 4  # order fresh: one query in so many is for the warm-up
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -38,7 +46,8 @@ class Plan:
     queries: int = 0  # of each client; 0: until seconds are over
     seconds: float = 0.0
     rate: float = 0.0  # queries a second of all clients together; 0: closed loop
-    identical: bool = False  # every client sends in the same order
+    order: str = "shuffled"  # ORDERS
+    zipf: float = 1.0  # exponent of that order
     seed: int = 1
     warm_seconds: float = 10.0  # at most; 0: none
     warm_queries: int = 2000  # at most
@@ -56,15 +65,17 @@ class Sent:
     warm: int  # queries of warming
     settled: bool  # warming ended because times were stable
     cpu: float  # share of the time that the client's own process or thread computed
+    cpu_ns: int = 0  # the same in nanoseconds
 
     @property
     def end_ns(self) -> int:
         return int((self.start_ns + self.latency_ns).max()) if len(self.query) else 0
 
 
-def warm(
-    session: Session, encoded: Sequence[Any], order: Sequence[int], plan: Plan
-) -> tuple[int, bool]:
+Ask = Callable[[Any], Sequence[int]]
+
+
+def warm(ask: Ask, asked: Sequence[Any], order: Sequence[int], plan: Plan) -> tuple[int, bool]:
     """Send until the mean of the last window is that of the one before; (sent, stable)."""
     if plan.warm_seconds <= 0:
         return 0, False
@@ -75,7 +86,7 @@ def warm(
         chunk = min(CHUNK, plan.warm_queries)
         start = time.perf_counter()
         for i in range(chunk):
-            session.search(encoded[order[(sent + i) % len(order)]])
+            ask(asked[order[(sent + i) % len(order)]])
             if time.perf_counter() - began > plan.warm_seconds:
                 return sent + i + 1, False
         means.append((time.perf_counter() - start) / chunk)
@@ -88,11 +99,25 @@ def warm(
     return sent, False
 
 
-def order_of(client: int, queries: int, plan: Plan) -> npt.NDArray[np.int64]:
-    """The order in which a client sends."""
-    if plan.identical:
-        return np.arange(queries)
-    return np.random.default_rng([plan.seed, client]).permutation(queries)
+Order = npt.NDArray[np.int64]
+
+
+def orders_of(client: int, queries: int, plan: Plan) -> tuple[Order, Order]:
+    """The numbers of the queries that a client sends, in order: to warm up, and measured."""
+    own = np.random.default_rng([plan.seed, client])
+    if plan.order == "identical":
+        order = np.arange(queries)
+    elif plan.order == "zipf":
+        chances = np.arange(1, queries + 1) ** -plan.zipf
+        popular = np.random.default_rng(plan.seed).permutation(queries)
+        order = popular[own.choice(queries, queries, p=chances / chances.sum())]
+    elif plan.order == "fresh":
+        part = np.random.default_rng(plan.seed).permutation(queries)[client :: plan.clients]
+        first = max(1, len(part) // WARM_SHARE)
+        return part[:first], part[first:]
+    else:
+        order = own.permutation(queries)
+    return order, order
 
 
 class Job(ABC):
@@ -130,10 +155,11 @@ class Recorder:
 
     def sent(self, answers: dict[int, list[int]], warmed: int, settled: bool) -> Sent:
         elapsed = max(1, time.monotonic_ns() - self.begin)
+        cpu = time.thread_time_ns() - self.cpu
         return Sent(
             np.asarray(self.numbers, dtype=np.int32), np.asarray(self.starts, dtype=np.int64),
             np.asarray(self.latencies, dtype=np.int64), answers, warmed, settled,
-            (time.thread_time_ns() - self.cpu) / elapsed,
+            cpu / elapsed, cpu,
         )  # fmt: skip
 
 
@@ -144,16 +170,22 @@ class SearchJob(Job):
     queries: Floats
     client: int
     plan: Plan
+    values: tuple[Any, ...] = ()  # of each query the numbers of its condition
 
     def run(self, session: Session, wait: Callable[[], float]) -> Sent:
         plan = self.plan
-        encoded = [session.encode(vector) for vector in self.queries]
-        order = order_of(self.client, len(self.queries), plan)
-        warmed, settled = warm(session, encoded, order.tolist(), plan)
-        count = plan.queries or (len(self.queries) if plan.seconds <= 0 else 1 << 30)
+        ask, asked = asking(session, self.queries, self.values)
+        first, order = orders_of(self.client, len(self.queries), plan)
+        if not len(order):
+            raise EngineError(f"{len(self.queries)} queries are too few for {plan.clients} clients")
+        warmed, settled = warm(ask, asked, first.tolist(), plan)
+        count = plan.queries or (len(order) if plan.seconds <= 0 else 1 << 30)
+        if plan.order == "fresh":
+            count = min(count, len(order))
         step = plan.clients / plan.rate * 1e9 if plan.rate else 0.0
         limit = plan.seconds if plan.seconds > 0 else plan.longest
         answers: dict[int, list[int]] = {}
+        session.flush()
         record = Recorder(wait())
         for i in range(count):
             query = int(order[i % len(order)])
@@ -166,12 +198,54 @@ class SearchJob(Job):
             if record.over(limit):
                 break
             start = record.clock()
-            found = session.search(encoded[query])
+            found = ask(asked[query])
             done = record.clock()
             begun = due or start + record.skew
             record.add(query, begun, done + record.skew - begun)
             answers[query] = [int(row) for row in found]
-        return record.sent(answers, warmed, settled)
+        sent = record.sent(answers, warmed, settled)
+        session.flush()
+        return sent
+
+
+def asking(session: Session, queries: Floats, values: Sequence[Any]) -> tuple[Ask, list[Any]]:
+    """What a session is called with, and how: with the numbers of a condition, if there are."""
+    encoded = [session.encode(vector) for vector in queries]
+    if not values:
+        return session.search, encoded
+    numbers = [session.encode_values(one) for one in values]
+    return session.search_where, list(zip(encoded, numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class ColdJob(Job):
+    """Every query once, each in a session of its own that has asked nothing before.
+
+    Connecting is not in the latency.
+    """
+
+    factory: SessionFactory
+    queries: Floats
+    plan: Plan
+    values: tuple[Any, ...] = ()
+
+    def run(self, session: Session, wait: Callable[[], float]) -> Sent:
+        answers: dict[int, list[int]] = {}
+        record = Recorder(wait())
+        for query in range(len(self.queries)):
+            if record.over(self.plan.longest):
+                break
+            fresh = self.factory()
+            try:
+                one = slice(query, query + 1)
+                ask, asked = asking(fresh, self.queries[one], self.values[one])
+                start = record.clock()
+                found = ask(asked[0])
+                record.add(query, start + record.skew, record.clock() - start)
+                answers[query] = [int(row) for row in found]
+            finally:
+                fresh.close()
+        return record.sent(answers, 0, True)
 
 
 @dataclass(frozen=True)
@@ -229,14 +303,6 @@ class ReplaceJob(Job):
 
 
 Client = tuple[SessionFactory, Job]
-
-
-def _client(factory: SessionFactory, job: Job, wait: Callable[[], float]) -> Sent:
-    session = factory()
-    try:
-        return job.run(session, wait)
-    finally:
-        session.close()
 
 
 def _process(factory: SessionFactory, job: Job, pipe: Any) -> None:
@@ -319,6 +385,7 @@ def _run_threads(
 ) -> list[Sent]:
     """Clients of an engine that lives in this process, or a single one."""
     sent: list[Sent | None] = [None] * len(clients)
+    sessions: list[Session] = []  # open until what the server spent is counted
     failures: list[Exception] = []
     begin = [0.0]
 
@@ -334,22 +401,29 @@ def _run_threads(
 
     def work(number: int) -> None:
         try:
-            sent[number] = _client(*clients[number], wait)
+            factory, job = clients[number]
+            session = factory()
+            sessions.append(session)
+            sent[number] = job.run(session, wait)
         except threading.BrokenBarrierError:
             pass
         except Exception as error:
             failures.append(error)
             barrier.abort()
 
-    if len(clients) == 1:
-        work(0)
-    else:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(clients))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    ended()
+    try:
+        if len(clients) == 1:
+            work(0)
+        else:
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(len(clients))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        ended()
+    finally:
+        for session in sessions:
+            session.close()
     if failures:
         error = failures[0]
         if isinstance(error, BenchError):
@@ -371,6 +445,8 @@ def run(
     return _run_processes(clients, longest, started, ended)
 
 
-def searches(factory: SessionFactory, queries: Floats, plan: Plan) -> list[Client]:
-    """The clients of a plan."""
-    return [(factory, SearchJob(queries, client, plan)) for client in range(plan.clients)]
+def searches(
+    factory: SessionFactory, queries: Floats, plan: Plan, values: tuple[Any, ...] = ()
+) -> list[Client]:
+    """The clients of a plan. values: of each query the numbers of its condition, if it has one."""
+    return [(factory, SearchJob(queries, client, plan, values)) for client in range(plan.clients)]

@@ -46,6 +46,7 @@ def speed(sent: Sequence[Sent]) -> dict[str, float]:
         "mean_ms": mean * 1e3,
         "max_ms": float(latencies.max()) / 1e6,
         "client_cpu": float(np.mean([one.cpu for one in sent])),
+        "client_cpu_ms": sum(one.cpu_ns for one in sent) / 1e6 / count,
         "warm_queries": float(np.mean([one.warm for one in sent])),
     }
     found["qps"] = found["qps_mean"] if len(sent) == 1 else found["qps_wall"]

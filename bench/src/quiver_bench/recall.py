@@ -15,7 +15,7 @@ import numpy.typing as npt
 from quiver_bench.truth import Floats, Truth, distances
 
 Answers = Iterable[tuple[int, Sequence[int]]]
-Allowed = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+Allowed = Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 # Two distances this close, relative to the larger of 1 and the distance, are a
 # tie: engines compute in single precision.
@@ -36,7 +36,7 @@ def recalls(
 
     answers: a query's number and row numbers, of each client. A row counts once; numbers below 0 are none. Row
     number i stands for the vector train[i % n]: rows that are inserted again get new numbers.
-    allowed says which rows may be found: those that pass the condition, those that are
+    allowed says of a query which rows may be found: those that pass the condition, those that are
     there. Others may well be nearer than the true neighbors, and are no hits.
     """
     n, k = len(train), truth.ids.shape[1]
@@ -53,7 +53,7 @@ def recalls(
             continue
         kept = np.asarray(ids[:k], dtype=np.int64)
         if allowed is not None:
-            may = allowed(kept)
+            may = allowed(query, kept)
             wrong += not may.all()
             kept = kept[may]
         found = distances(train[kept % n], queries[query], metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 from quiver_bench import drawings, like, like_edb, results
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
-from quiver_bench.records import OK, Result
-from quiver_bench.tables import Table, count, megabytes, milliseconds, rate
+from quiver_bench.records import FAILED, OK, Result
+from quiver_bench.tables import Table, count, decimal, megabytes, milliseconds, rate, small
 from quiver_bench.views import (
     Row,
+    all_searches,
     at_recall,
     brief,
     groups,
@@ -131,6 +132,45 @@ def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
     return table
 
 
+def cost_table(rows: Sequence[Row]) -> Table | None:
+    """What a query costs: processor time of server and client, buffers."""
+    some = [r for r in rows if r.status == OK and "client_cpu_ms" in r.metrics
+            and r.adapter != "null"]  # fmt: skip
+    if not some:
+        return None
+    table = Table(
+        f"{dataset_title(some[0])}: cost of a query",
+        ("index", "search", "queries", "clients", "recall", "QPS", "server CPU ms",
+         "client CPU ms", "buffers hit", "buffers read", "others' cores"),
+    )  # fmt: skip
+    for r in some:
+        table.add(
+            r.title, parameters(r.query) or "-", order_of(r), str(r.clients),
+            f"{r.get('recall'):.4f}", rate(r.get("qps")), _known(r, "server_cpu_ms", small),
+            _known(r, "client_cpu_ms", small), _known(r, "pages_hit", decimal),
+            _known(r, "pages_read", decimal), _known(r, "others_cores", decimal),
+        )  # fmt: skip
+    table.notes += [
+        "processor time of all processes of the server, per query; an engine that lives in this"
+        " process has all of it in the client's",
+        "zipf: the i-th most popular query with a chance like 1 / i; fresh: no query twice, none"
+        " of those of the warm-up; others' cores: what other programs took of the machine",
+    ]
+    return table
+
+
+def order_of(row: Row) -> str:
+    order = str(row.load.get("order", "shuffled"))
+    exponent = row.load.get("zipf", 1.0)
+    return f"zipf {exponent}" if order == "zipf" and exponent != 1.0 else order
+
+
+def _known(row: Row, name: str, form: Callable[[float], str]) -> str:
+    """A metric as it is printed; - where nobody counted it."""
+    value = row.get(name)
+    return "-" if math.isnan(value) else form(value)
+
+
 def odd_sweeps(rows: Sequence[Row]) -> list[str]:
     """Sweeps of one parameter in which more of it gives less recall or much more speed."""
     found = []
@@ -144,6 +184,66 @@ def odd_sweeps(rows: Sequence[Row]) -> list[str]:
             if after.get("qps") > before.get("qps") * (1 + GAINED_SPEED):
                 found.append(f"{step} QPS rises to {after.get('qps'):,.0f}")
     return found
+
+
+SUITES = {
+    "grid": "Shares and correlation, as Lucene's grid",
+    "labels": "Labels and ranges, as FANNBench",
+    "joined": "Two tables joined, as MoReVec",
+    "text": "Words of a text (GIN), as ParadeDB's harness",
+    "tags": "Tags of a large vocabulary, as YFCC-10M",
+}
+
+
+def conditions_tables(rows: Sequence[Row]) -> list[Table]:
+    """The filter suites: a table each, warm and cold sessions side by side."""
+    found = []
+    some = [r for r in select(rows, workload="conditions") if r.adapter != "null"]
+    for title, of_data in groups(some, dataset_title).items():
+        for suite, of_suite in groups(of_data, lambda r: str(r.load["suite"])).items():
+            table = Table(
+                f"{title}: {SUITES[suite]}",
+                ("case", "index", "rows pass", "near pass", "recall", "warm ms", "cold ms",
+                 "pages", "cold pages", "rows read", "short", "remarks"),
+            )  # fmt: skip
+            for case, of_case in groups(of_suite, lambda r: str(r.load["case"])).items():
+                for one in groups(of_case, lambda r: r.title).values():
+                    table.add(case, *_conditional(one))
+            table.notes += CONDITIONS_NOTES
+            found.append(table)
+    return found
+
+
+CONDITIONS_NOTES = (
+    "columns are made for these vectors, from a seed (bench/README.md, Filter suites)",
+    "near pass: share of the k nearest rows of all that pass; warm and cold: p50 of a client;"
+    " cold: each query in a session of its own, without connecting",
+    "pages: buffers a search used, hit or read, by EXPLAIN; cold pages: planning included;"
+    " rows read: of tables, by EXPLAIN",
+)
+
+
+def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The cells of an index and case."""
+    by = {str(r.load["sessions"]): r for r in rows}
+    warm = by.get("warm", rows[0])
+    cold = by.get("cold")
+    if warm.status != OK:
+        return (warm.title, *[""] * 9, f"{warm.status}: {warm.reason}")
+    cold_ms = "-" if cold is None or cold.status != OK else milliseconds(cold.get("p50_ms"))
+    pages = warm.get("pages_hit") + warm.get("pages_read")
+    cold_pages = math.nan
+    if cold is not None and cold.status == OK:
+        cold_pages = sum(cold.get(f"pages_{kind}") for kind in ("hit", "read", "planning"))
+    remarks = [note.removeprefix("plan of ") for note in warm.notes]
+    if cold is not None and cold.status == FAILED:
+        remarks.append(f"cold: {cold.status}: {cold.reason}")
+    return (
+        warm.title, f"{warm.get('pass_share'):.2%}", f"{warm.get('near_share'):.1%}",
+        f"{warm.get('recall'):.4f}", milliseconds(warm.get("p50_ms")), cold_ms,
+        _or_dash(pages, count), _or_dash(cold_pages, count), _or_dash(warm.get("rows"), count),
+        count(warm.get("short_results")), "; ".join(remarks),
+    )  # fmt: skip
 
 
 def other_tables(rows: Sequence[Row]) -> list[Table]:
@@ -245,11 +345,15 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
         ceilings = {r.clients: r.get("qps") for r in same if r.adapter == "null" and r.status == OK}
         found += [target_table(single, target) for target in targets] if single else []
         found.append(points_table(same, ceilings))
+    for same in groups(all_searches(rows), lambda r: f"{dataset_title(r)} {r.host}").values():
+        cost = cost_table(same)
+        found += [cost] if cost else []
     builds = [r for r in select(rows, workload="build") if r.adapter != "null"]
     if builds:
         found.insert(0, build_table(builds))
     if select(rows, workload="ingest"):
         found += like.rds(select(rows, workload="ingest"), "")[:1]
+    found += conditions_tables(rows)
     return found + other_tables(rows) + like.docarray([r for r in rows if r.adapter != "null"])
 
 

@@ -15,7 +15,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quiver_bench import config, datasets, environment, registry, synthetic, workload
+import numpy as np
+
+from quiver_bench import (
+    conditions,
+    config,
+    datasets,
+    environment,
+    registry,
+    synthetic,
+    truth,
+    workload,
+)
 from quiver_bench.console import Step, duration, say
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import adapter
@@ -79,6 +90,7 @@ class Runner:
             for spec in suite.engines
         ]
         self.failures = 0
+        self.cases: dict[tuple[str, str, int], dict[str, conditions.Case]] = {}
 
     def run(self) -> int:
         """Answers how many points failed."""
@@ -180,6 +192,9 @@ class Runner:
     def run_dataset(self, dataset: Dataset) -> None:
         suite = self.suite
         data = Data.of(dataset, suite.seed)
+        if any(spec.kind == "conditions" for spec in suite.workloads):
+            with Step("columns for conditions"):
+                data = data.with_columns(suite.seed)
         setting = Setting(
             data, suite.k, suite.seed, self.home / "truth", suite.warm_seconds, suite.longest
         )
@@ -299,6 +314,8 @@ class Runner:
             return lambda: self.search(setting, seat, point, spec)
         if spec.kind == "filter":
             return lambda: self.filtered(setting, seat, point, spec)
+        if spec.kind == "conditions":
+            return lambda: self.conditional(setting, seat, point, spec)
         if spec.kind == "ingest":
             return lambda: self.ingest(setting, seat, point, spec)
         if spec.kind == "crud":
@@ -311,7 +328,9 @@ class Runner:
         if seat.dirty:
             seat.loaded_s = seat.engine.load(setting.data)
             seat.dirty = False
+        before = workload.Spent.by(seat.engine)
         built: Built = seat.engine.build(point.build)
+        spent = before.until(workload.Spent.by(seat.engine), 1)
         seat.settings = seat.engine.settings()
         seat.plans.clear()
         metrics = {
@@ -321,6 +340,8 @@ class Runner:
             "table_bytes": float(built.table_bytes),
             "create_s": built.seconds + seat.loaded_s,
         }
+        if "others_cores" in spent:
+            metrics["others_cores"] = spent["others_cores"]
         trip = workload.round_trip(seat.engine, setting)
         if trip:
             metrics["ping_ms"] = trip
@@ -342,6 +363,31 @@ class Runner:
         return workload.filtered(
             seat.engine, setting, point.query, float(str(share)), str(correlation), spec
         )
+
+    def conditional(
+        self, setting: Setting, seat: Seat, point: Point, spec: config.Conditions
+    ) -> Measured:
+        load = point.load
+        case = self.case(setting, spec, str(load["suite"]), str(load["case"]))
+        return workload.conditional(seat.engine, setting, point.query, case, str(load["sessions"]))
+
+    def case(
+        self, setting: Setting, spec: config.Conditions, suite: str, name: str
+    ) -> conditions.Case:
+        """The case of that name, made once for all engines."""
+        data, made = setting.data, setting.data.columns
+        assert made is not None
+        key = (data.dataset.identity, suite, spec.queries)
+        if key not in self.cases:
+            exact = setting.truth(data.dataset.queries)
+            anchor = data.dataset.train[int(np.argmin(data.near_rank))]
+            distance = truth.distances(data.dataset.queries, anchor, data.dataset.metric)
+            maker = conditions.Cases(
+                made, np.argsort(distance, kind="stable"), exact.ids[:, 0], spec.queries,
+                self.suite.seed, spec.selectivity, spec.correlation,
+            )  # fmt: skip
+            self.cases[key] = {case.name: case for case in maker.of(suite)}
+        return self.cases[key][name]
 
     def search(self, setting: Setting, seat: Seat, point: Point, spec: config.Query) -> Measured:
         self.check_plan(seat, Search(setting.k, point.query))
@@ -391,8 +437,8 @@ class Runner:
         return last
 
 
-ORDER = ("query", "filter", "crud", "mixed", "churn", "ingest")
-FIRST_ROUND_ONLY = ("filter", "mixed", "churn", "ingest")
+ORDER = ("query", "filter", "conditions", "crud", "mixed", "churn", "ingest")
+FIRST_ROUND_ONLY = ("filter", "conditions", "mixed", "churn", "ingest")
 ONCE = ("crud", "churn", "mixed", "ingest")
 
 
@@ -411,6 +457,8 @@ def _points_of(spec: Any, engine: config.EngineSpec, base: Point) -> Iterator[Po
     if spec.kind == "query":
         load = {"loop": "open" if spec.rate else "closed", "rate": spec.rate,
                 "seconds": spec.seconds, "order": spec.client_queries}  # fmt: skip
+        if spec.client_queries == "zipf":
+            load["zipf"] = spec.zipf
         for params in queries:
             for tier in spec.tiers or [""]:
                 for clients in spec.clients:
@@ -423,6 +471,13 @@ def _points_of(spec: Any, engine: config.EngineSpec, base: Point) -> Iterator[Po
             for share in spec.selectivity:
                 load = {"selectivity": share, "correlation": correlation}
                 yield base.but(workload="filter", query=params, load=load)
+    elif spec.kind == "conditions":
+        params = {**queries[len(queries) // 2], **engine.filter}
+        for suite in spec.suites:
+            for name in conditions.names(suite, (*spec.selectivity,), (*spec.correlation,)):
+                for sessions in spec.sessions:
+                    load = {"suite": suite, "case": name, "sessions": sessions}
+                    yield base.but(workload="conditions", query=params, load=load)
     elif spec.kind == "ingest":
         for clients in spec.clients:
             load = {"seconds": spec.seconds, "vectors": spec.vectors}
@@ -454,6 +509,10 @@ def _title(point: Point) -> str:
         parts.append(f"tier {point.tier} MB")
     if point.workload == "filter":
         parts.append(f"{point.load['selectivity']:.1%} {point.load['correlation']}")
+    if point.workload == "conditions":
+        parts.append("{suite}: {case}, {sessions}".format(**point.load))
+    if point.load.get("order") in ("zipf", "fresh"):
+        parts.append(str(point.load["order"]))
     return ", ".join(parts)
 
 

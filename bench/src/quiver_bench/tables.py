@@ -110,6 +110,16 @@ def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.995 else f"{value:.2f}"
 
 
+def decimal(value: float) -> str:
+    """Whole from 100 on, else with one decimal."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}"
+
+
+def small(value: float) -> str:
+    """Three decimals below 1, else two."""
+    return f"{value:.3f}" if value < 1 else f"{value:,.2f}"
+
+
 def milliseconds(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,40 @@ def cached(
         ids, found = nearest(train[numbers], queries, k, metric)
         if len(numbers):
             ids = np.where(ids >= 0, numbers[ids], -1)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez(part, ids=ids, distances=found)
+    part.rename(path)
+    return Truth(ids, found)
+
+
+def conditioned(
+    folder: Path, identity: str, train: Floats, queries: Floats, k: int, metric: str,
+    passing: Iterable[npt.NDArray[np.bool_]],
+) -> Truth:  # fmt: skip
+    """The truth of queries that have a condition each, from folder or computed and kept there.
+
+    passing: of each query the rows that pass, bool [n].
+    """
+    ids = np.full((len(queries), k), -1, dtype=np.int64)
+    found = np.full((len(queries), k), np.inf)
+    packed = [np.packbits(one) for one in passing]
+    sha = hashlib.sha256(f"{identity} each {train.shape} {queries.shape} {k} {metric}".encode())
+    for array in (train[:: max(1, len(train) // 1000)], queries, *packed):
+        sha.update(np.ascontiguousarray(array).tobytes())
+    path = folder / f"truth-{sha.hexdigest()[:24]}.npz"
+    if path.is_file():
+        with np.load(path) as kept:
+            return Truth(kept["ids"], kept["distances"])
+    same: dict[bytes, list[int]] = {}
+    for query, array in enumerate(packed):
+        same.setdefault(array.tobytes(), []).append(query)
+    for mask, members in same.items():
+        bits = np.unpackbits(np.frombuffer(mask, dtype=np.uint8), count=len(train))
+        rows = np.flatnonzero(bits)
+        near, distance = nearest(train[rows], queries[members], k, metric)
+        ids[members] = np.where(near >= 0, rows[near], -1) if len(rows) else near
+        found[members] = distance
     folder.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part.npz")
     np.savez(part, ids=ids, distances=found)

@@ -144,7 +144,12 @@ def select(rows: Iterable[Row], **wanted: object) -> list[Row]:
 
 
 def searches_of(rows: Iterable[Row]) -> list[Row]:
-    """Closed-loop searches with all of the memory."""
+    """Closed-loop searches with all of the memory, of queries in no special order."""
+    return [r for r in all_searches(rows) if r.load.get("order") not in ("zipf", "fresh")]
+
+
+def all_searches(rows: Iterable[Row]) -> list[Row]:
+    """Those of skewed and of fresh queries, too."""
     return [r for r in rows if r.workload == "query" and not r.load.get("rate") and not r.tier]
 
 

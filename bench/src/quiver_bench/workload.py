@@ -6,6 +6,7 @@ Each answers metrics, the rules that were broken (notes), and raw arrays to keep
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from quiver_bench import config, load, measure, truth
-from quiver_bench.engines.base import ANY, NEAR, Data, Engine, Search, Session, Where
+from quiver_bench import conditions, config, load, measure, truth
+from quiver_bench.engines.base import ANY, NEAR, Counted, Data, Engine, Search, Session, Where
 from quiver_bench.errors import MeasureError, UnsupportedError
 from quiver_bench.recall import Allowed, recalls
 from quiver_bench.records import Params
@@ -30,6 +31,8 @@ RATE_MISSED = 0.05
 POOL = 5000  # rows that a writing client carries with it
 READ_BYTES = 1 << 20
 PINGS = 300
+LOOKS = 20
+COUNTED = 50  # queries of a condition whose pages and rows are counted
 
 
 @dataclass(frozen=True)
@@ -68,43 +71,114 @@ class Setting:
         return np.stack([self.data.any_rank[at], self.data.near_rank[at]], axis=1)
 
 
+def _processes(pids: Iterable[int]) -> list[psutil.Process]:
+    """These and their children, each once."""
+    found: dict[int, psutil.Process] = {}
+    for pid in pids:
+        parent = psutil.Process(pid)
+        found |= {process.pid: process for process in (parent, *parent.children(recursive=True))}
+    return list(found.values())
+
+
 def bytes_read(pids: Iterable[int]) -> float:
     """What these processes and their children read from storage so far; nan when unknown."""
     total = math.nan
-    for pid in pids:
-        try:
-            parent = psutil.Process(pid)
-            for process in (parent, *parent.children(recursive=True)):
-                try:
-                    read = process.io_counters().read_bytes
-                except psutil.NoSuchProcess:  # its parent counts it from now on
-                    continue
-                total = read if math.isnan(total) else total + read
-        except (psutil.Error, AttributeError, OSError):
-            return math.nan
+    try:
+        for process in _processes(pids):
+            try:
+                read = process.io_counters().read_bytes
+            except psutil.NoSuchProcess:  # its parent counts it from now on
+                continue
+            total = read if math.isnan(total) else total + read
+    except (psutil.Error, AttributeError, OSError):
+        return math.nan
     return total
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time of these processes and their children so far; nan when unknown.
+
+    Of children that have ended, too. One that ends between two looks is counted nowhere, so
+    there is another look until two find the same processes.
+    """
+    pids = list(pids)
+    if not pids:
+        return math.nan
+    try:
+        for _ in range(LOOKS):
+            before = _processes(pids)
+            total = sum(sum(process.cpu_times()[:4]) for process in before)
+            if {p.pid for p in before} == {p.pid for p in _processes(pids)}:
+                break
+        return float(total)
+    except (psutil.Error, AttributeError, OSError):
+        return math.nan
+
+
+def busy_seconds() -> float:
+    """Processor time of the whole machine so far, with what its host took away (steal)."""
+    times = psutil.cpu_times()
+    idle = ("idle", "iowait", "guest", "guest_nice")  # guest is in user already
+    return float(sum(value for name, value in times._asdict().items() if name not in idle))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was spent until now; nan where nobody can say."""
+
+    at: float  # seconds, of the monotonic clock
+    read_bytes: float
+    cpu_s: float  # of the server
+    pages_hit: float
+    pages_read: float
+    machine_s: float  # of all programs on the machine
+    ours_s: float  # of server and clients
+
+    @staticmethod
+    def by(engine: Engine) -> Spent:
+        pids = list(engine.pids())
+        hit, read = engine.pages() or (math.nan, math.nan)
+        return Spent(
+            time.monotonic(), bytes_read(pids), cpu_seconds(pids), hit, read, busy_seconds(),
+            cpu_seconds([os.getpid(), *pids]),
+        )  # fmt: skip
+
+    def until(self, end: Spent, queries: float) -> dict[str, float]:
+        """What is known: bytes read, processor time and buffers of a query, and how many cores
+        other programs had meanwhile."""
+        others = (end.machine_s - self.machine_s) - (end.ours_s - self.ours_s)
+        found = {
+            "read_bytes": end.read_bytes - self.read_bytes,
+            "server_cpu_ms": (end.cpu_s - self.cpu_s) * 1e3 / queries,
+            "pages_hit": (end.pages_hit - self.pages_hit) / queries,
+            "pages_read": (end.pages_read - self.pages_read) / queries,
+            "others_cores": others / max(end.at - self.at, 1e-9),
+        }
+        # What nobody can say is no 0; counters of a process that has ended may go back.
+        return {name: max(0.0, value) for name, value in found.items() if not math.isnan(value)}
 
 
 def searched(
     engine: Engine, setting: Setting, search: Search, queries: Floats, plan: load.Plan,
-    exact: Truth, allowed: Allowed | None = None,
+    exact: Truth, allowed: Allowed | None = None, values: tuple[Any, ...] = (), cold: bool = False,
 ) -> Measured:  # fmt: skip
-    """Speed and recall of searches. allowed: see recalls()."""
+    """Speed and recall of searches. allowed: see recalls().
+
+    values: of each query the numbers of its condition. cold: each in a session of its own.
+    """
     if plan.clients > 1 and not engine.several_clients:
         raise UnsupportedError("one client at a time")
     factory = engine.sessions(search)
-    read = [math.nan, math.nan]
+    spent: list[Spent] = []
 
-    def started() -> None:
-        read[0] = bytes_read(engine.pids())
+    def look() -> None:
+        spent.append(Spent.by(engine))
 
-    def ended() -> None:
-        read[1] = bytes_read(engine.pids())
-
-    sent = load.run(
-        load.searches(factory, queries, plan), engine.embedded,
-        max(plan.seconds, plan.longest), started, ended,
-    )  # fmt: skip
+    clients = load.searches(factory, queries, plan, values)
+    if cold:
+        clients = [(factory, load.ColdJob(factory, queries, plan, values))]
+    longest = max(plan.seconds, plan.longest)
+    sent = load.run(clients, engine.embedded, longest, look, look)
     dataset = setting.data.dataset
     answers = [pair for one in sent for pair in one.answers.items()]
     if not answers:
@@ -113,8 +187,7 @@ def searched(
     metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
     if plan.rate:  # latency has the wait in a queue in it: its mean says nothing of speed
         metrics["qps"] = metrics["qps_wall"]
-    if not math.isnan(read[1] - read[0]):  # else nobody can say; nothing to be read is no 0
-        metrics["read_bytes"] = float(max(0, read[1] - read[0]))
+    metrics |= spent[0].until(spent[1], metrics["queries"])
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
 
 
@@ -167,7 +240,7 @@ def query(
     queries = setting.data.dataset.queries
     plan = setting.plan(
         clients=clients, seconds=spec.seconds, rate=spec.rate,
-        identical=spec.client_queries == "identical",
+        order=spec.client_queries, zipf=spec.zipf,
     )  # fmt: skip
     return searched(
         engine, setting, Search(setting.k, params), queries, plan, setting.truth(queries)
@@ -192,8 +265,71 @@ def filtered(
     passing = setting.data.passing(where)
     return searched(
         engine, setting, search, queries, setting.plan(), setting.truth(queries, where),
-        lambda ids: passing[ids % dataset.rows],
+        lambda _, ids: passing[ids % dataset.rows],
     )  # fmt: skip
+
+
+def conditional(
+    engine: Engine, setting: Setting, params: Params, case: conditions.Case, sessions: str
+) -> Measured:
+    """Searches that meet a case of a filter suite. sessions: warm, or cold (one a query).
+
+    Beside speed and recall: the share of the rows that pass, the share of the k nearest rows of
+    all that pass, and of a query the pages and rows that the server counts.
+    """
+    if sessions == "cold" and engine.embedded:
+        raise UnsupportedError("lives in this process: it has no sessions that could be new")
+    dataset, made = setting.data.dataset, setting.data.columns
+    if made is None:
+        raise MeasureError("the run has no columns for conditions")
+    queries = dataset.queries[case.queries]
+    passing = [made.passing(case.clauses, one) for one in case.values]
+    exact = truth.conditioned(
+        setting.truths, dataset.identity, dataset.train, queries, setting.k, dataset.metric, passing
+    )
+    near = setting.truth(dataset.queries).ids[case.queries]
+    search = Search(setting.k, params, clauses=case.clauses)
+    counted = _counted(engine, search, queries, case.values, sessions == "cold")
+    done = searched(
+        engine, setting, search, queries, setting.plan(), exact,
+        lambda query, ids: passing[query][ids % dataset.rows], case.values, sessions == "cold",
+    )  # fmt: skip
+    metrics = {
+        **done.metrics,
+        "pass_share": float(np.mean([one.mean() for one in passing])),
+        "near_share": float(np.mean([passing[i][near[i]].mean() for i in range(len(near))])),
+    }
+    notes = list(done.notes)
+    if counted:
+        for name in ("pages_hit", "pages_read", "pages_planning", "rows"):
+            metrics[name] = float(np.mean([getattr(one, name) for one in counted]))
+        plans = [one.plan for one in counted]
+        kinds = sorted(set(plans), key=plans.count, reverse=True)
+        notes += [f"plan of {plans.count(kind)} of {len(plans)}: {kind}" for kind in kinds]
+    return Measured(metrics, tuple(notes), done.raw)
+
+
+def _counted(
+    engine: Engine, search: Search, queries: Floats, values: tuple[Any, ...], cold: bool
+) -> list[Counted]:
+    """What some of the searches took by the server's own count; none when it does not count."""
+    found: list[Counted] = []
+    factory = engine.sessions(search)
+    session = factory()
+    try:
+        for i in range(min(COUNTED, len(queries))):
+            if cold:
+                session.close()
+                session = factory()
+            _, asked = load.asking(session, queries[i : i + 1], values[i : i + 1])
+            if not cold and not i:
+                session.search_where(asked[0])
+            found.append(session.count(asked[0]))
+    except UnsupportedError:
+        return found
+    finally:
+        session.close()
+    return found
 
 
 def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
@@ -266,7 +402,7 @@ def churn(
             engine.settle()
         done = searched(
             engine, setting, search, dataset.queries, setting.plan(), exact,
-            lambda ids: live[ids % n] == ids,
+            lambda _, ids: live[ids % n] == ids,
         )  # fmt: skip
         yield turn, Measured({**done.metrics, "tps": tps}, done.notes, done.raw)
 

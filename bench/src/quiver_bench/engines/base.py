@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from quiver_bench.conditions import Clause, Columns, Values, columns
 from quiver_bench.datasets import Dataset
 from quiver_bench.errors import UnsupportedError
 from quiver_bench.records import Params
@@ -43,6 +44,18 @@ class Search:
     k: int
     params: Params = field(default_factory=dict)
     where: Where | None = None
+    clauses: tuple[Clause, ...] = ()  # of a filter suite; their numbers come with each query
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one search did, by the server's own count."""
+
+    pages_hit: int
+    pages_read: int
+    pages_planning: int  # hit or read while it was planned
+    rows: int  # of the table that were looked at
+    plan: str  # the kinds of its scans
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,7 @@ class Data:
     dataset: Dataset
     any_rank: npt.NDArray[np.int32]
     near_rank: npt.NDArray[np.int32]
+    columns: Columns | None = None  # of the filter suites, where a run has them
 
     @staticmethod
     def of(dataset: Dataset, seed: int) -> Data:
@@ -64,6 +78,14 @@ class Data:
             np.arange(n, dtype=np.int32)
         )
         return Data(dataset, any_rank, near_rank)
+
+    def with_columns(self, seed: int) -> Data:
+        """With the columns of the filter suites."""
+        made = columns(
+            self.dataset.train, self.dataset.queries, self.dataset.metric, self.any_rank,
+            self.near_rank, seed,
+        )  # fmt: skip
+        return replace(self, columns=made)
 
     def ranks(self, row: int) -> tuple[int, int]:
         """The columns of a row; a row that is inserted again keeps those of its vector."""
@@ -96,6 +118,22 @@ class Session(ABC):
     @abstractmethod
     def search(self, query: Any) -> Sequence[int]:
         """The row numbers of the k nearest, nearest first."""
+
+    def encode_values(self, values: Values) -> Any:
+        """The numbers of a condition as they are sent; not timed."""
+        return values
+
+    def search_where(self, asked: tuple[Any, Any]) -> Sequence[int]:
+        """The k nearest rows that meet Search.clauses. asked: what encode() and encode_values()
+        made."""
+        raise UnsupportedError("has no conditions of the filter suites")
+
+    def count(self, asked: tuple[Any, Any]) -> Counted:
+        """Search once more, and say what that took."""
+        raise UnsupportedError("does not count pages and rows")
+
+    def flush(self) -> None:
+        """Hand over what the server's counters do not show yet; not timed."""
 
     def ping(self) -> None:
         """The cheapest round trip: what the client and its driver cost."""
@@ -157,8 +195,12 @@ class Engine(ABC):
         return True
 
     def pids(self) -> Iterable[int]:
-        """The processes whose reads are watched."""
+        """The processes whose reads and processor time are watched."""
         return ()
+
+    def pages(self) -> tuple[int, int] | None:
+        """Buffers that were found in memory, and that were read, so far; None: nobody counts."""
+        return None
 
     @abstractmethod
     def load(self, data: Data) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quiver_bench.conditions import Values
 from quiver_bench.engines.base import Built, Data, Engine, Search, Session, SessionFactory
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
@@ -15,10 +16,20 @@ from quiver_bench.truth import Floats
 
 class NumpySession(Session):
     def __init__(self, engine: NumpyExact, search: Search) -> None:
-        self.engine, self.k = engine, search.k
+        self.engine, self.k, self.clauses = engine, search.k, search.clauses
         self.rows = None
         if search.where:
             self.rows = np.flatnonzero(engine.data.passing(search.where))
+
+    def encode_values(self, values: Values) -> Any:
+        """Rows of a run with conditions are those of the set, in its order."""
+        made = self.engine.data.columns
+        assert made is not None
+        return np.flatnonzero(made.passing(self.clauses, values))
+
+    def search_where(self, asked: tuple[Any, Any]) -> Sequence[int]:
+        query, self.rows = asked
+        return self.search(query)
 
     def search(self, query: Any) -> Sequence[int]:
         engine = self.engine

@@ -145,6 +145,17 @@ class PgEngine(Engine):
         pid = self.cluster.pid() if self.cluster else None
         return () if pid is None else (pid,)
 
+    def pages(self) -> tuple[int, int] | None:
+        """Of its database. The question itself is asked in another one."""
+        if self.cluster is None:
+            return None
+        with self.cluster.server.connect("postgres") as db:
+            row = db.execute(
+                "SELECT blks_hit, blks_read FROM pg_stat_database WHERE datname = %s",
+                (psycopg.conninfo.conninfo_to_dict(self.conninfo)["dbname"],),
+            ).fetchone()
+        return None if row is None else (row[0], row[1])
+
     def limit_memory(self, buffers_mb: int, memory_mb: int) -> str:
         if self.cluster is None:
             raise UnsupportedError("memory tiers need a server of our own, not a url")
@@ -252,15 +263,24 @@ class PgEngine(Engine):
             known[name]: str(value) for name, value in search.params.items()
             if name in known and value is not None
         }  # fmt: skip
-        condition = ""
-        if search.where:
+        table, condition = self.table, ""
+        if search.clauses:
+            if self.type not in ("vector", "halfvec"):
+                raise UnsupportedError("conditions are for indexes of the vectors themselves")
+            table, condition = postgres.condition(self.table, search.clauses)
+            condition = f" WHERE {condition}"
+        elif search.where:
             condition = f" WHERE {search.where.column} < {search.where.below}"
         else:
             settings["enable_seqscan"] = "off"
         if self.type in ("vector", "halfvec"):
             expression = "embedding" if self.type == "vector" else f"embedding::halfvec({d})"
-            text = f"SELECT id FROM {self.table}{condition} ORDER BY {expression} {op} %s LIMIT {search.k}"
-            return Statements(self.conninfo, self.table, text, 1, self.type, settings)
+            text = (
+                f"SELECT id FROM {table}{condition} ORDER BY {expression} {op} %s LIMIT {search.k}"
+            )
+            return Statements(
+                self.conninfo, self.table, text, 1, self.type, settings, search.clauses
+            )
         # The index finds candidates by their bits; the vectors themselves rank them.
         first = "<~>" if self.type == "bit_hamming" else "<%%>"
         candidates = max(search.k, take(search.params, "ef_search", 40))

@@ -21,9 +21,11 @@ from psycopg import sql
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types import TypeInfo
+from psycopg.types.numeric import Int4
 
+from quiver_bench.conditions import Clause, Columns, Values, word
 from quiver_bench.console import time_left
-from quiver_bench.engines.base import Data, Session
+from quiver_bench.engines.base import Counted, Data, Session
 from quiver_bench.errors import EngineError, MissingError
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
@@ -266,11 +268,126 @@ def load_items(db: Connection, table: str, data: Data) -> float:
     blocks = copy_blocks(data.dataset.train, numbers, data.any_rank, data.near_rank)
     copy_into(db, table, blocks, lambda _: None)
     seconds = time.perf_counter() - began
+    if data.columns:
+        add_columns(db, table, data.columns)
     db.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (id)").format(name))
     for column in ("any_rank", "near_rank"):
         db.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name, sql.Identifier(column)))
     db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(name))
     return seconds
+
+
+def owners_table(table: str) -> str:
+    return f"{table}_owners"
+
+
+def add_columns(db: Connection, table: str, made: Columns) -> None:
+    """The columns of the filter suites, with an index each, and the table of owners."""
+    name, owners = sql.Identifier(table), sql.Identifier(owners_table(table))
+    numbers = [sql.Identifier(column) for column in made.numbers]
+    db.execute("DROP TABLE IF EXISTS columns_of_rows")
+    db.execute(
+        sql.SQL("CREATE TEMP TABLE columns_of_rows (id int, {}, tags int[], words text)").format(
+            sql.SQL(", ").join(sql.SQL("{} int").format(column) for column in numbers)
+        )
+    )
+    tags, words = made.bags["tags"], made.bags["words"]
+    lists = [column.tolist() for column in made.numbers.values()]
+    with db.cursor().copy("COPY columns_of_rows FROM STDIN WITH (FORMAT binary)") as copy:
+        copy.set_types(["int4"] * (1 + len(lists)) + ["int4[]", "text"])
+        for row, values in enumerate(zip(*lists, strict=True)):
+            text = " ".join(word(number) for number in words.of(row))
+            copy.write_row((row, *values, [Int4(tag) for tag in tags.of(row)], text))
+    loaded = sql.Identifier(f"{table}_loaded")
+    db.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(loaded))
+    db.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(name, loaded))
+    db.execute(sql.SQL("CREATE TABLE {} (LIKE {} INCLUDING STORAGE)").format(name, loaded))
+    for column in numbers:
+        db.execute(sql.SQL("ALTER TABLE {} ADD {} int").format(name, column))
+    db.execute(sql.SQL("ALTER TABLE {} ADD tags int[], ADD words tsvector").format(name))
+    db.execute(
+        sql.SQL(
+            "INSERT INTO {} SELECT l.*, {}, c.tags, to_tsvector('simple', c.words)"
+            " FROM {} l JOIN columns_of_rows c USING (id) ORDER BY id"
+        ).format(name, sql.SQL(", ").join(sql.SQL("c.{}").format(c) for c in numbers), loaded)
+    )
+    db.execute(sql.SQL("DROP TABLE {}").format(loaded))
+    for column in numbers:
+        db.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name, column))
+    for bag in ("tags", "words"):
+        db.execute(sql.SQL("CREATE INDEX ON {} USING gin ({})").format(name, sql.Identifier(bag)))
+    db.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(owners))
+    db.execute(sql.SQL("CREATE TABLE {} (owner int PRIMARY KEY, grade int)").format(owners))
+    with db.cursor().copy(sql.SQL("COPY {} FROM STDIN").format(owners)) as copy:
+        for row, grade in enumerate(made.owners["grade"].tolist()):
+            copy.write_row((row, grade))
+    db.execute(sql.SQL("CREATE INDEX ON {} (grade)").format(owners))
+    db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(owners))
+
+
+def condition(table: str, clauses: Sequence[Clause]) -> tuple[str, str]:
+    """What goes behind FROM, and behind WHERE; the table is called i."""
+    source, parts = f"{table} i", []
+    for clause in clauses:
+        if clause.kind == "owner":
+            source += f" JOIN {owners_table(table)} o ON o.owner = i.owner"
+            sign = "=" if clause.column == "owner" else "<"
+            parts.append(f"o.{clause.column} {sign} %s")
+        elif clause.kind == "all":
+            query = "to_tsquery('simple', %s)" if clause.column == "words" else "%s"
+            parts.append(f"i.{clause.column} {'@@' if clause.column == 'words' else '@>'} {query}")
+        elif clause.kind == "between":
+            parts.append(f"i.{clause.column} >= %s AND i.{clause.column} < %s")
+        else:
+            parts.append(f"i.{clause.column} {'=' if clause.kind == 'equal' else '<'} %s")
+    return source, " AND ".join(parts)
+
+
+def condition_values(clauses: Sequence[Clause], values: Values) -> tuple[Any, ...]:
+    """The parameters of condition(), of one type each whatever the numbers are."""
+    found: list[Any] = []
+    for clause, numbers in zip(clauses, values, strict=True):
+        if clause.kind == "all" and clause.column == "words":
+            found.append(" & ".join(word(number) for number in numbers))
+        elif clause.kind == "all":
+            found.append([Int4(number) for number in numbers])
+        else:
+            found += [Int4(number) for number in numbers]
+    return tuple(found)
+
+
+def counted(plan: Mapping[str, Any]) -> Counted:
+    """What EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) says of one search.
+
+    Rows: those that scans of tables returned, and those that they tested and dropped.
+    """
+    top, planning = plan["Plan"], plan.get("Planning", {})
+    scans: list[str] = []
+    rows = 0.0
+
+    def visit(node: Mapping[str, Any]) -> None:
+        nonlocal rows
+        kind = str(node["Node Type"])
+        if kind == "Custom Scan":
+            kind = str(node.get("Custom Plan Provider", kind))
+        if "Scan" in kind or kind not in ("Limit", "Sort", "Result", "BitmapAnd"):
+            index = str(node.get("Index Name", ""))
+            scans.append(f"{kind} {'on vectors' if index.endswith('_index') else ''}".strip())
+        if "Rows Fetched" in node:
+            rows += float(node["Rows Fetched"])
+        elif kind.endswith("Scan") and kind != "Bitmap Index Scan":
+            dropped = sum(float(node.get(f"Rows Removed by {why}", 0))
+                          for why in ("Filter", "Index Recheck"))  # fmt: skip
+            rows += (float(node["Actual Rows"]) + dropped) * float(node["Actual Loops"])
+        for child in node.get("Plans", ()):
+            visit(child)
+
+    visit(top)
+    return Counted(
+        int(top["Shared Hit Blocks"]), int(top["Shared Read Blocks"]),
+        int(planning.get("Shared Hit Blocks", 0)) + int(planning.get("Shared Read Blocks", 0)),
+        round(rows), ", ".join(dict.fromkeys(scans)),
+    )  # fmt: skip
 
 
 def relation_bytes(db: Connection, name: str) -> int:
@@ -363,6 +480,7 @@ class Statements:
     uses: int
     kind: str  # type of the query's vector
     settings: Mapping[str, str]
+    clauses: tuple[Clause, ...] = ()  # their values go before the query's vector
 
 
 class PgSession(Session):
@@ -399,6 +517,26 @@ class PgSession(Session):
         values = (query,) if self.once else (query,) * self.s.uses
         found = self.cursor.execute(self.search_sql, values, prepare=True).fetchall()
         return [row[0] for row in found]
+
+    def encode_values(self, values: Values) -> Any:
+        return condition_values(self.s.clauses, values)
+
+    def search_where(self, asked: tuple[Any, Any]) -> Sequence[int]:
+        query, values = asked
+        everything = (*values, *(query,) * self.s.uses)
+        found = self.cursor.execute(self.search_sql, everything, prepare=True).fetchall()
+        return [row[0] for row in found]
+
+    def count(self, asked: tuple[Any, Any]) -> Counted:
+        query, values = asked
+        explain = b"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + self.search_sql
+        row = self.db.execute(explain, (*values, *(query,) * self.s.uses)).fetchone()
+        if row is None:
+            raise EngineError("EXPLAIN says nothing")
+        return counted(row[0][0])
+
+    def flush(self) -> None:
+        self.cursor.execute(b"SELECT pg_stat_force_next_flush()").fetchall()
 
     def ping(self) -> None:
         self.cursor.execute(b"SELECT 1", prepare=True).fetchall()

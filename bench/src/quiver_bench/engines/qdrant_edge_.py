@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
+from quiver_bench.conditions import Columns, Values, word
 from quiver_bench.engines.base import (
     ANY,
     NEAR,
@@ -19,7 +20,7 @@ from quiver_bench.engines.base import (
     SessionFactory,
     take,
 )
-from quiver_bench.errors import EngineError, MissingError
+from quiver_bench.errors import EngineError, MissingError, UnsupportedError
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
 
@@ -27,10 +28,21 @@ METRICS = {"euclidean": "Euclid", "angular": "Cosine", "ip": "Dot"}
 BATCH = 500
 
 
+def _payload(made: Columns | None, row: int) -> dict[str, Any]:
+    """The columns of the filter suites, if there are any. A shard has no second table."""
+    if made is None:
+        return {}
+    text = " ".join(word(number) for number in made.bags["words"].of(row))
+    numbers = {name: int(column[row]) for name, column in made.numbers.items()}
+    return {**numbers, "tags": made.bags["tags"].of(row), "words": text}
+
+
 class QdrantSession(Session):
     def __init__(self, engine: QdrantEdge, search: Search) -> None:
         q = self.q = engine.q
-        self.shard, self.k = engine.shard, search.k
+        self.shard, self.k, self.clauses = engine.shard, search.k, search.clauses
+        if any(clause.kind == "owner" for clause in search.clauses):
+            raise UnsupportedError("has no second table")
         self.filter = None
         if search.where:
             below = q.RangeFloat(lt=float(search.where.below))
@@ -48,6 +60,31 @@ class QdrantSession(Session):
             q.Query.Nearest(query), limit=self.k, filter=self.filter, params=self.parameters
         )
         return [point.id for point in self.shard.search(request)]
+
+    def encode_values(self, values: Values) -> Any:
+        q, must = self.q, []
+        for clause, numbers in zip(self.clauses, values, strict=True):
+            if clause.kind in ("below", "between"):
+                ends = [float(number) for number in numbers]
+                span = (
+                    q.RangeFloat(lt=ends[0])
+                    if len(ends) == 1
+                    else q.RangeFloat(gte=ends[0], lt=ends[1])
+                )
+                must.append(q.FieldCondition(clause.column, range=span))
+            elif clause.column == "words":
+                text = " ".join(word(number) for number in numbers)
+                must.append(q.FieldCondition("words", match=q.MatchText(text)))
+            else:
+                must += [
+                    q.FieldCondition(clause.column, match=q.MatchValue(number))
+                    for number in numbers
+                ]
+        return q.Filter(must=must)
+
+    def search_where(self, asked: tuple[Any, Any]) -> Sequence[int]:
+        query, self.filter = asked
+        return self.search(query)
 
     def read(self, row: int) -> bool:
         return len(self.shard.retrieve([row], with_payload=True, with_vector=True)) == 1
@@ -118,10 +155,13 @@ class QdrantEdge(Engine):
                 ),
             ),
         )  # fmt: skip
-        for column in (ANY, NEAR):
-            self.shard.update(
-                q.UpdateOperation.create_field_index(column, q.PayloadSchemaType.Integer)
-            )
+        kinds = dict.fromkeys((ANY, NEAR), q.PayloadSchemaType.Integer)
+        if self.data.columns:
+            of_rows = (*self.data.columns.numbers, "tags")
+            kinds |= dict.fromkeys(of_rows, q.PayloadSchemaType.Integer)
+            kinds["words"] = q.PayloadSchemaType.Text
+        for column, kind in kinds.items():
+            self.shard.update(q.UpdateOperation.create_field_index(column, kind))
 
     def build(self, params: Params) -> Built:
         """The rows come first, in batches; optimize() makes the graph, and is what is timed."""
@@ -130,7 +170,8 @@ class QdrantEdge(Engine):
         for start in range(0, dataset.rows, BATCH):
             points = [
                 q.Point(i, dataset.train[i].tolist(),
-                        {ANY: int(data.any_rank[i]), NEAR: int(data.near_rank[i])})
+                        {ANY: int(data.any_rank[i]), NEAR: int(data.near_rank[i]),
+                         **_payload(data.columns, i)})
                 for i in range(start, min(start + BATCH, dataset.rows))
             ]  # fmt: skip
             self.shard.update(q.UpdateOperation.upsert_points(points))
