@@ -73,6 +73,19 @@ def report(args: argparse.Namespace) -> int:
     return OK
 
 
+def publish(args: argparse.Namespace) -> int:
+    from quiver_bench import publish as publishing
+
+    top = servers.find_top()
+    if top is None and args.out is None:
+        raise ConfigError("outside of a checkout, --out says where the page goes")
+    folders = [folder_of(label, servers.home(top)) for label in args.results]
+    out = args.out or Path(str(top)) / "docs" / "results"
+    for path in publishing.publish(folders, out, args.readme):
+        say(f"  {path}")
+    return OK
+
+
 def compare(args: argparse.Namespace) -> int:
     from quiver_bench import compare as comparing
 
@@ -175,6 +188,14 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--format", choices=("text", "markdown", "csv"), default="text")
     one.add_argument("--out", type=Path, help="the HTML file")
     one.set_defaults(do=report)
+
+    one = verbs.add_parser("publish", help="the public page of results, docs/results/")
+    one.add_argument("results", nargs="*",
+                     help="runs that go into it; none: made anew of the files that are there")  # fmt: skip
+    one.add_argument("--readme", type=Path,
+                     help="put a chart and a table into this README, too, between its marks")  # fmt: skip
+    one.add_argument("--out", type=Path, help="the folder, instead of docs/results")
+    one.set_defaults(do=publish)
 
     one = verbs.add_parser("compare", help="two results, point by point")
     one.add_argument("a", help="label or folder of the results before")

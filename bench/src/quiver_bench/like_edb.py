@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from quiver_bench.charts import Dot
 from quiver_bench.like import GIB, dataset_title
 from quiver_bench.records import OK
 from quiver_bench.tables import Table, count, seconds_of
@@ -135,6 +136,87 @@ def _rate(value: float) -> str:
     return count(value) if value >= 10 else f"{value:.1f}"
 
 
+def reaching(rows: Sequence[Row], target: float) -> list[Row]:
+    """rows: of one index. All of the search parameters that are fastest, in the best tier, of those
+    whose recall is at least the target."""
+    best = at_recall(rows, target, "best")
+    return [] if best is None else [r for r in rows if r.query == best.query and r.status == OK]
+
+
+def same_memory(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    """Rows of tiers, by memory in MB, where one memory has several buffers."""
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        if row.tier:
+            found.setdefault(tier_of(row)[1], []).append(row)
+    return {m: some for m, some in found.items() if len({tier_of(r)[0] for r in some}) > 1}
+
+
+def _dots(rows: Sequence[Row], part: int) -> list[Dot]:
+    """By memory (part 1) or buffers (part 0) the most QPS."""
+    best: dict[int, Row] = {}
+    for row in sorted(rows, key=lambda r: r.get("qps")):
+        best[tier_of(row)[part]] = row
+    return [Dot(float(x), r.get("qps"), f"{r.tier} MB, recall {r.get('recall'):.3f}, {_rate(r.get('qps'))} QPS")
+            for x, r in sorted(best.items())]  # fmt: skip
+
+
+def buffer_curves(rows: Sequence[Row], target: float) -> dict[int, dict[str, list[Dot]]]:
+    """rows: of one number of clients. memory: index: QPS by shared_buffers."""
+    found: dict[int, dict[str, list[Dot]]] = {}
+    for memory, some in same_memory(rows).items():
+        curves = {t: _dots(reaching(own, target), 0)
+                  for t, own in groups(some, lambda r: r.title).items()}  # fmt: skip
+        found[memory] = {title: dots for title, dots in curves.items() if dots}
+    return {memory: curves for memory, curves in found.items() if curves}
+
+
+def memory_curves(rows: Sequence[Row], target: float) -> dict[str, list[Dot]]:
+    """rows: of one number of clients. index: QPS by memory."""
+    found = {t: _dots(reaching(own, target), 1)
+             for t, own in groups(rows, lambda r: r.title).items()}  # fmt: skip
+    return {title: dots for title, dots in found.items() if dots}
+
+
+def buffers_table(rows: Sequence[Row], target: float = TARGET) -> Table | None:
+    """The curve of shared_buffers at a memory that stays the same."""
+    found = same_memory(rows)
+    if not found:
+        return None
+    table = Table(
+        f"{dataset_title(rows[0])}: shared_buffers at a fixed memory, recall >= {target}",
+        ("Memory", "shared_buffers", "Engine", "Clients", "Recall", "QPS", "P50 (ms)", "P99 (ms)",
+         "Buffers hit", "Buffers read", "Read from storage"),
+    )  # fmt: skip
+    for memory, some in found.items():
+        for own in groups(some, lambda r: f"{r.graph} {r.clients}").values():
+            for r in sorted(reaching(own, target), key=tier_of):
+                counts = [r.get("pages_hit"), r.get("pages_read")]
+                pages = ["-" if math.isnan(number) else f"{number:,.1f}" for number in counts]
+                read = r.get("read_bytes")
+                table.add(
+                    _mb(memory), _mb(tier_of(r)[0]), r.title, str(r.clients),
+                    f"{r.get('recall'):.3f}", _rate(r.get("qps")), f"{r.get('p50_ms'):.2f}",
+                    f"{r.get('p99_ms'):.2f}", *pages,
+                    "-" if math.isnan(read) else f"{read / 2**20:,.0f} MB",
+                )  # fmt: skip
+    spread = [
+        f"{title}: {max(values) / max(min(values), 1e-9):.2f}x between its best and its worst"
+        for title, own in groups(
+            [
+                r
+                for some in found.values()
+                for r in some
+                if r.clients == min(x.clients for x in some)
+            ],
+            lambda r: r.title,
+        ).items()
+        if (values := [r.get("qps") for r in reaching(own, target)])
+    ]
+    table.notes += spread
+    return table
+
+
 def tier_sweep(rows: Sequence[Row], target: float = TARGET, recall: str = "recall_ids") -> Table:
     """rows: of one index. Every tier and number of clients at the point nearest to the target."""
     points = operating(rows, recall, target)
@@ -198,6 +280,8 @@ def edb(rows: Sequence[Row], baseline: str) -> list[Table]:
         tiered = [r for r in good if r.tier]
         if tiered:
             found.append(low_tier(tiered))
+            curve = buffers_table(tiered)
+            found += [curve] if curve else []
         for some in groups(tiered or good, lambda r: r.graph).values():
             found.append(tier_sweep([r for r in good if r.graph == some[0].graph]))
     found.append(build_metrics(rows))

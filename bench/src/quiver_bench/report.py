@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quiver_bench import drawings, like, like_edb, results
+from quiver_bench import charts, drawings, like, like_edb, results, summary
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
 from quiver_bench.records import FAILED, OK, Result
@@ -215,11 +215,11 @@ def conditions_tables(rows: Sequence[Row]) -> list[Table]:
 
 
 CONDITIONS_NOTES = (
-    "columns are made for these vectors, from a seed (bench/README.md, Filter suites)",
-    "near pass: share of the k nearest rows of all that pass; warm and cold: p50 of a client;"
-    " cold: each query in a session of its own, without connecting",
-    "pages: buffers a search used, hit or read, by EXPLAIN; cold pages: planning included;"
-    " rows read: of tables, by EXPLAIN",
+    "The columns are made for these vectors, from a seed (bench/README.md).",
+    "near pass: the share of the k nearest rows of all that pass.",
+    "warm, cold: p50 of one client; cold is a session for each query, without connecting.",
+    "pages: buffers of a search, hit or read, by EXPLAIN; cold pages include planning.",
+    "rows read: of tables, by EXPLAIN.",
 )
 
 
@@ -235,7 +235,8 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
     cold_pages = math.nan
     if cold is not None and cold.status == OK:
         cold_pages = sum(cold.get(f"pages_{kind}") for kind in ("hit", "read", "planning"))
-    remarks = [note.removeprefix("plan of ") for note in warm.notes]
+    plans = [note for note in warm.notes if note.startswith("plan of ")]
+    remarks = [*plans, *(note for note in warm.notes if note not in plans)]
     if cold is not None and cold.status == FAILED:
         remarks.append(f"cold: {cold.status}: {cold.reason}")
     return (
@@ -358,37 +359,59 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
 
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; margin: 2rem auto; max-width: 84rem;
-       padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+:root { color-scheme: light dark; --ink: #1c1c1c; --page: #fff; --line: #d9d9d9; --head: #888;
+        --soft: #555; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --page: #16181b; --line: #3a3d42; --head: #8a8d92; --soft: #a8abb0; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
+       margin: 2rem auto; max-width: 84rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
 .scroll { overflow-x: auto; } td:first-child { white-space: nowrap; }
 td.remarks { min-width: 11rem; }
 table { border-collapse: collapse; font-size: .85rem; }
-th, td { padding: .22rem .45rem; border-bottom: 1px solid #e3e3e3; text-align: left;
+th, td { padding: .22rem .45rem; border-bottom: 1px solid var(--line); text-align: left;
          vertical-align: top; }
-th { border-bottom: 2px solid #999; } .n { text-align: right; font-variant-numeric: tabular-nums; }
-tr.won td { font-weight: 600; } .note { color: #555; font-size: .85rem; margin: .3rem 0; }
-figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
+th { border-bottom: 2px solid var(--head); }
+.n { text-align: right; font-variant-numeric: tabular-nums; }
+tr.won td { font-weight: 600; } .note, figcaption { color: var(--soft); font-size: .85rem; margin: .3rem 0; }
+.summary li { margin: .3rem 0; } .machine { font-weight: 600; }
+figure { margin: 1.5rem 0; max-width: 52rem; }
+svg.chart { width: 100%; min-width: 34rem; height: auto; }
+@media print {
+  body { margin: 0; max-width: none; font-size: 10pt; } .scroll { overflow: visible; }
+  figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  table { font-size: 7pt; } th, td { padding: .1rem .2rem; } td:first-child { white-space: normal; }
+  svg.chart { min-width: 0; max-width: 17cm; } }
 """
 
 
-def page(title: str, lead: Sequence[str], drawn: Sequence[str], tables: Sequence[Table]) -> str:
+def page(title: str, machine: str, told: Mapping[str, Sequence[str]], lead: Sequence[str],
+         drawn: Sequence[charts.Chart], tables: Sequence[Table]) -> str:  # fmt: skip
+    """machine: how busy it was. told: the summary. lead: how numbers are to be read."""
     parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">']
     parts.append('<meta name="viewport" content="width=device-width, initial-scale=1">')
-    parts.append(f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>")
+    parts.append(f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main>")
     parts.append(f"<h1>{html.escape(title)}</h1>")
+    parts.append(f'<p class="machine">{html.escape(machine)}</p>')
+    parts.append("<h2>Summary</h2>")
+    for heading, some in told.items():
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in some)
+        parts.append(f'<h3>{html.escape(heading)}</h3><ul class="summary">{items}</ul>')
     parts += [f'<p class="note">{html.escape(line)}</p>' for line in lead]
     if drawn:
-        parts += ["<h2>Charts</h2>", *(f"<figure>{svg}</figure>" for svg in drawn)]
-    parts += ["<h2>Tables</h2>", *(table.html() for table in tables), "</body></html>"]
+        parts += ["<h2>Charts</h2>", *(chart.html() for chart in drawn)]
+    parts += ["<h2>Tables</h2>", *(table.html() for table in tables), "</main></body></html>"]
     return "\n".join(parts)
 
 
+def baseline_of(rows: Sequence[Row]) -> str:
+    """The engine that others are compared with where nobody says which."""
+    return next((r.engine for r in rows if r.engine.startswith("pgvector")), rows[0].engine)
+
+
 def like_tables(rows: Sequence[Row], options: Options) -> list[Table]:
-    baseline = options.baseline or next(
-        (r.engine for r in rows if r.engine.startswith("pgvector")), rows[0].engine
-    )
+    baseline = options.baseline or baseline_of(rows)
     if options.like == "katz":
         return like.katz(rows, options.targets or (0.99, 0.95, 0.90))
     if options.like == "callaghan":
@@ -453,13 +476,25 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     else:
         tables = default(rows, options.targets or TARGETS)
         title = f"quiver-bench: {', '.join(f.name for f in folders)}"
+    machine = summary.load_sentence(rows, facts)
+    aims = options.targets or TARGETS
+    baseline = options.baseline or baseline_of(rows)
+    told = summary.sentences(rows, aims[len(aims) // 2], baseline)
+    if not options.like and any(r.adapter == "quiver" for r in rows):
+        lost = summary.lost_tables(summary.cells(rows, aims))
+        tables += lost
+        told["Quiver and the others"] = [summary.lost_sentence(lost)]
     said = [table.form(options.format) for table in tables]
     extra = [labels_table(rows), settings_table(found), environment_table(facts)]
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page(title, lead, drawings.of(rows), [*tables, *extra]))
+    out.write_text(page(title, machine, told, lead, drawings.of(rows), [*tables, *extra]))
+    first = [machine]
+    for heading, some in told.items():
+        first += ["", f"{heading}:", *(f"  {line}" for line in some)]
+    first += ["", *lead]
     if options.format == "csv":
-        lead = [f"# {line}" for line in lead]
-    return "\n\n".join(["\n".join(lead), *said])
+        first = [f"# {line}" for line in first]
+    return "\n\n".join(["\n".join(first), *said])
 
 
 def labels_table(rows: Sequence[Row]) -> Table:

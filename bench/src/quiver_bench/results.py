@@ -58,7 +58,11 @@ class Store:
 
 def read(folder: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
     """The results of a folder, the last of each host, point and repetition; its environments."""
-    path = folder / FILE
+    return read_file(folder / FILE)
+
+
+def read_file(path: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
+    """Those of one file."""
     found: dict[tuple[str, str, int], Result] = {}
     environments: dict[str, Mapping[str, Any]] = {}
     if not path.is_file():

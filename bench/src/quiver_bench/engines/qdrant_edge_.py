@@ -110,7 +110,7 @@ class QdrantEdge(Engine):
     adapter = "qdrant-edge"
     label = "Qdrant's engine in process: no server, no network"
     indexes_inserts = False  # not before optimize()
-    parameters = ("m", "ef_construction")
+    parameters = ("m", "ef_construction", "full_scan_threshold")
     search_parameters = ("ef_search",)
     shard: Any = None
 
@@ -147,7 +147,7 @@ class QdrantEdge(Engine):
                 vectors=q.EdgeVectorParams(dataset.dimensions, getattr(q.Distance, METRICS[dataset.metric])),
                 hnsw_config=q.HnswIndexConfig(
                     take(params, "m", 16), take(params, "ef_construction", 100),
-                    full_scan_threshold=10, max_indexing_threads=1,
+                    full_scan_threshold=take(params, "full_scan_threshold", 10), max_indexing_threads=1,
                 ),
                 quantization_config=quantization,
                 optimizers=q.EdgeOptimizersConfig(

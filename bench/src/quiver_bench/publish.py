@@ -1,0 +1,244 @@
+"""The public page of results: docs/results/ made of small files that are checked in.
+
+publish LABEL... copies what is needed of each run's results into FOLDER/LABEL.jsonl; then, of all
+files there are, it writes README.md, filters.md and the charts. Without a label it makes them
+anew. It can put a chart and a table into the project's README, too, between two marks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from quiver_bench import charts, drawings, report, results, summary
+from quiver_bench.errors import ConfigError
+from quiver_bench.like import dataset_title
+from quiver_bench.records import OK, Result, canonical
+from quiver_bench.tables import Table, megabytes, milliseconds, rate
+from quiver_bench.views import Row, groups, rows_of, searches_of, select
+
+# What is kept of a result.
+METRICS = (
+    "recall", "recall_ids", "recall_ann", "qps", "qps_wall", "p50_ms", "p95_ms", "p99_ms", "queries",
+    "build_s", "load_s", "create_s", "index_bytes", "table_bytes", "tps", "read_bytes",
+    "server_cpu_ms", "client_cpu_ms", "pages_hit", "pages_read", "pages_planning", "rows",
+    "others_cores", "short_results", "pass_share", "near_share",
+)  # fmt: skip
+DIGITS = 5
+COLUMNS_OF_TEXT = 100
+# What of a machine is of no use to readers: the names of its kernel and folders.
+PRIVATE = ("kernel", "governor", "swap", "transparent_huge_pages")
+FOLDERS = re.compile(r"(/[\w.+~-]+)+/(?=[\w.+~-])")
+BEGIN, END = "<!-- quiver-bench publish -->", "<!-- end of quiver-bench publish -->"
+# Columns of the README's table, where they were measured.
+COLUMNS = ("pgvector_hnsw", "quiver_graph", "quiver_ivf")
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def kept(folder: Path) -> str:
+    """The lines of a run that the page needs: no raw arrays, no settings but those of builds."""
+    found, facts = results.read(folder)
+    if not found:
+        raise ConfigError(f"{folder} has no results")
+    used = {result.environment for result in found}
+    lines = [
+        canonical({n: v for n, v in one.items() if n not in PRIVATE})
+        for name, one in facts.items() if name in used
+    ]  # fmt: skip
+    for result in found:
+        record = json.loads(result.to_json())
+        record["metrics"] = {n: _short(result.metrics[n]) for n in METRICS if n in result.metrics}
+        record["point"].pop("protocol")
+        record["reason"] = FOLDERS.sub("", record["reason"])
+        lines.append(canonical(record))
+    return "\n".join(lines) + "\n"
+
+
+def read(folder: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
+    """The results of all files of a folder."""
+    found: list[Result] = []
+    facts: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        some, environments = results.read_file(path)
+        found += some
+        facts |= environments
+    if not found:
+        raise ConfigError(f"{folder} has no results: name a run that has some")
+    return found, facts
+
+
+def _name(title: str) -> str:
+    """Of a file, by a chart's title: what it shows, and of which data."""
+    what, _, of_data = title.rpartition(": ")
+    short = f"{what.split(',')[0]} {of_data}"
+    return re.sub(r"[^a-z0-9]+", "-", short.lower()).strip("-")
+
+
+def wrapped(lines: Sequence[str]) -> str:
+    """Text of at most 100 columns; tables, code and headings stay as they are."""
+    found = []
+    for line in "\n".join(lines).splitlines():
+        if line.startswith(("|", "    ", "#")) or len(line) <= COLUMNS_OF_TEXT:
+            found.append(line)
+            continue
+        indent = "  " if line.startswith("- ") else ""
+        found += textwrap.wrap(line, COLUMNS_OF_TEXT, subsequent_indent=indent,
+                               break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return "\n".join(found).rstrip() + "\n"
+
+
+class Page:
+    """Writes the files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        found, self.facts = read(folder)
+        self.rows = rows_of(found)
+        last: Mapping[str, Any] = [*self.facts.values()][-1]
+        said = last.get("report", {})
+        self.targets = tuple(said.get("targets") or report.TARGETS)
+        self.aim = sorted(self.targets)[len(self.targets) // 2]
+        self.baseline = str(said.get("baseline") or report.baseline_of(self.rows))
+        self.pictures: set[str] = set()
+
+    def picture(self, chart: charts.Chart) -> list[str]:
+        """Write a chart; the lines of Markdown that show it."""
+        stem = name = _name(chart.title)
+        number = 1
+        while f"{name}.svg" in self.pictures:
+            number += 1
+            name = f"{stem}-{number}"
+        name += ".svg"
+        self.pictures.add(name)
+        (self.folder / name).write_text(chart.svg + "\n")
+        alt = chart.alt.replace("[", "(").replace("]", ")")
+        return [f"![{alt}.]({name})", "", *([chart.caption, ""] if chart.caption else [])]
+
+    def write(self) -> None:
+        drawn = drawings.of(self.rows)
+        filters = [
+            c for c in drawn if c.title.startswith(("Shares and", "Labels, joins", "Conditions"))
+        ]
+        lines = self.head("Results")
+        lines += ["## Summary", ""]
+        for heading, some in summary.sentences(self.rows, self.aim, self.baseline).items():
+            lines += [f"{heading}:", "", *(f"- {line}" for line in some), ""]
+        lost = summary.lost_tables(summary.cells(self.rows, self.targets))
+        lines += [summary.lost_sentence(lost), ""]
+        lines += self.searches([c for c in drawn if c.title.startswith("Recall and speed")])
+        lines += ["## Conditions", "", "[filters.md](filters.md) has the numbers of all cases.", ""]
+        for chart in filters:
+            lines += [f"### {chart.title}", "", *self.picture(chart)]
+        tiers = [c for c in drawn if c.title.startswith(("Memory", "shared_buffers"))]
+        if tiers:
+            lines += ["## Memory", ""]
+            for chart in tiers:
+                lines += [f"### {chart.title}", "", *self.picture(chart)]
+        lines += ["## Builds and sizes", ""]
+        builds = [r for r in select(self.rows, workload="build") if r.adapter != "null"]
+        for title, built in groups(builds, dataset_title).items():
+            table = report.build_table(built)
+            table.title = f"{title}: loading and building"
+            lines += [table.markdown(), ""]
+        lines += ["## Where Quiver is not ahead", ""]
+        lines += [part for table in lost for part in (table.markdown(), "")]
+        lines += ["## Engines", "", report.labels_table(self.rows).markdown(), ""]
+        (self.folder / "README.md").write_text(wrapped(lines))
+        lines = self.head("Conditions, case by case")
+        for table in report.conditions_tables(self.rows):
+            lines += [table.markdown(), ""]
+        (self.folder / "filters.md").write_text(wrapped(lines))
+        for path in self.folder.glob("*.svg"):
+            if path.name not in self.pictures and path.name != CHART:
+                path.unlink()
+
+    def head(self, title: str) -> list[str]:
+        """What a reader must know before any number."""
+        lines = [f"# {title}", "", summary.load_sentence(self.rows, self.facts), ""]
+        for one in self.facts.values():
+            table = Table("", ("cores", "processor", "memory MB", "system", "begun"))
+            table.add(*(str(one.get(name, "-")) for name in ("cores", "cpu", "memory_mb", "system")),
+                      str(one.get("started"))[:10])  # fmt: skip
+            lines += [*table.markdown().splitlines()[2:], ""]
+        lines += [
+            "Made by `quiver-bench publish` of the `.jsonl` files beside this page"
+            " ([how it is measured](../../bench/README.md)). To measure again:",
+            "",
+            "    bench/quiver-bench run public --fresh && bench/quiver-bench publish public",
+            "",
+        ]
+        return lines
+
+    def searches(self, drawn: Sequence[charts.Chart]) -> list[str]:
+        lines = ["## Searches", ""]
+        good = [r for r in searches_of(self.rows) if r.clients == 1 and r.adapter != "null"]
+        for chart, some in zip(drawn, groups(good, dataset_title).values(), strict=False):
+            lines += [f"### {chart.title}", "", *self.picture(chart)]
+            lines += [report.target_table(some, self.aim).markdown(), ""]
+        return lines
+
+
+CHART = "chart.svg"
+
+
+def readme_block(page: Page, link: str) -> list[str]:
+    """The chart and the table of the project's README, of the first data set. link: to the folder."""
+    good = [
+        r for r in searches_of(page.rows)
+        if r.clients == 1 and r.adapter != "null" and r.status == OK
+    ]  # fmt: skip
+    of_data = groups(good, dataset_title)
+    title, single = next(iter(of_data.items()))
+    order = {e: i for i, e in enumerate(groups(page.rows, lambda r: r.engine)) if e != "null"}
+    few = [r for r in single if r.engine in COLUMNS]
+    chart = drawings.recall_and_speed(title, few or single, order)
+    (page.folder / CHART).write_text(chart.svg + "\n")
+    best = summary.fastest(single, page.aim)
+    chosen = [best[e] for e in COLUMNS if e in best]
+    if not chosen:
+        raise ConfigError(f"none of {', '.join(COLUMNS)} reaches a recall of {page.aim}")
+    return [
+        f"{title}, one client, recall of at least {page.aim} ([all results]({link}/README.md)).",
+        summary.load_sentence(page.rows, page.facts), "",
+        *_few(chosen).markdown().splitlines()[2:], "", f"![{chart.alt}]({link}/{CHART})",
+    ]  # fmt: skip
+
+
+def _few(chosen: Sequence[Row]) -> Table:
+    table = Table("", ("", *(f"`{r.engine}`" for r in chosen)))
+    table.add("searches per second", *(rate(r.get("qps")) for r in chosen))
+    table.add("at a recall of", *(f"{r.get('recall'):.3f}" for r in chosen))
+    table.add("p99", *(f"{milliseconds(r.get('p99_ms'))} ms" for r in chosen))
+    table.add("build", *(f"{r.get('build_s'):.1f} s" for r in chosen))
+    table.add("index", *(f"{megabytes(r.get('index_bytes'))} MB" for r in chosen))
+    return table
+
+
+def into_readme(readme: Path, lines: Sequence[str]) -> None:
+    """Put the block between its marks."""
+    text = readme.read_text()
+    if BEGIN not in text or END not in text:
+        raise ConfigError(f"{readme} has no lines {BEGIN} and {END}, between which the block goes")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    readme.write_text(before + "\n".join([BEGIN, "", *lines, "", END]) + after)
+
+
+def publish(folders: Sequence[Path], out: Path, readme: Path | None) -> list[Path]:
+    """Copy the runs, make the page, and the README's part when asked; the files written."""
+    out.mkdir(parents=True, exist_ok=True)
+    for folder in folders:
+        (out / f"{folder.name}.jsonl").write_text(kept(folder))
+    page = Page(out)
+    page.write()
+    if readme is not None:
+        link = out.resolve().relative_to(readme.resolve().parent).as_posix()
+        into_readme(readme, readme_block(page, link))
+    return sorted(out.iterdir())

@@ -1,0 +1,223 @@
+"""The public page, its files and pictures, and the first lines of a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quiver_bench import charts, drawings, publish, report, summary
+from quiver_bench.charts import Dot
+from quiver_bench.errors import ConfigError
+from quiver_bench.records import FAILED, MISSING, OK, Point, Result
+from quiver_bench.results import Store
+from quiver_bench.views import Row, rows_of
+
+DATA = {"dataset": "d-8-euclidean", "rows": 500, "dimensions": 8, "metric": "euclidean", "k": 10}
+FACTS = {"id": "e1", "cores": 2, "cpu": "a processor", "memory_mb": 8192, "system": "Debian",
+         "started": "2026-01-02T03:04:05", "kernel": "private", "load_average": [3.0, 1.0, 1.0],
+         "report": {"targets": [0.9, 0.95, 0.99], "baseline": "pgvector_hnsw"}}  # fmt: skip
+# engine: adapter, [(ef_search, recall, QPS)], build s, index bytes
+ENGINES = {
+    "quiver_graph": ("quiver", [(10, 0.93, 900.0), (40, 0.97, 500.0)], 2.0, 100.0),
+    "pgvector_hnsw": ("pgvector", [(10, 0.90, 400.0), (40, 0.96, 250.0)], 5.0, 200.0),
+    "redis": ("redis", [(10, 0.99, 100.0)], 9.0, 50.0),
+    "faiss": ("faiss", [(10, 0.96, 5000.0)], 1.0, 150.0),
+}
+
+
+def made() -> list[Result]:
+    found = []
+    for engine, (adapter, points, build_s, size) in ENGINES.items():
+        base = Point("build", engine, adapter, "1", **DATA)  # type: ignore[arg-type]
+        found.append(Result(base, 0, OK, metrics={"build_s": build_s, "index_bytes": size * 2**20}))
+        for ef, recall, qps in points:
+            metrics = {"recall": recall, "recall_ids": recall, "qps": qps, "qps_wall": qps, "p50_ms": 1000 / qps,
+                       "p95_ms": 1500 / qps, "p99_ms": 2000 / qps, "queries": 100.0,
+                       "others_cores": 0.5, "client_cpu_ms": 0.123456789}  # fmt: skip
+            point = replace(base, workload="query", query={"ef_search": ef})
+            found.append(Result(point, 0, OK, metrics=metrics))
+        for case, share in (("10 %, correlation -1", 0.1), ("1 %, correlation -1", 0.01)):
+            load = {"suite": "grid", "case": case, "sessions": "warm"}
+            metrics = {"recall": 0.5 if engine == "redis" else 1.0, "p50_ms": 1 / build_s,
+                       "qps": build_s, "pass_share": share, "near_share": 0.0,
+                       "short_results": 0.0}  # fmt: skip
+            point = replace(base, workload="conditions", load=load)
+            found.append(Result(point, 0, OK, metrics=metrics))
+        for tier in ("16:64", "32:64", "32:128"):
+            qps = 10.0 * int(tier.split(":")[0])
+            point = replace(base, workload="query", query={"ef_search": 40}, tier=tier)
+            found.append(Result(point, 0, OK, metrics={"recall": 0.97, "recall_ids": 0.97, "qps": qps, "p50_ms": 1.0,
+                                                       "p99_ms": 2.0, "read_bytes": 0.0}))  # fmt: skip
+    gone = Point("build", "weaviate", "weaviate", "", **DATA)  # type: ignore[arg-type]
+    found.append(Result(gone, 0, MISSING, "needs /home/someone/place/thing.so, or a url"))
+    return [replace(r, environment="e1", host="h") for r in found]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    store = Store(tmp_path / "public")
+    store.environment(FACTS)
+    for result in made():
+        store.add(result)
+    return tmp_path / "public"
+
+
+def test_sentences_come_of_the_rows() -> None:
+    ((heading, said),) = summary.sentences(rows_of(made()), 0.95, "pgvector_hnsw").items()
+    assert "recall of at least 0.95" in heading
+    assert said[0] == (
+        "faiss is fastest, with 5,000 queries a second."
+        " Next come quiver_graph, pgvector_hnsw and redis."
+    )
+    assert said[1] == (
+        "quiver_graph answers 2.00 times as many queries as pgvector_hnsw."
+        " Its build takes 0.40 times as long. Its index has 0.50 times the size."
+    )
+
+
+def test_the_load_of_the_machine_is_the_first_thing_said() -> None:
+    rows = rows_of(made())
+    assert "0.5 of 2 cores" in summary.load_sentence(rows, {"e1": FACTS})
+    quiet = [replace(r, metrics={"others_cores": 0.02}) for r in rows]
+    assert "was quiet" in summary.load_sentence(quiet, {"e1": FACTS})
+    unknown = [replace(r, metrics={}) for r in rows]
+    assert "load average was 3.0" in summary.load_sentence(unknown, {"e1": FACTS})
+
+
+def test_lost_cells_name_who_is_ahead_and_by_how_much() -> None:
+    servers, libraries = summary.lost_tables(summary.cells(rows_of(made()), (0.9, 0.95, 0.99)))
+    lost = {(row[0], row[1]): row[2:] for row in servers.rows}
+    title = "d-8-euclidean (500 rows)"
+    assert lost[title, "index MB"] == ("quiver_graph", "100", "redis", "50.0", "2.00")
+    assert lost[f"{title}, recall >= 0.99", "QPS"] == ("none", "-", "redis", "100", "-")
+    assert (title, "build s") not in lost  # only a library is ahead
+    # Of an answer that misses the recall nothing is won, however fast it is.
+    assert not any(row[4] == "redis" and "grid" in row[0] for row in servers.rows)
+    ahead = {(row[0], row[1]): row[4] for row in libraries.rows}
+    assert ahead[title, "build s"] == ahead[f"{title}, recall >= 0.95", "QPS"] == "faiss"
+    assert servers.notes == [f"{len(servers.rows)} of {servers.notes[0].split(' of ')[1]}"]
+
+
+def test_the_page_is_made_of_small_files_and_again_without_the_run(
+    run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "docs" / "results"
+    publish.publish([run], out, None)
+    kept = (out / "public.jsonl").read_text()
+    assert "private" not in kept
+    assert "/home" not in kept
+    assert '"client_cpu_ms":0.12346' in kept
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    text = first["README.md"].decode()
+    assert "0.5 of 2 cores" in text
+    assert "2.00 times as many" in text
+    assert "weaviate" in text
+    assert "thing.so" in text
+    for picture in re.findall(r"\]\(([\w-]+\.svg)\)", text):
+        ET.fromstring(first[picture])
+    assert len(re.findall(r"\.svg\)", text)) >= 4
+    (out / "of-an-older-run.svg").write_text("x")
+    publish.publish([], out, None)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+    with pytest.raises(ConfigError, match="no results"):
+        publish.publish([], tmp_path / "empty", None)
+
+
+def test_the_chart_and_table_of_a_readme(run: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n")
+    with pytest.raises(ConfigError, match="has no lines"):
+        publish.publish([run], tmp_path / "docs" / "results", readme)
+    readme.write_text(f"before\n{publish.BEGIN}\nold\n{publish.END}\nafter\n")
+    for _ in range(2):
+        publish.publish([run], tmp_path / "docs" / "results", readme)
+    text = readme.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text
+    assert "| searches per second | 250 | 500 |" in text
+    assert "](docs/results/chart.svg)" in text
+    ET.fromstring((tmp_path / "docs" / "results" / "chart.svg").read_text())
+
+
+def test_one_shape_and_color_an_engine_in_all_charts() -> None:
+    looks = {(charts.look(i)["color"], charts.look(i)["marker"]) for i in range(30)}
+    assert len(looks) == 30
+    rows = rows_of(made())
+    drawn = drawings.of(rows)
+    color = charts.look(1)["color"]  # of the second engine, pgvector_hnsw
+    for chart in drawn:
+        root = ET.fromstring(chart.svg)
+        assert root.get("role") == "img"
+        assert len(root.get("aria-label") or "") > 20
+        assert "#010203" not in chart.svg
+        assert "currentColor" in chart.svg
+        for group in root.iter("{http://www.w3.org/2000/svg}g"):
+            says = group.find("{http://www.w3.org/2000/svg}title")
+            if says is not None and (says.text or "").startswith("pgvector_hnsw"):
+                assert color in ET.tostring(group, "unicode")
+    titles = " ".join(chart.title for chart in drawn)
+    assert "Shares and correlation" in titles
+    assert "shared_buffers at 64 MB" in titles
+    assert "Memory, 1 client" in titles
+
+
+def test_a_chart_says_at_least_and_names_who_does_not_reach_it() -> None:
+    low = [replace(r, metrics={**r.metrics, "recall": 0.94}) if r.engine == "redis" else r
+           for r in rows_of(made())]  # fmt: skip
+    latency = next(c for c in drawings.of(low) if c.title.startswith("Latency"))
+    assert "at least 0.95" in latency.title
+    assert "Not reached by: redis." in latency.caption
+    assert "redis" not in latency.svg
+
+
+def test_points_below_the_recall_are_hollow() -> None:
+    some = {"a": [Dot(0.1, 1.0, "x", hollow=True)]}
+    hollow = charts.panels("t", "x", "y", {"p": some}, {"a": 0}, "alt").svg
+    full = charts.panels("t", "x", "y", {"p": {"a": [Dot(0.1, 1.0, "x")]}}, {"a": 0}, "alt").svg
+    assert "fill-opacity: 0" in hollow
+    assert "fill-opacity: 0" not in full
+
+
+def test_a_page_is_for_dark_mode_and_print(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    text = report.make([run], report.Options(), out)
+    markup = out.read_text()
+    assert "prefers-color-scheme: dark" in markup
+    assert "@media print" in markup
+    assert markup.index("0.5 of 2 cores") < markup.index("<h2>")
+    assert text.startswith("The machine was shared")
+    assert markup.index("Summary") < markup.index("<figure>") < markup.index("<h2>Tables")
+
+
+def test_the_edb_report_has_its_curve_of_shared_buffers(run: Path, tmp_path: Path) -> None:
+    text = report.make([run], report.Options(like="edb"), tmp_path / "page.html")
+    assert "shared_buffers at a fixed memory, recall >= 0.95" in text
+    lines = [line for line in text.splitlines() if "64 MB" in line and "quiver_graph" in line]
+    assert any("16 MB" in line and "160" in line for line in lines)
+    assert "quiver_graph: 2.00x between its best and its worst" in text
+
+
+def test_text_of_the_page_has_at_most_a_hundred_columns(run: Path, tmp_path: Path) -> None:
+    publish.publish([run], tmp_path / "docs" / "results", None)
+    for path in (tmp_path / "docs" / "results").glob("*.md"):
+        for line in path.read_text().splitlines():
+            assert len(line) <= 100 or line.startswith(("|", "    ", "#")), line
+
+
+def test_a_failed_engine_is_no_cell() -> None:
+    row = Row(
+        "quiver_graph", {"recall": 0.97, "qps": 5.0}, dataset="d", status=FAILED, adapter="quiver"
+    )
+    assert summary.cells([row], (0.95,)) == []
+
+
+def test_kept_lines_are_results_again(run: Path) -> None:
+    lines = [json.loads(line) for line in publish.kept(run).splitlines()]
+    assert sum(line["kind"] == "environment" for line in lines) == 1
+    assert sum(line["kind"] == "result" for line in lines) == len(made())
