@@ -369,7 +369,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 2rem 0 .5rem; }
 .scroll { overflow-x: auto; } td:first-child { white-space: nowrap; }
 td.remarks { min-width: 11rem; }
-table { border-collapse: collapse; font-size: .85rem; }
+table { border-collapse: collapse; font-size: .85rem; width: max-content; } td { max-width: 24rem; }
 th, td { padding: .22rem .45rem; border-bottom: 1px solid var(--line); text-align: left;
          vertical-align: top; }
 th { border-bottom: 2px solid var(--head); }
@@ -381,7 +381,7 @@ svg.chart { width: 100%; min-width: 34rem; height: auto; }
 @media print {
   body { margin: 0; max-width: none; font-size: 10pt; } .scroll { overflow: visible; }
   figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  table { font-size: 7pt; } th, td { padding: .1rem .2rem; } td:first-child { white-space: normal; }
+  table { font-size: 7pt; width: auto; } th, td { padding: .1rem .2rem; } td:first-child { white-space: normal; }
   svg.chart { min-width: 0; max-width: 17cm; } }
 """
 

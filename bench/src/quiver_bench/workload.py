@@ -72,11 +72,21 @@ class Setting:
 
 
 def _processes(pids: Iterable[int]) -> list[psutil.Process]:
-    """These and their children, each once."""
+    """These and their children, each once, by the kernel's lists of children."""
+    pids = list(pids)
     found: dict[int, psutil.Process] = {}
-    for pid in pids:
-        parent = psutil.Process(pid)
-        found |= {process.pid: process for process in (parent, *parent.children(recursive=True))}
+    todo = list(pids)
+    while todo:
+        pid = todo.pop()
+        if pid in found:
+            continue
+        try:
+            found[pid] = psutil.Process(pid)
+            lists = Path(f"/proc/{pid}/task").glob("*/children")
+            todo += [int(child) for one in lists for child in one.read_text().split()]
+        except (psutil.NoSuchProcess, OSError):
+            if pid in pids:
+                raise
     return list(found.values())
 
 
@@ -104,15 +114,18 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     pids = list(pids)
     if not pids:
         return math.nan
-    try:
-        for _ in range(LOOKS):
+    for _ in range(LOOKS):
+        try:
             before = _processes(pids)
             total = sum(sum(process.cpu_times()[:4]) for process in before)
             if {p.pid for p in before} == {p.pid for p in _processes(pids)}:
-                break
-        return float(total)
-    except (psutil.Error, AttributeError, OSError):
-        return math.nan
+                return float(total)
+        except psutil.NoSuchProcess:
+            if not all(psutil.pid_exists(pid) for pid in pids):
+                return math.nan
+        except (psutil.Error, AttributeError, OSError):
+            return math.nan
+    return math.nan
 
 
 def busy_seconds() -> float:
