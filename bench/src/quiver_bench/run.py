@@ -369,6 +369,7 @@ class Runner:
     ) -> Measured:
         load = point.load
         case = self.case(setting, spec, str(load["suite"]), str(load["case"]))
+        self.check_plan(seat, Search(setting.k, point.query, Where(ANY, setting.data.dataset.rows)))
         return workload.conditional(seat.engine, setting, point.query, case, str(load["sessions"]))
 
     def case(

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -285,7 +285,6 @@ def add_columns(db: Connection, table: str, made: Columns) -> None:
     """The columns of the filter suites, with an index each, and the table of owners."""
     name, owners = sql.Identifier(table), sql.Identifier(owners_table(table))
     numbers = [sql.Identifier(column) for column in made.numbers]
-    db.execute("DROP TABLE IF EXISTS columns_of_rows")
     db.execute(
         sql.SQL("CREATE TEMP TABLE columns_of_rows (id int, {}, tags int[], words text)").format(
             sql.SQL(", ").join(sql.SQL("{} int").format(column) for column in numbers)
@@ -536,7 +535,8 @@ class PgSession(Session):
         return counted(row[0][0])
 
     def flush(self) -> None:
-        self.cursor.execute(b"SELECT pg_stat_force_next_flush()").fetchall()
+        with suppress(psycopg.errors.UndefinedFunction):  # a url may lead to a server before 15
+            self.cursor.execute(b"SELECT pg_stat_force_next_flush()").fetchall()
 
     def ping(self) -> None:
         self.cursor.execute(b"SELECT 1", prepare=True).fetchall()
