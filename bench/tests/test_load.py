@@ -251,3 +251,5 @@ def test_what_nobody_can_count_is_no_zero() -> None:
     assert before.until(after, 100) == {
         "server_cpu_ms": 20.0, "pages_hit": 2.0, "pages_read": 0.0, "others_cores": 1.0
     }  # fmt: skip
+    soon = workload.Spent(0.1, math.nan, 1.01, 300, 5, 10.02, 4.01)  # a tick or two
+    assert before.until(soon, 100) == {"pages_hit": 2.0, "pages_read": 0.0}

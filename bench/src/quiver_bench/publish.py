@@ -161,7 +161,12 @@ class Page:
 
     def head(self, title: str) -> list[str]:
         """What a reader must know before any number."""
-        lines = [f"# {title}", "", summary.load_sentence(self.rows, self.facts), ""]
+        reps = max(row.reps for row in self.rows)
+        often = f"Numbers are medians of up to {reps} repetitions."
+        lines = [
+            f"# {title}", "", summary.load_sentence(self.rows, self.facts),
+            often if reps > 1 else "Everything was measured once.", "",
+        ]  # fmt: skip
         for one in self.facts.values():
             table = Table("", ("cores", "processor", "memory MB", "system", "begun"))
             table.add(*(str(one.get(name, "-")) for name in ("cores", "cpu", "memory_mb", "system")),

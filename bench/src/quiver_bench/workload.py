@@ -32,6 +32,7 @@ POOL = 5000  # rows that a writing client carries with it
 READ_BYTES = 1 << 20
 PINGS = 300
 LOOKS = 20
+SHORTEST = 0.5  # seconds: processor time is counted in ticks of 0.01
 COUNTED = 50  # queries of a condition whose pages and rows are counted
 
 
@@ -159,14 +160,17 @@ class Spent:
     def until(self, end: Spent, queries: float) -> dict[str, float]:
         """What is known: bytes read, processor time and buffers of a query, and how many cores
         other programs had meanwhile."""
+        seconds = end.at - self.at
         others = (end.machine_s - self.machine_s) - (end.ours_s - self.ours_s)
         found = {
             "read_bytes": end.read_bytes - self.read_bytes,
             "server_cpu_ms": (end.cpu_s - self.cpu_s) * 1e3 / queries,
             "pages_hit": (end.pages_hit - self.pages_hit) / queries,
             "pages_read": (end.pages_read - self.pages_read) / queries,
-            "others_cores": others / max(end.at - self.at, 1e-9),
+            "others_cores": others / max(seconds, 1e-9),
         }
+        if seconds < SHORTEST:
+            found |= dict.fromkeys(("server_cpu_ms", "others_cores"), math.nan)
         # What nobody can say is no 0; counters of a process that has ended may go back.
         return {name: max(0.0, value) for name, value in found.items() if not math.isnan(value)}
 
