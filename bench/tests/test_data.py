@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from quiver_bench import datasets, registry, synthetic
+from quiver_bench import bigann, datasets, registry, synthetic
 from quiver_bench.errors import ConfigError, DataError
 from quiver_bench.truth import nearest
 
@@ -142,3 +142,95 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     path.write_text("two")
     with pytest.raises(DataError, match="changed"):
         registry.verify(path, tmp_path)
+
+
+def bigann_file(path: Path, vectors: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> None:
+    head = np.array(vectors.shape, dtype="<u4")
+    kind = bigann.KINDS.get(path.suffix, "<i4")
+    path.write_bytes(head.tobytes() + vectors.astype(kind).tobytes())
+
+
+def test_files_of_big_ann_benchmarks(tmp_path: Path) -> None:
+    path = tmp_path / "euclidean" / "base.120.fbin"
+    path.parent.mkdir()
+    bigann_file(path, VECTORS)
+    with pytest.raises(DataError, match="no fbin file of queries"):
+        datasets.read(path)
+    bigann_file(path.with_name("query.public.9.fbin"), VECTORS[:9])
+    bigann_file(path.with_name("query.private.9.fbin"), VECTORS[9:18])
+    found, verified = datasets.read(path)
+    assert np.array_equal(found.train, VECTORS)
+    assert np.array_equal(found.queries, VECTORS[:9])
+    assert (found.name, verified) == ("euclidean", "shapes")
+    assert np.array_equal(bigann.read_vectors(path, 5), VECTORS[:5])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="no fbin file: 120 x 4 do not fill it"):
+        datasets.read(path)
+    for kind in (".u8bin", ".i8bin"):
+        small = (100 * VECTORS - (0 if kind == ".u8bin" else 50)).astype(np.int8)
+        bigann_file(tmp_path / f"base{kind}", small)
+        assert np.array_equal(bigann.read_vectors(tmp_path / f"base{kind}"), small)
+
+
+def test_neighbors_of_big_ann_benchmarks(tmp_path: Path) -> None:
+    path = tmp_path / "GT.ibin"
+    ids, exact = nearest(VECTORS[:100], VECTORS[100:], 5, "euclidean")
+    bigann_file(path, ids)
+    assert bigann.check_truth(path, VECTORS[:100], VECTORS[100:], "euclidean", 20) == 0
+    whole = path.read_bytes() + (exact**2).astype("<f4").tobytes()
+    path.write_bytes(whole)
+    assert np.array_equal(bigann.read_truth(path)[0], ids)
+    assert bigann.check_truth(path, VECTORS[:100], VECTORS[100:], "euclidean", 20) == 20
+    with pytest.raises(DataError, match="not those of the vectors"):
+        bigann.check_truth(path, VECTORS[:100], VECTORS[80:100], "euclidean", 20)
+    with pytest.raises(DataError, match="numbers of rows that are not there"):
+        bigann.check_truth(path, VECTORS[:50], VECTORS[100:], "euclidean", 20)
+    with pytest.raises(DataError, match="has 20 queries, and there are 19"):
+        bigann.check_truth(path, VECTORS[:100], VECTORS[101:], "euclidean", 20)
+    path.write_bytes(whole[:-4])
+    with pytest.raises(DataError, match="no file of neighbors"):
+        bigann.read_truth(path)
+
+
+def test_tags_of_big_ann_benchmarks(tmp_path: Path) -> None:
+    path = tmp_path / "base.spmat"
+    starts, tags = np.array([0, 2, 2, 3], dtype="<i8"), np.array([4, 1, 4], dtype="<i4")
+    sizes = np.array([3, 5, 3], dtype="<i8")
+    whole = sizes.tobytes() + starts.tobytes() + tags.tobytes() + np.ones(3, "<f4").tobytes()
+    path.write_bytes(whole)
+    found = bigann.read_tags(path)
+    assert [found.of(i).tolist() for i in range(found.rows)] == [[4, 1], [], [4]]
+    assert found.vocabulary == 5
+    for wanted, rows in (([4], [0, 2]), ([4, 1], [0]), ([], [0, 1, 2]), ([0], [])):
+        assert np.flatnonzero(found.having(np.array(wanted, dtype=np.int32))).tolist() == rows
+    path.write_bytes(whole[:-4])
+    with pytest.raises(DataError, match="do not fill it"):
+        bigann.read_tags(path)
+    path.write_bytes(whole.replace(tags.tobytes(), np.array([4, 5, 4], dtype="<i4").tobytes()))
+    with pytest.raises(DataError, match="tags that are not there"):
+        bigann.read_tags(path)
+
+
+@pytest.mark.parametrize(
+    ("told", "metric"), [("cosine", "angular"), ("normalized", "angular"), ("ip", "ip")]
+)
+def test_vibe(told: str, metric: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.hdf5"
+    unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"], file["learn"] = unit[:100], unit[100:], unit[:3]
+        file["distances"] = nearest(unit[:100], unit[100:], 10, metric)[1]
+        file.attrs["distance"], file.attrs["point_type"] = told, "float"
+    found, verified = datasets.read(path)
+    assert found.metric == metric
+    assert "20 queries" in verified
+    datasets.look_at(path, (metric,))
+
+
+def test_vibe_of_bits(tmp_path: Path) -> None:
+    path = tmp_path / "set.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"] = file["test"] = (VECTORS > 0.5).astype(np.uint8)
+        file.attrs["distance"], file.attrs["point_type"] = "hamming", "binary"
+    with pytest.raises(DataError, match="vectors of bits"):
+        datasets.read(path)

@@ -1,4 +1,5 @@
-"""Reading vectors: HDF5 of ann-benchmarks, fvecs/bvecs, Parquet, npy; finding and checking them.
+"""Reading vectors: HDF5 of ann-benchmarks and VIBE, fvecs/bvecs, files of big-ann-benchmarks,
+Parquet, npy; finding and checking them.
 
 The registry of the reports' data sets and the download are in registry.py.
 """
@@ -16,10 +17,13 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from quiver_bench import bigann
 from quiver_bench.errors import DataError
 from quiver_bench.truth import Floats, nearest
 
 METRICS = ("euclidean", "angular", "ip")
+# What VIBE calls them; its normalized vectors have length 1, so any metric would do.
+VIBE_METRICS = {"cosine": "angular", "normalized": "angular"}
 FASHION_MNIST = "fashion-mnist-784-euclidean"
 
 # SHA-256 of the vectors themselves, train then test, a byte a number: the file
@@ -85,9 +89,18 @@ def _floats(array: npt.NDArray[Any]) -> Floats:
     return np.ascontiguousarray(array, dtype=np.float32)
 
 
+def _metric(file: h5py.File) -> str:
+    """Of an HDF5 file, by our name if we have one."""
+    told = str(file.attrs["distance"])
+    return VIBE_METRICS.get(told, told)
+
+
 def _read_hdf5(path: Path) -> tuple[str, Floats, Floats, npt.NDArray[Any] | None]:
+    """VIBE has more in it: point_type (float, uint8, int8, binary), and learn, which is left."""
     with h5py.File(path, "r") as file:
-        metric = str(file.attrs["distance"])
+        metric = _metric(file)
+        if file.attrs.get("point_type") == "binary":
+            raise DataError(f"{path}: vectors of bits with distance {metric} are not measured")
         known = file["distances"][:CHECKED] if "distances" in file else None
         return metric, _floats(file["train"][:]), _floats(file["test"][:]), known
 
@@ -137,6 +150,21 @@ def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
     return metric, train[:-held], train[-held:]
 
 
+def _read_bigann(path: Path) -> tuple[str, Floats, Floats, str]:
+    """Rows and the queries beside them; also says which published neighbors were verified."""
+    train = bigann.read_vectors(path)
+    metric = next((m for m in METRICS if m in path.name or m in path.parent.name), "euclidean")
+    beside = bigann.companion(path, "query")
+    if beside is None:
+        raise DataError(f"{path}: there is no {path.suffix[1:]} file of queries beside it")
+    queries = bigann.read_vectors(beside)
+    neighbors = bigann.companion(path, "truth")
+    if neighbors is None:
+        return metric, train, queries, ""
+    checked = bigann.check_truth(neighbors, train, queries, metric, CHECKED)
+    return metric, train, queries, f" and {checked} queries' distances" if checked else ""
+
+
 def _are_rows_and_queries(train: tuple[int, ...], test: tuple[int, ...]) -> bool:
     """Whether arrays of these shapes are."""
     return len(train) == len(test) == 2 and train[1] == test[1] and train[0] >= MIN_ROWS
@@ -148,7 +176,7 @@ def look_at(path: Path, metrics: Sequence[str]) -> None:
         return
     try:
         with h5py.File(path, "r") as file:
-            metric = str(file.attrs["distance"])
+            metric = _metric(file)
             train, test = file["train"].shape, file["test"].shape
     except (OSError, KeyError) as error:
         raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
@@ -160,14 +188,18 @@ def look_at(path: Path, metrics: Sequence[str]) -> None:
 
 def read(path: Path) -> tuple[Dataset, str]:
     """Read a file of any known kind; also say what was verified about it."""
-    known = None
+    known, published = None, ""
     try:
         if path.suffix in (".hdf5", ".h5"):
             metric, train, test, known = _read_hdf5(path)
         elif path.suffix in (".fvecs", ".bvecs", ".npy", ".parquet"):
             metric, train, test = _read_pair(path)
+        elif path.suffix in bigann.KINDS:
+            metric, train, test, published = _read_bigann(path)
         else:
-            raise DataError(f"{path}: quiver-bench reads hdf5, fvecs, bvecs, parquet and npy")
+            raise DataError(
+                f"{path}: quiver-bench reads hdf5, fvecs, bvecs, fbin, u8bin, i8bin, parquet and npy"
+            )
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
     if metric not in METRICS:
@@ -177,13 +209,15 @@ def read(path: Path) -> tuple[Dataset, str]:
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
         raise DataError(f"{path} has numbers that are not finite")
 
-    verified = "shapes"
+    verified = f"shapes{published}"
     if known is not None:
         _, exact = nearest(train, test[:CHECKED], known.shape[1], metric)
         if not np.allclose(exact, known, rtol=1e-3, atol=1e-4):
             raise DataError(f"{path}: its distances are not those of its vectors")
         verified = f"shapes and {CHECKED} queries' distances"
     name = path.name.removesuffix(path.suffix)
+    if path.suffix in bigann.KINDS:  # its own says only that it is the base
+        name = path.parent.name
     if name in CONTENT:
         if content_hash(train, test) != CONTENT[name]:
             raise DataError(f"{path}: its vectors are not those of {name} (SHA-256)")
@@ -212,7 +246,15 @@ def find_file(name: str, given: str | None, top: Path | None, home: Path) -> Pat
     if top:
         folders += [top.parent / "data", top.parent / "shared" / "data"]
         folders += [top.parent.parent / "shared" / "data"]
-    return next((folder / file for folder in folders if (folder / file).is_file()), None)
+    if given and Path(given).expanduser().is_dir():
+        folders.insert(0, Path(given).expanduser())
+    whole = [
+        next((folder / name).glob(f"base*{kind}"), None)
+        for folder in folders
+        for kind in bigann.KINDS
+    ]
+    one = next((folder / file for folder in folders if (folder / file).is_file()), None)
+    return one or next((path for path in whole if path), None)
 
 
 def find_given(top: Path, home: Path) -> Path | None:

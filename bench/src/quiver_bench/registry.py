@@ -1,27 +1,28 @@
-"""The data sets of the five reports: what they are, and how to have them."""
+"""Published data sets, those of the five reports among them: what they are, and how to have them."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from quiver_bench.console import command
-from quiver_bench.datasets import CONTENT, Dataset, find_file, read
+from quiver_bench.datasets import CONTENT, VIBE_METRICS, Dataset, find_file, read
+from quiver_bench.download import fetch, sha256
 from quiver_bench.errors import ConfigError, DataError
 
-CONNECT_SECONDS = 15
 ANN_BENCHMARKS = "https://ann-benchmarks.com/"
+BIG_ANN = "https://dl.fbaipublicfiles.com/billion-scale-ann-benchmarks/"
 HUGGING_FACE = "https://huggingface.co/datasets/"
 
 
 @dataclass(frozen=True)
 class Known:
-    """A published data set. url is None when it does not come as one file."""
+    """A published data set. url is None when it cannot be fetched.
+
+    With files it is that of their folder; they are fetched in this order, rows first.
+    """
 
     rows: int
     queries: int
@@ -31,6 +32,7 @@ class Known:
     licence: str
     url: str | None
     where: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -41,12 +43,22 @@ def _ann(name: str) -> str:
     return f"{ANN_BENCHMARKS}{name}.hdf5"
 
 
+def _vibe(rows: int, queries: int, name: str) -> Known:
+    """VIBE's files are named NAME-DIMENSIONS-METRIC."""
+    dimensions, metric = int(name.split("-")[-2]), name.split("-")[-1]
+    return Known(
+        rows, queries, dimensions, VIBE_METRICS.get(metric, metric),
+        (rows + queries) * dimensions * 4 // 1_000_000, "see its page (the code is MIT)",
+        f"{HUGGING_FACE}vector-index-bench/vibe/resolve/main/{name}.hdf5",
+    )  # fmt: skip
+
+
 _TEXMEX = "see corpus-texmex.irisa.fr"
 _GLOVE = "PDDL 1.0 (Stanford NLP)"
 _DBPEDIA = "CC BY-SA 3.0 (DBpedia); embeddings by OpenAI's ada-002"
 
-# Neither site publishes checksums, and none of ours is invented: a file's SHA-256 is
-# kept when it is first read and compared from then on (Fashion-MNIST: known, CONTENT).
+# Only Hugging Face publishes checksums (download.py), and none of ours is invented: a file's
+# SHA-256 is kept when it is first read and compared from then on (Fashion-MNIST: known, CONTENT).
 REGISTRY: dict[str, Known] = {
     "fashion-mnist-784-euclidean": Known(
         60_000, 10_000, 784, "euclidean", 217, "MIT (Zalando SE)",
@@ -84,17 +96,32 @@ REGISTRY: dict[str, Known] = {
         1_000_000_000, 10_000, 96, "euclidean", 384_000, "CC BY 4.0 (Yandex)", None,
         "research.yandex.com/blog/benchmarks-for-billion-scale-similarity-search",
     ),
+    **{
+        name: _vibe(rows, 1_000, name)
+        for name, rows in (
+            ("agnews-mxbai-1024-euclidean", 769_382),
+            ("arxiv-nomic-768-normalized", 1_344_643),
+            ("landmark-dino-768-cosine", 760_757),
+            ("laion-clip-512-normalized", 1_000_448),  # queries of another kind than the rows
+            ("yahoo-minilm-384-normalized", 677_305),
+            ("yi-128-ip", 187_843),
+        )
+    },
+    # With tags: bigann.read_tags() reads those of rows and queries.
+    "yfcc-10m-192-euclidean": Known(
+        10_000_000, 100_000, 192, "euclidean", 3000, "see big-ann-benchmarks.com",
+        f"{BIG_ANN}yfcc100M/", "",
+        ("base.10M.u8bin", "query.public.100K.u8bin", "GT.public.ibin",
+         "base.metadata.10M.spmat", "query.metadata.public.100K.spmat"),
+    ),
 }  # fmt: skip
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(path: Path, home: Path) -> str:
     """Compare a downloaded file with what it was when it was first read."""
-    kept = home / "download" / f"{path.name}.sha256"
+    folder = home / "download"
+    known = path.relative_to(folder) if folder in path.parents else Path(path.name)
+    kept = folder / f"{known}.sha256"
     found = sha256(path)
     if kept.is_file():
         if kept.read_text().strip() != found:
@@ -106,39 +133,34 @@ def verify(path: Path, home: Path) -> str:
 
 
 def download(name: str, home: Path, update: Callable[[str], None]) -> Path:
-    """Fetch the file of a data set; DataError with the reason when it cannot be had."""
+    """Fetch the files of a data set; DataError with the reason when they cannot be had.
+
+    Answers the file of its rows. What arrived of a broken transfer stays for the next call.
+    """
     known = REGISTRY[name]
     if known.url is None:
         raise DataError(f"{name} does not come as one file: {known.where}")
     folder = home / "download"
+    pairs = [(known.url, folder / f"{name}.hdf5")]
+    if known.files:
+        folder = folder / name
+        pairs = [(known.url + file, folder / file) for file in known.files]
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{name}.hdf5"
-    part = target.with_suffix(".part")
-    # The site answers 403 to the name that urllib gives itself.
-    request = urllib.request.Request(known.url, headers={"User-Agent": "quiver-bench"})
     try:
-        with (
-            urllib.request.urlopen(request, timeout=CONNECT_SECONDS) as source,
-            part.open("wb") as file,
-        ):
-            size = int(source.headers.get("Content-Length") or 0)
-            got = 0
-            while chunk := source.read(1 << 20):
-                got += len(chunk)
-                if got > 2 * known.megabytes << 20:
-                    raise OSError("it is larger than it should be")
-                file.write(chunk)
-                update(f"{got >> 20} of {size >> 20} MB")
-        if size and got != size:
-            raise OSError(f"it ended after {got} of {size} bytes")
-        part.rename(target)
-        read(target)
-    except (OSError, urllib.error.URLError, DataError) as error:
-        part.unlink(missing_ok=True)
-        target.unlink(missing_ok=True)
+        for url, target in pairs:
+            if not (known.files and target.is_file()):
+                fetch(url, target, 2 * known.megabytes << 20, update)
+    except (DataError, OSError) as error:
         raise DataError(f"{name} could not be downloaded: {error}") from error
-    verify(target, home)
-    return target
+    found = pairs[0][1]
+    try:
+        read(found)
+    except DataError as error:
+        for _, target in pairs:
+            target.unlink(missing_ok=True)
+        raise DataError(f"{name} could not be downloaded: {error}") from error
+    verify(found, home)
+    return found
 
 
 def is_here(name: str, top: Path | None, home: Path) -> bool:
@@ -171,6 +193,6 @@ def get(name: str, top: Path | None, home: Path, update: Callable[[str], None]) 
     """A data set by name or file."""
     path = file_of(name, top, home, update)
     dataset, _ = read(path)
-    if path.parent == home / "download" and name not in CONTENT:
+    if home / "download" in path.parents and name not in CONTENT:
         verify(path, home)
     return dataset
