@@ -10,10 +10,11 @@ import pwd
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from quiver_bench.console import Step
 from quiver_bench.errors import EngineError, MissingError
 
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 def home(top: Path | None) -> Path:
@@ -97,13 +98,25 @@ def command(top: Path | None, name: str, package: str, oldest: tuple[int, ...]) 
     return [str(loaders[0]), "--argv0", name, "--library-path", str(libraries), str(program)]
 
 
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on now."""
+    found = [socket.socket() for _ in range(count)]
+    try:
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in found]
+    finally:
+        for one in found:
+            one.close()
+
+
 def _end_with_parent() -> None:
     """Of Linux: the kernel ends a server whose run has crashed."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 class Process:
-    """A server of ours, on a Unix socket in a folder of its own."""
+    """A server of ours. It may have a Unix socket, in a folder of its own."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -115,8 +128,11 @@ class Process:
     def socket(self) -> Path:
         return self.folder / "socket"
 
-    def start(self, arguments: Sequence[str], ready: Callable[[], Any], user: str = "") -> None:
-        """Start it and wait until ready() raises no more."""
+    def start(
+        self, arguments: Sequence[str], ready: Callable[[], Any], user: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """Start it and wait until ready() raises no more. environment: added to ours."""
         who: dict[str, Any] = {}
         if user and os.geteuid() == 0:
             entry = pwd.getpwnam(user)
@@ -126,7 +142,8 @@ class Process:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 list(arguments), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.place, start_new_session=True, **who,
+                cwd=self.place, start_new_session=True, env=os.environ | dict(environment or {}),
+                **who,
                 preexec_fn=_end_with_parent,  # noqa: PLW1509 - no threads at this time
             )  # fmt: skip
         began = time.monotonic()

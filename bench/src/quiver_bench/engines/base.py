@@ -168,7 +168,7 @@ class Engine(ABC):
     """One engine of a suite."""
 
     adapter: ClassVar[str]
-    label: ClassVar[str] = ""  # said beside its name in every table
+    label: str = ""  # said beside its name in every table
     embedded: ClassVar[bool] = True
     reads_while_writing: ClassVar[bool] = True  # and takes inserts of several clients
     several_clients: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""hnswlib, in this process: the graph inside DocArray's AnnLite."""
+"""hnswlib, in this process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ class HnswlibSession(Session):
 class Hnswlib(Engine):
     adapter = "hnswlib"
     reads_while_writing = False
-    label = "stands in for AnnLite"
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search",)
 

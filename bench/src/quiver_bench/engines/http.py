@@ -1,7 +1,7 @@
-"""Servers by URL, over HTTP and JSON: Qdrant, OpenSearch, Elasticsearch, Weaviate.
+"""Servers over HTTP and JSON: what Qdrant, OpenSearch, Elasticsearch and Weaviate share.
 
-Written from their documentation and tested against a server that only records what it
-is sent: none of them has been run here, and every table says so.
+A dialect says what is sent (paths and bodies) and how an answer is read. A body is made
+once a session, with VECTOR where the numbers go: they alone are written for each query.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import http.client
 import json
 import time
 import urllib.parse
-import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,19 +20,30 @@ from quiver_bench.engines.base import (
     NEAR,
     Built,
     Data,
-    Engine,
+    ProcessEngine,
     Search,
     Session,
     SessionFactory,
-    take,
 )
-from quiver_bench.errors import EngineError, MissingError, UnsupportedError
+from quiver_bench.errors import EngineError, MissingError
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
 
 NAME = "quiver_bench"
+VECTOR = "@vector@"
 BATCH = 500
-READY_SECONDS = 3600
+
+Ranks = tuple[int, int]
+Request = tuple[str, str, Any]  # method, path, body: a value, or None
+
+
+def columns_of(ranks: Ranks) -> dict[str, int]:
+    return {ANY: ranks[0], NEAR: ranks[1]}
+
+
+def filled(template: str, vector: str) -> bytes:
+    """A body with its numbers, which may stand in another text (GraphQL)."""
+    return template.replace(f'"{VECTOR}"', vector).replace(VECTOR, vector).encode()
 
 
 class Client:
@@ -46,23 +57,49 @@ class Client:
         self.path, self.headers = parts.path.rstrip("/"), headers
 
     def call(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
-        """The answer's JSON. body: a value, its JSON as bytes, or lines of JSON as text."""
+        """The answer's JSON. body: a value, its JSON as bytes, or lines of JSON as text.
+
+        missing_ok: None for what is not there. EngineError for every other failure.
+        """
         text = None if body is None else body
         if not isinstance(body, str | bytes | None):
             text = json.dumps(body)
         kind = "application/x-ndjson" if isinstance(body, str) else "application/json"
+        headers = {"Content-Type": kind, **self.headers}
         try:
-            self.connection.request(
-                method, self.path + path, text, {"Content-Type": kind, **self.headers}
-            )
-            answer = self.connection.getresponse()
-            data = answer.read()
+            status, data = self._exchange(method, self.path + path, text, headers)
         except (OSError, http.client.HTTPException) as error:
             self.connection.close()
             raise EngineError(f"{method} {path}: {error}") from error
-        if answer.status >= 400 and not (missing_ok and answer.status == 404):
-            raise EngineError(f"{method} {path}: {answer.status} {data[:300]!r}")
+        if status == 404 and missing_ok:
+            return None
+        if status >= 400:
+            raise EngineError(f"{method} {path}: {status} {data[:300]!r}")
         return json.loads(data) if data else None
+
+    def _exchange(
+        self, method: str, path: str, text: Any, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        """A server may have closed a connection that was idle: it is opened again, once."""
+        fresh = self.connection.sock is None
+        try:
+            self.connection.request(method, path, text, headers)
+            answer = self.connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            self.connection.close()
+            if fresh:
+                raise
+            self.connection.request(method, path, text, headers)
+            answer = self.connection.getresponse()
+        return answer.status, answer.read()
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A vector as JSON, and the search for it."""
+
+    vector: str
+    search: bytes
 
 
 class HttpSession(Session):
@@ -71,45 +108,81 @@ class HttpSession(Session):
     def __init__(
         self, dialect: type[HttpEngine], url: str, headers: dict[str, str], search: Search
     ) -> None:
-        self.dialect, self.wanted = dialect, search
+        self.dialect = dialect
+        self.path, body = dialect.query(search)
+        self.template = json.dumps(body)
         self.client = Client(url, headers)
 
-    def encode(self, vector: Floats) -> tuple[str, bytes]:
-        path, body = self.dialect.query(vector.tolist(), self.wanted)
-        return path, json.dumps(body).encode()
+    def encode(self, vector: Floats) -> Encoded:
+        text = json.dumps(vector.tolist())
+        return Encoded(text, filled(self.template, text))
 
-    def search(self, query: Any) -> Sequence[int]:
-        path, body = query
-        return self.dialect.rows_of(self.client.call("POST", path, body))
+    def search(self, query: Encoded) -> Sequence[int]:
+        return self.dialect.rows_of(self.client.call("POST", self.path, query.search))
 
     def ping(self) -> None:
         self.client.call("GET", self.dialect.ping_path, missing_ok=True)
+
+    def read(self, row: int) -> bool:
+        return self.client.call("GET", self.dialect.place_of(row), missing_ok=True) is not None
+
+    def find(self, value: int) -> Sequence[int]:
+        path, body = self.dialect.condition(value)
+        return self.dialect.rows_of(self.client.call("POST", path, body))
+
+    def insert(self, row: int, vector: Encoded, ranks: Ranks) -> None:
+        self._send(self.dialect.inserting(row, ranks), vector)
+
+    def update(self, row: int, vector: Encoded, ranks: Ranks) -> None:
+        self._send(self.dialect.updating(row, ranks), vector)
+
+    def _send(self, request: Request, vector: Encoded) -> None:
+        method, path, body = request
+        self.client.call(method, path, filled(json.dumps(body), vector.vector))
+
+    def delete(self, row: int) -> None:
+        self.client.call(*self.dialect.deleting(row))
 
     def close(self) -> None:
         self.client.connection.close()
 
 
-class HttpEngine(Engine):
-    """A suite's options: url, and api_key when it needs one."""
+class HttpEngine(ProcessEngine):
+    """A suite's options: url, and api_key when it needs one. Without a url, launch()."""
 
-    label = "adapter not run for real"
-    embedded = False
     parameters = ("m", "ef_construction")
     search_parameters = ("ef_search",)
     ping_path: ClassVar[str] = "/"
     key_header: ClassVar[str] = "Authorization"
+    why_not: ClassVar[str] = ""  # why it cannot be started here
+    size_of: ClassVar[str] = ""  # what size() counts
 
     def start(self, server: Params) -> str:
         self.url = str(self.options.get("url") or "")
-        if not self.url:
-            raise MissingError(f"needs the url of a running {self.adapter} (option url)")
+        given = bool(self.url)
+        if not given:
+            self.url = self.launch(server)
         key = str(self.options.get("api_key") or "")
         self.headers = {self.key_header: key} if key else {}
         self.client = Client(self.url, self.headers)
         try:
             return f"{self.adapter} {self.version_of()}"
         except EngineError as error:
-            raise MissingError(f"{self.url.split('@')[-1]} does not answer: {error}") from error
+            kind = MissingError if given else EngineError
+            raise kind(f"{self.url.split('@')[-1]} does not answer: {error}") from error
+
+    def launch(self, server: Params) -> str:
+        """Start a server of our own; its URL."""
+        why = f": {self.why_not}" if self.why_not else ""
+        raise MissingError(f"needs the url of a running {self.adapter} (option url){why}")
+
+    def stop(self) -> None:
+        if hasattr(self, "client"):
+            self.client.connection.close()
+        super().stop()
+
+    def alive(self) -> bool:
+        return self.process is None or super().alive()
 
     def version_of(self) -> str:
         raise NotImplementedError
@@ -118,21 +191,53 @@ class HttpEngine(Engine):
         self.data = data
         return 0.0
 
+    # The dialect. These are static: sessions of other processes have them by the class.
+
     @staticmethod
-    def query(vector: list[float], search: Search) -> tuple[str, Any]:
-        """Path and body of a search."""
+    def query(search: Search) -> tuple[str, Any]:
+        """Path and body of a search for VECTOR."""
+        raise NotImplementedError
+
+    @staticmethod
+    def condition(value: int) -> tuple[str, Any]:
+        """Path and body of a search for the rows whose any_rank is this."""
         raise NotImplementedError
 
     @staticmethod
     def rows_of(answer: Any) -> list[int]:
+        """The rows of the answer to either."""
         raise NotImplementedError
+
+    @staticmethod
+    def place_of(row: int) -> str:
+        """The path of a row."""
+        raise NotImplementedError
+
+    @staticmethod
+    def inserting(row: int, ranks: Ranks) -> Request:
+        """With VECTOR in the body."""
+        raise NotImplementedError
+
+    @classmethod
+    def updating(cls, row: int, ranks: Ranks) -> Request:
+        return cls.inserting(row, ranks)
+
+    @classmethod
+    def deleting(cls, row: int) -> Request:
+        return "DELETE", cls.place_of(row), None
+
+    # Indexes.
 
     def create(self, params: Params) -> None:
+        """A collection without rows, in place of the one before."""
         raise NotImplementedError
 
-    def put(self, start: int, stop: int) -> None:
-        """Send rows start to stop - 1."""
+    def batch(self, start: int, stop: int) -> Request:
+        """What puts rows start to stop - 1."""
         raise NotImplementedError
+
+    def check(self, answer: Any) -> None:
+        """EngineError when a batch was not taken whole."""
 
     def wait(self) -> None:
         """Until all rows are indexed."""
@@ -142,221 +247,27 @@ class HttpEngine(Engine):
         return 0
 
     def row(self, i: int) -> tuple[list[float], dict[str, int]]:
-        data = self.data
-        columns = {ANY: int(data.any_rank[i]), NEAR: int(data.near_rank[i])}
-        return data.dataset.train[i].tolist(), columns
+        return self.data.dataset.train[i].tolist(), columns_of(self.data.ranks(i))
 
     def build(self, params: Params) -> Built:
-        began = time.perf_counter_ns()
+        """Seconds are the server's: a batch is made ready before its time is taken."""
         self.create(params)
-        rows = self.data.dataset.rows
+        rows, spent = self.data.dataset.rows, 0
         for start in range(0, rows, BATCH):
-            self.put(start, min(rows, start + BATCH))
+            method, path, body = self.batch(start, min(rows, start + BATCH))
+            ready = body if isinstance(body, str) else json.dumps(body).encode()
+            began = time.perf_counter_ns()
+            answer = self.client.call(method, path, ready)
+            spent += time.perf_counter_ns() - began
+            self.check(answer)
+        began = time.perf_counter_ns()
         self.wait()
-        return Built((time.perf_counter_ns() - began) / 1e9, self.size(), mode="insert")
+        spent += time.perf_counter_ns() - began
+        notes = (f"size: {self.size_of}",) if self.size_of else ()
+        return Built(spent / 1e9, self.size(), mode="insert", notes=notes)
+
+    def empty(self, params: Params) -> None:
+        self.create(params)
 
     def sessions(self, search: Search) -> SessionFactory:
         return partial(HttpSession, type(self), self.url, self.headers, search)
-
-
-class Qdrant(HttpEngine):
-    adapter = "qdrant"
-    key_header = "api-key"
-
-    def version_of(self) -> str:
-        return str(self.client.call("GET", "/")["version"])
-
-    def create(self, params: Params) -> None:
-        distance = {"euclidean": "Euclid", "angular": "Cosine", "ip": "Dot"}
-        dataset = self.data.dataset
-        body: dict[str, Any] = {
-            "vectors": {"size": dataset.dimensions, "distance": distance[dataset.metric]},
-            "hnsw_config": {"m": take(params, "m", 16),
-                            "ef_construct": take(params, "ef_construction", 100)},
-            "optimizers_config": {"indexing_threshold": 1},
-        }  # fmt: skip
-        if self.options.get("quantization") == "scalar":
-            body["quantization_config"] = {"scalar": {"type": "int8", "always_ram": True}}
-        self.client.call("DELETE", f"/collections/{NAME}", missing_ok=True)
-        self.client.call("PUT", f"/collections/{NAME}", body)
-        for column in (ANY, NEAR):
-            self.client.call("PUT", f"/collections/{NAME}/index?wait=true",
-                             {"field_name": column, "field_schema": "integer"})  # fmt: skip
-
-    def put(self, start: int, stop: int) -> None:
-        points = []
-        for i in range(start, stop):
-            vector, columns = self.row(i)
-            points.append({"id": i, "vector": vector, "payload": columns})
-        self.client.call("PUT", f"/collections/{NAME}/points?wait=true", {"points": points})
-
-    def wait(self) -> None:
-        end = time.monotonic() + READY_SECONDS
-        while time.monotonic() < end:
-            info = self.client.call("GET", f"/collections/{NAME}")["result"]
-            if (
-                info["status"] == "green"
-                and info["indexed_vectors_count"] >= self.data.dataset.rows
-            ):
-                return
-            time.sleep(0.5)
-        raise EngineError("the collection is not green")
-
-    @staticmethod
-    def query(vector: list[float], search: Search) -> tuple[str, Any]:
-        ef = max(search.k, take(search.params, "ef_search", 40))
-        body: dict[str, Any] = {"query": vector, "limit": search.k, "params": {"hnsw_ef": ef}}
-        if search.where:
-            condition = {"key": search.where.column, "range": {"lt": search.where.below}}
-            body["filter"] = {"must": [condition]}
-        return f"/collections/{NAME}/points/query", body
-
-    @staticmethod
-    def rows_of(answer: Any) -> list[int]:
-        return [point["id"] for point in answer["result"]["points"]]
-
-
-class OpenSearch(HttpEngine):
-    adapter = "opensearch"
-
-    def version_of(self) -> str:
-        return str(self.client.call("GET", "/")["version"]["number"])
-
-    def field(self, params: Params) -> dict[str, Any]:
-        """The vector's part of the mapping."""
-        space = {"euclidean": "l2", "angular": "cosinesimil", "ip": "innerproduct"}
-        method = {
-            "name": "hnsw", "engine": str(self.options.get("engine") or "lucene"),
-            "space_type": space[self.data.dataset.metric],
-            "parameters": {"m": take(params, "m", 16),
-                           "ef_construction": take(params, "ef_construction", 100)},
-        }  # fmt: skip
-        dimension = self.data.dataset.dimensions
-        return {"type": "knn_vector", "dimension": dimension, "method": method}
-
-    def create(self, params: Params) -> None:
-        properties = {"embedding": self.field(params), ANY: {"type": "integer"},
-                      NEAR: {"type": "integer"}}  # fmt: skip
-        settings: dict[str, Any] = {"number_of_shards": 1, "number_of_replicas": 0}
-        if self.adapter == "opensearch":
-            settings["knn"] = True
-        self.client.call("DELETE", f"/{NAME}", missing_ok=True)
-        body = {"settings": {"index": settings}, "mappings": {"properties": properties}}
-        self.client.call("PUT", f"/{NAME}", body)
-
-    def put(self, start: int, stop: int) -> None:
-        lines = []
-        for i in range(start, stop):
-            vector, columns = self.row(i)
-            lines.append(json.dumps({"index": {"_id": str(i)}}))
-            lines.append(json.dumps({"embedding": vector, **columns}))
-        answer = self.client.call("POST", f"/{NAME}/_bulk", "\n".join(lines) + "\n")
-        if answer.get("errors"):
-            raise EngineError("a bulk request had errors")
-
-    def wait(self) -> None:
-        self.client.call("POST", f"/{NAME}/_forcemerge?max_num_segments=1")
-        self.client.call("POST", f"/{NAME}/_refresh")
-
-    def size(self) -> int:
-        answer = self.client.call("GET", f"/{NAME}/_stats/store")
-        return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
-
-    @staticmethod
-    def query(vector: list[float], search: Search) -> tuple[str, Any]:
-        near: dict[str, Any] = {
-            "vector": vector, "k": search.k,
-            "method_parameters": {"ef_search": max(search.k, take(search.params, "ef_search", 40))},
-        }  # fmt: skip
-        if search.where:
-            near["filter"] = {"range": {search.where.column: {"lt": search.where.below}}}
-        body = {"size": search.k, "_source": False, "query": {"knn": {"embedding": near}}}
-        return f"/{NAME}/_search", body
-
-    @staticmethod
-    def rows_of(answer: Any) -> list[int]:
-        return [int(hit["_id"]) for hit in answer["hits"]["hits"]]
-
-
-class Elasticsearch(OpenSearch):
-    adapter = "elasticsearch"
-
-    def field(self, params: Params) -> dict[str, Any]:
-        space = {"euclidean": "l2_norm", "angular": "cosine", "ip": "max_inner_product"}
-        options = {"type": "hnsw", "m": take(params, "m", 16),
-                   "ef_construction": take(params, "ef_construction", 100)}  # fmt: skip
-        dataset = self.data.dataset
-        return {"type": "dense_vector", "dims": dataset.dimensions, "index": True,
-                "similarity": space[dataset.metric], "index_options": options}  # fmt: skip
-
-    @staticmethod
-    def query(vector: list[float], search: Search) -> tuple[str, Any]:
-        near: dict[str, Any] = {
-            "field": "embedding", "query_vector": vector, "k": search.k,
-            "num_candidates": max(search.k, take(search.params, "ef_search", 40)),
-        }  # fmt: skip
-        if search.where:
-            near["filter"] = {"range": {search.where.column: {"lt": search.where.below}}}
-        return f"/{NAME}/_search", {"size": search.k, "_source": False, "knn": near}
-
-
-class Weaviate(HttpEngine):
-    adapter = "weaviate"
-    ping_path = "/v1/.well-known/ready"
-    collection = "QuiverBench"
-
-    def version_of(self) -> str:
-        return str(self.client.call("GET", "/v1/meta")["version"])
-
-    def create(self, params: Params) -> None:
-        distance = {"euclidean": "l2-squared", "angular": "cosine", "ip": "dot"}
-        # ef is a setting of the collection, not of a query.
-        index = {
-            "distance": distance[self.data.dataset.metric],
-            "maxConnections": take(params, "m", 16),
-            "efConstruction": take(params, "ef_construction", 100),
-            "ef": take(self.options, "ef_search", 64),
-        }
-        self.client.call("DELETE", f"/v1/schema/{self.collection}", missing_ok=True)
-        columns: list[dict[str, object]] = [
-            {"name": name, "dataType": ["int"]} for name in ("row", ANY, NEAR)
-        ]
-        body = {"class": self.collection, "vectorizer": "none", "vectorIndexConfig": index,
-                "properties": columns}  # fmt: skip
-        self.client.call("POST", "/v1/schema", body)
-
-    def put(self, start: int, stop: int) -> None:
-        objects: list[dict[str, object]] = []
-        for i in range(start, stop):
-            vector, columns = self.row(i)
-            objects.append({"class": self.collection, "id": str(uuid.UUID(int=i + 1)),
-                            "properties": {"row": i, **columns}, "vector": vector})  # fmt: skip
-        answer = self.client.call("POST", "/v1/batch/objects", {"objects": objects})
-        for one in answer or ():  # each has its own success
-            if one.get("result", {}).get("errors"):
-                raise EngineError(f"a row was not taken: {str(one['result']['errors'])[:300]}")
-
-    def sessions(self, search: Search) -> SessionFactory:
-        if search.params.get("ef_search") not in (None, self.options.get("ef_search")):
-            raise UnsupportedError("ef is a setting of its collection: give the option ef_search")
-        return super().sessions(search)
-
-    @staticmethod
-    def query(vector: list[float], search: Search) -> tuple[str, Any]:
-        where = ""
-        if search.where:
-            where = (
-                f', where: {{path: ["{search.where.column}"], operator: LessThan,'
-                f" valueInt: {search.where.below}}}"
-            )
-        text = (
-            f"{{ Get {{ QuiverBench(limit: {search.k}, nearVector: {{vector: {vector}}}{where})"
-            " { row } } }"
-        )
-        return "/v1/graphql", {"query": text}
-
-    @staticmethod
-    def rows_of(answer: Any) -> list[int]:
-        if answer.get("errors"):
-            raise EngineError(str(answer["errors"])[:300])
-        return [one["row"] for one in answer["data"]["Get"]["QuiverBench"]]

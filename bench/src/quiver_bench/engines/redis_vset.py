@@ -31,7 +31,7 @@ from quiver_bench.engines.base import (
     SessionFactory,
     take,
 )
-from quiver_bench.errors import ConfigError, MissingError
+from quiver_bench.errors import ConfigError, EngineError, MissingError
 from quiver_bench.records import Params
 from quiver_bench.servers import Process, command
 from quiver_bench.truth import Floats
@@ -142,13 +142,27 @@ class RedisVectorSet(ProcessEngine):
                      "--appendonly", "no", "--dir", str(self.place)]  # fmt: skip
         for name, value in server.items():
             arguments += [f"--{name}", str(value)]
-        self.process.start(arguments, lambda: client(self.socket).ping())
-        return f"Redis {client(self.socket).info('server')['redis_version']}"
+        self.db = client(self.socket)
+        place = self.process.socket
+
+        def ready() -> None:
+            if not place.exists():  # a connection that fails stays open
+                raise EngineError("it has no socket yet")
+            self.db.ping()
+
+        self.process.start(arguments, ready)
+        return f"Redis {self.db.info('server')['redis_version']}"
+
+    def stop(self) -> None:
+        if self.process:
+            self.db.close()
+        super().stop()
 
     def settings(self) -> Params:
-        db = client(self.socket)
         names = ("maxmemory", "appendonly", "save", "io-threads")
-        return {name: str(db.config_get(name).get(name)) for name in names} | {"type": self.type}
+        return {name: str(self.db.config_get(name).get(name)) for name in names} | {
+            "type": self.type
+        }
 
     def load(self, data: Data) -> float:
         self.data, self.lift = data, Lift.of(data.dataset.train, data.dataset.metric)
@@ -161,22 +175,21 @@ class RedisVectorSet(ProcessEngine):
     def build(self, params: Params) -> Built:
         dataset, data = self.data.dataset, self.data
         self.empty(params)
-        db = client(self.socket)
-        before = int(db.info("memory")["used_memory"])
+        before = int(self.db.info("memory")["used_memory"])
         began = time.perf_counter_ns()
         for start in range(0, dataset.rows, BATCH):
             lifted = self.lift.rows(dataset.train[start : start + BATCH])
-            pipe = db.pipeline(transaction=False)
+            pipe = self.db.pipeline(transaction=False)
             for i, vector in enumerate(lifted, start):
                 pipe.execute_command(*vadd(i, vector, data.ranks(i), self.add))
             pipe.execute()
         seconds = (time.perf_counter_ns() - began) / 1e9
-        used = int(db.info("memory")["used_memory"]) - before
+        used = int(self.db.info("memory")["used_memory"]) - before
         return Built(seconds, used, mode="insert", notes=("size: memory, vectors included",))
 
     def empty(self, params: Params) -> None:
         self.add = self._add(params)
-        client(self.socket).flushall()
+        self.db.flushall()
 
     def sessions(self, search: Search) -> SessionFactory:
         return partial(RedisSession, self.socket, search, self.lift, self.add)
