@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,10 @@ import pytest
 from quiver_bench import engines, recall, truth
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import ADAPTERS
+from quiver_bench.engines.annlite_ import Pipe
 from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
 from quiver_bench.engines.http import Client, HttpEngine
+from quiver_bench.engines.opensearch import find_java
 from quiver_bench.engines.pg_engines import PgEngine
 from quiver_bench.engines.postgres import copy_blocks, encode
 from quiver_bench.engines.redis_vset import Lift
@@ -310,3 +313,41 @@ def test_http_adapter_without_a_server(tmp_path: Path) -> None:
         engines.adapter("elasticsearch")("e", {}, tmp_path, None).start({})
     with pytest.raises(MissingError, match="does not answer"):
         engines.adapter("qdrant")("q", {"url": "http://127.0.0.1:9"}, tmp_path, None).start({})
+
+
+def test_server_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("WEAVIATE_SERVER", raising=False)
+    weaviate = engines.adapter("weaviate")("w", {}, tmp_path / "place", None)
+    with pytest.raises(MissingError, match=r"\(WEAVIATE_SERVER\), or go to build v1"):
+        weaviate.start({})
+    monkeypatch.setenv("WEAVIATE_SERVER", "/nowhere")
+    with pytest.raises(MissingError, match="there is no program /nowhere"):
+        weaviate.start({})
+    with pytest.raises(MissingError, match="or a checkout of Quiver"):
+        engines.adapter("opensearch")("o", {}, tmp_path / "place", None).start({})
+
+
+def test_the_newest_java_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="a JDK 21 or later"):
+        find_java([])
+    for version in ("17.0.1", "25", "21.0.2"):
+        (tmp_path / version / "bin").mkdir(parents=True)
+        (tmp_path / version / "bin" / "javac").touch()
+        (tmp_path / version / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    with pytest.raises(MissingError, match="a JDK 21 or later"):
+        find_java([tmp_path / "17.0.1"])
+    (tmp_path / "26").mkdir()  # without a compiler
+    (tmp_path / "26" / "release").write_text('JAVA_VERSION="26"\n')
+    assert find_java(tmp_path.iterdir()) == tmp_path / "25"
+
+
+def test_annlite_s_process_that_ends(tmp_path: Path) -> None:
+    """Here that is because AnnLite is not in this environment; it says so."""
+    pipe = Pipe(Path(sys.executable), tmp_path / "log")
+    try:
+        with pytest.raises(EngineError, match="No module named 'annlite'"):
+            pipe.ask("version")
+    finally:
+        pipe.close()

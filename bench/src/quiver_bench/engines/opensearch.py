@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,15 @@ OLDEST_JAVA = 21
 NODE_LABEL = "an embedded node, Lucene's graphs; stands in for Elasticsearch"
 
 
-def find_java() -> Path:
-    """The newest JDK that is new enough, with a compiler: JAVA_HOME or Debian's folder."""
+def java_homes() -> list[Path]:
     given = os.environ.get("JAVA_HOME")
-    places = [*([Path(given)] if given else []), *Path("/usr/lib/jvm").glob("*")]
+    return [*([Path(given)] if given else []), *Path("/usr/lib/jvm").glob("*")]
+
+
+def find_java(homes: Iterable[Path]) -> Path:
+    """The newest of these that is new enough, and has a compiler."""
     found: list[tuple[int, Path]] = []
-    for place in places:
+    for place in homes:
         if (place / "bin" / "javac").is_file() and (place / "release").is_file():
             match = re.search(r'JAVA_VERSION="(\d+)', (place / "release").read_text())
             found.append((int(match.group(1)) if match else 0, place))
@@ -67,7 +71,7 @@ class OpenSearch(HttpEngine):
         """server: heap, of Java (2g)."""
         if self.top is None:
             raise MissingError("needs the url of a running OpenSearch, or a checkout of Quiver")
-        java = find_java()
+        java = find_java(java_homes())
         if not shutil.which("mvn"):
             raise MissingError("needs the url of a running OpenSearch, or Maven to make a node")
         made = home(self.top) / "opensearch"
