@@ -173,8 +173,8 @@ class HttpEngine(ProcessEngine):
 
     def launch(self, server: Params) -> str:
         """Start a server of our own; its URL."""
-        why = f": {self.why_not}" if self.why_not else ""
-        raise MissingError(f"needs the url of a running {self.adapter} (option url){why}")
+        why = f"{self.why_not}; " if self.why_not else ""
+        raise MissingError(f"{why}needs the url of a running {self.adapter} (option url)")
 
     def stop(self) -> None:
         if hasattr(self, "client"):

@@ -182,7 +182,7 @@ class OpenSearch(HttpEngine):
 class Elasticsearch(OpenSearch):
     adapter = "elasticsearch"
     label = "adapter not run for real: no package registry has its distribution"
-    why_not = "no package registry has its distribution; opensearch stands in for it"
+    why_not = "no package registry has its distribution, opensearch stands in for it"
 
     def launch(self, server: Params) -> str:
         return HttpEngine.launch(self, server)

@@ -18,7 +18,7 @@ class Qdrant(HttpEngine):
     adapter = "qdrant"
     label = "adapter not run for real: no package registry has its server"
     key_header = "api-key"
-    why_not = "no package registry has its server; qdrant-edge has its engine"
+    why_not = "no package registry has its server, qdrant-edge has its engine"
     indexes_inserts = False  # its optimizers do, later
 
     def version_of(self) -> str:
