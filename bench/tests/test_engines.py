@@ -287,6 +287,20 @@ def test_engines_in_one_database_have_tables_of_their_own(tmp_path: Path) -> Non
     assert both[1].table == "quiver_bench_b"
 
 
+def test_options_of_vectorchord_s_indexes(tmp_path: Path) -> None:
+    def created(index: str, params: dict[str, Any]) -> str:
+        engine = engines.adapter("vectorchord")("v", {"url": "x", "index": index}, tmp_path, None)
+        assert isinstance(engine, PgEngine)
+        engine.data = Data.of(make_dataset(), 1)
+        return engine.create_index(params).as_string(None).partition(" USING ")[2]
+
+    assert created("vchordg", {}) == '"vchordg" (embedding "vector_l2_ops")'
+    assert created("vchordg", {"m": 16, "ef_construction": 64}).endswith(
+        " WITH (options = 'm = 16\nef_construction = 64')"
+    )
+    assert "lists = [10]\nspherical_centroids = false" in created("vchordrq", {})
+
+
 def test_extension_that_nobody_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, variable in (("vectorchord", "VECTORCHORD"), ("pgvectorscale", "PGVECTORSCALE")):
         for kind in ("SOURCE", "PREFIX"):

@@ -402,24 +402,39 @@ class VectorChord(_Beside):
     adapter = "vectorchord"
     variable, extension, preload = "VECTORCHORD", "vchord", "vchord"
     extensions = ("vector", "vchord")
-    parameters = ("lists", "residual", "sampling_factor")
+    parameters = ("lists", "residual", "sampling_factor", "m", "ef_construction", "bits")
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "vchordrq": {
             "probes": "vchordrq.probes",
             "epsilon": "vchordrq.epsilon",
             "prefilter": "vchordrq.prefilter",
         },
-        "vchordg": {"ef_search": "vchordg.ef_search"},
+        "vchordg": {
+            "ef_search": "vchordg.ef_search",
+            "beam_search": "vchordg.beam_search",
+            "max_scan_tuples": "vchordg.max_scan_tuples",
+        },
     }
 
     def create_index(self, params: Params) -> sql.Composed:
-        """Its options are a text in TOML. lists: "100" or, of two levels, "10,1000"."""
-        if self.index == "vchordg":
-            return super().create_index({})
+        """Its options are a text in TOML."""
+        lines = self._graph(params) if self.index == "vchordg" else self._lists(params)
+        options = sql.SQL(" WITH (options = {})").format(sql.Literal("\n".join(lines)))
+        return sql.SQL("CREATE INDEX {} ON {} USING {} ({}){}").format(
+            sql.Identifier(self.index_name), sql.Identifier(self.table), sql.Identifier(self.index),
+            self.indexed(), options if lines else sql.SQL(""),
+        )  # fmt: skip
+
+    def _graph(self, params: Params) -> list[str]:
+        names = ("m", "ef_construction", "bits")
+        return [f"{name} = {params[name]}" for name in names if params.get(name) is not None]
+
+    def _lists(self, params: Params) -> list[str]:
+        """lists: "100" or, of two levels, "10,1000"."""
         metric = self.data.dataset.metric
         lists = str(params.get("lists") or max(10, round(self.data.dataset.rows / 500)))
         residual = params.get("residual")
-        text = [
+        return [
             f"residual_quantization = {str(residual if residual is not None else metric != 'angular').lower()}",
             "[build.internal]",
             f"lists = [{lists}]",
@@ -427,10 +442,6 @@ class VectorChord(_Beside):
             f"sampling_factor = {take(params, 'sampling_factor', 256)}",
             f"build_threads = {take(params, 'threads', 1)}",
         ]
-        return sql.SQL("CREATE INDEX {} ON {} USING {} ({}) WITH (options = {})").format(
-            sql.Identifier(self.index_name), sql.Identifier(self.table), sql.Identifier(self.index),
-            self.indexed(), sql.Literal("\n".join(text)),
-        )  # fmt: skip
 
 
 class Pgvectorscale(_Beside):
