@@ -1,6 +1,6 @@
 /*
  * compat.h
- *		Every difference between the supported server versions, 15 to 18.
+ *		Every difference between the supported server versions, 15 to 19.
  *		No other file tests PG_VERSION_NUM.
  */
 #ifndef QV_COMPAT_H
@@ -179,6 +179,16 @@ QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
 }
 #endif
 
+/*
+ * Joins keep this order.  Since 19 the planner keeps only what the sort or another step of the
+ * query asks for.  The query must have no window functions: their keys name the order.
+ */
+#if PG_VERSION_NUM >= 190000
+#define QvKeepOrder(root, keys) ((root)->query_pathkeys = (root)->window_pathkeys = (keys))
+#else
+#define QvKeepOrder(root, keys) ((root)->query_pathkeys = (keys))
+#endif
+
 /* The direction of a path key became a comparison type in 18. */
 #if PG_VERSION_NUM >= 180000
 #define QvPathKeyAscends(key) ((key)->pk_cmptype == COMPARE_LT)
@@ -266,11 +276,32 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
  * A named segment of shared memory, for which nothing had to be preloaded.  NULL before
  * 17.
  */
-#if PG_VERSION_NUM >= 170000
+#if PG_VERSION_NUM >= 190000
+#include "storage/dsm_registry.h"
+#define QvNamedSegment(name, size, init, found) GetNamedDSMSegment(name, size, init, found, NULL)
+#elif PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #define QvNamedSegment(name, size, init, found) GetNamedDSMSegment(name, size, init, found)
 #else
 #define QvNamedSegment(name, size, init, found) ((void) (name), (void) (found), (void *) NULL)
+#endif
+
+/* The function that initializes a segment has a second argument since 19. */
+#if PG_VERSION_NUM >= 190000
+#define QV_SEGMENT_ARGUMENT , void *unused
+#define QV_SEGMENT_NULL , NULL
+#else
+#define QV_SEGMENT_ARGUMENT
+#define QV_SEGMENT_NULL
+#endif
+
+/* Since 19 a tranche has its name from the start, and no backend registers it. */
+#if PG_VERSION_NUM >= 190000
+#define QvNewTranche(name) LWLockNewTrancheId(name)
+#define QvRegisterTranche(tranche, name) ((void) (tranche))
+#else
+#define QvNewTranche(name) LWLockNewTrancheId()
+#define QvRegisterTranche(tranche, name) LWLockRegisterTranche(tranche, name)
 #endif
 
 /* Since 17 code that runs with another role's rights has a search path of its own. */
@@ -339,13 +370,114 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 #define QvSnapshotsAge() false
 #endif
 
-/* Since 18 a scan of an index can count its descents for EXPLAIN. */
-#if PG_VERSION_NUM >= 180000
+/* Since 18 a scan of an index can count its descents for EXPLAIN. Since 19 it has flags. */
+#if PG_VERSION_NUM >= 190000
+#define QvIndexBeginScan(table, index, snapshot, nkeys) \
+	index_beginscan(table, index, snapshot, NULL, nkeys, 0, SO_NONE)
+#elif PG_VERSION_NUM >= 180000
 #define QvIndexBeginScan(table, index, snapshot, nkeys) \
 	index_beginscan(table, index, snapshot, NULL, nkeys, 0)
 #else
 #define QvIndexBeginScan(table, index, snapshot, nkeys) \
 	index_beginscan(table, index, snapshot, nkeys, 0)
+#endif
+
+/* Since 19 scans of tables, too, have flags, and so have the slots of scans. */
+#include "access/tableam.h"
+#if PG_VERSION_NUM >= 190000
+#define QvTableBeginScan(table, snapshot) table_beginscan(table, snapshot, 0, NULL, SO_NONE)
+#define QvTableBeginTidRange(table, snapshot, first, last) \
+	table_beginscan_tidrange(table, snapshot, first, last, SO_NONE)
+#define QvTableBeginParallel(table, scan) table_beginscan_parallel(table, scan, SO_NONE)
+#define QvTableFetchBegin(table) table_index_fetch_begin(table, SO_NONE)
+#define QvInitScanTupleSlot(estate, scan, desc, ops) ExecInitScanTupleSlot(estate, scan, desc, ops, 0)
+#else
+#define QvTableBeginScan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
+#define QvTableBeginTidRange(table, snapshot, first, last) \
+	table_beginscan_tidrange(table, snapshot, first, last)
+#define QvTableBeginParallel(table, scan) table_beginscan_parallel(table, scan)
+#define QvTableFetchBegin(table) table_index_fetch_begin(table)
+#define QvInitScanTupleSlot(estate, scan, desc, ops) ExecInitScanTupleSlot(estate, scan, desc, ops)
+#endif
+
+/*
+ * The page that a fetch has pinned.  Since 19 its block is beside it, and pruning may pin a
+ * page of the visibility map, which the end of the fetch releases.
+ */
+#include "access/heapam.h"
+static inline void
+QvSetFetchBuffer(IndexFetchHeapData *fetch, Buffer buf, BlockNumber block)
+{
+	fetch->xs_cbuf = buf;
+#if PG_VERSION_NUM >= 190000
+	fetch->xs_blk = block;
+#endif
+}
+#if PG_VERSION_NUM >= 190000
+#define QvPagePrune(fetch, buf) \
+	heap_page_prune_opt((fetch)->xs_base.rel, buf, &(fetch)->xs_vmbuffer, false)
+#else
+#define QvPagePrune(fetch, buf) heap_page_prune_opt((fetch)->xs_base.rel, buf)
+#endif
+
+/* What EXPLAIN counts of a plan node has a type of its own since 19. */
+#include "executor/instrument.h"
+#if PG_VERSION_NUM >= 190000
+typedef NodeInstrumentation QvNodeCounts;
+#else
+typedef Instrumentation QvNodeCounts;
+#endif
+
+/* The state of a buffer, 64 bits since 19.  The callers include storage/buf_internals.h. */
+#if PG_VERSION_NUM >= 190000
+typedef uint64 QvBufferState;
+#define QvReadBufferState(buffer) pg_atomic_read_u64(&(buffer)->state)
+#define QvExchangeBufferState(buffer, old, new) \
+	pg_atomic_compare_exchange_u64(&(buffer)->state, old, new)
+#else
+typedef uint32 QvBufferState;
+#define QvReadBufferState(buffer) pg_atomic_read_u32(&(buffer)->state)
+#define QvExchangeBufferState(buffer, old, new) \
+	pg_atomic_compare_exchange_u32(&(buffer)->state, old, new)
+#endif
+
+/* A handler returns a routine that the server frees, or since 19, one that stays. */
+#if PG_VERSION_NUM >= 190000
+#define QvRoutineToReturn(routine) (routine)
+#else
+static inline IndexAmRoutine *
+QvRoutineToReturn(const IndexAmRoutine *routine)
+{
+	IndexAmRoutine *copy = palloc(sizeof(IndexAmRoutine));
+
+	*copy = *routine;
+	return copy;
+}
+#endif
+
+/* The hook that may change what the planner knows of a table, its indexes above all. */
+#if PG_VERSION_NUM >= 190000
+#include "optimizer/pathnode.h"
+typedef build_simple_rel_hook_type QvRelationHook;
+#define qv_relation_hook build_simple_rel_hook
+#define QV_RELATION_HOOK_PARAMETERS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define QV_RELATION_HOOK_ARGUMENTS root, rel, rte
+#define QV_RELATION_HOOK_TABLE ((rte)->relid)
+#else
+#include "optimizer/plancat.h"
+typedef get_relation_info_hook_type QvRelationHook;
+#define qv_relation_hook get_relation_info_hook
+#define QV_RELATION_HOOK_PARAMETERS PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *rel
+#define QV_RELATION_HOOK_ARGUMENTS root, table, inhparent, rel
+#define QV_RELATION_HOOK_TABLE (table)
+#endif
+
+/* Since 19 a descriptor of rows is finished by a call. */
+#include "access/tupdesc.h"
+#if PG_VERSION_NUM >= 190000
+#define QvTupleDescFinalize(desc) TupleDescFinalize(desc)
+#else
+#define QvTupleDescFinalize(desc) ((void) (desc))
 #endif
 
 /* Since 16 stringToQualifiedNameList() can report soft errors. */

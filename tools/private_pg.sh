@@ -20,7 +20,7 @@
 #   qv_start / qv_stop       the cluster
 
 qv_oldest=15
-qv_newest=18
+qv_newest=19
 
 # Talking.
 

@@ -191,12 +191,11 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *sta
 
 /* ---- handlers ---- */
 
-static IndexAmRoutine *
-make_routine(const KnnMethod *method)
+/* Fills a routine of zeros: what is not named is 0, false or NULL. */
+static void
+fill_routine(IndexAmRoutine *am, const KnnMethod *method)
 {
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
-
-	/* what is not named is 0, false or NULL */
+	am->type = T_IndexAmRoutine;
 	am->amsupport = method->support;
 	am->amcanorderbyop = true;
 	am->amoptionalkey = true;
@@ -220,7 +219,6 @@ make_routine(const KnnMethod *method)
 	am->amrescan = KnnRescan;
 	am->amgettuple = KnnGetTuple;
 	am->amendscan = KnnEndScan;
-	return am;
 }
 
 /*
@@ -232,8 +230,11 @@ make_routine(const KnnMethod *method)
 	Datum \
 	id##handler(PG_FUNCTION_ARGS) \
 	{ \
+		static IndexAmRoutine routine; \
+	\
 		KnnDefineSettings(knn_##id##_method.settings); \
-		PG_RETURN_POINTER(make_routine(&knn_##id##_method)); \
+		fill_routine(&routine, &knn_##id##_method); \
+		PG_RETURN_POINTER(QvRoutineToReturn(&routine)); \
 	}
 KNN_METHODS(DEFINE_HANDLER)
 #undef DEFINE_HANDLER

@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "space/relcache.h"
 #include "utils/acl.h"
+#include "utils/tuplestore.h"
 
 /*
  * May the user read the index's table?  The index may have been searched by a function of

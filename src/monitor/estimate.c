@@ -144,7 +144,7 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 			const char *operator_class)
 {
 	Oid			am = get_index_am_oid(am_name, false);
-	IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, false);
+	const IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, false);
 	AttrNumber	number;
 	Oid			type,
 				collation,
@@ -190,7 +190,7 @@ static void
 plan_index(BuildPlan *plan, Datum options)
 {
 	Relation	index = plan->index;
-	IndexAmRoutine *routine = index->rd_indam;
+	const IndexAmRoutine *routine = index->rd_indam;
 
 	plan->method = KnnMethodOfRoutine(routine);
 	plan->info = BuildIndexInfo(index);
@@ -258,7 +258,7 @@ static void
 read_values(const BuildPlan *plan, Values *sample)
 {
 	MemoryContext context = CurrentMemoryContext;
-	TableScanDesc scan = table_beginscan(plan->table, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = QvTableBeginScan(plan->table, GetActiveSnapshot());
 	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
 	EState	   *estate = CreateExecutorState();
 	double		bytes = 0;

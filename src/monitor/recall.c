@@ -68,17 +68,17 @@
 static Oid	forced_table = InvalidOid;
 static Oid	forced_index = InvalidOid;
 
-static get_relation_info_hook_type previous_hook;
+static QvRelationHook previous_hook;
 
 static void
-force_index(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *rel)
+force_index(QV_RELATION_HOOK_PARAMETERS)
 {
 	List	   *left = NIL;
 	ListCell   *lc;
 
 	if (previous_hook)
-		previous_hook(root, table, inhparent, rel);
-	if (!OidIsValid(forced_table) || table != forced_table)
+		previous_hook(QV_RELATION_HOOK_ARGUMENTS);
+	if (!OidIsValid(forced_table) || QV_RELATION_HOOK_TABLE != forced_table)
 		return;
 	foreach(lc, rel->indexlist)
 		if (((IndexOptInfo *) lfirst(lc))->indexoid == forced_index)
@@ -89,10 +89,10 @@ force_index(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *rel)
 void
 QvMonitorInit(void)
 {
-	if (get_relation_info_hook != force_index)
+	if (qv_relation_hook != force_index)
 	{
-		previous_hook = get_relation_info_hook;
-		get_relation_info_hook = force_index;
+		previous_hook = qv_relation_hook;
+		qv_relation_hook = force_index;
 	}
 }
 

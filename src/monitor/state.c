@@ -24,6 +24,7 @@
 #include "utils/hsearch.h"
 #include "utils/rel.h"
 #include "utils/resowner.h"
+#include "utils/tuplestore.h"
 
 /* Pages of an index that are examined: a share is then off by about 2 %. */
 #define GLANCE_PAGES 500
@@ -260,7 +261,7 @@ quiver_buffers(PG_FUNCTION_ARGS)
 
 		if (i % 65536 == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!(pg_atomic_read_u32(&buffer->state) & BM_VALID) ||
+		if (!(QvReadBufferState(buffer) & BM_VALID) ||
 			QvBufferTagDatabase(tag) != MyDatabaseId || tag.forkNum != MAIN_FORKNUM)
 			continue;
 		entry = hash_search(counts, &key, HASH_ENTER, &found);

@@ -115,10 +115,10 @@ static void
 raise_usage(Buffer buf)
 {
 	BufferDesc *desc = GetBufferDescriptor(buf - 1);
-	uint32		state = pg_atomic_read_u32(&desc->state);
+	QvBufferState state = QvReadBufferState(desc);
 
 	if ((state & BM_LOCKED) == 0 && BUF_STATE_GET_USAGECOUNT(state) < BM_MAX_USAGE_COUNT)
-		(void) pg_atomic_compare_exchange_u32(&desc->state, &state, state + BUF_USAGECOUNT_ONE);
+		(void) QvExchangeBufferState(desc, &state, state + BUF_USAGECOUNT_ONE);
 }
 
 /*

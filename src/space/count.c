@@ -14,6 +14,7 @@
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "common/pg_prng.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "space/count.h"
@@ -71,7 +72,7 @@ begin_counting(Counting *c)
 	/* the newest snapshot: the build will index what has committed by now */
 	PushActiveSnapshot(GetLatestSnapshot());
 	c->strategy = GetAccessStrategy(BAS_BULKREAD);
-	c->scan = table_beginscan_tidrange(c->heap, GetActiveSnapshot(), &none, &none);
+	c->scan = QvTableBeginTidRange(c->heap, GetActiveSnapshot(), &none, &none);
 	c->slot = table_slot_create(c->heap, NULL);
 	c->estate = CreateExecutorState();
 	GetPerTupleExprContext(c->estate)->ecxt_scantuple = c->slot;

@@ -13,6 +13,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "compat.h"
 #include "pgstat.h"
 #include "space/parallel.h"
 #include "storage/dsm_impl.h"
@@ -106,7 +107,7 @@ QvParallelBegin(QvParallel *parallel, const char *function, int workers, Size sh
 TableScanDesc
 QvParallelScan(shm_toc *toc, Relation heap)
 {
-	return table_beginscan_parallel(heap, shm_toc_lookup(toc, KEY_SCAN, false));
+	return QvTableBeginParallel(heap, shm_toc_lookup(toc, KEY_SCAN, false));
 }
 
 void

@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "version.h"
 
 #define STATS_NAME "quiver_stats"
@@ -98,12 +99,12 @@ init_table(Table *new, int sets)
 
 /* Initializes a table that sessions share, with a lock. */
 static void
-init_shared_table(void *at)
+init_shared_table(void *at QV_SEGMENT_ARGUMENT)
 {
 	Table	   *new = at;
 
 	init_table(new, SETS);
-	new->tranche = LWLockNewTrancheId();
+	new->tranche = QvNewTranche(STATS_NAME);
 	LWLockInitialize(&new->lock, new->tranche);
 }
 
@@ -128,9 +129,9 @@ start_table(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	table = ShmemInitStruct(STATS_NAME, TableSize(SETS), &found);
 	if (!found)
-		init_shared_table(table);
+		init_shared_table(table QV_SEGMENT_NULL);
 	LWLockRelease(AddinShmemInitLock);
-	LWLockRegisterTranche(table->tranche, STATS_NAME);
+	QvRegisterTranche(table->tranche, STATS_NAME);
 	table_shared = true;
 }
 
@@ -208,7 +209,7 @@ get_table(void)
 		table = find_segment();
 	if (table)
 	{
-		LWLockRegisterTranche(table->tranche, STATS_NAME);
+		QvRegisterTranche(table->tranche, STATS_NAME);
 		table_shared = true;
 	}
 	else

@@ -9,6 +9,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "space/space.h"
 #include "table/row_reader.h"
@@ -23,7 +24,7 @@ RowReaderBegin(Relation heap, Relation index, const QvOpclassInfo *opclass)
 	reader->context = CurrentMemoryContext;
 	reader->opclass = opclass;
 	reader->index = index;
-	reader->fetch = table_index_fetch_begin(heap);
+	reader->fetch = QvTableFetchBegin(heap);
 	reader->slot = table_slot_create(heap, NULL);
 	reader->attribute = index->rd_index->indkey.values[0];
 	if (reader->attribute == InvalidAttrNumber)
@@ -109,9 +110,9 @@ pin_recent(RowReader *reader, BlockNumber block)
 		return;
 	if (BufferIsValid(fetch->xs_cbuf))
 		ReleaseBuffer(fetch->xs_cbuf);
-	fetch->xs_cbuf = buf;
+	QvSetFetchBuffer(fetch, buf, block);
 	if (++reader->hints->recent % PRUNED_EVERY == 0)
-		heap_page_prune_opt(reader->fetch->rel, buf);
+		QvPagePrune(fetch, buf);
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "am/opclass.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -174,7 +175,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	PlanState  *child = NULL;
 
 	/* rows are the table's: the server has made all of this for virtual ones */
-	ExecInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap), table_slot_callbacks(heap));
+	QvInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap), table_slot_callbacks(heap));
 	init_projection(state, estate->es_epq_active == NULL &&
 					intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN);
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);

@@ -843,7 +843,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			/* joins keep the order from now on */
 			if (add_topk_path(root, rel, rte, made, rows, bitmap) && made->of_groups &&
 				(root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
-				root->query_pathkeys = list_make1(groups);
+				QvKeepOrder(root, list_make1(groups));
 		}
 	}
 }

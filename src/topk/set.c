@@ -108,12 +108,12 @@ copy_counts(PlanState *node, List **counts, bool back)
 		return;
 	if (back)
 	{
-		*node->instrument = *(Instrumentation *) linitial(*counts);
+		*node->instrument = *(QvNodeCounts *) linitial(*counts);
 		*counts = list_delete_first(*counts);
 	}
 	else
 	{
-		Instrumentation *copy = palloc(sizeof(Instrumentation));
+		QvNodeCounts *copy = palloc(sizeof(QvNodeCounts));
 
 		*copy = *node->instrument;
 		*counts = lappend(*counts, copy);

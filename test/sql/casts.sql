@@ -36,7 +36,9 @@ SELECT '[1,2]'::vector::halfvec(2), '[1,2]'::vector::sparsevec(2),
 
 -- implicit ones find operators, assignment ones do not
 SELECT '[1,2]'::vector <-> '[1,2]'::halfvec AS implicit;
+\set VERBOSITY sqlstate
 SELECT '[1,2]'::vector <-> '{1,2}'::real[];
+\set VERBOSITY default
 CREATE TABLE assigned (v vector(2), h halfvec(2), s sparsevec(2));
 INSERT INTO assigned VALUES ('{1,2}'::int[], '{1,2}'::float8[], '{1,2}'::numeric[]),
     ('[3,4]'::halfvec, '{1:3}/2'::sparsevec, '[5,0]'::vector);

@@ -168,7 +168,9 @@ FROM unnest(ARRAY['asc', 'desc', 'orderable', 'distance_orderable', 'returnable'
 CREATE UNIQUE INDEX ON t USING hnsw (val vector_l2_ops);
 CREATE INDEX ON t USING hnsw (val vector_l2_ops, val vector_l2_ops);
 CREATE INDEX ON t USING hnsw (val vector_l2_ops) INCLUDE (id);
+\set VERBOSITY sqlstate
 CREATE INDEX ON t USING hnsw (val vector_l2_ops DESC);
+\set VERBOSITY default
 CREATE INDEX ON t USING hnsw (id);
 CLUSTER t USING t_idx;
 CREATE INDEX ON t USING hnsw (val);

@@ -8,6 +8,7 @@
 #include "graph/update/calibrate.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 /* What participants share: GraphBuildShared, then the memory of the calibration. */
 #define SHARED_SIZE BUFFERALIGN(sizeof(GraphBuildShared))

@@ -9,6 +9,7 @@
 
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "compat.h"
 #include "ivf/build/load.h"
 #include "ivf/page/cache.h"
 #include "ivf/search/nearest.h"
@@ -66,6 +67,7 @@ sorted_desc(void)
 
 	TupleDescInitEntry(desc, 1, "place", INT8OID, -1, 0);
 	TupleDescInitEntry(desc, 2, "row", BYTEAOID, -1, 0);
+	QvTupleDescFinalize(desc);
 	return desc;
 }
 
