@@ -37,6 +37,13 @@ quiver_version(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(QUIVER_VERSION));
 }
 
+PG_FUNCTION_INFO_V1(quiver_pgvector_version);
+Datum
+quiver_pgvector_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(QUIVER_PGVECTOR_VERSION));
+}
+
 /* The level in use. */
 PG_FUNCTION_INFO_V1(quiver_simd_level);
 Datum

@@ -144,7 +144,9 @@ FROM unnest(ARRAY['asc', 'desc', 'orderable', 'distance_orderable', 'returnable'
 CREATE UNIQUE INDEX ON t USING quiver_graph (val vector_l2_ops);
 CREATE INDEX ON t USING quiver_graph (val vector_l2_ops, val vector_l2_ops);
 CREATE INDEX ON t USING quiver_graph (val vector_l2_ops) INCLUDE (val);
+\set VERBOSITY sqlstate
 CREATE INDEX ON t USING quiver_graph (val vector_l2_ops DESC);
+\set VERBOSITY default
 CREATE INDEX ON t USING quiver_graph (id);
 CLUSTER t USING t_idx;
 CREATE INDEX t_default ON t USING quiver_graph (val);
@@ -205,6 +207,7 @@ SELECT access_method, row_count, dimensions, bytes % 8192 AS rest, nodes, delete
 	mean_degree > 1 AS linked, code_bits, own_code_bits, entry_points > 0 AS entered
 FROM quiver_index_info('t_idx');
 SELECT quiver_version() ~ '^[0-9]+[.][0-9]+[.][0-9]+' AS version;
+SELECT quiver_pgvector_version() ~ '^0[.]8[.][0-9]+$' AS version;
 SELECT quiver_simd_level() = ANY (quiver_simd_levels()) AS level;
 CREATE INDEX t_btree ON t (id);
 SELECT quiver_check('t_btree');

@@ -145,6 +145,8 @@ class Versions(unittest.TestCase):
     def test_vector_version(self) -> None:
         version = found(r"^default_version = '(.*)'", "vector.control")
         self.assertEqual(found(r"^Provides: .* \(= (.*)\)", "debian/control.in"), version)
+        newest = found(r"^TO_PGVECTOR = .* (\S+)$", "Makefile")
+        self.assertEqual(found(r'QUIVER_PGVECTOR_VERSION "(.*)"', "src/version.h"), newest)
 
     def test_control_is_of_the_template(self) -> None:
         """debian/control is the template's paragraphs for the versions of a distribution."""
