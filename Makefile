@@ -12,6 +12,7 @@
 #   make check-format         is there anything to lay out?
 #   make dist                 archives of the commit checked out: quiver-VERSION.tar.gz, .zip,
 #                             and their checksums: quiver-VERSION.sha256
+#   make site                 the documentation as a site with search, its links checked
 #
 # WERROR=1 makes warnings errors (./check does), OPTFLAGS= replaces -O3.
 
@@ -72,8 +73,8 @@ ifneq ($(origin with_llvm),command line)
 override with_llvm := no
 endif
 
-# An archive can be made where there is no PostgreSQL.
-ifneq ($(MAKECMDGOALS),dist)
+# An archive and the site can be made where there is no PostgreSQL.
+ifeq ($(filter dist site,$(MAKECMDGOALS)),)
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 ifeq ($(PGXS),)
@@ -132,4 +133,7 @@ dist:
 	done
 	@cd '$(DIST)' && sha256sum quiver-$(version).tar.gz quiver-$(version).zip >quiver-$(version).sha256
 
-.PHONY: dist spare-pgvector prove_installcheck check-unit check-layers indent check-format
+site:
+	tools/site
+
+.PHONY: dist site spare-pgvector prove_installcheck check-unit check-layers indent check-format

@@ -14,6 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(
+  no_pgvector
   need_pgvector
   copy_installation
   new_installation
@@ -42,13 +43,19 @@ foreach my $what (qw(bindir pkglibdir sharedir))
 	chomp($dir{"our $what"} = `pg_config --$what`);
 }
 
-# Skip the file when there is no stock pgvector for this server.
-sub need_pgvector
+# Why there is no stock pgvector for this server; nothing if there is one.
+sub no_pgvector
 {
-	plan skip_all => 'no stock pgvector: PGVECTOR_PREFIX does not name an installation (see tools/stock_pgvector)'
+	return 'no stock pgvector: PGVECTOR_PREFIX does not name an installation (see tools/stock_pgvector)'
 	  if !$ENV{PGVECTOR_PREFIX};
 	my $control = "$ENV{PGVECTOR_PREFIX}$dir{sharedir}/extension/vector.control";
-	plan skip_all => "no stock pgvector: there is no $control" if !-f $control;
+	return -f $control ? '' : "no stock pgvector: there is no $control";
+}
+
+# Skip the file when there is none.
+sub need_pgvector
+{
+	plan skip_all => no_pgvector() if no_pgvector();
 	return;
 }
 
