@@ -17,7 +17,7 @@ client_log_prefix="log_line_prefix = '%m [%p] %d '"
 # A test file of test/clients and the set of packages that it needs. The core must
 # be there; of the others one that cannot be installed is skipped.
 client_core=(psycopg psycopg2 asyncpg sqlalchemy django node_postgres)
-client_others=(pg8000 peewee sqlmodel langchain llama_index mem0)
+client_others=(pg8000 peewee sqlmodel langchain llama_index mem0 embedding_model)
 # shellcheck source=tools/client_suites.sh
 . "$qv_top/tools/client_suites.sh"
 client_set() {
