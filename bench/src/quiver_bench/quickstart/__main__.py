@@ -22,10 +22,11 @@ DATABASE = "quickstart"
 QUERIES = 1000
 TAKES = ("euclidean", "angular")
 
-# What is measured of each index: a setting of quiver.* and its values.
+# What is measured of each index: a setting and its values.
 WAYS: dict[str, tuple[str, tuple[float, ...]]] = {
-    "quiver_graph": ("recall", (0.9, 0.95, 0.99)),
-    "quiver_ivf": ("recall", (0.9, 0.95, 0.99)),
+    "quiver_graph": ("quiver.recall", (0.9, 0.95, 0.99)),
+    "quiver_ivf": ("quiver.recall", (0.9, 0.95, 0.99)),
+    "hnsw": ("hnsw.ef_search", (40, 100, 200)),
 }
 
 
@@ -70,7 +71,7 @@ def prepare(place: Place, build_id: str, dataset: datasets.Dataset) -> Connectio
         done_before("load", f"{n:,} rows of {dimensions} dimensions")
     else:
         with Step(f"load {n:,} rows of {dimensions} dimensions") as step:
-            database.load(db, dataset, step)
+            database.load(db, place, dataset, step)
     return db
 
 
@@ -79,11 +80,11 @@ def steps_left(place: Place, build_id: str, home: Path, shape: scale.Shape) -> l
     left = [] if (scale.folder(home) / shape.file).is_file() else [scale.MAKE]
     db = database.find_database(place, build_id, shape.identity)
     if db is None:
-        return [*left, scale.LOAD, *WAYS]
+        return [*left, scale.LOAD, *place.methods]
     with db:
         if database.recall_state(db, "loaded") != shape.rows:
-            return [*left, scale.LOAD, *WAYS]
-        return left + [method for method in WAYS if database.index_ready(db, method) is None]
+            return [*left, scale.LOAD, *place.methods]
+        return left + [method for method in place.methods if database.index_ready(db, method) is None]
 
 
 def run_quickstart(server: Server, arguments: argparse.Namespace) -> None:
@@ -92,7 +93,8 @@ def run_quickstart(server: Server, arguments: argparse.Namespace) -> None:
     db = prepare(place, arguments.build_id, dataset)
     with Step(f"exact neighbors of {len(dataset.queries):,} queries (numpy)"):
         exact = Truth(*truth.nearest(dataset.train, dataset.queries, measure.K, dataset.metric))
-    index_and_measure(place, db, dataset, exact, list(WAYS))
+    stock = Place(server, "pgvector", arguments.pgvector) if arguments.pgvector else None
+    index_and_measure(place, db, dataset, exact, list(place.methods), stock)
 
 
 def run_scale(server: Server, arguments: argparse.Namespace) -> None:
@@ -106,31 +108,48 @@ def run_scale(server: Server, arguments: argparse.Namespace) -> None:
     index_and_measure(place, db, dataset, exact.first(measure.K), ["quiver_ivf", "quiver_graph"])
 
 
-def index_and_measure(
-    place: Place, db: Connection, dataset: datasets.Dataset, exact: Truth, methods: list[str]
-) -> None:
-    ways = [measure.exact_way()]
-    with Step("exact scan: recall and speed"):
-        results = [measure.measure_way(place, ways[0], dataset, exact)]
+def measure_index(
+    place: Place, db: Connection, dataset: datasets.Dataset, exact: Truth, method: str
+) -> tuple[float, int, list[measure.Result]]:
+    """Seconds that the index took, its bytes, and what each value of its setting gives."""
+    setting, values = WAYS[method]
+    name = f"pgvector {place.pgvector} {method}" if place.pgvector else method
+    built = database.index_ready(db, method)
+    if built is None:
+        with Step(f"build the index, {name}") as step:
+            built = database.build_index(db, place, method, dataset.metric, step)
+    else:
+        done_before(f"index, {name}", f"built in {built:.1f} s by an earlier run")
+    with Step(f"read {database.TABLES[method]} and its index into memory"):
+        database.read_into_memory(db, method)
+    results = []
+    for value in values:
+        way = measure.index_way(method, setting, value)
+        with Step(f"{way.title}: recall and speed"):
+            results.append(measure.measure_way(place, way, dataset, exact))
+    return built, relation_bytes(db, database.index_name(method)), results
 
+
+def index_and_measure(
+    place: Place,
+    db: Connection,
+    dataset: datasets.Dataset,
+    exact: Truth,
+    methods: list[str],
+    stock: Place | None = None,
+) -> None:
+    """Builds and measures the indexes of Quiver, and a stock pgvector's where there is one."""
+    with Step("exact scan: recall and speed"):
+        results = [measure.measure_way(place, measure.exact_way(), dataset, exact)]
     seconds: dict[str, float] = {}
     sizes: dict[str, int] = {}
     for method in methods:
-        setting, values = WAYS[method]
-        built = database.index_ready(db, method)
-        if built is None:
-            with Step(f"build the index, {method}") as step:
-                built = database.build_index(db, place, method, dataset.metric, step)
-        else:
-            done_before(f"index, {method}", f"built in {built:.1f} s by an earlier run")
-        seconds[method] = built
-        sizes[method] = relation_bytes(db, database.index_name(method))
-        with Step(f"read {database.TABLES[method]} and its index into memory"):
-            database.read_into_memory(db, method)
-        for value in values:
-            way = measure.index_way(method, setting, value)
-            with Step(f"{way.title}: recall and speed"):
-                results.append(measure.measure_way(place, way, dataset, exact))
+        seconds[method], sizes[method], more = measure_index(place, db, dataset, exact, method)
+        results += more
+    if stock:
+        with prepare(stock, f"pgvector {stock.pgvector}", dataset) as other:
+            seconds["hnsw"], sizes["hnsw"], more = measure_index(stock, other, dataset, exact, "hnsw")
+            results += more
 
     rows_size = relation_bytes(db, "items")
     say()
@@ -166,7 +185,7 @@ def say_how_to_go_on(place: Place, dataset: datasets.Dataset) -> None:
     psql = ["./quickstart", "psql"]
     if place.name != DATABASE:
         psql += ["-d", place.name]
-    tables = ", ".join(f"{table} has {method}" for method, table in database.TABLES.items())
+    tables = ", ".join(f"{database.TABLES[method]} has {method}" for method in place.methods)
     say(f"The same rows are in a table for each index: {tables}.")
     say("Try it by hand:")
     say()
@@ -187,6 +206,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--build-id", required=True)
+    parser.add_argument("--pgvector", help="the version of a stock pgvector to compare with")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--scale", type=int)
     parser.add_argument("--dimensions", type=int)

@@ -25,16 +25,27 @@ from quiver_bench.engines.postgres import (
 from quiver_bench.quickstart.packages import Packages
 from quiver_bench.truth import Floats
 
-# An index has a table of its own, or the planner would choose between them.
-TABLES = {"quiver_graph": "items", "quiver_ivf": "items_in_lists"}
+# An index has a table of its own, or the planner would choose between them. "hnsw" is a stock
+# pgvector's, in a database of its own.
+TABLES = {"quiver_graph": "items", "quiver_ivf": "items_in_lists", "hnsw": "items"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """A database of the private server."""
+    """A database of the private server, of Quiver's or of this version of a stock pgvector."""
 
     server: Server
     name: str
+    pgvector: str | None = None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return ("hnsw",) if self.pgvector else ("quiver_graph", "quiver_ivf")
+
+    @property
+    def extensions(self) -> dict[str, str | None]:
+        """Names, and the versions that are not the default ones."""
+        return {"vector": self.pgvector} if self.pgvector else {"vector": None, "quiver": None}
 
     def connect(self) -> Connection:
         return self.server.connect(self.name)
@@ -66,8 +77,9 @@ def open_database(place: Place, build_id: str, identity: str) -> Connection:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
     db = place.connect()
     db.execute("CREATE TABLE quickstart_state (key text PRIMARY KEY, value jsonb NOT NULL)")
-    for extension in ("vector", "quiver"):
-        db.execute(sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension)))
+    for extension, version in place.extensions.items():
+        create = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension))
+        db.execute(create + sql.SQL(" VERSION {}").format(sql.Identifier(version)) if version else create)
     keep_state(db, "made", {"build": build_id, "data": identity})
     return db
 
@@ -135,11 +147,11 @@ def _load_table(
     db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(table))
 
 
-def load(db: Connection, dataset: Dataset, step: Step) -> None:
+def load(db: Connection, place: Place, dataset: Dataset, step: Step) -> None:
     """Fill queries and the tables of the indexes."""
     _load_table(db, "queries", dataset.queries, None, step)
     texts = dataset.texts if isinstance(dataset, Packages) else None
-    for name in TABLES.values():
+    for name in (TABLES[method] for method in place.methods):
         _load_table(db, name, dataset.train, texts, step)
     keep_state(db, "loaded", len(dataset.train))
 

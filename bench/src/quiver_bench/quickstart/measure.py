@@ -51,8 +51,9 @@ def exact_way() -> Way:
 
 
 def index_way(method: str, setting: str, value: float) -> Way:
-    title = f"{method}, {setting} = {value}"
-    return Way(title, method, {f"quiver.{setting}": str(value)}, index_name(method), 1000, 4)
+    whose = "pgvector hnsw" if method == "hnsw" else method
+    title = f"{whose}, {setting.partition('.')[2]} = {value}"
+    return Way(title, method, {setting: str(value)}, index_name(method), 1000, 4)
 
 
 def _factory(place: Place, way: Way, dataset: Dataset) -> partial[PgSession]:

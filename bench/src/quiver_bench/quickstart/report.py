@@ -12,7 +12,7 @@ def table(
 ) -> str:
     """One line a way to search; building and size are those of the way's index."""
     head = ("", "recall@10", "QPS", "p50 ms", "p99 ms", "build s", "index MB")
-    lines = [f"  {head[0]:<30}" + "".join(f"{name:>11}" for name in head[1:])]
+    lines = [f"  {head[0]:<32}" + "".join(f"{name:>11}" for name in head[1:])]
     for r in results:
         method = r.way.method
         cells = (
@@ -23,5 +23,5 @@ def table(
             f"{build_seconds[method]:.1f}" if method else "-",
             f"{index_bytes[method] / 2**20:.1f}" if method else "-",
         )
-        lines.append(f"  {r.way.title:<30}" + "".join(f"{cell:>11}" for cell in cells))
+        lines.append(f"  {r.way.title:<32}" + "".join(f"{cell:>11}" for cell in cells))
     return "\n".join(lines)
