@@ -53,7 +53,7 @@ sub pages
 my %options = (no_checksums => 1, conf => "fsync = off\n", init => { extra => [ '--locale=C', '--encoding=UTF8' ] });
 my $old = new_node('old', %options, install_path => dirname($old_bin));
 my $new = PostgreSQL::Test::Cluster->new('new');
-my ($old_version, $new_version) = map { /(\d+\.\d+)/ } `'$old_bin/postgres' --version`, `pg_config --version`;
+my ($old_version, $new_version) = map { /(\d+[.\w]*)/ } `'$old_bin/postgres' --version`, `pg_config --version`;
 my @extra = @{ $options{init}{extra} };
 push @extra, '--no-data-checksums' if $new->pg_version >= 18;
 $new->init(extra => \@extra);
