@@ -84,7 +84,9 @@ def steps_left(place: Place, build_id: str, home: Path, shape: scale.Shape) -> l
     with db:
         if database.recall_state(db, "loaded") != shape.rows:
             return [*left, scale.LOAD, *place.methods]
-        return left + [method for method in place.methods if database.index_ready(db, method) is None]
+        return left + [
+            method for method in place.methods if database.index_ready(db, method) is None
+        ]
 
 
 def run_quickstart(server: Server, arguments: argparse.Namespace) -> None:
@@ -148,7 +150,9 @@ def index_and_measure(
         results += more
     if stock:
         with prepare(stock, f"pgvector {stock.pgvector}", dataset) as other:
-            seconds["hnsw"], sizes["hnsw"], more = measure_index(stock, other, dataset, exact, "hnsw")
+            seconds["hnsw"], sizes["hnsw"], more = measure_index(
+                stock, other, dataset, exact, "hnsw"
+            )
             results += more
 
     rows_size = relation_bytes(db, "items")

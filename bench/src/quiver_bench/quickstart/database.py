@@ -79,7 +79,9 @@ def open_database(place: Place, build_id: str, identity: str) -> Connection:
     db.execute("CREATE TABLE quickstart_state (key text PRIMARY KEY, value jsonb NOT NULL)")
     for extension, version in place.extensions.items():
         create = sql.SQL("CREATE EXTENSION {}").format(sql.Identifier(extension))
-        db.execute(create + sql.SQL(" VERSION {}").format(sql.Identifier(version)) if version else create)
+        db.execute(
+            create + sql.SQL(" VERSION {}").format(sql.Identifier(version)) if version else create
+        )
     keep_state(db, "made", {"build": build_id, "data": identity})
     return db
 
