@@ -14,7 +14,7 @@ extern PGDLLEXPORT void IvfParallelBuildMain(dsm_segment *seg, shm_toc *toc);
 void
 GraphParallelBuildMain(dsm_segment *seg, shm_toc *toc)
 {
-	GraphParallelWork(toc, QvGetOpclass);
+	GraphParallelWork(seg, toc, QvGetOpclass);
 }
 
 void

@@ -33,7 +33,7 @@ extern QvEngineEstimateWork GraphEstimateWork;
 extern QvEngineRowPages GraphRowPages;
 
 /* build.c: does the work of a worker.  get_opclass is the access methods' own. */
-extern void GraphParallelWork(shm_toc *toc,
+extern void GraphParallelWork(dsm_segment *segment, shm_toc *toc,
 							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
 /* pool.c: returns the ef for a recall, calibrated or by a rule of thumb. */

@@ -3,9 +3,7 @@
  *		Building a graph index, alone or with workers.  Rows become nodes in memory
  *		(load.c), which are connected (connect.c) and written (write.c).
  *
- * coded_build.c and plain_build.c have what the forms do differently.  Rows for which there
- * is no memory are inserted on the pages (src/graph/build/README.md, "Rows without
- * memory").
+ * coded_build.c and plain_build.c have what the forms do differently.
  */
 #include "postgres.h"
 
@@ -122,16 +120,9 @@ static void
 complete_meta(GraphBuildState *bs)
 {
 	GraphBuildShared *shared = bs->shared;
-	GraphHandle *pages = GraphOpen(bs->index, &bs->handle.space.opclass);
 	GraphMetaData meta;
-	GraphReached found;
 
-	pages->building = true;
-	if (shared->spilled > 0)
-		GraphReachAll(&(GraphReach) {pages, NULL, GraphAnswerInterrupts}, &found);
 	GraphReadMeta(bs->index, &meta);
-	if (shared->spilled > 0)
-		meta.live_nodes = found.live;
 	meta.tuples = shared->base.index_tuples;
 	meta.reached_rows = Max(1, shared->base.heap_tuples);
 	QvMetaWrite(bs->index, MAIN_FORKNUM, &meta, sizeof(GraphMetaData));
@@ -206,13 +197,12 @@ take_part(GraphBuildState *bs, float *floats, TableScanDesc scan)
 
 	GraphChunksDetach(&bs->mem.nodes);
 	GraphChunksDetach(&bs->mem.values);
+	QvRoomFree(&bs->mem.seen_room);
+	QvRoomFree(&bs->room);
 	if (bs->segment)
 		dsm_detach(bs->segment);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	GraphMeet(bs);
-	show_phase(bs, PHASE_LOAD);
-	GraphInsertSpilled(bs);
 	GraphMeet(bs);
 	if (bs->leader)
 		complete_meta(bs);
@@ -266,7 +256,8 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 }
 
 void
-GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
+GraphParallelWork(dsm_segment *segment, shm_toc *toc,
+				  void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
 {
 	QvWorker	worker;
 	GraphBuildShared *shared = QvWorkerBegin(&worker, toc, get_opclass);
@@ -276,6 +267,7 @@ GraphParallelWork(shm_toc *toc, void (*get_opclass) (Relation index, QvOpclassIn
 	init_handle_from_meta(&handle, worker.index, &worker.opclass, &shared->meta);
 	bs = start_build(worker.heap, worker.info, &handle);
 	bs->shared = shared;
+	SharedFileSetAttach(&shared->budget.files, segment);
 	take_part(bs, shm_toc_lookup(toc, QV_KEY_MORE, true), worker.scan);
 	QvWorkerEnd(&worker);
 }

@@ -13,7 +13,6 @@
 #include "port/atomics.h"
 #include "space/load.h"
 #include "storage/barrier.h"
-#include "storage/buffile.h"
 
 /* Build phases in pg_stat_progress_create_index.  Phase 1 is the server's. */
 #define PHASE_SAMPLE 2
@@ -41,13 +40,11 @@ typedef struct GraphBuildShared
 	Barrier		barrier;
 	pg_atomic_uint32 claims[2];
 
-	double		spilled;		/* rows for which there was no memory; by the
-								 * mutex of base */
-
 	/* set by the leader when the nodes have their places */
 	uint32		nodes;
 	uint32		nduplicates;
-	dsm_handle	arrays;
+	dsm_handle	arrays;			/* with workers; invalid: a file has them */
+	Size		arrays_size;
 	uint32		first;			/* number of the node at the first position */
 
 	GraphMemBudget budget;
@@ -86,15 +83,14 @@ typedef struct GraphBuildState
 	MemoryContext row_context;	/* reset after every row */
 	GraphMem	mem;
 	GraphBuildArrays arrays;
-	dsm_segment *segment;		/* memory of the arrays, or NULL */
+	dsm_segment *segment;		/* memory of the arrays: this, or the next */
+	QvRoom		room;
 	GraphSearch search;
 	Candidate  *chosen;
 	Candidate  *scratch;
 	uint32	   *unreached;		/* leader: nodes that become entry points */
 	uint32		nunreached;
-	int64		nloaded;		/* rows in memory */
-	BufFile    *spill;			/* rows for which there was no memory, or NULL */
-	int64		nspilled;
+	int64		nloaded;		/* rows */
 } GraphBuildState;
 
 struct GraphBuildOps
@@ -115,10 +111,9 @@ struct GraphBuildOps
 
 	/*
 	 * Adds a node without edges for a value of the column's dimensions, with
-	 * its list and GraphMemLoaded.  Returns false if there is no memory.  A
-	 * coded graph then sets *list all the same.
+	 * its list and GraphMemLoaded.
 	 */
-	bool		(*add) (GraphBuildState *bs, const void *value, ItemPointer tid, uint32 *list);
+	void		(*add) (GraphBuildState *bs, const void *value, ItemPointer tid);
 
 	/* Returns the number of lists.  A node's list is below it. */
 	uint32		(*count_lists) (const GraphBuildState *bs);

@@ -47,6 +47,7 @@ typedef struct CodedBuild
 
 	/* sample */
 	float	   *sample;			/* target x pdim, rotated */
+	QvRoom		sample_room;
 	int			sampled;
 
 	/* lists; the mean is first in the same memory */
@@ -79,6 +80,13 @@ take_sample(void *state, int slot, const void *value)
 		   bs->base.handle.meta.pdim * sizeof(float));
 }
 
+/* A quarter of the memory is for each of the sample, the centroids and what k-means needs. */
+static void *
+make_room(const CodedBuild *bs, QvRoom *room, Size size)
+{
+	return QvRoomMake(room, size, bs->base.max_memory / 4);
+}
+
 static void
 sample_rows(CodedBuild *bs, double rows)
 {
@@ -94,12 +102,9 @@ sample_rows(CodedBuild *bs, double rows)
 		.state = bs
 	};
 
-	/* a quarter of the memory; k-means needs some of the rest */
-	target = Min(target, bs->base.max_memory / 4.0 / (bs->base.handle.meta.pdim * sizeof(float)));
-	target = Max(target, 64);
 	sample.target = target;
-	bs->sample = MemoryContextAllocHuge(CurrentMemoryContext,
-										(Size) sample.target * bs->base.handle.meta.pdim * sizeof(float));
+	bs->sample = make_room(bs, &bs->sample_room,
+						   (Size) sample.target * bs->base.handle.meta.pdim * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SAMPLE);
 	bs->sampled = QvSampleRows(&sample, rows);
 }
@@ -153,7 +158,7 @@ make_lists(CodedBuild *bs, uint32 wanted, float *centroids)
 {
 	uint32		pdim = bs->base.handle.meta.pdim;
 	QvKmeansParams params = {0};
-	void	   *workspace;
+	QvRoom		workspace;
 	uint32		made;
 
 	if (wanted == 0)
@@ -166,10 +171,9 @@ make_lists(CodedBuild *bs, uint32 wanted, float *centroids)
 	params.iterations = KMEANS_ITERATIONS;
 	params.seed = bs->base.handle.meta.seed;
 	params.interrupt = QvClusterInterrupt;
-	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
-									   QvKmeansWorkspace(bs->sampled, pdim, wanted));
-	made = QvKmeans(&params, centroids, NULL, workspace);
-	pfree(workspace);
+	made = QvKmeans(&params, centroids, NULL,
+					make_room(bs, &workspace, QvKmeansWorkspace(bs->sampled, pdim, wanted)));
+	QvRoomFree(&workspace);
 	return made;
 }
 
@@ -189,7 +193,7 @@ build_coded_prepare(GraphBuildState *base, Size *n)
 	compute_mean(bs, floats);
 	choose_degree(bs);
 	base->shared->nlists = make_lists(bs, wanted, floats + pdim);
-	pfree(bs->sample);
+	QvRoomFree(&bs->sample_room);
 	bs->sample = NULL;
 	*n = (base->shared->nlists + 1) * (Size) pdim;
 	return floats;
@@ -250,13 +254,12 @@ find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 	return list;
 }
 
-static bool
-build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid, uint32 *list)
+static void
+build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid)
 {
 	CodedBuild *bs = (CodedBuild *) base;
 	GraphHandle *handle = &base->handle;
 	GraphMemNode *node;
-	GraphMemLoaded unused;
 	GraphQuery	query;
 	GraphCode	code;
 
@@ -265,10 +268,7 @@ build_coded_add(GraphBuildState *base, const void *value, ItemPointer tid, uint3
 	GraphEncode(&handle->layout, bs->centered, handle->space.mean, &code, bs->bytes);
 	node = GraphMemAdd(&base->mem, &code, tid);
 	GraphQueryInit(handle, &query, bs->rotated);
-	*list = find_lists(bs, &query, node ? GraphMemLoadedOf(node) : &unused);
-	if (node)
-		node->list = *list;
-	return node != NULL;
+	node->list = find_lists(bs, &query, GraphMemLoadedOf(node));
 }
 
 static uint32

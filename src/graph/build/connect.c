@@ -325,15 +325,15 @@ GraphReachNodes(GraphBuildState *bs)
 {
 	uint32		n = bs->mem.count;
 	Walk		walk = {&bs->mem};
+	QvRoom		reached,
+				anchors;
 	uint32	   *entries;
 	uint32		nentries,
 				led = 0,
 				max = 64;
 
-	walk.reached = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(n) + 1,
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	walk.anchors = MemoryContextAllocExtended(CurrentMemoryContext, (Size) n + 1,
-											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	walk.reached = memset(GraphMemRoom(&bs->mem, &reached, BitmapBytes(n)), 0, BitmapBytes(n));
+	walk.anchors = memset(GraphMemRoom(&bs->mem, &anchors, n), 0, n);
 	/* nobody links any more: the memory is free */
 	walk.queue = bs->arrays.position;
 	bs->unreached = palloc(max * sizeof(uint32));
@@ -368,6 +368,6 @@ GraphReachNodes(GraphBuildState *bs)
 	elog(DEBUG1, "%u of %u nodes have been made to be reached, %u have become entry points",
 		 led, n, bs->nunreached);
 	pfree(entries);
-	pfree(walk.anchors);
-	pfree(walk.reached);
+	QvRoomFree(&anchors);
+	QvRoomFree(&reached);
 }

@@ -18,7 +18,6 @@
 #include "graph/build/load.h"
 #include "graph/build/team.h"
 #include "graph/page/cache.h"
-#include "graph/update/insert.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -28,186 +27,30 @@
 
 /* ---- rows ---- */
 
-/* Head of a spilled row.  Its value follows. */
-typedef struct Spilled
-{
-	ItemPointerData tid;
-	uint32		list;
-	uint32		size;
-} Spilled;
-
-/* Place of a spilled row. */
-typedef struct SpilledPlace
-{
-	uint32		list;
-	int			fileno;
-	off_t		offset;
-} SpilledPlace;
-
-/*
- * Share of a participant's memory for places of spilled rows, and limits of their number.
- * The upper limit is needed because their sort cannot be canceled.
- */
-#define PLACES_SHARE 4
-#define LEAST_PLACES 1000
-#define MOST_PLACES 4000000
-
-static void
-spill_row(GraphBuildState *bs, const void *value, ItemPointer tid, uint32 list)
-{
-	Spilled		head;
-
-	if (bs->spill == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(bs));
-
-		bs->spill = BufFileCreateTemp(false);
-		MemoryContextSwitchTo(old);
-	}
-	memset(&head, 0, sizeof(head));
-	head.tid = *tid;
-	head.list = list;
-	head.size = bs->handle.space.opclass.type->value_size(value);
-	BufFileWrite(bs->spill, &head, sizeof(head));
-	BufFileWrite(bs->spill, unconstify(void *, value), head.size);
-	bs->nspilled++;
-}
-
 static void
 add_row(void *state, const void *value, ItemPointer tid)
 {
 	GraphBuildState *bs = state;
-	uint32		list = 0;
 
-	/* spilled rows are counted when they are inserted */
-	if (bs->ops->add(bs, value, tid, &list))
-		QvReportRows(&bs->shared->base, ++bs->nloaded, bs->leader);
-	else
-		spill_row(bs, value, tid, list);
+	bs->ops->add(bs, value, tid);
+	QvReportRows(&bs->shared->base, ++bs->nloaded, bs->leader);
 }
 
 void
 GraphLoadRows(GraphBuildState *bs, TableScanDesc scan)
 {
-	GraphBuildShared *shared = bs->shared;
 	QvLoader	loader = {
 		.heap = bs->heap,
 		.index = bs->index,
 		.info = bs->info,
 		.space = &bs->handle.space,
-		.shared = &shared->base,
+		.shared = &bs->shared->base,
 		.leader = bs->leader,
 		.add = add_row,
 		.state = bs
 	};
 
 	QvLoadRows(&loader, scan);
-	SpinLockAcquire(&shared->base.mutex);
-	shared->spilled += bs->nspilled;
-	SpinLockRelease(&shared->base.mutex);
-}
-
-static void
-seek_spilled(GraphBuildState *bs, int fileno, off_t offset)
-{
-	if (BufFileSeek(bs->spill, fileno, offset, SEEK_SET) != 0)
-		elog(ERROR, "could not rewind a temporary file");
-}
-
-static int
-compare_spilled(const void *a, const void *b)
-{
-	const SpilledPlace *x = a;
-	const SpilledPlace *y = b;
-
-	if (x->list != y->list)
-		return x->list > y->list ? 1 : -1;
-	if (x->fileno != y->fileno)
-		return x->fileno > y->fileno ? 1 : -1;
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/*
- * Reads the places of the next n rows, and sorts them by list.  Each participant begins
- * with another list, so that they do not change the same nodes.
- */
-static void
-sort_places(GraphBuildState *bs, SpilledPlace *places, int64 n)
-{
-	uint32		nlists = Max(1, bs->shared->nlists);
-	uint32		first = (double) nlists * (ParallelWorkerNumber + 1) / bs->shared->base.participants;
-
-	for (int64 i = 0; i < n; i++)
-	{
-		Spilled		head;
-		SpilledPlace *place = &places[i];
-
-		CHECK_FOR_INTERRUPTS();
-		BufFileTell(bs->spill, &place->fileno, &place->offset);
-		QvBufFileReadExact(bs->spill, &head, sizeof(head));
-		place->list = (head.list + nlists - first) % nlists;
-		if (BufFileSeek(bs->spill, 0, head.size, SEEK_CUR) != 0)
-			elog(ERROR, "could not read a temporary file");
-	}
-	qsort(places, n, sizeof(SpilledPlace), compare_spilled);
-}
-
-static void
-insert_spilled(GraphBuildState *bs, const SpilledPlace *place)
-{
-	GraphHandle *handle;
-	Spilled		head;
-	void	   *value;
-
-	seek_spilled(bs, place->fileno, place->offset);
-	QvBufFileReadExact(bs->spill, &head, sizeof(head));
-	value = palloc(head.size);
-	QvBufFileReadExact(bs->spill, value, head.size);
-	handle = GraphOpen(bs->index, &bs->handle.space.opclass);
-	handle->building = true;
-	GraphInsertValue(handle, value, NULL, &head.tid);
-}
-
-/*
- * Inserts rows by their lists, as many at a time as memory has places for.  Near rows one
- * after another find the pages that they read and change in the processor's caches.
- */
-void
-GraphInsertSpilled(GraphBuildState *bs)
-{
-	MemoryContext old;
-	Size		memory = bs->max_memory / bs->shared->base.participants / PLACES_SHARE;
-	int64		most = Max(LEAST_PLACES, Min(MOST_PLACES, memory / sizeof(SpilledPlace)));
-	SpilledPlace *places;
-	int			fileno = 0;
-	off_t		offset = 0;
-	int64		n;
-
-	if (bs->leader && bs->shared->spilled > 0)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-									 bs->shared->base.index_tuples);
-	if (bs->spill == NULL)
-		return;
-	most = Min(most, bs->nspilled);
-	places = MemoryContextAllocHuge(CurrentMemoryContext, most * sizeof(SpilledPlace));
-	old = MemoryContextSwitchTo(bs->row_context);
-	for (int64 done = 0; done < bs->nspilled; done += n)
-	{
-		n = Min(most, bs->nspilled - done);
-		seek_spilled(bs, fileno, offset);
-		sort_places(bs, places, n);
-		BufFileTell(bs->spill, &fileno, &offset);
-		for (int64 i = 0; i < n; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			insert_spilled(bs, &places[i]);
-			MemoryContextReset(bs->row_context);
-			QvReportRows(&bs->shared->base, done + i + 1, bs->leader);
-		}
-	}
-	MemoryContextSwitchTo(old);
-	pfree(places);
-	BufFileClose(bs->spill);
 }
 
 /* ---- numbers ---- */
@@ -237,6 +80,7 @@ typedef struct Arranger
 	uint32		nlists;
 	uint32	   *from;			/* slots of the nodes, in the order that they
 								 * are to have */
+	QvRoom		from_room;
 	uint32		count;
 	uint32	   *representative; /* of each list */
 	GraphMemDuplicate *duplicates;
@@ -317,6 +161,7 @@ number_nodes(Arranger *a)
 				most = 0;
 	uint32	   *by_list;
 	Place	   *places;
+	QvRoom		places_room;
 
 	FOR_EACH_LOADED(mem, slot)
 	{
@@ -328,10 +173,10 @@ number_nodes(Arranger *a)
 		most = Max(most, start[i]);
 		start[i] += start[i - 1];
 	}
-	by_list = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, n) * sizeof(uint32));
+	by_list = GraphMemRoom(mem, &a->from_room, n * sizeof(uint32));
 	FOR_EACH_LOADED(mem, slot)
 		by_list[start[GraphMemGet(mem, slot)->list + 1]++] = slot;
-	places = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, most) * sizeof(Place));
+	places = GraphMemRoom(mem, &places_room, most * sizeof(Place));
 
 	/* numbers never overtake slots: by_list becomes the order */
 	a->from = by_list;
@@ -350,7 +195,7 @@ number_nodes(Arranger *a)
 		}
 		arrange_list(a, list, places, size);
 	}
-	pfree(places);
+	QvRoomFree(&places_room);
 	pfree(start);
 }
 
@@ -360,8 +205,8 @@ move_nodes(Arranger *a)
 {
 	GraphMem   *mem = &a->bs->mem;
 	uint32		n = a->count;
-	uint8	   *needed = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(n),
-													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	QvRoom		needed_room;
+	uint8	   *needed = memset(GraphMemRoom(mem, &needed_room, BitmapBytes(n)), 0, BitmapBytes(n));
 	char	   *memory = palloc(mem->node_size);
 	GraphMemNode *aside = GraphMemNodeAt(mem, memory);
 
@@ -407,7 +252,7 @@ move_nodes(Arranger *a)
 		a->from[to] = GRAPH_NONE;
 	}
 	pfree(memory);
-	pfree(needed);
+	QvRoomFree(&needed_room);
 }
 
 /* ---- what all share ---- */
@@ -438,11 +283,11 @@ place_arrays(GraphBuildArrays *arrays, char *memory, const GraphBuildShared *sha
  * things connected, which gives more recall than random order [M22].
  */
 static Candidate *
-rank_nodes(GraphBuildState *bs)
+rank_nodes(GraphBuildState *bs, QvRoom *room)
 {
 	uint32		n = bs->shared->nodes;
 	uint32		nlists = bs->ops->count_lists(bs);
-	Candidate  *ranked = MemoryContextAllocHuge(CurrentMemoryContext, n * sizeof(Candidate));
+	Candidate  *ranked = GraphMemRoom(&bs->mem, room, n * sizeof(Candidate));
 	uint32	   *size = palloc0(nlists * sizeof(uint32));
 	uint32	   *seen = palloc0(nlists * sizeof(uint32));
 
@@ -475,7 +320,8 @@ order_by_rank(GraphBuildState *bs)
 	GraphBuildArrays *arrays = &bs->arrays;
 	uint32		n = bs->shared->nodes;
 	uint32		count = 0;
-	Candidate  *ranked = rank_nodes(bs);
+	QvRoom		room;
+	Candidate  *ranked = rank_nodes(bs, &room);
 
 	for (int others = 0; others <= 1; others++)
 		for (uint32 i = 0; i < n; i++)
@@ -486,7 +332,7 @@ order_by_rank(GraphBuildState *bs)
 			if ((arrays->representative[list] != id) == others)
 				arrays->order[count++] = id;
 		}
-	pfree(ranked);
+	QvRoomFree(&room);
 }
 
 /* Orders the nodes at random, since a table's own order often depends on its values. */
@@ -541,31 +387,41 @@ choose_order(GraphBuildState *bs)
 	}
 }
 
+/* Counts the loaded nodes that are in no file. */
+static uint32
+count_in_memory(const GraphChunks *chunks)
+{
+	const GraphChunkTable *table = chunks->table;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < table->count; i++)
+		if (table->chunks[i - table->chunks[i].index].in_file == 0)
+			n += table->chunks[i].used;
+	return n;
+}
+
 void
 GraphArrangeNodes(GraphBuildState *bs)
 {
 	GraphBuildShared *shared = bs->shared;
-	int64		loaded = shared->base.index_tuples - shared->spilled;
 	Arranger	a = {.bs = bs, .nlists = bs->ops->count_lists(bs)};
 
 	GraphChunksAttach(&bs->mem.nodes);
 	GraphChunksAttach(&bs->mem.values);
-	if (shared->spilled > 0 && shared->budget.no_shared_memory)
+	if (shared->budget.full)
 		ereport(NOTICE,
-				(errmsg("%s graph no longer fits into shared memory after " INT64_FORMAT " tuples",
-						get_am_name(bs->index->rd_rel->relam), loaded),
-				 errdetail("Building will take longer."),
-				 errhint("Give the system more shared memory (/dev/shm), or set max_parallel_maintenance_workers to 0.")));
-	else if (shared->spilled > 0)
-		ereport(NOTICE,
-				(errmsg("%s graph no longer fits into maintenance_work_mem after " INT64_FORMAT " tuples",
-						get_am_name(bs->index->rd_rel->relam), loaded),
-				 errdetail("Building takes longer, and searches stay slower until the index is rebuilt with more memory."),
+				(errmsg("%s graph no longer fits into %s after %u tuples",
+						get_am_name(bs->index->rd_rel->relam),
+						shared->budget.no_shared_memory ? "shared memory" : "maintenance_work_mem",
+						count_in_memory(&bs->mem.nodes)),
+				 errdetail("The rest of it is in temporary files during the build. The index will be the same."),
+				 shared->budget.no_shared_memory ?
+				 errhint("Give the system more shared memory (/dev/shm), or set max_parallel_maintenance_workers to 0.") :
 				 errhint("Increase maintenance_work_mem; quiver_estimate() predicts how much is needed.")));
 	a.representative = palloc(a.nlists * sizeof(uint32));
 	number_nodes(&a);
 	move_nodes(&a);
-	pfree(a.from);
+	QvRoomFree(&a.from_room);
 
 	shared->nodes = a.count;
 	shared->nduplicates = a.nduplicates;

@@ -8,10 +8,7 @@
 
 #include "graph/build/build_form.h"
 
-/*
- * Reads this participant's part of the table (scan is NULL: all of it) into bs->mem, as far
- * as there is memory.  The other rows go into bs->spill.
- */
+/* Reads this participant's part of the table (scan is NULL: all of it) into bs->mem. */
 extern void GraphLoadRows(GraphBuildState *bs, TableScanDesc scan);
 
 /*
@@ -22,8 +19,5 @@ extern void GraphArrangeNodes(GraphBuildState *bs);
 
 /* Others: attach to what the leader has made. */
 extern void GraphSeeNodes(GraphBuildState *bs);
-
-/* Inserts the rows of bs->spill on the pages.  All nodes are written by then. */
-extern void GraphInsertSpilled(GraphBuildState *bs);
 
 #endif							/* QV_GRAPH_BUILD_LOAD_H */

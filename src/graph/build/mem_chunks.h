@@ -2,13 +2,14 @@
  * mem_chunks.h
  *		The memory of a graph under construction: chunks of one size.  They are in the
  *		backend's own memory, or in shared memory, where all participants of a parallel
- *		build see them.
+ *		build see them.  When memory is used up, they are in temporary files.
  */
 #ifndef QV_GRAPH_BUILD_MEM_CHUNKS_H
 #define QV_GRAPH_BUILD_MEM_CHUNKS_H
 
 #include "postgres.h"
 
+#include "space/room.h"
 #include "storage/dsm.h"
 #include "storage/spin.h"
 
@@ -23,7 +24,9 @@ typedef struct GraphChunkTable
 	{
 		dsm_handle	handle;		/* of the segment, which may have several
 								 * chunks */
-		uint32		index;		/* index in the segment */
+		uint32		in_file;	/* chunks that the file has which begins with
+								 * this one; 0: it is no file */
+		uint32		index;		/* index in the segment or file */
 		Size		bytes;
 		uint32		used;		/* items or bytes in use; set by its owner */
 	}			chunks[GRAPH_MAX_CHUNKS];
@@ -36,11 +39,11 @@ typedef struct GraphMemBudget
 								 * tables */
 	Size		bytes;
 	Size		max_bytes;
-	bool		full;			/* a chunk was refused */
-	bool		no_shared_memory;	/* it was refused because the system had
-									 * no shared memory */
+	bool		full;			/* further chunks are in files */
+	bool		no_shared_memory;	/* because the system had no shared memory */
 	Size		beside;			/* bytes for each chunk that will be needed
 								 * beside it */
+	SharedFileSet files;		/* of a build with workers */
 	GraphChunkTable nodes;
 	GraphChunkTable values;
 } GraphMemBudget;
@@ -51,10 +54,11 @@ typedef struct GraphChunks
 	GraphMemBudget *budget;
 	GraphChunkTable *table;
 	bool		shared;
-	MemoryContext context;		/* of chunks that are not shared */
+	MemoryContext context;
 	char	  **at;				/* addresses, aligned to 64; NULL: not
 								 * attached */
 	dsm_segment **segments;
+	QvRoom	   *files;			/* by the first chunk of each */
 	uint32		current;		/* chunk that this participant fills, or
 								 * GRAPH_NO_CHUNK */
 	uint32		spare;			/* chunks after it that are allocated already */
@@ -63,16 +67,14 @@ typedef struct GraphChunks
 
 #define GRAPH_NO_CHUNK UINT32_MAX
 
-extern void GraphMemBudgetInit(GraphMemBudget *budget, Size max_bytes);
+/* segment: of the participants' shared memory, or NULL. */
+extern void GraphMemBudgetInit(GraphMemBudget *budget, Size max_bytes, dsm_segment *segment);
 
 extern void GraphChunksInit(GraphChunks *chunks, GraphMemBudget *budget, GraphChunkTable *table,
 							bool shared);
 
-/*
- * Gets another chunk, of the same size as always, and makes it the current one.  Returns
- * false if there is no memory.
- */
-extern bool GraphChunksAdd(GraphChunks *chunks, Size bytes);
+/* Gets another chunk, of the same size as always, and makes it the current one. */
+extern void GraphChunksAdd(GraphChunks *chunks, Size bytes);
 
 /* Attaches the chunks of the other participants, who have finished adding. */
 extern void GraphChunksAttach(GraphChunks *chunks);

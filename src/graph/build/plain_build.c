@@ -48,15 +48,12 @@ build_plain_begin(GraphBuildState *base, float *floats, bool in_shared_memory)
 
 /* ---- rows ---- */
 
-static bool
-build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid, uint32 *list)
+static void
+build_plain_add(GraphBuildState *base, const void *value, ItemPointer tid)
 {
 	GraphMemNode *node = GraphMemAddValue(&base->mem, value, tid);
 
-	if (node == NULL)
-		return false;
 	node->list = GraphMemLoadedOf(node)->hash % HASH_LISTS;
-	return true;
 }
 
 static uint32
@@ -136,6 +133,7 @@ build_plain_assign_lists(GraphBuildState *base)
 	PlainBuild *bs = (PlainBuild *) base;
 	GraphMem   *mem = &base->mem;
 	uint32	   *queue;
+	QvRoom		room;
 	uint32		head = 0,
 				tail = 0;
 
@@ -143,7 +141,7 @@ build_plain_assign_lists(GraphBuildState *base)
 		return;
 	for (uint32 i = 0; i < mem->count; i++)
 		GraphMemGet(mem, i)->list = bs->nentries;
-	queue = MemoryContextAllocHuge(CurrentMemoryContext, mem->count * sizeof(uint32));
+	queue = GraphMemRoom(mem, &room, mem->count * sizeof(uint32));
 	for (uint32 i = 0; i < bs->nentries; i++)
 	{
 		GraphMemGet(mem, bs->entries[i])->list = i;
@@ -164,7 +162,7 @@ build_plain_assign_lists(GraphBuildState *base)
 			queue[tail++] = id;
 		}
 	}
-	pfree(queue);
+	QvRoomFree(&room);
 }
 
 static GraphEntryPoints *

@@ -9,11 +9,12 @@
 
 /*
  * Size of a chunk: this part of the whole graph, but at least LEAST_CHUNK bytes, and at
- * most this part of the memory.
+ * most this part of the memory.  A graph has MOST_CHUNKS at most.
  */
 #define CHUNKS_IN_GRAPH 64
 #define LEAST_CHUNK (1024 * 1024)
 #define CHUNKS_IN_MEMORY 16
+#define MOST_CHUNKS 1024
 
 /*
  * Bytes beside each node: its place in the order of insertion, the head of its list of
@@ -49,7 +50,8 @@ node_size(const GraphLayout *layout, Size payload)
 static Size
 chunk_size(double graph, Size max_memory)
 {
-	return Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), max_memory / CHUNKS_IN_MEMORY);
+	return Max(Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), max_memory / CHUNKS_IN_MEMORY),
+			   graph / MOST_CHUNKS);
 }
 
 void
@@ -87,6 +89,12 @@ GraphMemEstimate(const GraphLayout *layout, Size payload, Size value_size, doubl
 		4 * Min(Max(graph / CHUNKS_IN_GRAPH, LEAST_CHUNK), graph / (CHUNKS_IN_MEMORY - 4));
 }
 
+void *
+GraphMemRoom(const GraphMem *mem, QvRoom *room, Size size)
+{
+	return QvRoomMake(room, size, mem->nodes.budget->full ? 0 : MaxAllocHugeSize);
+}
+
 Size
 GraphMemNodesShare(const GraphLayout *layout, Size payload, Size max_memory)
 {
@@ -101,10 +109,9 @@ GraphMemNew(GraphMem *mem, ItemPointer tid)
 	GraphChunks *chunks = &mem->nodes;
 	GraphMemNode *node;
 
-	if ((chunks->current == GRAPH_NO_CHUNK ||
-		 chunks->table->chunks[chunks->current].used == mem->chunk_nodes) &&
-		!GraphChunksAdd(chunks, mem->chunk_nodes * mem->node_size))
-		return NULL;
+	if (chunks->current == GRAPH_NO_CHUNK ||
+		chunks->table->chunks[chunks->current].used == mem->chunk_nodes)
+		GraphChunksAdd(chunks, mem->chunk_nodes * mem->node_size);
 	node = GraphMemNodeAt(mem, chunks->at[chunks->current] +
 						  chunks->table->chunks[chunks->current].used++ * mem->node_size);
 	node->list = 0;
@@ -119,12 +126,6 @@ GraphMemNew(GraphMem *mem, ItemPointer tid)
 }
 
 void
-GraphMemTakeBack(GraphMem *mem)
-{
-	mem->nodes.table->chunks[mem->nodes.current].used--;
-}
-
-void
 GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from)
 {
 	memcpy(to, from, offsetof(GraphMemNode, edges) + sizeof(GraphMemLoaded));
@@ -136,8 +137,7 @@ GraphMemSearch(GraphMem *mem, GraphSearch *search, uint32 id, uint32 ef, const u
 			   int nentries)
 {
 	if (mem->seen == NULL)
-		mem->seen = MemoryContextAllocExtended(CurrentMemoryContext, mem->count,
-											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		mem->seen = memset(GraphMemRoom(mem, &mem->seen_room, mem->count), 0, mem->count);
 	if (++mem->number == 0)
 	{
 		memset(mem->seen, 0, mem->count);

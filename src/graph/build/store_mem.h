@@ -98,6 +98,7 @@ struct GraphMem
 	const GraphMemNode *query;	/* node that they measure from */
 	uint8	   *seen;			/* by node: number of the search that has seen
 								 * it last */
+	QvRoom		seen_room;
 	uint8		number;			/* number of this search; never 0 */
 };
 
@@ -130,14 +131,14 @@ GraphMemGet(const GraphMem *mem, uint32 id)
 
 #define GraphMemPayload(mem, node) ((char *) (node) - (mem)->payload_room)
 
-/*
- * Returns a new node without edges.  The caller sets its payload and GraphMemLoaded.  NULL:
- * there is no memory for it.
- */
+/* Returns a new node without edges.  The caller sets its payload and GraphMemLoaded. */
 extern GraphMemNode *GraphMemNew(GraphMem *mem, ItemPointer tid);
 
-/* Takes back the node that this participant has got last. */
-extern void GraphMemTakeBack(GraphMem *mem);
+/*
+ * Makes size bytes beside the nodes, once all nodes are there.  They are in a file if there
+ * was no memory for all nodes.
+ */
+extern void *GraphMemRoom(const GraphMem *mem, QvRoom *room, Size size);
 
 /* Moves a node that has no edges yet. */
 extern void GraphMemMove(const GraphMem *mem, GraphMemNode *to, const GraphMemNode *from);

@@ -85,8 +85,6 @@ GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid)
 {
 	GraphMemNode *node = GraphMemNew(mem, tid);
 
-	if (node == NULL)
-		return NULL;
 	node->norm2 = code->norm2;
 	node->scale = code->scale;
 	node->residual = code->residual;

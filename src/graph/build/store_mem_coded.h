@@ -12,10 +12,7 @@
 extern void GraphMemInitCoded(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budget,
 							  bool shared, double rows);
 
-/*
- * Adds a node without edges for a code, whose bytes are copied.  Returns NULL if there is
- * no memory for it.
- */
+/* Adds a node without edges for a code, whose bytes are copied. */
 extern GraphMemNode *GraphMemAdd(GraphMem *mem, const GraphCode *code, ItemPointer tid);
 
 extern void GraphMemGetCode(const GraphMem *mem, const GraphMemNode *node,

@@ -84,7 +84,14 @@ GraphMemInitPlain(GraphMem *mem, const GraphHandle *handle, GraphMemBudget *budg
 	mem->separate_values = opclass->type->fixed_size(handle->meta.dims) == 0;
 }
 
-/* Returns memory for a value outside the nodes, or NULL. */
+/*
+ * Values outside the nodes have larger chunks as they become more, since nobody knows how large
+ * they will be.
+ */
+#define MORE_BYTES_AFTER 1024
+#define MOST_BYTES ((Size) 1024 * 1024 * 1024)
+
+/* Returns memory for a value outside the nodes. */
 static void *
 separate_value(GraphMem *mem, Size size, GraphMemValueRef *ref)
 {
@@ -93,10 +100,9 @@ separate_value(GraphMem *mem, Size size, GraphMemValueRef *ref)
 
 	size = MAXALIGN(size);
 	/* the rest of the last chunk is lost */
-	if ((chunks->current == GRAPH_NO_CHUNK ||
-		 table->chunks[chunks->current].used + size > mem->chunk_bytes) &&
-		!GraphChunksAdd(chunks, Max(mem->chunk_bytes, size)))
-		return NULL;
+	if (chunks->current == GRAPH_NO_CHUNK ||
+		table->chunks[chunks->current].used + size > table->chunks[chunks->current].bytes)
+		GraphChunksAdd(chunks, Max(Min(mem->chunk_bytes << (table->count / MORE_BYTES_AFTER), MOST_BYTES), size));
 	ref->chunk = chunks->current;
 	ref->offset = table->chunks[chunks->current].used;
 	table->chunks[chunks->current].used += size;
@@ -108,20 +114,10 @@ GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid)
 {
 	Size		size = mem->opclass->type->value_size(value);
 	GraphMemNode *node = GraphMemNew(mem, tid);
-	void	   *payload;
+	void	   *payload = GraphMemPayload(mem, node);
 
-	if (node == NULL)
-		return NULL;
-	payload = GraphMemPayload(mem, node);
 	if (mem->separate_values)
-	{
 		payload = separate_value(mem, size, (GraphMemValueRef *) payload);
-		if (payload == NULL)
-		{
-			GraphMemTakeBack(mem);
-			return NULL;
-		}
-	}
 	memcpy(payload, value, size);
 	GraphMemLoadedOf(node)->hash = hash_bytes_extended(payload, size, 0);
 	return node;

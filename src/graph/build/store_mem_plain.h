@@ -33,7 +33,7 @@ GraphMemValue(const GraphMem *mem, const GraphMemNode *node)
 	return mem->separate_values ? mem->values.at[ref->chunk] + ref->offset : payload;
 }
 
-/* Adds a node without edges for a value, which is copied.  Returns NULL if there is no memory. */
+/* Adds a node without edges for a value, which is copied. */
 extern GraphMemNode *GraphMemAddValue(GraphMem *mem, const void *value, ItemPointer tid);
 
 #endif							/* QV_GRAPH_BUILD_STORE_MEM_PLAIN_H */

@@ -12,18 +12,22 @@
 
 /* What participants share: GraphBuildShared, then the memory of the calibration. */
 #define SHARED_SIZE BUFFERALIGN(sizeof(GraphBuildShared))
+/* Name of the file that has the arrays of all participants. */
+#define ARRAYS "arrays"
+
 #define MEASURED_SIZE(participants) BUFFERALIGN(GraphCalibrateMemory(participants))
 
 static void
 init_shared(GraphBuildShared *shared, const GraphBuildState *bs, const GraphBuildShared *prepared,
-			int participants)
+			int participants, dsm_segment *segment)
 {
 	memcpy(shared, prepared, sizeof(*shared));
 	QvBuildSharedInit(&shared->base, bs->heap, bs->index, bs->info, participants);
 	pg_atomic_init_u32(&shared->claims[0], 0);
 	pg_atomic_init_u32(&shared->claims[1], 0);
 	GraphMemBudgetInit(&shared->budget,
-					   GraphMemNodesShare(&bs->handle.layout, bs->ops->payload(&bs->handle), bs->max_memory));
+					   GraphMemNodesShare(&bs->handle.layout, bs->ops->payload(&bs->handle), bs->max_memory),
+					   segment);
 }
 
 /*
@@ -42,7 +46,7 @@ share_memory(QvParallel *team, GraphBuildState *bs, int workers, const float *fl
 						 bs->info->ii_Concurrent))
 		return false;
 	bs->shared = team->shared;
-	init_shared(bs->shared, bs, prepared, workers + 1);
+	init_shared(bs->shared, bs, prepared, workers + 1, team->pcxt->seg);
 	memset(GraphTeamMeasured(bs), 0, MEASURED_SIZE(workers + 1));
 	if (n > 0)
 		memcpy(team->more, floats, n * sizeof(float));
@@ -77,7 +81,7 @@ GraphTeamBegin(QvParallel *team, GraphBuildState *bs, int workers, const float *
 {
 	GraphBuildShared *alone = palloc0(SHARED_SIZE + MEASURED_SIZE(1));
 
-	init_shared(alone, bs, bs->shared, 1);
+	init_shared(alone, bs, bs->shared, 1, NULL);
 	bs->leader = true;
 	if (share_memory(team, bs, workers, floats, n) && start_workers(team->pcxt, bs, workers))
 		return QvParallelScan(team->pcxt->toc, bs->heap);
@@ -120,7 +124,11 @@ void *
 GraphTeamAlloc(GraphBuildState *bs, Size size)
 {
 	if (bs->shared->base.participants == 1)
-		return MemoryContextAllocHuge(CurrentMemoryContext, size);
+		return GraphMemRoom(&bs->mem, &bs->room, size);
+	bs->shared->arrays = DSM_HANDLE_INVALID;
+	bs->shared->arrays_size = size;
+	if (bs->shared->budget.full)
+		return QvRoomMakeShared(&bs->room, &bs->shared->budget.files, ARRAYS, size);
 	bs->segment = dsm_create(size, 0);
 	bs->shared->arrays = dsm_segment_handle(bs->segment);
 	return dsm_segment_address(bs->segment);
@@ -129,6 +137,8 @@ GraphTeamAlloc(GraphBuildState *bs, Size size)
 void *
 GraphTeamAttach(GraphBuildState *bs)
 {
+	if (bs->shared->arrays == DSM_HANDLE_INVALID)
+		return QvRoomOpenShared(&bs->room, &bs->shared->budget.files, ARRAYS, bs->shared->arrays_size);
 	bs->segment = dsm_attach(bs->shared->arrays);
 	if (bs->segment == NULL)
 		elog(ERROR, "could not attach shared memory of a parallel build");

@@ -236,17 +236,10 @@ coded_set_edge(const GraphNeighborhood *base, int i, GraphNode node, int place)
 
 /* ---- edges back ---- */
 
-/*
- * A build judges by the codes in the slot of "to".  Whole codes would take about twice the
- * time [M23].
- */
 static int
 coded_choose_place(const GraphNeighborhood *nb, uint32 to, const uint32 *places, bool force)
 {
-	const CodedPoint *point = (const CodedPoint *) nb->point;
-
-	return nb->handle->building ? GraphChooseByEdges(nb->handle, to, &point->query, force) :
-		GraphChooseByCodes(nb->handle, to, point_code(nb), places, force);
+	return GraphChooseByCodes(nb->handle, to, point_code(nb), places, force);
 }
 
 static void

@@ -18,7 +18,6 @@
 #include "graph/page/cache.h"
 #include "graph/page/entry_points.h"
 #include "graph/page/rows.h"
-#include "graph/update/insert.h"
 #include "graph/update/neighbors.h"
 #include "rows/write.h"
 #include "storage/lmgr.h"
@@ -73,8 +72,9 @@ put_entry(const GraphNeighborhood *nb, uint32 id, const QvIncludedRow *included,
 		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0, included);
 }
 
-void
-GraphInsertValue(GraphHandle *handle, const void *value, const QvIncludedRow *included, ItemPointer tid)
+/* A handle serves one insert. */
+static void
+insert_value(GraphHandle *handle, const void *value, const QvIncludedRow *included, ItemPointer tid)
 {
 	const GraphFormOps *ops = GraphFormOf(handle);
 	GraphNeighborhood *nb;
@@ -120,7 +120,7 @@ GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 
 	/* inserts share this lock; VACUUM takes it to wait for them */
 	LockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
-	GraphInsertValue(GraphOpen(index, opclass), value, included, tid);
+	insert_value(GraphOpen(index, opclass), value, included, tid);
 	UnlockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
