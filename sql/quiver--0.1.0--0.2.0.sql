@@ -16,6 +16,14 @@ CREATE FUNCTION quiver_recall(index regclass, k int DEFAULT 10, sample int DEFAU
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION quiver_recall(regclass, int, int, text) IS 'share of the k nearest rows that searches of an index find, as it is set now, with a 95 % confidence interval; of pgvector''s indexes, too; reads the table';
 
+CREATE FUNCTION quiver_calibrate(index regclass, queries text, sample int DEFAULT 1000,
+    OUT recall float8,
+    OUT effort int,
+    OUT reached bool)
+    RETURNS SETOF record
+    AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT ROWS 8;
+COMMENT ON FUNCTION quiver_calibrate(regclass, text, int) IS 'measure what effort each recall takes for your own queries, and have the searches of an index go by that; reads the table';
+
 CREATE FUNCTION quiver_estimate(relation regclass, column_name name DEFAULT NULL,
     access_method name DEFAULT 'quiver_graph', options text[] DEFAULT '{}',
     operator_class name DEFAULT NULL, row_count bigint DEFAULT NULL,
@@ -63,6 +71,7 @@ CREATE FUNCTION _quiver_index_state(index oid,
     OUT readable bool,
     OUT ef_search int,
     OUT recall float8,
+    OUT calibrated text,
     OUT probes int,
     OUT lists int,
     OUT dead_entries bigint,
@@ -125,6 +134,7 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         WHEN e.kind = 'graph' THEN coalesce(pg_catalog.substring(pg_catalog.current_setting('hnsw.ef_search', true), '^\d{1,6}$')::int, 40)
         END AS ef_search,
     s.recall AS recall_target,
+    s.calibrated AS calibrated_by,
     CASE WHEN e.engine = 'quiver' THEN s.probes
         WHEN e.kind = 'lists' THEN coalesce(pg_catalog.substring(pg_catalog.current_setting('ivfflat.probes', true), '^\d{1,6}$')::int, 1)
         END AS probes,
@@ -198,6 +208,7 @@ COMMENT ON COLUMN quiver_indexes.row_count IS 'rows, as of the last VACUUM, ANAL
 COMMENT ON COLUMN quiver_indexes.cached IS 'share of the index that is in shared buffers, from 0 to 1';
 COMMENT ON COLUMN quiver_indexes.ef_search IS 'graphs: candidates that a search of this session uses';
 COMMENT ON COLUMN quiver_indexes.recall_target IS 'recall that decides ef_search or probes; null if these are set';
+COMMENT ON COLUMN quiver_indexes.calibrated_by IS 'what recall_target was measured on: rows of the index, or queries given to quiver_calibrate()';
 COMMENT ON COLUMN quiver_indexes.probes IS 'posting lists: lists that a search of this session reads first';
 COMMENT ON COLUMN quiver_indexes.lists IS 'posting lists: their number';
 COMMENT ON COLUMN quiver_indexes.dead_rows IS 'dead rows of the table, by the servers statistics';

@@ -59,12 +59,17 @@ KnnIsPgvectors(Relation index)
 	return symbol && (strcmp(symbol, "hnswhandler") == 0 || strcmp(symbol, "ivfflathandler") == 0);
 }
 
+double		knn_trial_misses = 0;
+
 void
 KnnSettingsOf(Relation index, QvSettings *settings)
 {
 	const KnnMethod *method = KnnMethodOf(index);
 
 	KnnGetSettings(method->settings, index, settings);
+	settings->misses = knn_trial_misses;
+	if (knn_trial_misses > 0)
+		settings->ef_search = settings->probes = 0;
 	/* lists limit a search of lists, not rows */
 	if (method->engine == &ivf_engine)
 		settings->max_scan_tuples = 0;

@@ -40,6 +40,12 @@ KNN_METHODS(KNN_DECLARE)
 /* Dimensions of an index's column; a guess when it has none. */
 extern int	KnnDimensions(Relation index);
 
+/*
+ * If not 0, the effort of searches by a recall is that for this share of missed rows, as
+ * measured on rows: for quiver_calibrate().
+ */
+extern double knn_trial_misses;
+
 /* What settings and options say of scans of an index, as of this call. */
 extern void KnnSettingsOf(Relation index, QvSettings *settings);
 

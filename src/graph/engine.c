@@ -15,5 +15,7 @@ const QvEngine graph_engine = {
 	.vacuum_cleanup = GraphVacuumCleanup,
 	.begin = GraphScanBegin,
 	.estimate_work = GraphEstimateWork,
-	.row_pages = GraphRowPages
+	.row_pages = GraphRowPages,
+	.get_curve = GraphGetCurve,
+	.set_curve = GraphSetCurve
 };

@@ -31,13 +31,15 @@ extern QvEngineVacuumCleanup GraphVacuumCleanup;
 extern QvEngineBegin GraphScanBegin;
 extern QvEngineEstimateWork GraphEstimateWork;
 extern QvEngineRowPages GraphRowPages;
+extern QvEngineGetCurve GraphGetCurve;
+extern QvEngineSetCurve GraphSetCurve;
 
 /* build.c: does the work of a worker.  get_opclass is the access methods' own. */
 extern void GraphParallelWork(dsm_segment *segment, shm_toc *toc,
 							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
 /* pool.c: returns the ef for a recall, calibrated or by a rule of thumb. */
-extern int	GraphEfFor(Relation index, double recall);
+extern int	GraphEfFor(Relation index, const QvSettings *settings);
 
 /* check.c */
 typedef struct GraphInfo

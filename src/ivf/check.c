@@ -86,7 +86,7 @@ check_meta(IvfChecker *c)
 	const IvfMetaData *meta = c->meta;
 
 	BitmapSet(c->used, QV_META_BLOCK);
-	if (!IvfProbesAreShares(meta))
+	if (!IvfProbesAreShares(meta) || !QvCurveIsSound(&meta->curve))
 		QvReportCorruption(c->index, QV_META_BLOCK, "The probes measured are not shares of the lists.");
 	if (!isfinite(meta->tuples) || meta->tuples < 0)
 		QvReportCorruption(c->index, QV_META_BLOCK, "The number of rows is not finite or negative.");

@@ -15,5 +15,7 @@ const QvEngine ivf_engine = {
 	.vacuum_cleanup = IvfVacuumCleanup,
 	.begin = IvfScanBegin,
 	.estimate_work = IvfEstimateWork,
-	.row_pages = IvfRowPages
+	.row_pages = IvfRowPages,
+	.get_curve = IvfGetCurve,
+	.set_curve = IvfSetCurve
 };

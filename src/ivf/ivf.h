@@ -29,6 +29,8 @@ extern QvEngineVacuumCleanup IvfVacuumCleanup;
 extern QvEngineBegin IvfScanBegin;
 extern QvEngineEstimateWork IvfEstimateWork;
 extern QvEngineRowPages IvfRowPages;
+extern QvEngineGetCurve IvfGetCurve;
+extern QvEngineSetCurve IvfSetCurve;
 
 /* build/load.c: what a worker of a build does */
 extern void IvfParallelWork(dsm_segment *seg, shm_toc *toc,

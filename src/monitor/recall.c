@@ -24,6 +24,7 @@
 #include "miscadmin.h"
 #include "monitor/monitor.h"
 #include "monitor/open_index.h"
+#include "monitor/recall.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -659,6 +660,73 @@ measure(Measurement *m, int sample, const char *queries)
 	search_index(m, &parts);
 }
 
+/* ---- for calibration ---- */
+
+struct QvRecall
+{
+	Measurement measurement;
+	Parts		parts;
+};
+
+static void
+init_measurement(Measurement *m, Relation index, int k)
+{
+	m->index = index;
+	m->k = k;
+	check_code(index);
+	QvGetOpclass(index, &m->opclass);
+	m->context = AllocSetContextCreate(CurrentMemoryContext, "quiver recall", ALLOCSET_DEFAULT_SIZES);
+	m->row_context = AllocSetContextCreate(m->context, "quiver recall row", ALLOCSET_DEFAULT_SIZES);
+}
+
+QvRecall *
+QvRecallBegin(Relation index, int k, int sample, const char *queries)
+{
+	QvRecall   *recall = palloc0(sizeof(QvRecall));
+	Measurement *m = &recall->measurement;
+
+	init_measurement(m, index, k);
+	get_parts(index, &recall->parts);
+	check_rights(&recall->parts);
+	read_queries(m, queries, sample);
+	if (m->nsearches > 0)
+		search_exactly(m, &recall->parts);
+	return recall;
+}
+
+int
+QvRecallQueries(const QvRecall *recall)
+{
+	int			n = 0;
+
+	for (int i = 0; i < recall->measurement.nsearches; i++)
+		n += recall->measurement.searches[i].count > 0;
+	return n;
+}
+
+double
+QvRecallMeasure(QvRecall *recall)
+{
+	Measurement *m = &recall->measurement;
+	double		hits = 0,
+				rows = 0;
+
+	search_index(m, &recall->parts);
+	for (int i = 0; i < m->nsearches; i++)
+	{
+		hits += m->searches[i].hits;
+		rows += m->searches[i].count;
+	}
+	return rows > 0 ? hits / rows : 1;
+}
+
+void
+QvRecallEnd(QvRecall *recall)
+{
+	MemoryContextDelete(recall->measurement.context);
+	pfree(recall);
+}
+
 /* ---- the answer ---- */
 
 typedef enum RecallColumn
@@ -807,10 +875,7 @@ quiver_recall(PG_FUNCTION_ARGS)
 	m.k = checked_count("k", PG_GETARG_INT32(1), MAX_K);
 	sample = checked_count("sample", PG_GETARG_INT32(2), MAX_SAMPLE);
 	m.index = KnnOpenAnyIndex(PG_GETARG_OID(0), AccessShareLock, KNN_RIGHT_SOME);
-	check_code(m.index);
-	QvGetOpclass(m.index, &m.opclass);
-	m.context = AllocSetContextCreate(CurrentMemoryContext, "quiver recall", ALLOCSET_DEFAULT_SIZES);
-	m.row_context = AllocSetContextCreate(m.context, "quiver recall row", ALLOCSET_DEFAULT_SIZES);
+	init_measurement(&m, m.index, m.k);
 	SPI_connect();
 	measure(&m, sample, PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3)));
 	SPI_finish();

@@ -35,6 +35,7 @@ typedef enum StateColumn
 	STATE_READABLE,
 	STATE_EF_SEARCH,
 	STATE_RECALL,
+	STATE_CALIBRATED,
 	STATE_PROBES,
 	STATE_LISTS,
 	STATE_DEAD_ENTRIES,
@@ -65,14 +66,25 @@ set_state(StateRow *row, StateColumn column, Datum value)
 	row->nulls[column] = false;
 }
 
+/* Says what the recall decides: the effort, as measured on rows or on queries. */
+static void
+describe_recall(Relation index, const QvSettings *settings, StateRow *row)
+{
+	QvCurve		curve;
+
+	KnnMethodOf(index)->engine->get_curve(index, &curve);
+	set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
+	set_state(row, STATE_CALIBRATED, CStringGetTextDatum(curve.queries > 0 ? "queries" : "rows"));
+}
+
 static void
 describe_graph(Relation index, const QvSettings *settings, StateRow *row)
 {
 	GraphGlanced glanced;
 
-	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search > 0 ? settings->ef_search : GraphEfFor(index, settings->recall)));
+	set_state(row, STATE_EF_SEARCH, Int32GetDatum(settings->ef_search > 0 ? settings->ef_search : GraphEfFor(index, settings)));
 	if (settings->ef_search == 0)
-		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
+		describe_recall(index, settings, row);
 	GraphGlance(index, GLANCE_PAGES, &glanced);
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.deleted));
 	set_state(row, STATE_OLD_FORMAT, BoolGetDatum(glanced.old_format));
@@ -86,7 +98,7 @@ describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 	IvfGlanced	glanced;
 
 	if (settings->probes == 0)
-		set_state(row, STATE_RECALL, Float8GetDatum(settings->recall));
+		describe_recall(index, settings, row);
 	IvfGetProbed(index, settings, &probed);
 	set_state(row, STATE_PROBES, Int32GetDatum((int32) probed.probes));
 	set_state(row, STATE_LISTS, Int32GetDatum((int32) probed.lists));

@@ -47,6 +47,8 @@ typedef struct QvSettings
 	int			ef_search;		/* graphs; 0: by recall */
 	int			probes;			/* lists; 0: by recall */
 	double		recall;			/* wanted, where the effort is 0 */
+	double		misses;			/* if not 0: the effort is that for this share
+								 * of missed rows, as measured on rows */
 	int			iterative_scan; /* an IterativeScan */
 	int			max_scan_tuples;
 	int			max_probes;		/* 0: all lists */

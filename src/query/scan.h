@@ -16,9 +16,10 @@
 
 #include "access/genam.h"
 #include "nodes/execnodes.h"
+#include "query/curve.h"
+#include "query/options.h"
 #include "rows/format.h"
 #include "rows/included.h"
-#include "query/options.h"
 #include "space/space.h"
 #include "storage/itemptr.h"
 
@@ -216,6 +217,10 @@ typedef void QvEngineEstimateWork(Relation index, const struct QvSettings *setti
 /* Returns the number of row pages of an index; 0: it has none. */
 typedef double QvEngineRowPages(Relation index);
 
+/* Reads and writes the curve in the metapage.  Writing is one WAL record. */
+typedef void QvEngineGetCurve(Relation index, QvCurve *curve);
+typedef void QvEngineSetCurve(Relation index, const QvCurve *curve);
+
 /* An engine. */
 typedef struct QvEngine
 {
@@ -228,6 +233,8 @@ typedef struct QvEngine
 	QvEngineBegin *begin;
 	QvEngineEstimateWork *estimate_work;
 	QvEngineRowPages *row_pages;
+	QvEngineGetCurve *get_curve;
+	QvEngineSetCurve *set_curve;
 } QvEngine;
 
 #endif							/* QV_QUERY_SCAN_H */

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "access/genam.h"
+#include "am/methods.h"
 #include "compat.h"
 #include "topk/state.h"
 #include "utils/builtins.h"
@@ -66,6 +68,24 @@ explain_work(TopkState *state, ExplainState *es)
 		ExplainPropertyFloat("Bound", NULL, TopkDistance(state, state->bound), 6, es);
 }
 
+/* Says whether a recall takes what it took for the user's queries, or for rows. */
+static void
+explain_calibration(Oid oid, ExplainState *es)
+{
+	Relation	index = index_open(oid, AccessShareLock);
+	const KnnMethod *method = KnnMethodOf(index);
+	QvSettings	settings;
+	QvCurve		curve;
+
+	KnnSettingsOf(index, &settings);
+	method->engine->get_curve(index, &curve);
+	if (settings.ef_search == 0 && settings.probes == 0 &&
+		(curve.queries > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyText("Recall", psprintf("%g as of %s", settings.recall,
+											   curve.queries > 0 ? "queries" : "rows"), es);
+	index_close(index, AccessShareLock);
+}
+
 /* The sort key as it is written, and the distance that stands for it. */
 static void
 explain_order(TopkState *state, List *context, bool prefix, ExplainState *es)
@@ -123,6 +143,7 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Index Filter",
 							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_FILTER),
 											   context, prefix, false), es);
+	explain_calibration(index, es);
 	if (es->analyze)
 		explain_work(state, es);
 }

@@ -92,6 +92,8 @@ every_line_ok(
 		{ point => 'slot-freed', forms => \@all, before => $third, held => $vacuum },
 		{ point => 'counts-written', forms => \@inline, before => $third, held => $vacuum },
 		{ point => 'reached-written', forms => \@inline, before => $third, held => $vacuum },
+		{ point => 'curve-written', forms => [ 'apart', 'wide' ],
+			held => q{SELECT count(*) FROM quiver_calibrate('${t}_idx', 'SELECT v FROM $b LIMIT 40')} },
 		{ point => 'pools-written', forms => ['coded'], rows => 990,
 			before => "$insert 90; DELETE FROM \$t WHERE id = 110", held => $vacuum }
 	]);

@@ -64,5 +64,7 @@ every_line_ok(
 		{ point => 'quiver-rows-page-added', forms => ['coded'], rows => 0, before => "$many; $vacuum", locked => 1,
 			held => 'INSERT INTO $t (id, v) SELECT 5000 + i, v FROM $b, generate_series(1, 3) i' },
 		{ point => 'quiver-rows-cleared', forms => ['coded'], before => $third, held => $vacuum },
+		{ point => 'curve-written', forms => \@both,
+			held => q{SELECT count(*) FROM quiver_calibrate('${t}_idx', 'SELECT v FROM $b LIMIT 40')} },
 		{ point => 'left-page-freed', forms => \@both, rows => 0, before => $leave, held => $vacuum }
 	]);

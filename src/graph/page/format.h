@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "containers/pool.h"
 #include "pages/meta.h"
+#include "query/curve.h"
 #include "rows/format.h"
 #include "space/factor.h"
 #include "space/space.h"
@@ -98,6 +99,7 @@ typedef struct GraphMetaData
 	uint32		vacuums;		/* number of VACUUMs that may have removed
 								 * rows */
 	QvRowsMeta	rows;			/* description of the row pages */
+	QvCurve		curve;			/* coded: by quiver_calibrate() */
 } GraphMetaData;
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
@@ -126,7 +128,7 @@ GraphCanHaveRows(const GraphMetaData *meta)
 #define GRAPH_MAX_EXTRA 1000
 #define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
-StaticAssertDecl(sizeof(GraphMetaData) == 152, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 192, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page has free slots only */

@@ -15,6 +15,9 @@ const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 /* Least share of misses that differs from none. */
 #define LEAST_MISSES 0.0005
 
+/* Misses that a pool can be asked for. */
+#define NO_MISSES 1e-6
+
 /* Least power of the pool with which misses fall. */
 #define LEAST_POWER 0.3
 
@@ -25,7 +28,7 @@ const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 #define USUAL_EF 40
 #define USUAL_POWER 0.7
 
-/* Least ef: most queries want ten rows. */
+/* Without calibration: the least ef, since most queries want ten rows. */
 #define LEAST_EF 10
 
 /*
@@ -58,9 +61,8 @@ GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 }
 
 double
-GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall)
+GraphPoolForMisses(const GraphRecallPoint *points, int n, double wanted)
 {
-	double		wanted = Max(1 - recall, LEAST_MISSES);
 	int			at = 0;
 	double		misses,
 				before,
@@ -68,12 +70,10 @@ GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall)
 
 	while (at < n && 1 - points[at].recall > wanted)
 		at++;
-	if (at == 0)
+	if (n == 1)
 		return points[0].pool;
-	if (at == n && n == 1)
-		return points[0].pool;
-	/* the two points around it, or the last two */
-	at = Min(at, n - 1);
+	/* the two points around it, or the first two, or the last two */
+	at = Max(1, Min(at, n - 1));
 	misses = Max(1 - points[at].recall, LEAST_MISSES);
 	before = Max(1 - points[at - 1].recall, LEAST_MISSES);
 	if (before <= misses)
@@ -95,33 +95,36 @@ GraphPoolFor(const GraphMetaData *meta, uint32 ef)
 }
 
 int
-GraphEfForRecall(const GraphMetaData *meta, double recall)
+GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 {
+	double		misses = QvCurveMisses(&meta->curve, settings);
 	GraphRecallPoint points[GRAPH_RECALLS];
 	double		ef,
 				slope,
 				extra;
 
+	/* what was measured on rows tells no smaller shares apart */
+	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ? NO_MISSES : LEAST_MISSES);
 	GraphPoolLine(meta, &slope, &extra);
 	if (!(meta->recall_pools[0] > 0))
-		ef = USUAL_EF * pow(0.05 / Max(1 - recall, LEAST_MISSES), USUAL_POWER);
+		ef = Max(LEAST_EF, USUAL_EF * pow(0.05 / misses, USUAL_POWER));
 	else
 	{
 		for (int i = 0; i < GRAPH_RECALLS; i++)
 			points[i] = (GraphRecallPoint) {meta->recall_pools[i], graph_recalls[i]};
-		ef = (GraphPoolForRecall(points, GRAPH_RECALLS, recall) - extra) / slope;
+		ef = (GraphPoolForMisses(points, GRAPH_RECALLS, misses) - extra) / slope;
 	}
 	/* also true for NaN */
-	if (!(ef > LEAST_EF))
-		return LEAST_EF;
+	if (!(ef > 1))
+		return 1;
 	return Min(ceil(ef), GRAPH_MAX_EF);
 }
 
 int
-GraphEfFor(Relation index, double recall)
+GraphEfFor(Relation index, const QvSettings *settings)
 {
 	GraphMetaData meta;
 
 	GraphReadMeta(index, &meta);
-	return GraphEfForRecall(&meta, recall);
+	return GraphEfForRecall(&meta, settings);
 }

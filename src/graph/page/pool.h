@@ -23,16 +23,16 @@ extern void GraphPoolLine(const GraphMetaData *meta, double *slope, double *extr
 /* Returns the pool of a search with an ef. */
 extern double GraphPoolFor(const GraphMetaData *meta, uint32 ef);
 
-/* Returns the ef for a recall.  It is calibrated, or a rule of thumb. */
-extern int	GraphEfForRecall(const GraphMetaData *meta, double recall);
+/* Returns the ef for the recall that is wanted.  It is calibrated, or a rule of thumb. */
+extern int	GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings);
 
 /* The recalls that the metapage has a pool for. */
 extern const double graph_recalls[GRAPH_RECALLS];
 
 /*
- * Returns the pool for a recall, from points[n] of growing pools.  Between two points, or
- * beyond the last, it follows a line of the logarithms of pool and misses.
+ * Returns the pool for a share of misses, from points[n] of growing pools.  Between two points,
+ * or beyond the first and the last, it follows a line of the logarithms of pool and misses.
  */
-extern double GraphPoolForRecall(const GraphRecallPoint *points, int n, double recall);
+extern double GraphPoolForMisses(const GraphRecallPoint *points, int n, double misses);
 
 #endif							/* QV_GRAPH_PAGE_POOL_H */

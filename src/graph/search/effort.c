@@ -36,7 +36,7 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	const QvSettings *settings = goal->settings;
 
 	effort->ef = settings->ef_search > 0 ? settings->ef_search :
-		GraphEfForRecall(meta, settings->recall);
+		GraphEfForRecall(meta, settings);
 	if (!goal->endless)
 	{
 		/* all that the search finds; nobody says how many rows are wanted */

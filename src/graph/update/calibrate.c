@@ -10,6 +10,7 @@
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "compat.h"
+#include "graph/graph.h"
 #include "graph/page/entry_points.h"
 #include "graph/page/meta.h"
 #include "graph/page/node.h"
@@ -54,6 +55,9 @@ static const int efs[] = {10, 40, 100};
  */
 #define BETTER 0.2
 #define TOLERANCE 0.002
+
+/* Least misses that exact distances may have for others to be as good. */
+#define LEAST_MISSES 0.0005
 
 #define ENTRIES 8
 
@@ -419,7 +423,7 @@ pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *p
 
 	recall += BETTER * (1 - recall) - TOLERANCE;
 	return Max(more * (GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA),
-			   Min(GraphPoolForRecall(points, n, recall), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
+			   Min(GraphPoolForMisses(points, n, Max(1 - recall, LEAST_MISSES)), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
 }
 
 /* Chooses random live nodes, by the index's seed.  There are fewer if many slots have none. */
@@ -461,9 +465,31 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 	meta->pool_nodes = meta->live_nodes;
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
-									GraphPoolForRecall(points, n, 1 - (1 - graph_recalls[i]) * SLACK));
+									Max(1, GraphPoolForMisses(points, n, (1 - graph_recalls[i]) * SLACK)));
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
+}
+
+void
+GraphGetCurve(Relation index, QvCurve *curve)
+{
+	GraphMetaData meta;
+
+	GraphReadMeta(index, &meta);
+	*curve = meta.curve;
+}
+
+void
+GraphSetCurve(Relation index, const QvCurve *curve)
+{
+	GraphMetaData *meta;
+	Buffer		buf = GraphLockMeta(index, NULL, &meta);
+	QvWrite		w;
+
+	QvWriteBegin(&w, index, false);
+	GraphRegisterMeta(&w, buf)->curve = *curve;
+	QvWriteEnd(&w);
+	QvInjectionPoint("quiver-graph-curve-written");
 }
 
 Size

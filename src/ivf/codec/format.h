@@ -13,6 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "pages/meta.h"
+#include "query/curve.h"
 #include "rows/format.h"
 #include "space/factor.h"
 #include "space/space.h"
@@ -92,9 +93,10 @@ typedef struct IvfMetaData
 								 * before heap TIDs of removed rows are used
 								 * again */
 	QvRowsMeta	rows;			/* where the row pages are */
+	QvCurve		curve;			/* by quiver_calibrate() */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 184, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 216, "on-disk ivf metapage changed");
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
 static inline bool

@@ -26,11 +26,37 @@
  */
 #define SURE_BOUND 3.75f
 
+/*
+ * Returns how many standard deviations below its estimate a distance is with this
+ * probability, at most those of SURE_BOUND.
+ */
+static double
+normal_quantile(double probability)
+{
+	double		low = 0,
+				high = BOUND_SIGMAS * SURE_BOUND;
+
+	while (high - low > 0.01)
+	{
+		double		middle = (low + high) / 2;
+
+		if (erfc(middle / M_SQRT2) / 2 > probability)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
 static void
 coded_begin_reading(IvfReader *reader)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	double		share = (double) layout->scan_bits / layout->pdim;
+
+	/* a recall above the usual one allows fewer misses by codes, too */
+	reader->sigmas = reader->sure ? BOUND_SIGMAS * SURE_BOUND :
+		Max(BOUND_SIGMAS, normal_quantile(reader->misses));
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
@@ -159,13 +185,6 @@ distance_away(const IvfReader *reader, float base)
 		reader->query.base.norm;
 }
 
-/* How many standard deviations a bound is below its estimate. */
-static float
-bound_sigmas(const IvfReader *reader)
-{
-	return (float) BOUND_SIGMAS * (reader->sure ? SURE_BOUND : 1);
-}
-
 /* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
 static bool
 read_sketch(IvfReader *reader, const IvfGathered *g)
@@ -193,7 +212,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	ip += 2 * g->ip - reader->sketch_bias;
 	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
 	row.distance = g->base + sketch.a + sketch.b * ip -
-		bound_sigmas(reader) * fabsf(sketch.b) * spread * distance_away(reader, g->base);
+		reader->sigmas * fabsf(sketch.b) * spread * distance_away(reader, g->base);
 	row.error = 0;
 	row.tid = sketch.tid;
 	row.rank = g->rank;
@@ -251,7 +270,7 @@ static void
 coded_begin_list(IvfReader *reader, IvfListScan *ls)
 {
 	ls->base = precise_base(reader, ls);
-	ls->shift = bound_sigmas(reader) *
+	ls->shift = reader->sigmas *
 		hypotf(reader->code_deviation * distance_away(reader, ls->base), reader->lut_deviation);
 	ls->estimate.base = ls->base;
 	ls->estimate.lut_scale = reader->query.base.q.lut_scale;

@@ -41,7 +41,7 @@ static double
 recall_of(const IvfMetaData *meta, const QvSettings *settings, double lists)
 {
 	if (settings->probes == 0)
-		return settings->recall;
+		return 1 - QvCurveMisses(&meta->curve, settings);
 	return Max(DEEP_RECALL, IvfRecallFor(meta, Min(1, settings->probes / lists)));
 }
 
@@ -51,7 +51,7 @@ IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists, const QvSet
 	depth->lists = lists;
 	depth->fixed = settings->fixed;
 	depth->probes = settings->probes > 0 ? settings->probes :
-		ceil(lists * IvfProbesFor(meta, settings->recall));
+		ceil(lists * IvfProbesFor(meta, recall_of(meta, settings, lists)));
 	depth->probes = Max(1, Min(lists, depth->probes));
 	depth->measured = !depth->fixed &&
 		IvfGetDepthShares(meta, recall_of(meta, settings, lists), depth->shares);

@@ -63,6 +63,9 @@ struct IvfReader
 	bool		any_order;		/* the query is null: all distances are 0 */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		sure;			/* bounds that hold: see SURE_BOUND */
+	double		misses;			/* share of rows that bounds may miss */
+	float		sigmas;			/* standard deviations that a bound is below
+								 * its estimate; set by begin_reading() */
 	QvScanCounters *counters;
 	double		certainty;		/* share of a row's error that counts */
 	Size		max_bytes;		/* for rows gathered */

@@ -576,6 +576,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	reader->any_order = goal->value == NULL;
 	reader->by_sketch = handle->layout.sketch_bytes > 0 && is_on_disk(scan);
 	reader->sure = !reader->by_sketch && wants_all(scan);
+	reader->misses = goal->settings->probes > 0 ? 1 : QvCurveMisses(&handle->meta.curve, goal->settings);
 	reader->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	reader->max_bytes = goal->settings->memory / 2;
 	handle->layout.codec->prepare(handle, goal->value, IvfLutBits(handle, true), &reader->query);
@@ -614,6 +615,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	scan->goal.settings = &settings;
 	scan->reader.query = *query;
 	scan->reader.certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
+	scan->reader.misses = 1;
 	scan->reader.max_bytes = settings.memory;
 	IvfBeginReading(&scan->reader);
 	scan->goal.expected = most;

@@ -12,6 +12,7 @@
 #include "common/pg_prng.h"
 #include "compat.h"
 #include "containers/compare.h"
+#include "ivf/ivf.h"
 #include "ivf/page/meta.h"
 #include "ivf/page/probes.h"
 #include "ivf/page/walk.h"
@@ -65,6 +66,29 @@ IvfLacksMeasuring(const IvfMetaData *meta)
 {
 	return (meta->flags & IVF_MEASURE) || IvfWantsMeasuring(meta) ||
 		(meta->probes[0] > 0 && meta->deep_lists == 0);
+}
+
+void
+IvfGetCurve(Relation index, QvCurve *curve)
+{
+	IvfMetaData meta;
+	IvfLayout	layout;
+
+	IvfReadMeta(index, &meta, &layout);
+	*curve = meta.curve;
+}
+
+void
+IvfSetCurve(Relation index, const QvCurve *curve)
+{
+	IvfHandle	handle = {.index = index};
+	Buffer		buf = IvfLockMeta(&handle);
+	QvWrite		w;
+
+	QvWriteBegin(&w, index, false);
+	IvfPageMeta(QvWriteRegister(&w, buf))->curve = *curve;
+	QvWriteEnd(&w);
+	QvInjectionPoint("quiver-ivf-curve-written");
 }
 
 /* Draws a list at random, in proportion to its rows. */

@@ -1,0 +1,174 @@
+/*
+ * calibrate.c
+ *		quiver_calibrate(): what effort each recall takes on the user's own queries.
+ *
+ * An index has measured on its rows what effort a share of missed rows takes.  Searches for the
+ * user's queries run with these efforts, from the least on, and their recall is measured.  The
+ * index keeps which of them gives which recall (src/monitor/README.md, "Calibration").
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "am/methods.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "ivf/ivf.h"
+#include "miscadmin.h"
+#include "monitor/open_index.h"
+#include "monitor/recall.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+
+/* The nearest rows that count, as where an index measures on its rows. */
+#define NEIGHBORS 10
+
+#define MAX_QUERIES 10000
+
+/* With fewer queries a recall is known to within 0.1 only. */
+#define LEAST_QUERIES 20
+
+/* Misses of rows that are tried: half, and then less by STEP, until almost nothing is missed. */
+#define FIRST_MISSES 0.5
+#define STEP 0.7
+#define LAST_MISSES 1e-6
+#define ENOUGH 0.9995
+#define MAX_POINTS 40
+
+typedef enum CalibrateColumn
+{
+	CALIBRATE_RECALL,
+	CALIBRATE_EFFORT,
+	CALIBRATE_REACHED,
+	CALIBRATE_COLUMNS
+} CalibrateColumn;
+
+/* Returns the candidates or lists of a search for a recall, by the curve that the index has. */
+static int
+effort_for(Relation index, double recall)
+{
+	QvSettings	settings;
+	IvfProbed	probed;
+
+	KnnSettingsOf(index, &settings);
+	settings.ef_search = settings.probes = 0;
+	settings.recall = recall;
+	if (KnnMethodOf(index)->engine == &graph_engine)
+		return GraphEfFor(index, &settings);
+	IvfGetProbed(index, &settings, &probed);
+	return (int) probed.probes;
+}
+
+/* Measures the recall with growing efforts.  Returns how many. */
+static int
+measure_points(Relation index, QvRecall *recall, QvCurvePoint *points)
+{
+	int			n = 0;
+
+	PG_TRY();
+	{
+		for (double misses = FIRST_MISSES; n < MAX_POINTS && misses >= LAST_MISSES; misses *= STEP)
+		{
+			knn_trial_misses = misses;
+			points[n].misses = misses;
+			points[n].recall = QvRecallMeasure(recall);
+			ereport(DEBUG1,
+					(errmsg_internal("searches of \"%s\" for recall %.6f of rows find %.4f for the queries",
+									 RelationGetRelationName(index), 1 - misses, points[n].recall)));
+			if (points[n++].recall >= ENOUGH)
+				break;
+		}
+	}
+	PG_FINALLY();
+	{
+		knn_trial_misses = 0;
+	}
+	PG_END_TRY();
+	return n;
+}
+
+static void
+check_index(Relation index)
+{
+	QvSettings	settings;
+
+	KnnSettingsOf(index, &settings);
+	if (settings.fixed)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("searches of index \"%s\" have no recall to reach", RelationGetRelationName(index)),
+				 errdetail("Their effort is hnsw.ef_search or ivfflat.probes."),
+				 errhint("Use an index of access method quiver_graph or quiver_ivf.")));
+}
+
+/* Measures, and stores the curve in the index.  Returns the best recall. */
+static double
+calibrate(Relation index, int sample, const char *queries)
+{
+	QvRecall   *recall;
+	QvCurvePoint points[MAX_POINTS];
+	QvCurve		curve = {0};
+	double		best = 0;
+	int			nqueries,
+				n;
+
+	SPI_connect();
+	recall = QvRecallBegin(index, NEIGHBORS, sample, queries);
+	nqueries = QvRecallQueries(recall);
+	if (nqueries < LEAST_QUERIES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%d queries are too few to calibrate index \"%s\"", nqueries,
+						RelationGetRelationName(index)),
+				 errdetail("At least %d queries must have rows to find.", LEAST_QUERIES)));
+	n = measure_points(index, recall, points);
+	QvRecallEnd(recall);
+	SPI_finish();
+	for (int i = 0; i < n; i++)
+		best = Max(best, points[i].recall);
+	QvCurveSet(&curve, points, n, nqueries);
+	KnnMethodOf(index)->engine->set_curve(index, &curve);
+	return best;
+}
+
+/*
+ * quiver_calibrate(index, queries, sample): measures what effort each recall takes for the
+ * queries, a SELECT whose first column is of the index's type, and keeps it in the index.
+ * Returns a row for each recall: recall, effort, whether the queries reached it.
+ */
+PG_FUNCTION_INFO_V1(quiver_calibrate);
+Datum
+quiver_calibrate(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Relation	index;
+	int			sample;
+	double		best;
+
+	PreventCommandIfReadOnly("quiver_calibrate()");
+	PreventCommandDuringRecovery("quiver_calibrate()");
+	sample = PG_GETARG_INT32(2);
+	if (sample < LEAST_QUERIES || sample > MAX_QUERIES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("sample must be between %d and %d", LEAST_QUERIES, MAX_QUERIES)));
+	InitMaterializedSRF(fcinfo, 0);
+	index = KnnOpenIndex(PG_GETARG_OID(0), RowExclusiveLock, KNN_RIGHT_OWNER);
+	check_index(index);
+	best = calibrate(index, sample, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	for (int i = 0; i < QV_CURVE_POINTS; i++)
+	{
+		Datum		values[CALIBRATE_COLUMNS];
+		bool		nulls[CALIBRATE_COLUMNS] = {0};
+
+		values[CALIBRATE_RECALL] = Float8GetDatum(qv_curve_recalls[i]);
+		values[CALIBRATE_EFFORT] = Int32GetDatum(effort_for(index, qv_curve_recalls[i]));
+		values[CALIBRATE_REACHED] = BoolGetDatum(best >= qv_curve_recalls[i]);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	relation_close(index, NoLock);
+	return (Datum) 0;
+}

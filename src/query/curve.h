@@ -1,0 +1,48 @@
+/*
+ * curve.h
+ *		What a recall of the user's queries takes, in terms of a recall of rows.
+ *
+ * An index measures on its own rows what effort a recall takes.  quiver_calibrate() measures on
+ * queries which of these efforts gives which recall, and keeps that in the metapage.
+ */
+#ifndef QV_QUERY_CURVE_H
+#define QV_QUERY_CURVE_H
+
+#include "query/options.h"
+
+#define QV_CURVE_POINTS 8
+
+/* In a metapage.  All zeros: nothing was measured. */
+typedef struct QvCurve
+{
+	float		misses[QV_CURVE_POINTS];	/* share of missed rows that is
+											 * wanted of rows, for each of
+											 * qv_curve_recalls of queries */
+	uint32		queries;		/* queries that it was measured on */
+} QvCurve;
+
+extern const double qv_curve_recalls[QV_CURVE_POINTS];
+
+/* What was measured with an effort. */
+typedef struct QvCurvePoint
+{
+	double		misses;			/* of rows, that the effort is for */
+	double		recall;			/* of queries */
+} QvCurvePoint;
+
+/*
+ * Fills in a curve from points[n], in the order of their effort, the least first.  A recall
+ * beyond the last point gets the effort of the last point.
+ */
+extern void QvCurveSet(QvCurve *curve, const QvCurvePoint *points, int n, int queries);
+
+/* Are these shares that do not grow, or all zeros? */
+extern bool QvCurveIsSound(const QvCurve *curve);
+
+/*
+ * Returns the share of missed rows that a search is to be made for, as measured on rows: from
+ * the curve, if there is one.  0: none is to be missed.
+ */
+extern double QvCurveMisses(const QvCurve *curve, const QvSettings *settings);
+
+#endif							/* QV_QUERY_CURVE_H */
