@@ -15,8 +15,8 @@
 
 /*
  * How many standard deviations below its estimate a distance is taken to be
- * possible.  Larger ones read more records for no more recall at the usual
- * probes (src/ivf/search/README.md, "Bound").
+ * possible, for the usual recall and less.  Larger ones read more records
+ * for no more recall (src/ivf/search/README.md, "Bound").
  */
 #define BOUND_SIGMAS 1.6
 
@@ -56,7 +56,7 @@ coded_begin_reading(IvfReader *reader)
 
 	/* a recall above the usual one allows fewer misses by codes, too */
 	reader->sigmas = reader->sure ? BOUND_SIGMAS * SURE_BOUND :
-		Max(BOUND_SIGMAS, normal_quantile(reader->misses));
+		BOUND_SIGMAS * Max(1, normal_quantile(reader->misses) / normal_quantile(1 - QV_DEFAULT_RECALL));
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
