@@ -10,6 +10,12 @@ use Test::More;
 my $node = new_node('build');
 my ($dims, $rows) = (32, 6000);
 
+# The temporary files of builds, and folders of them.
+sub temporary_files
+{
+	return sql_value($node, q{SELECT count(*) FROM pg_ls_dir('base/pgsql_tmp', true, false)});
+}
+
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);
 make_queries($node, table => 'queries', dims => $dims);
 my %common = (node => $node, op => '<->', queries => 'queries', table => 't', index => 't_idx', ef => 60);
@@ -43,7 +49,7 @@ unlike($err, qr/no longer fits/, 'no notice with memory enough');
 # temporary files count for temp_file_limit; none stays
 fails_like($node, "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'; REINDEX INDEX t_idx",
 	'53400', 'temporary file size exceeds temp_file_limit', 'a build is limited by temp_file_limit');
-is(sql_value($node, 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file is left');
+is(temporary_files(), 0, 'no temporary file is left');
 check_ok($node, 't_idx', $rows, 'the index of before is used');
 
 # canceled, by timeout and from outside; the table stays usable
@@ -53,7 +59,7 @@ fails_like($node, "SET statement_timeout = 120; CREATE INDEX many_idx ON many US
 fails_like($node, "SET maintenance_work_mem = '1MB'; SET statement_timeout = 300; "
 	  . 'CREATE INDEX many_idx ON many USING hnsw (v vector_l2_ops)',
 	'57014', 'canceling statement due to statement timeout', 'and so is one with temporary files');
-is(sql_value($node, 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'none of them is left');
+is(temporary_files(), 0, 'none of them is left');
 is(sql_value($node, "SELECT count(*) FROM pg_class WHERE relname = 'many_idx'"), 0, 'nothing is left of it');
 
 # CONCURRENTLY: an invalid index is left, which nobody uses and inserts keep up
