@@ -62,32 +62,39 @@ effort_for(Relation index, double recall)
 	return (int) probed.probes;
 }
 
-/* Measures the recall with growing efforts.  Returns how many. */
+/* Returns the candidates of the searches that are tried; 0: of lists, whose bounds differ, too. */
 static int
-measure_points(Relation index, QvRecall *recall, QvCurvePoint *points)
+candidates_tried(Relation index)
 {
-	int			n = 0;
+	QvSettings	settings;
 
-	PG_TRY();
+	KnnSettingsOf(index, &settings);
+	return KnnMethodOf(index)->engine == &graph_engine ? GraphEfFor(index, &settings) : 0;
+}
+
+/* Measures the recall with growing efforts, each once.  *n is how many. */
+static void
+measure_points(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
+{
+	int			before = 0;
+
+	for (double misses = FIRST_MISSES; *n < MAX_POINTS && misses >= LAST_MISSES; misses *= STEP)
 	{
-		for (double misses = FIRST_MISSES; n < MAX_POINTS && misses >= LAST_MISSES; misses *= STEP)
-		{
-			knn_trial_misses = misses;
-			points[n].misses = misses;
-			points[n].recall = QvRecallMeasure(recall);
-			ereport(DEBUG1,
-					(errmsg_internal("searches of \"%s\" for recall %.6f of rows find %.4f for the queries",
-									 RelationGetRelationName(index), 1 - misses, points[n].recall)));
-			if (points[n++].recall >= ENOUGH)
-				break;
-		}
+		QvCurvePoint *point = &points[(*n)++];
+		int			candidates;
+
+		knn_trial_misses = misses;
+		candidates = candidates_tried(index);
+		point->misses = misses;
+		point->recall = candidates > 0 && candidates == before ? point[-1].recall :
+			QvRecallMeasure(recall);
+		before = candidates;
+		ereport(DEBUG1,
+				(errmsg_internal("searches of \"%s\" for recall %.6f of rows find %.4f for the queries",
+								 RelationGetRelationName(index), 1 - misses, point->recall)));
+		if (point->recall >= ENOUGH)
+			break;
 	}
-	PG_FINALLY();
-	{
-		knn_trial_misses = 0;
-	}
-	PG_END_TRY();
-	return n;
 }
 
 static void
@@ -104,6 +111,21 @@ check_index(Relation index)
 				 errhint("Use an index of access method quiver_graph or quiver_ivf.")));
 }
 
+/* Does that, and leaves no trial behind. */
+static void
+try_efforts(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
+{
+	PG_TRY();
+	{
+		measure_points(index, recall, points, n);
+	}
+	PG_FINALLY();
+	{
+		knn_trial_misses = 0;
+	}
+	PG_END_TRY();
+}
+
 /* Measures, and stores the curve in the index.  Returns the best recall. */
 static double
 calibrate(Relation index, int sample, const char *queries)
@@ -113,7 +135,7 @@ calibrate(Relation index, int sample, const char *queries)
 	QvCurve		curve = {0};
 	double		best = 0;
 	int			nqueries,
-				n;
+				n = 0;
 
 	SPI_connect();
 	recall = QvRecallBegin(index, NEIGHBORS, sample, queries);
@@ -124,7 +146,7 @@ calibrate(Relation index, int sample, const char *queries)
 				 errmsg("%d queries are too few to calibrate index \"%s\"", nqueries,
 						RelationGetRelationName(index)),
 				 errdetail("At least %d queries must have rows to find.", LEAST_QUERIES)));
-	n = measure_points(index, recall, points);
+	try_efforts(index, recall, points, &n);
 	QvRecallEnd(recall);
 	SPI_finish();
 	for (int i = 0; i < n; i++)

@@ -37,8 +37,12 @@ rows_for(const QvCurvePoint *points, int n, double misses)
 			return Max(LEAST_MISSES,
 					   i == 0 ? points[0].misses :
 					   interpolate(before, here, before_rows, points[i].misses, misses));
-		before = here;
-		before_rows = points[i].misses;
+		/* more effort that finds no more is none that a recall takes */
+		if (here < before)
+		{
+			before = here;
+			before_rows = points[i].misses;
+		}
 	}
 	return Max(LEAST_MISSES, before_rows);
 }

@@ -32,7 +32,7 @@ typedef struct QvCurvePoint
 
 /*
  * Fills in a curve from points[n], in the order of their effort, the least first.  A recall
- * beyond the last point gets the effort of the last point.
+ * that no point has gets the least effort that found most.
  */
 extern void QvCurveSet(QvCurve *curve, const QvCurvePoint *points, int n, int queries);
 

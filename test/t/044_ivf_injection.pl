@@ -65,6 +65,6 @@ every_line_ok(
 			held => 'INSERT INTO $t (id, v) SELECT 5000 + i, v FROM $b, generate_series(1, 3) i' },
 		{ point => 'quiver-rows-cleared', forms => ['coded'], before => $third, held => $vacuum },
 		{ point => 'curve-written', forms => \@both,
-			held => q{SELECT count(*) FROM quiver_calibrate('${t}_idx', 'SELECT v FROM $b LIMIT 40')} },
+			held => q{DO $$BEGIN PERFORM quiver_calibrate('${t}_idx', 'SELECT v FROM $b LIMIT 40'); END$$} },
 		{ point => 'left-page-freed', forms => \@both, rows => 0, before => $leave, held => $vacuum }
 	]);
