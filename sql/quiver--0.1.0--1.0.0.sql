@@ -1,4 +1,4 @@
--- What extension quiver has since 0.2.0: functions and views that show how indexes do.
+-- What extension quiver has since 1.0.0: functions and views that show how indexes do.
 
 \echo Use "ALTER EXTENSION quiver UPDATE" to load this file. \quit
 
@@ -233,3 +233,7 @@ BEGIN
     END IF;
     EXECUTE after;
 END $do$;
+
+CREATE FUNCTION quiver_pgvector_version() RETURNS text
+    AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION quiver_pgvector_version() IS 'version of pgvector that extension vector of this library stands for';

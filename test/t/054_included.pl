@@ -52,7 +52,7 @@ sub same_ok
 
 		my $from = number(100000);
 
-		"SELECT id, tenant FROM $table WHERE $where ORDER BY v <-> qt_vector($from, 32), id LIMIT $limit"
+		"SELECT id, tenant FROM $table WHERE $where ORDER BY v <-> qt_vector($from, 32)::vector, id LIMIT $limit"
 	} 1 .. 8;
 	my $asked = join(';', @queries);
 	my $expected = sql_value($primary, "$exact $asked");
@@ -74,7 +74,7 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 		my ($first, $last) = @_;
 
 		return "INSERT INTO $table SELECT i, i % 97, i / 3.0, date '2026-01-01' + i % 300, i % 3 = 0, "
-		  . "md5((i % 30)::text)::uuid, qt_vector(i, 32) FROM generate_series($first, $last) i;";
+		  . "md5((i % 30)::text)::uuid, qt_vector(i, 32)::vector FROM generate_series($first, $last) i;";
 	};
 	my $change = sub { $primary->safe_psql('postgres', $_[0]) };
 
@@ -84,7 +84,7 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 	$change->("CREATE INDEX ${table}_v ON $table USING $am (v vector_l2_ops) INCLUDE (tenant, price, made, live, mark);"
 		  . "VACUUM ANALYZE $table");
 	same_ok($table, 'built');
-	like(sql_value($primary, "EXPLAIN SELECT id FROM $table WHERE tenant = 3 ORDER BY v <-> qt_vector(1, 32) LIMIT 1"),
+	like(sql_value($primary, "EXPLAIN SELECT id FROM $table WHERE tenant = 3 ORDER BY v <-> qt_vector(1, 32)::vector LIMIT 1"),
 		qr/Index Filter: \(tenant = 3\)/, "$table: the index tests the condition");
 	$change->("UPDATE $table SET tenant = (tenant + 5) % 97, price = NULL WHERE id % 7 = 0;"
 		  . "UPDATE $table SET live = NULL WHERE id % 11 = 0");
@@ -121,7 +121,7 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 		my $wrong = join(' UNION ALL ', map {
 			my $tenant = number(97);
 			"SELECT count(*) FROM (SELECT tenant FROM $table WHERE tenant = $tenant "
-			  . "ORDER BY v <-> qt_vector($round, 32) LIMIT 20) r WHERE tenant <> $tenant"
+			  . "ORDER BY v <-> qt_vector($round, 32)::vector LIMIT 20) r WHERE tenant <> $tenant"
 		} 1 .. 5);
 
 		is(sql_value($primary, "$setup SELECT sum(count) FROM ($wrong) w"), 0, "$table: beside updates $round");
