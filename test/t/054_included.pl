@@ -84,7 +84,8 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 	$change->("CREATE INDEX ${table}_v ON $table USING $am (v vector_l2_ops) INCLUDE (tenant, price, made, live, mark);"
 		  . "VACUUM ANALYZE $table");
 	same_ok($table, 'built');
-	like(sql_value($primary, "EXPLAIN SELECT id FROM $table WHERE tenant = 3 ORDER BY v <-> qt_vector(1, 32)::vector LIMIT 1"),
+	my $one = "SELECT id FROM $table WHERE tenant = 3 ORDER BY v <-> qt_vector(1, 32)::vector LIMIT 1";
+	like(sql_value($primary, "EXPLAIN $one"),
 		qr/Index Filter: \(tenant = 3\)/, "$table: the index tests the condition");
 	$change->("UPDATE $table SET tenant = (tenant + 5) % 97, price = NULL WHERE id % 7 = 0;"
 		  . "UPDATE $table SET live = NULL WHERE id % 11 = 0");
