@@ -26,7 +26,7 @@ COMMENT ON FUNCTION quiver_calibrate(regclass, text, int) IS 'measure what effor
 
 CREATE FUNCTION quiver_estimate(relation regclass, column_name name DEFAULT NULL,
     access_method name DEFAULT 'quiver_graph', options text[] DEFAULT '{}',
-    operator_class name DEFAULT NULL, row_count bigint DEFAULT NULL,
+    operator_class name DEFAULT NULL, row_count bigint DEFAULT NULL, include name[] DEFAULT '{}',
     OUT rows bigint,
     OUT dimensions int,
     OUT bytes bigint,
@@ -34,7 +34,7 @@ CREATE FUNCTION quiver_estimate(relation regclass, column_name name DEFAULT NULL
     OUT workers int,
     OUT build_seconds float8)
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION quiver_estimate(regclass, name, name, text[], name, bigint) IS 'size of an index before it is built, memory in bytes that its build should have, and very roughly how long that takes; of an index, what a REINDEX would make';
+COMMENT ON FUNCTION quiver_estimate(regclass, name, name, text[], name, bigint, name[]) IS 'size of an index before it is built, memory in bytes that its build should have, and very roughly how long that takes; of an index, what a REINDEX would make';
 
 CREATE FUNCTION quiver_prewarm(index regclass) RETURNS bigint
     AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;

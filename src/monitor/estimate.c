@@ -17,6 +17,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_opclass.h"
+#include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "executor/executor.h"
@@ -183,6 +184,33 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 				   operator_class ? operator_class : "default", &plan->opclass);
 	plan->dims = typmod;
 	plan->options = routine->amoptions(options, true);
+}
+
+/* Plans included columns, an array of their names; NULL: none. */
+static void
+plan_included(BuildPlan *plan, ArrayType *names)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			count;
+
+	if (names == NULL)
+		return;
+	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &count);
+	for (int i = 0; i < count; i++)
+	{
+		const char *name = nulls[i] ? "" : NameStr(*DatumGetName(elements[i]));
+		AttrNumber	number = get_attnum(RelationGetRelid(plan->table), name);
+
+		if (number <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							name, RelationGetRelationName(plan->table))));
+		plan->included += QvIncludedLength(TupleDescAttr(RelationGetDescr(plan->table), number - 1));
+	}
+	if (count > 0)
+		plan->included += QvIncludedBitsSize(count);
 }
 
 /* Plans the given index once more. */
@@ -527,6 +555,8 @@ quiver_estimate(PG_FUNCTION_ARGS)
 							RelationGetRelationName(plan.table))));
 		plan_column(&plan, text_argument(fcinfo, 1), text_argument(fcinfo, 2), PG_GETARG_DATUM(3),
 					text_argument(fcinfo, 4));
+		/* before version 1.0.0 there was no such argument */
+		plan_included(&plan, PG_NARGS() > 6 && !PG_ARGISNULL(6) ? PG_GETARG_ARRAYTYPE_P(6) : NULL);
 	}
 	if (plan.dims <= 0)
 		ereport(ERROR,

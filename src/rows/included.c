@@ -8,9 +8,8 @@
 #include "rows/included.h"
 #include "utils/builtins.h"
 
-/* Bytes of the bits of an entry: are the columns known?  Then one for each: has it a value? */
-static inline Size
-bits_size(int count)
+Size
+QvIncludedBitsSize(int count)
 {
 	return (count + 1 + 7) / 8;
 }
@@ -23,10 +22,25 @@ column_of(Relation index, int i)
 }
 
 Size
+QvIncludedLength(Form_pg_attribute attribute)
+{
+	if (attribute->attlen <= 0 || attribute->attlen > QV_INCLUDED_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("column \"%s\" of type %s cannot be included in an index",
+						NameStr(attribute->attname), format_type_be(attribute->atttypid)),
+				 errdetail("The values of an included column have a fixed length of at most %d bytes.",
+						   QV_INCLUDED_MAX),
+				 errhint("Include an enum or a generated column with a hash instead, "
+						 "or create an index on the column.")));
+	return attribute->attlen;
+}
+
+Size
 QvIncludedSize(Relation index)
 {
 	int			count = QvIncludedCount(index);
-	Size		size = bits_size(count);
+	Size		size = QvIncludedBitsSize(count);
 
 	if (count == 0)
 		return 0;
@@ -39,21 +53,7 @@ void
 QvIncludedCheckTypes(Relation index)
 {
 	for (int i = 0; i < QvIncludedCount(index); i++)
-	{
-		Form_pg_attribute attribute = column_of(index, i);
-
-		if (attribute->attlen > 0 && attribute->attlen <= QV_INCLUDED_MAX)
-			continue;
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("column \"%s\" of type %s cannot be included in index \"%s\"",
-						NameStr(attribute->attname), format_type_be(attribute->atttypid),
-						RelationGetRelationName(index)),
-				 errdetail("The values of an included column have a fixed length of at most %d bytes.",
-						   QV_INCLUDED_MAX),
-				 errhint("Include an enum or a generated column with a hash instead, "
-						 "or create an index on the column.")));
-	}
+		(void) QvIncludedLength(column_of(index, i));
 }
 
 QvIncluded *
@@ -61,14 +61,14 @@ QvIncludedDescribe(Relation index, uint32 per_page)
 {
 	int			count = QvIncludedCount(index);
 	int			keys = IndexRelationGetNumberOfKeyAttributes(index);
-	Size		offset = bits_size(count);
+	Size		offset = QvIncludedBitsSize(count);
 	QvIncluded *included;
 
 	if (count == 0)
 		return NULL;
 	included = palloc(offsetof(QvIncluded, columns) + count * sizeof(QvIncludedColumn));
 	included->per_page = per_page;
-	included->bits = bits_size(count);
+	included->bits = QvIncludedBitsSize(count);
 	included->count = count;
 	for (int i = 0; i < count; i++)
 	{

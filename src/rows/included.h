@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/attnum.h"
+#include "catalog/pg_attribute.h"
 #include "utils/rel.h"
 
 #define QV_INCLUDED_MAX 16
@@ -49,6 +50,12 @@ QvIncludedCount(Relation index)
 {
 	return IndexRelationGetNumberOfAttributes(index) - IndexRelationGetNumberOfKeyAttributes(index);
 }
+
+/* Bytes of an entry's bits: are the columns known?  Then one for each: has it a value? */
+extern Size QvIncludedBitsSize(int count);
+
+/* Bytes of a column's values.  Raises an error if these have no place in an entry. */
+extern Size QvIncludedLength(Form_pg_attribute attribute);
 
 /* Bytes of an entry that they take. */
 extern Size QvIncludedSize(Relation index);

@@ -198,3 +198,10 @@ FETCH BACKWARD 1 FROM c;
 FETCH 2 FROM c;
 COMMIT;
 RESET plan_cache_mode;
+-- what it takes
+SELECT round((a.bytes - b.bytes) / 100000.0) AS bytes_a_row, a.bytes = c.bytes AS same
+	FROM quiver_estimate('t', 'v', 'quiver_ivf', row_count => 100000, include => '{tenant,done,big}') a,
+		quiver_estimate('t', 'v', 'quiver_ivf', row_count => 100000) b,
+		quiver_estimate('t', 'v', 'quiver_ivf', '{}', NULL, 100000, '{tenant,done,big}') c;
+SELECT * FROM quiver_estimate('t', 'v', include => '{note}');
+SELECT * FROM quiver_estimate('t', 'v', include => '{none}');
