@@ -2,6 +2,8 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS quiver;
+CREATE SCHEMA included;
+SET search_path = included, public;
 CREATE TYPE state AS ENUM ('new', 'open', 'done');
 CREATE DOMAIN percent AS smallint CHECK (VALUE BETWEEN 0 AND 100);
 CREATE FUNCTION make_vector(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS $$
@@ -166,13 +168,12 @@ SELECT compare('SELECT id FROM d WHERE 10 / tenant > 2 ORDER BY v <-> make_vecto
 ALTER TABLE d ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON d USING (id % 2 = 0);
 CREATE ROLE included_user;
+GRANT USAGE ON SCHEMA included TO included_user;
 GRANT SELECT ON d TO included_user;
 SET ROLE included_user;
 SELECT * FROM plan('SELECT id FROM d WHERE 10 / tenant > 2 AND tenant < 9 ORDER BY v <-> make_vector(4) LIMIT 3');
 SELECT id FROM d WHERE 10 / tenant > 2 AND tenant < 9 ORDER BY v <-> make_vector(4) LIMIT 3;
 RESET ROLE;
-DROP TABLE d;
-DROP ROLE included_user;
 
 -- partitions, prepared statements, updates of what was found, locked rows, cursors
 CREATE TABLE p (id int, region int, tenant int, v vector(32)) PARTITION BY LIST (region);
@@ -205,3 +206,5 @@ SELECT round((a.bytes - b.bytes) / 100000.0) AS bytes_a_row, a.bytes = c.bytes A
 		quiver_estimate('t', 'v', 'quiver_ivf', '{}', NULL, 100000, '{tenant,done,big}') c;
 SELECT * FROM quiver_estimate('t', 'v', include => '{note}');
 SELECT * FROM quiver_estimate('t', 'v', include => '{none}');
+DROP SCHEMA included CASCADE;
+DROP ROLE included_user;
