@@ -139,7 +139,7 @@ get_conditions(const CustomScan *scan, TopkExpr which)
  * Can included columns stand for a row of the table?  They can if no other is wanted, nor tested.
  */
 static bool
-is_index_only(const TopkState *state)
+is_index_only(const TopkState *state, bool with_distance)
 {
 	const CustomScan *scan = TopkPlan(state);
 	Node	   *distance = list_nth(scan->custom_exprs, TOPK_EXPR_DISTANCE);
@@ -156,7 +156,7 @@ is_index_only(const TopkState *state)
 	{
 		Node	   *target = (Node *) lfirst_node(TargetEntry, lc)->expr;
 
-		pull_varattnos(state->shows_distance ? TopkReplaceDistance(target, distance, &found) : target,
+		pull_varattnos(with_distance ? TopkReplaceDistance(target, distance, &found) : target,
 					   scan->scan.scanrelid, &wanted);
 	}
 	for (int i = 0; i < included->count; i++)
@@ -173,11 +173,25 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
 	List	   *filter = get_conditions(scan, TOPK_EXPR_FILTER);
 	PlanState  *child = NULL;
+	bool		with_distance = estate->es_epq_active == NULL &&
+		intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN;
 
-	/* rows are the table's: the server has made all of this for virtual ones */
-	QvInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap), table_slot_callbacks(heap));
-	init_projection(state, estate->es_epq_active == NULL &&
-					intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN);
+	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY))
+	{
+		state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
+		QvGetOpclass(state->index, &state->opclass);
+		state->index_only = is_index_only(state, with_distance);
+	}
+
+	/*
+	 * Rows are the table's: the server has made all of this for virtual ones.
+	 * One that is not fetched has no values where the table must have some,
+	 * which a tuple of the table cannot be.
+	 */
+	ExecInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap),
+						  state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
+	css->ss.ps.scanopsfixed = !state->index_only;
+	init_projection(state, with_distance);
 	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
 	state->included = ExecInitQual(filter, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
@@ -191,12 +205,9 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
-	QvGetOpclass(state->index, &state->opclass);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, child, heap);
-	state->index_only = is_index_only(state);
 	if (filter != NIL || state->index_only)
 		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter,
 									   get_conditions(scan, TOPK_EXPR_LEAKPROOF));
