@@ -196,6 +196,10 @@ plan_included(BuildPlan *plan, ArrayType *names)
 
 	if (names == NULL)
 		return;
+	if (ArrayGetNItems(ARR_NDIM(names), ARR_DIMS(names)) >= INDEX_MAX_KEYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("cannot use more than %d columns in an index", INDEX_MAX_KEYS)));
 	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &count);
 	for (int i = 0; i < count; i++)
 	{

@@ -58,6 +58,12 @@ find_column(const QvFilter *filter, const Var *var)
 	return i;
 }
 
+static bool
+is_integer(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID;
+}
+
 /*
  * The btree strategy by which an operator compares numbers that are stored as integers of their
  * order; 0: it does not.
@@ -65,12 +71,13 @@ find_column(const QvFilter *filter, const Var *var)
 static int
 integer_strategy(const OpExpr *op)
 {
-	int			strategy = get_op_opfamily_strategy(op->opno, INTEGER_BTREE_FAM_OID);
 	Oid			left,
 				right;
 
-	if (strategy > 0)
-		return strategy;
+	op_input_types(op->opno, &left, &right);
+	/* extensions may add types of their own to the family */
+	if (is_integer(left) && is_integer(right))
+		return get_op_opfamily_strategy(op->opno, INTEGER_BTREE_FAM_OID);
 	switch (op->opfuncid)
 	{
 		case F_ENUM_EQ:
@@ -78,7 +85,6 @@ integer_strategy(const OpExpr *op)
 		case F_BOOLEQ:
 			return BTEqualStrategyNumber;
 	}
-	op_input_types(op->opno, &left, &right);
 	/* a date and a timestamp are not of one scale */
 	if (left != right || (left != DATEOID && left != TIMEOID && left != TIMESTAMPOID && left != TIMESTAMPTZOID))
 		return 0;
@@ -347,12 +353,21 @@ test_condition(const QvFilter *filter, const QvCondition *condition)
 	return integer >= condition->least && integer <= condition->most;
 }
 
+/*
+ * Is the row of an entry, which is there, visible to everybody?  Its page is locked: VACUUM clears the
+ * entries of dead rows before it sets the bits of their pages.
+ */
+static inline bool
+is_visible(QvFilter *filter, BlockNumber block)
+{
+	return (filter->wants_visible || !filter->all_leakproof) &&
+		VM_ALL_VISIBLE(filter->table, block, &filter->visibility);
+}
+
 /* Test the conditions from one on, on the columns in the slot. */
 static QvAdmission
-test_slot(QvFilter *filter, const ItemPointerData *tid, int from)
+test_slot(QvFilter *filter, bool visible, int from)
 {
-	bool		visible = (filter->wants_visible || !filter->all_leakproof) &&
-		VM_ALL_VISIBLE(filter->table, ItemPointerGetBlockNumberNoCheck(tid), &filter->visibility);
 	bool		all = visible || filter->all_leakproof;
 	MemoryContext old;
 	int			i = from;
@@ -371,12 +386,12 @@ test_slot(QvFilter *filter, const ItemPointerData *tid, int from)
 }
 
 bool
-QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint32 i)
+QvFilterTest(QvFilter *filter, const char *at, uint32 i, const uint8 *visible)
 {
 	if (!read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
 		return true;
 	filter->tested++;
-	return test_slot(filter, tid, 0) != QV_ROW_FAILS;
+	return test_slot(filter, visible[i], 0) != QV_ROW_FAILS;
 }
 
 /* ---- pages ---- */
@@ -424,7 +439,36 @@ test_range(const QvFilter *filter, const QvCondition *condition, const char *at,
 }
 
 void
-QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may_pass)
+QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible)
+{
+	const QvIncluded *included = filter->rows->included;
+	BlockNumber asked = InvalidBlockNumber;
+	bool		answer = false;
+
+	if (filter->all_leakproof)
+	{
+		memset(visible, false, included->per_page);
+		return;
+	}
+	for (uint32 i = 0; i < included->per_page; i++)
+	{
+		ItemPointerData tid;
+
+		visible[i] = false;
+		if (!(*QvIncludedBits(included, (char *) at, i) & QV_INCLUDED_KNOWN))
+			continue;
+		QvRowsTid(filter->rows, first + i, &tid);
+		if (ItemPointerGetBlockNumberNoCheck(&tid) != asked)
+		{
+			asked = ItemPointerGetBlockNumberNoCheck(&tid);
+			answer = is_visible(filter, asked);
+		}
+		visible[i] = answer;
+	}
+}
+
+void
+QvFilterTestPage(QvFilter *filter, const char *at, const uint8 *visible, uint8 *may_pass)
 {
 	const QvIncluded *included = filter->rows->included;
 	uint32		known = 0,
@@ -443,21 +487,14 @@ QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may
 	if (filter->nranges == filter->nconditions || left == 0)
 		return;
 	for (uint32 i = 0; i < included->per_page; i++)
-	{
-		ItemPointerData tid;
-
-		if (!may_pass[i] ||
-			!read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
-			continue;
-		QvRowsTid(filter->rows, first + i, &tid);
-		may_pass[i] = test_slot(filter, &tid, filter->nranges) != QV_ROW_FAILS;
-	}
+		if (may_pass[i] && read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
+			may_pass[i] = test_slot(filter, visible[i], filter->nranges) != QV_ROW_FAILS;
 }
 
-/* Have columns of a row in the slot; false: they are not known. */
+/* Have columns of a row in the slot, and see whether it is visible; false: they are not known. */
 static bool
 read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *columns, int ncolumns,
-		 char *space)
+		 char *space, bool *visible)
 {
 	const QvRows *rows = filter->rows;
 	QvRowNumber number;
@@ -474,6 +511,7 @@ read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *c
 	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
 	known = read_columns(filter, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))), number % rows->per_page,
 						 columns, ncolumns, space);
+	*visible = known && is_visible(filter, ItemPointerGetBlockNumberNoCheck(tid));
 	UnlockReleaseBuffer(buf);
 	return known;
 }
@@ -481,17 +519,21 @@ read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *c
 QvAdmission
 QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid)
 {
-	if (!read_row(filter, tid, filter->columns, filter->ncolumns, filter->space))
+	bool		visible;
+
+	if (!read_row(filter, tid, filter->columns, filter->ncolumns, filter->space, &visible))
 		return QV_ROW_MAY_PASS;
 	filter->tested++;
-	return test_slot(filter, tid, 0);
+	return test_slot(filter, visible, 0);
 }
 
 bool
 QvFilterFill(QvFilter *filter, const ItemPointerData *tid)
 {
-	return read_row(filter, tid, filter->rows->included->columns, filter->rows->included->count,
-					filter->fill_space);
+	bool		visible;
+
+	return filter->rows && read_row(filter, tid, filter->rows->included->columns, filter->rows->included->count,
+									filter->fill_space, &visible);
 }
 
 void

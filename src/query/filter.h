@@ -90,15 +90,17 @@ extern Cost QvFilterCost(PlannerInfo *root, List *conditions);
 extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
 
 /*
- * May row i of a page pass?  at: the included columns of its entries, in a copy of the page.
+ * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so that
+ * VACUUM cannot clear entries meanwhile.  at: its included columns; first: the number of its first
+ * entry.
  */
-extern bool QvFilterTest(QvFilter *filter, const ItemPointerData *tid, const char *at, uint32 i);
+extern void QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible);
 
-/*
- * Which rows of a page may pass: may_pass[rows->per_page].  Entries that are not there may.  first:
- * the number of the first entry.
- */
-extern void QvFilterTestPage(QvFilter *filter, QvRowNumber first, const char *at, uint8 *may_pass);
+/* May row i of a page pass?  at: the included columns, in a copy that QvFilterSee() has seen. */
+extern bool QvFilterTest(QvFilter *filter, const char *at, uint32 i, const uint8 *visible);
+
+/* Which rows may pass: may_pass[rows->per_page].  Entries that are not there may. */
+extern void QvFilterTestPage(QvFilter *filter, const char *at, const uint8 *visible, uint8 *may_pass);
 
 /*
  * Test a row whose entry is read first.  QV_ROW_PASSES, if wants_visible is set: all conditions

@@ -64,7 +64,8 @@ typedef struct Members
 	const QvTidSet *set;		/* NULL: all rows */
 	QvFilter   *filter;			/* NULL: all entries will do */
 	char	   *included;		/* columns of a row page, for the filter; */
-	uint8	   *may_pass;		/* which of its rows may pass that */
+	uint8	   *visible;		/* which of its rows are visible to everybody, */
+	uint8	   *may_pass;		/* and which may pass */
 	BlockNumber nblocks;		/* of the table */
 	MemoryContext context;
 	QvRowQuery	query;
@@ -272,12 +273,13 @@ test_page(Members *m, Buffer buf, uint32 number, const Run *run)
 
 	memcpy(m->included, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))),
 		   QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
+	QvFilterSee(m->filter, (QvRowNumber) number * rows->per_page, m->included, m->visible);
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 	if (run == NULL)
-		QvFilterTestPage(m->filter, (QvRowNumber) number * rows->per_page, m->included, m->may_pass);
+		QvFilterTestPage(m->filter, m->included, m->visible, m->may_pass);
 	else
 		for (int i = 0; i < run->n; i++)
-			m->may_pass[run->at[i]] = QvFilterTest(m->filter, &run->tids[i], m->included, run->at[i]);
+			m->may_pass[run->at[i]] = QvFilterTest(m->filter, m->included, run->at[i], m->visible);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 }
 
@@ -618,6 +620,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	{
 		m->filter = filter;
 		m->included = MemoryContextAlloc(context, BLCKSZ);
+		m->visible = MemoryContextAlloc(context, m->rows->per_page);
 		m->may_pass = MemoryContextAlloc(context, m->rows->per_page);
 	}
 	MemoryContextSwitchTo(context);

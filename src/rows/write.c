@@ -555,7 +555,9 @@ read_included(const Merge *merge, const Versions *versions, ItemPointerData tid,
 
 /*
  * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
- * because an update of such a column is never HOT.
+ * because an update of such a column is never HOT.  Versions from before the build may differ, and
+ * searches by the index do not see them.  So a build takes the newest, even if its transaction has an
+ * older snapshot.  That of a VACUUM is younger than the index.
  */
 static void
 read_included_of_part(const Merge *merge)
@@ -563,7 +565,7 @@ read_included_of_part(const Merge *merge)
 	const QvRows *rows = merge->rows;
 	Versions	versions = {
 		.fetch = table_index_fetch_begin(merge->table),
-		.snapshot = RegisterSnapshot(GetTransactionSnapshot()),
+		.snapshot = RegisterSnapshot(rows->building ? GetLatestSnapshot() : GetTransactionSnapshot()),
 		.slot = table_slot_create(merge->table, NULL)
 	};
 

@@ -448,7 +448,14 @@ admit_row(void *arg, const ItemPointerData *tid)
 static bool
 fill_row(void *arg, const ItemPointerData *tid)
 {
-	return QvFilterFill(((TopkState *) arg)->filter, tid);
+	TopkState  *state = arg;
+
+	if (!QvFilterFill(state->filter, tid))
+		return false;
+	/* fetching the row would have locked it */
+	PredicateLockPage(state->css.ss.ss_currentRelation, ItemPointerGetBlockNumberNoCheck(tid),
+					  state->css.ss.ps.state->es_snapshot);
+	return true;
 }
 
 /* QvStreamSource.test */

@@ -110,6 +110,17 @@ SELECT compare('SELECT tenant, done, price, made, at, mark, live, kind, length, 
 	WHERE price IS DISTINCT FROM 5 ORDER BY v <-> make_vector(3) LIMIT 8');
 SELECT compare('SELECT big, price FROM t ORDER BY v <-> make_vector(4) LIMIT 30');
 
+-- compiled code may take it for granted that NOT NULL columns have values
+CREATE TABLE n (id int NOT NULL, note text NOT NULL, tenant int NOT NULL, x int, v vector(32) NOT NULL);
+INSERT INTO n SELECT i, 'note ' || i, i % 10, i, make_vector(i) FROM generate_series(1, 300) i;
+CREATE INDEX n_v ON n USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant);
+VACUUM n;
+SET jit = on;
+SET jit_above_cost = 0;
+SELECT compare('SELECT tenant + 1 FROM n WHERE tenant IN (3, 7) ORDER BY v <-> make_vector(4) LIMIT 8');
+RESET jit_above_cost;
+RESET jit;
+
 -- rows that change: other values, rows added, removed and rolled back, heap TIDs used again
 UPDATE t SET note = 'changed' WHERE id % 4 = 0;
 UPDATE t SET tenant = 7, price = -1 WHERE id % 10 = 3;

@@ -134,6 +134,47 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 	same_ok($table, 'built again');
 }
 
+# A build takes the newest version of a row, even if its transaction has an older snapshot.
+foreach my $am (qw(quiver_graph quiver_ivf))
+{
+	my $session = new_session($primary, 'postgres');
+
+	$primary->safe_psql('postgres', "CREATE TABLE old_$am (id int, tenant int, v vector(32)) WITH (fillfactor = 50);"
+		  . "INSERT INTO old_$am SELECT i, 1, qt_vector(i, 32)::vector FROM generate_series(1, 200) i;"
+		  . "VACUUM ANALYZE old_$am");
+	session_sql($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+	session_sql($session, "SELECT count(*) FROM old_$am");
+	$primary->safe_psql('postgres', "UPDATE old_$am SET tenant = 2 WHERE id <= 50");
+	session_sql($session, "CREATE INDEX old_${am}_v ON old_$am USING $am (v vector_l2_ops) INCLUDE (tenant)");
+	session_sql($session, 'COMMIT');
+	end_session($session);
+	is(sql_value($primary, "$setup SELECT count(*) FROM (SELECT id FROM old_$am WHERE tenant = 2 "
+		  . 'ORDER BY v <-> qt_vector(3, 32)::vector LIMIT 1000) r'), 50, "$am: a build with an old snapshot");
+}
+
+# A row that is not fetched is locked for serializable transactions, like one that is.
+my ($reader, $writer) = map { new_session($primary, 'postgres') } 1 .. 2;
+my $nearest = 'SELECT tenant FROM s ORDER BY v <-> qt_vector(3, 32)::vector LIMIT 1';
+
+$primary->safe_psql('postgres', 'CREATE TABLE s (id int, tenant int, v vector(32)); CREATE TABLE k (n int);'
+	  . 'INSERT INTO s SELECT i, i, qt_vector(i, 32)::vector FROM generate_series(1, 300) i;'
+	  . 'CREATE INDEX s_v ON s USING quiver_graph (v vector_l2_ops) INCLUDE (tenant)');
+$primary->safe_psql('postgres', 'VACUUM ANALYZE s');
+like(sql_value($primary, "$setup EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $nearest"), qr/Heap Fetches: \d/,
+	'an answer of included columns alone');
+foreach my $session ($reader, $writer)
+{
+	session_sql($session, $_) foreach 'SET enable_seqscan = off', 'SET enable_sort = off',
+		'BEGIN ISOLATION LEVEL SERIALIZABLE';
+}
+session_sql($reader, $nearest);
+session_sql($reader, 'INSERT INTO k VALUES (1)');
+session_sql($writer, 'SELECT count(*) FROM k');
+session_sql($writer, 'DELETE FROM s WHERE id = 3');
+my $end = session_sql($reader, 'COMMIT') . session_sql($writer, 'COMMIT');
+like($end, qr/could not serialize access/, 'a row that was read and then removed is a conflict');
+end_session($_) foreach $reader, $writer;
+
 $standby->promote;
 is(sql_value($standby, "SELECT quiver_check('of_quiver_ivf_v') = count(*) FROM of_quiver_ivf"), 't', 'promoted');
 clean_log_ok($primary);
