@@ -354,8 +354,8 @@ test_condition(const QvFilter *filter, const QvCondition *condition)
 }
 
 /*
- * Is the row of an entry, which is there, visible to everybody?  Its page is locked: VACUUM clears the
- * entries of dead rows before it sets the bits of their pages.
+ * Is the row of an entry, which is there, visible to everybody?  Its page is locked: VACUUM clears
+ * the entries of dead rows before it sets the bits of their pages.
  */
 static inline bool
 is_visible(QvFilter *filter, BlockNumber block)

@@ -90,9 +90,9 @@ extern Cost QvFilterCost(PlannerInfo *root, List *conditions);
 extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
 
 /*
- * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so that
- * VACUUM cannot clear entries meanwhile.  at: its included columns; first: the number of its first
- * entry.
+ * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so
+ * that VACUUM cannot clear entries meanwhile.  at: its included columns; first: the number of its
+ * first entry.
  */
 extern void QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible);
 

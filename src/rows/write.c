@@ -556,8 +556,8 @@ read_included(const Merge *merge, const Versions *versions, ItemPointerData tid,
 /*
  * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
  * because an update of such a column is never HOT.  Versions from before the build may differ, and
- * searches by the index do not see them.  So a build takes the newest, even if its transaction has an
- * older snapshot.  That of a VACUUM is younger than the index.
+ * searches by the index do not see them.  So a build takes the newest, even if its transaction has
+ * an older snapshot.  That of a VACUUM is younger than the index.
  */
 static void
 read_included_of_part(const Merge *merge)
