@@ -129,6 +129,9 @@ foreach my $am (qw(quiver_graph quiver_ivf))
 		$change->("VACUUM $table");
 	}
 	stop_background($load);
+	wait_until_true($primary,
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'",
+		"$table: the updates have ended");
 	same_ok($table, 'after updates');
 	$change->("REINDEX INDEX CONCURRENTLY ${table}_v");
 	same_ok($table, 'built again');
