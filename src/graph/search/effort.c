@@ -65,11 +65,14 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 }
 
 double
+GraphEffortMost(double rank)
+{
+	/* a whole number, as ranks are counted */
+	return floor(Min(rank, GRAPH_MAX_EF / CANDIDATES_PER_ROW));
+}
+
+double
 GraphEffortNext(double rank)
 {
-	/*
-	 * what the largest pool is enough for; a whole number, as ranks are
-	 * counted
-	 */
-	return floor(Min(rank * GROWTH, GRAPH_MAX_EF / CANDIDATES_PER_ROW));
+	return GraphEffortMost(rank * GROWTH);
 }

@@ -21,6 +21,9 @@ extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
 /* The ef of a search that proposes "rank" rows. */
 extern uint32 GraphEffortFor(const GraphEffort *effort, double rank);
 
+/* That rank, or the one that the largest pool is enough for. */
+extern double GraphEffortMost(double rank);
+
 /* When it has proposed "rank" rows: for how many it goes on. */
 extern double GraphEffortNext(double rank);
 

@@ -141,22 +141,6 @@ pool_for(const GraphScan *scan, double rank)
 	return GraphFormOf(scan->handle)->pool_size(scan->handle, GraphEffortFor(&scan->effort, rank));
 }
 
-static void
-begin_search(GraphScan *scan)
-{
-	scan->begun = true;
-	scan->allowed = Max(scan->effort.rows, scan->goal.endless ? scan->goal.expected : 0);
-	scan->pool = pool_for(scan, scan->allowed);
-	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
-	GraphSearchReset(&scan->search, scan->pool);
-	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
-	GraphSearchRun(&scan->search, scan->store);
-	/* the nearest entry points may lead to nodes that are all being deleted */
-	if (scan->search.nresults == 0 && enter_all(scan))
-		GraphSearchRun(&scan->search, scan->store);
-	queue_results(scan);
-}
-
 /* Bytes that the search takes. */
 static Size
 scan_memory(const GraphScan *scan)
@@ -180,11 +164,10 @@ widen(GraphScan *scan, uint32 pool)
 	return more;
 }
 
-/* Go deeper; false when that cannot be. */
+/* Go as deep as a number of results takes; false when that cannot be. */
 static bool
-go_deeper(GraphScan *scan)
+deepen(GraphScan *scan, double rank)
 {
-	double		rank = GraphEffortNext(scan->allowed);
 	uint32		pool = pool_for(scan, rank);
 
 	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed ||
@@ -197,12 +180,44 @@ go_deeper(GraphScan *scan)
 	return true;
 }
 
+static bool
+go_deeper(GraphScan *scan)
+{
+	return deepen(scan, GraphEffortNext(scan->allowed));
+}
+
 /* Is there a result to propose before the search goes deeper?  Damaged factors come at any time. */
 static bool
 has_ready(const GraphScan *scan)
 {
 	return scan->heap.count > 0 &&
 		scan->taken < scan->allowed;
+}
+
+static void
+begin_search(GraphScan *scan)
+{
+	double		rank;
+
+	scan->begun = true;
+	scan->allowed = scan->effort.rows;
+	scan->pool = pool_for(scan, scan->allowed);
+	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
+	GraphSearchReset(&scan->search, scan->pool);
+	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
+	GraphSearchRun(&scan->search, scan->store);
+	/* the nearest entry points may lead to nodes that are all being deleted */
+	if (scan->search.nresults == 0 && enter_all(scan))
+		GraphSearchRun(&scan->search, scan->store);
+	queue_results(scan);
+
+	/*
+	 * Rows that a later step finds may come too late.  So begin as deep as
+	 * rows are expected, or as memory allows.
+	 */
+	rank = GraphEffortMost(scan->goal.expected);
+	while (rank > scan->allowed && !deepen(scan, rank))
+		rank = floor(rank / 2);
 }
 
 /* ---- candidates ---- */
