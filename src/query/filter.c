@@ -274,14 +274,6 @@ QvFilterUse(QvFilter *filter, const QvRows *rows)
 	if (filter->rows == NULL)
 		return;
 	QvRowsFinderInit(filter->finder, rows);
-	for (int i = 0; i < filter->ncolumns; i++)
-	{
-		const QvIncluded *included = rows->included;
-
-		for (int c = 0; c < included->count; c++)
-			if (included->columns[c].attribute == filter->columns[i].attribute)
-				filter->columns[i] = included->columns[c];
-	}
 	for (int i = 0; i < filter->nconditions; i++)
 	{
 		QvCondition *condition = &filter->conditions[i];

@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/handler.h"
@@ -14,7 +13,6 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -27,13 +25,12 @@
 #include "query/filter.h"
 #include "topk/form.h"
 #include "topk/groups.h"
+#include "topk/target.h"
 #include "topk/topk.h"
 #include "topk/ways.h"
-#include "parser/parsetree.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
-#include "utils/typcache.h"
 
 /* Average bytes of a value that is a pointer to where it is stored, or a little more. */
 #define MAX_TOAST_POINTER 24
@@ -90,207 +87,6 @@ is_plain_table(RelOptInfo *rel, RangeTblEntry *rte)
 	result = heap->rd_tableam == GetHeapamTableAmRoutine();
 	table_close(heap, NoLock);
 	return result;
-}
-
-/* What a path searches an index for. */
-typedef struct Target
-{
-	IndexOptInfo *index;
-	TopkForm	form;			/* of the sort key; without one, of a
-								 * condition on the distance */
-	PathKey    *key;			/* the order that rows come in; NULL: any */
-	Expr	   *written;		/* the sort key; NULL: none */
-	List	   *within;			/* RestrictInfos: conditions on the distance,
-								 * which far rows do not meet */
-	List	   *filter;			/* RestrictInfos: conditions on included
-								 * columns */
-	Relids		outer;			/* the value and these conditions are of;
-								 * NULL: none */
-	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
-	bool		of_groups;		/* the order is that of nearest groups */
-	bool		nans_last;		/* even if the sort key falls */
-	bool		nulls_last;		/* even if the sort key has them first */
-} Target;
-
-/* The operator family that orders a type. */
-static Oid
-order_family(const Node *expr)
-{
-	return lookup_type_cache(exprType(expr), TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-}
-
-static bool
-has_column(Node *node, void *index)
-{
-	if (node == NULL)
-		return false;
-	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
-}
-
-/* Is a condition that the index's column has a value? */
-static bool
-is_not_null_test(const Node *clause, IndexOptInfo *index)
-{
-	const NullTest *test = (const NullTest *) clause;
-
-	return IsA(clause, NullTest) && test->nulltesttype == IS_NOT_NULL &&
-		match_index_to_operand((Node *) test->arg, 0, index);
-}
-
-/* May rows that meet the conditions have no value in the index's column? */
-static bool
-may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
-{
-	ListCell   *lc;
-
-	if (index->indexkeys[0] > 0 &&
-		QvColumnIsNotNull(planner_rt_fetch(rel->relid, root)->relid, rel, index->indexkeys[0]))
-		return false;
-	foreach(lc, rel->baserestrictinfo)
-	{
-		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
-
-		if (is_not_null_test(clause, index) ||
-			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
-			return false;
-	}
-	return true;
-}
-
-/* Could a form give another order, or other rows, than the index's distance does? */
-static bool
-is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, IndexOptInfo *index)
-{
-	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
-}
-
-/* Does a search of the index give the order of a path key?  Then the target is that order. */
-static bool
-match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
-{
-	EquivalenceMember *member;
-	bool		ascends = QvPathKeyAscends(key);
-
-	if (key->pk_eclass->ec_has_volatile)
-		return false;
-	memset(target, 0, sizeof(*target));
-	QvForeachMember(member, key->pk_eclass, rel->relids)
-	{
-		Node	   *expr = (Node *) member->em_expr;
-		TopkForm   *form = &target->form;
-
-		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
-			!TopkMatchForm(index, expr, form) || form->falls == ascends ||
-			!bms_is_empty(pull_varnos(root, (Node *) form->value)) || is_misleading(root, form, rel, index))
-			continue;
-		target->index = index;
-		target->key = key;
-		target->written = (Expr *) expr;
-		/* rows that would come first must not be missed */
-		if (key->pk_nulls_first && may_be_null(root, rel, index))
-			target->needs |= QV_LEFT_OUT_NULLS;
-		if (!ascends && form->may_be_nan)
-			target->needs |= QV_LEFT_OUT_NANS;
-		return true;
-	}
-	return false;
-}
-
-/*
- * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
- * with may be of other relations.
- */
-static bool
-match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
-{
-	const OpExpr *op = (const OpExpr *) info->clause;
-
-	if (!is_opclause(op) || list_length(op->args) != 2)
-		return false;
-	for (int side = 0; side < 2; side++)
-	{
-		Node	   *left = list_nth(op->args, side);
-		Node	   *right = list_nth(op->args, 1 - side);
-		Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
-		int			strategy;
-
-		if (!OidIsValid(operator) || !TopkMatchForm(index, left, form) ||
-			form->result == TOPK_RESULT_UNKNOWN || form->may_fail || is_misleading(root, form, rel, index) ||
-			bms_is_member(rel->relid, pull_varnos(root, right)) || contain_volatile_functions((Node *) op) ||
-			contain_subplans(right))
-			continue;
-		strategy = get_op_opfamily_strategy(operator, order_family(left));
-		if (form->falls ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
-			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
-			return true;
-	}
-	return false;
-}
-
-/* Add to a target the relation's conditions on the distance from its value. */
-static void
-add_bounds(PlannerInfo *root, RelOptInfo *rel, Target *target)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->baserestrictinfo)
-	{
-		RestrictInfo *info = lfirst(lc);
-		TopkForm	form;
-
-		if (restriction_is_securely_promotable(info, rel) &&
-			match_bound(root, rel, target->index, info, &form) &&
-			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
-			target->within = list_append_unique_ptr(target->within, info);
-	}
-}
-
-/* ---- conditions on included columns ---- */
-
-/* Is a condition one on included columns of an index only? */
-static bool
-is_on_included(RelOptInfo *rel, const IndexOptInfo *index, const RestrictInfo *info)
-{
-	Bitmapset  *columns = NULL;
-	Bitmapset  *included = NULL;
-
-	if (!restriction_is_securely_promotable((RestrictInfo *) info, rel) ||
-		contain_volatile_functions((Node *) info->clause) || contain_subplans((Node *) info->clause))
-		return false;
-	pull_varattnos((Node *) info->clause, rel->relid, &columns);
-	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
-		included = bms_add_member(included, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
-	return !bms_is_empty(columns) && bms_is_subset(columns, included);
-}
-
-/* Have in a target those of these conditions that are on included columns of its index. */
-static void
-add_filter(RelOptInfo *rel, Target *target, List *conditions)
-{
-	ListCell   *lc;
-
-	if (target->index->ncolumns == target->index->nkeycolumns)
-		return;
-	foreach(lc, conditions)
-	{
-		if (is_on_included(rel, target->index, lfirst_node(RestrictInfo, lc)))
-			target->filter = lappend(target->filter, lfirst(lc));
-	}
-}
-
-/* Those of them that raise no errors for what the row has. */
-static List *
-leakproof_conditions(const Target *target)
-{
-	List	   *leakproof = NIL;
-	ListCell   *lc;
-
-	foreach(lc, target->filter)
-	{
-		if (!contain_leaked_vars((Node *) lfirst_node(RestrictInfo, lc)->clause))
-			leakproof = lappend(leakproof, lfirst(lc));
-	}
-	return leakproof;
 }
 
 /* ---- the bitmap ---- */
@@ -368,7 +164,7 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
  * are is of interest to the scan only, unless that is returned.
  */
 static bool
-orders_only(PlannerInfo *root, RelOptInfo *rel, const Target *target)
+orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 {
 	const Query *query = root->parse;
 	ListCell   *lc;
@@ -416,7 +212,7 @@ is_out_of_line(RangeTblEntry *rte, AttrNumber attribute)
 
 /* Costs of one of each thing that a search counts. */
 static void
-get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target, int dims, QvUnits *units)
+get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims, QvUnits *units)
 {
 	const IndexOptInfo *index = target->index;
 	QvUnitsOf	of = {
@@ -462,7 +258,7 @@ collect_cost(Path *path, double misses)
 
 /* What is known of a path's ways when it is planned. */
 static void
-get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const Target *target,
+get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target,
 		  double passing, BitmapHeapPath *bitmap, Relation relation, const QvSettings *settings,
 		  TopkKnown *known)
 {
@@ -515,7 +311,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 
 /* How many of the rows that pass all conditions would pass if none were on the distance. */
 static double
-passing_rows(const RelOptInfo *rel, const Target *target, double rows)
+passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 {
 	ListCell   *lc;
 
@@ -544,7 +340,7 @@ get_condition(List *infos)
 
 /* The expressions that the scan evaluates (TopkExpr). */
 static List *
-get_exprs(PlannerInfo *root, const Target *target)
+get_exprs(PlannerInfo *root, const TopkTarget *target)
 {
 	Expr	   *none = get_condition(NIL);
 	bool		is_plain = target->written == NULL || target->written == target->form.distance;
@@ -555,12 +351,12 @@ get_exprs(PlannerInfo *root, const Target *target)
 
 	exprs = lappend(exprs, is_plain ? none : target->written);
 	exprs = lappend(exprs, get_condition(target->filter));
-	return lappend(exprs, get_condition(leakproof_conditions(target)));
+	return lappend(exprs, get_condition(TopkLeakproof(target)));
 }
 
 /* What the scan gets besides (TopkPrivate). */
 static List *
-get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const TopkKnown *known)
+get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const TopkKnown *known)
 {
 	List	   *private = list_make5(makeInteger(TOPK_PLAN_VERSION),
 									 makeInteger((int) target->index->indexoid),
@@ -595,30 +391,11 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const Target *target, const Topk
 }
 
 /*
- * May rows of the index fail the conditions?  Those on the distance do not count: the rows that
- * fail them are far.
- */
-static bool
-is_filtered(const Target *target, List *conditions)
-{
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
-
-		if (!list_member_ptr(target->within, info) && !is_not_null_test((Node *) info->clause, target->index))
-			return true;
-	}
-	return false;
-}
-
-/*
  * Add a path to a relation, unless it would miss rows that it must return, or conditions of its
  * own are volatile.
  */
 static bool
-add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *target,
+add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget *target,
 			  double rows, BitmapHeapPath *bitmap)
 {
 	CustomPath *path = makeNode(CustomPath);
@@ -638,7 +415,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *ta
 	conditions = list_difference_ptr(path->path.param_info ?
 									 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
 									 index->indrestrictinfo, target->within);
-	add_filter(rel, target, conditions);
+	TopkAddFilter(rel, target, conditions);
 	exprs = get_exprs(root, target);
 	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
@@ -652,7 +429,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, Target *ta
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
-	known.filtered = is_filtered(target, conditions);
+	known.filtered = TopkIsFiltered(target, conditions);
 	/* how many rows a join wants of it is not known yet */
 	cost_path(&path->path, &known, is_only_relation(root, rel) ? wanted_rows(root) : 0);
 	index_close(relation, NoLock);
@@ -703,39 +480,6 @@ has_volatile_conditions(const RelOptInfo *rel)
 }
 
 /*
- * The target of rows within a radius, in any order.  info: a condition on the distance, which may
- * be from values of other relations.
- */
-static bool
-match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info, Target *target)
-{
-	memset(target, 0, sizeof(*target));
-	target->index = index;
-	if (!match_bound(root, rel, index, info, &target->form))
-		return false;
-	target->outer = bms_difference(info->clause_relids, rel->relids);
-	target->within = list_make1(info);
-	add_bounds(root, rel, target);
-	/* NaN is greater than all numbers */
-	if (target->form.falls && target->form.may_be_nan)
-		target->needs |= QV_LEFT_OUT_NANS;
-	return true;
-}
-
-/* The target of rows in the order of nearest groups. */
-static bool
-match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, Target *target)
-{
-	if (!match_key(root, rel, index, key, target) ||
-		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
-		return false;
-	target->of_groups = true;
-	/* aggregates leave NULLs out */
-	target->nulls_last = root->parse->hasAggs;
-	return true;
-}
-
-/*
  * A condition on the distance leaves few rows.  The server takes it for one in three, for which a
  * scan of the table seems to find the first rows at once.
  */
@@ -763,15 +507,6 @@ expect_few_rows(RelOptInfo *rel)
 	}
 }
 
-static Target *
-copy_target(const Target *target)
-{
-	Target	   *copy = palloc(sizeof(Target));
-
-	*copy = *target;
-	return copy;
-}
-
 static void
 topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
@@ -788,56 +523,26 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst(lc);
-		List	   *targets = NIL;
-		Target		target;
-		ListCell   *condition;
+		List	   *targets;
+		ListCell   *target;
 
 		if ((amcostestimate_function) index->amcostestimate != KnnCostEstimate ||
 			index->hypothetical || (index->indpred != NIL && !index->predOK) || !is_plain_table(rel, rte))
 			continue;
 		groups = TopkGroupsKey(root);
-		if (groups && match_groups(root, rel, index, groups, &target))
-		{
-			add_bounds(root, rel, &target);
-			targets = lappend(targets, copy_target(&target));
-		}
-		else if (root->query_pathkeys != NIL && match_key(root, rel, index, linitial(root->query_pathkeys), &target))
-		{
-			add_bounds(root, rel, &target);
-			if (TopkHasLimit(root->parse) || target.within != NIL)
-			{
-				drop_plain_scans(rel, index);
-				targets = lappend(targets, copy_target(&target));
-			}
-		}
-		else
-		{
-			foreach(condition, rel->baserestrictinfo)
-			{
-				if (restriction_is_securely_promotable(lfirst(condition), rel) &&
-					match_radius(root, rel, index, lfirst(condition), &target))
-				{
-					targets = lappend(targets, copy_target(&target));
-					break;
-				}
-			}
-		}
-		foreach(condition, rel->joininfo)
-		{
-			if (join_clause_is_movable_to(lfirst(condition), rel) &&
-				restriction_is_securely_promotable(lfirst(condition), rel) &&
-				match_radius(root, rel, index, lfirst(condition), &target))
-				targets = lappend(targets, copy_target(&target));
-		}
+		targets = TopkFindTargets(root, rel, index, groups);
 		if (targets != NIL && !bitmap_made)
 		{
 			bitmap = make_bitmap(root, rel);
 			bitmap_made = true;
 		}
-		foreach(condition, targets)
+		foreach(target, targets)
 		{
-			Target	   *made = lfirst(condition);
+			TopkTarget *made = lfirst(target);
 
+			/* the path takes the place of these */
+			if (made->key && !made->of_groups)
+				drop_plain_scans(rel, index);
 			if (bms_is_empty(made->outer) && made->within != NIL)
 				expect_few_rows(rel);
 			/* joins keep the order from now on */

@@ -1,0 +1,305 @@
+/*
+ * target.c
+ *		What a query lets an index be searched for; see target.h.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "access/sysattr.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "pages/meta.h"
+#include "parser/parsetree.h"
+#include "topk/groups.h"
+#include "topk/target.h"
+#include "topk/topk.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+/* ---- orders and radii ---- */
+
+/* The operator family that orders a type. */
+static Oid
+order_family(const Node *expr)
+{
+	return lookup_type_cache(exprType(expr), TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+}
+
+static bool
+has_column(Node *node, void *index)
+{
+	if (node == NULL)
+		return false;
+	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
+}
+
+/* Is a condition that the index's column has a value? */
+static bool
+is_not_null_test(const Node *clause, IndexOptInfo *index)
+{
+	const NullTest *test = (const NullTest *) clause;
+
+	return IsA(clause, NullTest) && test->nulltesttype == IS_NOT_NULL &&
+		match_index_to_operand((Node *) test->arg, 0, index);
+}
+
+/* May rows that meet the conditions have no value in the index's column? */
+static bool
+may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	if (index->indexkeys[0] > 0 &&
+		QvColumnIsNotNull(planner_rt_fetch(rel->relid, root)->relid, rel, index->indexkeys[0]))
+		return false;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (is_not_null_test(clause, index) ||
+			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
+			return false;
+	}
+	return true;
+}
+
+/* Could a form give another order, or other rows, than the index's distance does? */
+static bool
+is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, IndexOptInfo *index)
+{
+	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
+}
+
+/* Does a search of the index give the order of a path key?  Then the target is that order. */
+static bool
+match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, TopkTarget *target)
+{
+	EquivalenceMember *member;
+	bool		ascends = QvPathKeyAscends(key);
+
+	if (key->pk_eclass->ec_has_volatile)
+		return false;
+	memset(target, 0, sizeof(*target));
+	QvForeachMember(member, key->pk_eclass, rel->relids)
+	{
+		Node	   *expr = (Node *) member->em_expr;
+		TopkForm   *form = &target->form;
+
+		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
+			!TopkMatchForm(index, expr, form) || form->falls == ascends ||
+			!bms_is_empty(pull_varnos(root, (Node *) form->value)) || is_misleading(root, form, rel, index))
+			continue;
+		target->index = index;
+		target->key = key;
+		target->written = (Expr *) expr;
+		/* rows that would come first must not be missed */
+		if (key->pk_nulls_first && may_be_null(root, rel, index))
+			target->needs |= QV_LEFT_OUT_NULLS;
+		if (!ascends && form->may_be_nan)
+			target->needs |= QV_LEFT_OUT_NANS;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
+ * with may be of other relations.
+ */
+static bool
+match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
+{
+	const OpExpr *op = (const OpExpr *) info->clause;
+
+	if (!is_opclause(op) || list_length(op->args) != 2)
+		return false;
+	for (int side = 0; side < 2; side++)
+	{
+		Node	   *left = list_nth(op->args, side);
+		Node	   *right = list_nth(op->args, 1 - side);
+		Oid			operator = side == 0 ? op->opno : get_commutator(op->opno);
+		int			strategy;
+
+		if (!OidIsValid(operator) || !TopkMatchForm(index, left, form) ||
+			form->result == TOPK_RESULT_UNKNOWN || form->may_fail || is_misleading(root, form, rel, index) ||
+			bms_is_member(rel->relid, pull_varnos(root, right)) || contain_volatile_functions((Node *) op) ||
+			contain_subplans(right))
+			continue;
+		strategy = get_op_opfamily_strategy(operator, order_family(left));
+		if (form->falls ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
+			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
+			return true;
+	}
+	return false;
+}
+
+/* Add to a target the relation's conditions on the distance from its value. */
+static void
+add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *info = lfirst(lc);
+		TopkForm	form;
+
+		if (restriction_is_securely_promotable(info, rel) &&
+			match_bound(root, rel, target->index, info, &form) &&
+			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+			target->within = list_append_unique_ptr(target->within, info);
+	}
+}
+
+/* ---- conditions on included columns ---- */
+
+/* Is a condition one on included columns of an index only? */
+static bool
+is_on_included(RelOptInfo *rel, const IndexOptInfo *index, const RestrictInfo *info)
+{
+	Bitmapset  *columns = NULL;
+	Bitmapset  *included = NULL;
+
+	if (!restriction_is_securely_promotable((RestrictInfo *) info, rel) ||
+		contain_volatile_functions((Node *) info->clause) || contain_subplans((Node *) info->clause))
+		return false;
+	pull_varattnos((Node *) info->clause, rel->relid, &columns);
+	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
+		included = bms_add_member(included, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
+	return !bms_is_empty(columns) && bms_is_subset(columns, included);
+}
+
+void
+TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions)
+{
+	ListCell   *lc;
+
+	if (target->index->ncolumns == target->index->nkeycolumns)
+		return;
+	foreach(lc, conditions)
+	{
+		if (is_on_included(rel, target->index, lfirst_node(RestrictInfo, lc)))
+			target->filter = lappend(target->filter, lfirst(lc));
+	}
+}
+
+List *
+TopkLeakproof(const TopkTarget *target)
+{
+	List	   *leakproof = NIL;
+	ListCell   *lc;
+
+	foreach(lc, target->filter)
+	{
+		if (!contain_leaked_vars((Node *) lfirst_node(RestrictInfo, lc)->clause))
+			leakproof = lappend(leakproof, lfirst(lc));
+	}
+	return leakproof;
+}
+
+bool
+TopkIsFiltered(const TopkTarget *target, List *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
+
+		if (!list_member_ptr(target->within, info) && !is_not_null_test((Node *) info->clause, target->index))
+			return true;
+	}
+	return false;
+}
+
+/* ---- targets ---- */
+
+/*
+ * The target of rows within a radius, in any order.  info: a condition on the distance, which may
+ * be from values of other relations.
+ */
+static bool
+match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info, TopkTarget *target)
+{
+	memset(target, 0, sizeof(*target));
+	target->index = index;
+	if (!match_bound(root, rel, index, info, &target->form))
+		return false;
+	target->outer = bms_difference(info->clause_relids, rel->relids);
+	target->within = list_make1(info);
+	add_bounds(root, rel, target);
+	/* NaN is greater than all numbers */
+	if (target->form.falls && target->form.may_be_nan)
+		target->needs |= QV_LEFT_OUT_NANS;
+	return true;
+}
+
+/* The target of rows in the order of nearest groups. */
+static bool
+match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, TopkTarget *target)
+{
+	if (!match_key(root, rel, index, key, target) ||
+		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
+		return false;
+	target->of_groups = true;
+	/* aggregates leave NULLs out */
+	target->nulls_last = root->parse->hasAggs;
+	return true;
+}
+
+static TopkTarget *
+copy_target(const TopkTarget *target)
+{
+	TopkTarget *copy = palloc(sizeof(TopkTarget));
+
+	*copy = *target;
+	return copy;
+}
+
+/* The target of the relation's rows by themselves; false: there is none. */
+static bool
+find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups, TopkTarget *target)
+{
+	ListCell   *lc;
+
+	if (groups && match_groups(root, rel, index, groups, target))
+	{
+		add_bounds(root, rel, target);
+		return true;
+	}
+	if (root->query_pathkeys != NIL && match_key(root, rel, index, linitial(root->query_pathkeys), target))
+	{
+		add_bounds(root, rel, target);
+		return TopkHasLimit(root->parse) || target->within != NIL;
+	}
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (restriction_is_securely_promotable(lfirst(lc), rel) &&
+			match_radius(root, rel, index, lfirst(lc), target))
+			return true;
+	}
+	return false;
+}
+
+List *
+TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
+{
+	List	   *targets = NIL;
+	TopkTarget	target;
+	ListCell   *lc;
+
+	if (find_target(root, rel, index, groups, &target))
+		targets = lappend(targets, copy_target(&target));
+	foreach(lc, rel->joininfo)
+	{
+		if (join_clause_is_movable_to(lfirst(lc), rel) &&
+			restriction_is_securely_promotable(lfirst(lc), rel) &&
+			match_radius(root, rel, index, lfirst(lc), &target))
+			targets = lappend(targets, copy_target(&target));
+	}
+	return targets;
+}

@@ -1,0 +1,51 @@
+/*
+ * target.h
+ *		What a query lets an index be searched for: an order, a radius, nearest groups.
+ */
+#ifndef QV_TOPK_TARGET_H
+#define QV_TOPK_TARGET_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+#include "topk/form.h"
+
+/* What a path searches an index for. */
+typedef struct TopkTarget
+{
+	IndexOptInfo *index;
+	TopkForm	form;			/* of the sort key; without one, of a
+								 * condition on the distance */
+	PathKey    *key;			/* the order that rows come in; NULL: any */
+	Expr	   *written;		/* the sort key; NULL: none */
+	List	   *within;			/* RestrictInfos: conditions on the distance,
+								 * which far rows do not meet */
+	List	   *filter;			/* RestrictInfos: conditions on included
+								 * columns */
+	Relids		outer;			/* the value and these conditions are of;
+								 * NULL: none */
+	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
+	bool		of_groups;		/* the order is that of nearest groups */
+	bool		nans_last;		/* even if the sort key falls */
+	bool		nulls_last;		/* even if the sort key has them first */
+} TopkTarget;
+
+/*
+ * What a query lets an index be searched for: TopkTargets.  Those whose value is of other relations
+ * come last.  groups: the order of nearest groups; NULL: none.
+ */
+extern List *TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups);
+
+/* Have in a target those of some conditions that are on included columns of its index. */
+extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions);
+
+/* Those of its filter that raise no errors for what the row has. */
+extern List *TopkLeakproof(const TopkTarget *target);
+
+/*
+ * May rows of the index fail the conditions?  Those on the distance do not count: the rows that
+ * fail them are far.
+ */
+extern bool TopkIsFiltered(const TopkTarget *target, List *conditions);
+
+#endif							/* QV_TOPK_TARGET_H */
