@@ -6,7 +6,6 @@
 
 #include "access/tupmacs.h"
 #include "rows/included.h"
-#include "utils/builtins.h"
 
 Size
 QvIncludedBitsSize(int count)
@@ -27,8 +26,8 @@ QvIncludedLength(Form_pg_attribute attribute)
 	if (attribute->attlen <= 0 || attribute->attlen > QV_INCLUDED_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("column \"%s\" of type %s cannot be included in an index",
-						NameStr(attribute->attname), format_type_be(attribute->atttypid)),
+				 errmsg("column \"%s\" cannot be included in an index",
+						NameStr(attribute->attname)),
 				 errdetail("The values of an included column have a fixed length of at most %d bytes.",
 						   QV_INCLUDED_MAX),
 				 errhint("Include an enum or a generated column with a hash instead, "

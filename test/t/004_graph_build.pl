@@ -48,7 +48,7 @@ unlike($err, qr/no longer fits/, 'no notice with memory enough');
 
 # temporary files count for temp_file_limit; none stays
 fails_like($node, "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'; REINDEX INDEX t_idx",
-	'53400', 'temporary file size exceeds temp_file_limit', 'a build is limited by temp_file_limit');
+	'53400', 'temporary file size exceeds "?temp_file_limit', 'a build is limited by temp_file_limit');
 is(temporary_files(), 0, 'no temporary file is left');
 check_ok($node, 't_idx', $rows, 'the index of before is used');
 

@@ -9,7 +9,7 @@ use Time::HiRes qw(usleep);
 
 my $rows = 2500;
 my $primary = new_node('included', init => { allows_streaming => 1 },
-	conf => "wal_consistency_checking = 'generic'\nfull_page_writes = off\n");
+	conf => "wal_consistency_checking = 'generic'\n");
 
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('included_standby');
