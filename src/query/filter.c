@@ -377,30 +377,18 @@ test_slot(QvFilter *filter, bool visible, int from)
 	return QV_ROW_FAILS;
 }
 
-bool
-QvFilterTest(QvFilter *filter, const char *at, uint32 i, const uint8 *visible)
-{
-	if (!read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
-		return true;
-	filter->tested++;
-	return test_slot(filter, visible[i], 0) != QV_ROW_FAILS;
-}
-
 /* ---- pages ---- */
 
 /*
  * Leave out the rows of a page whose value is known and not in a range; n: entries.  A range is
- * made one of the column's type, so that many values are compared at once.
+ * made one of the column's type.  With one byte of bits a row, many values are
+ * compared at once.
  */
 #define DEFINE_RANGE_TEST(type, lowest, highest) \
-static void \
-test_range_##type(int64 least, int64 most, const char *values, const char *bits, int stride, \
-				  int bit, uint32 n, uint8 *may_pass) \
+static pg_attribute_always_inline void \
+test_##type(type from, type to, const char *restrict values, const char *restrict bits, int stride, \
+			int bit, uint32 n, uint8 *restrict may_pass) \
 { \
-	bool		none = least > (highest) || most < (lowest); \
-	type		from = none ? 1 : Max(least, (lowest)), \
-				to = none ? 0 : Min(most, (highest)); \
-	\
 	for (uint32 i = 0; i < n; i++) \
 	{ \
 		type		value; \
@@ -409,6 +397,20 @@ test_range_##type(int64 least, int64 most, const char *values, const char *bits,
 		memcpy(&value, values + i * sizeof(type), sizeof(type)); \
 		may_pass[i] &= ~bits[i * stride] | (has & (value >= from) & (value <= to)); \
 	} \
+} \
+\
+static void \
+test_range_##type(int64 least, int64 most, const char *values, const char *bits, int stride, \
+				  int bit, uint32 n, uint8 *may_pass) \
+{ \
+	bool		none = least > (highest) || most < (lowest); \
+	type		from = none ? 1 : Max(least, (lowest)), \
+				to = none ? 0 : Min(most, (highest)); \
+	\
+	if (stride == 1) \
+		test_##type(from, to, values, bits, 1, bit, n, may_pass); \
+	else \
+		test_##type(from, to, values, bits, stride, bit, n, may_pass); \
 }
 DEFINE_RANGE_TEST(int8, PG_INT8_MIN, PG_INT8_MAX)
 DEFINE_RANGE_TEST(int16, PG_INT16_MIN, PG_INT16_MAX)
@@ -417,7 +419,8 @@ DEFINE_RANGE_TEST(int64, PG_INT64_MIN, PG_INT64_MAX)
 #undef DEFINE_RANGE_TEST
 
 static void
-test_range(const QvFilter *filter, const QvCondition *condition, const char *at, uint8 *may_pass)
+test_range(const QvFilter *filter, const QvCondition *condition, const char *at, uint32 first, uint32 n,
+		   uint8 *may_pass)
 {
 	const QvIncluded *included = filter->rows->included;
 	const QvIncludedColumn *column = &filter->columns[condition->column];
@@ -426,8 +429,43 @@ test_range(const QvFilter *filter, const QvCondition *condition, const char *at,
 		column->length == sizeof(int16) ? test_range_int16 :
 		column->length == sizeof(int32) ? test_range_int32 : test_range_int64;
 
-	test(condition->least, condition->most, QvIncludedValue(included, column, (char *) at, 0), at,
-		 included->bits, column->bit, included->per_page, may_pass);
+	test(condition->least, condition->most, QvIncludedValue(included, column, (char *) at, first),
+		 QvIncludedBits(included, (char *) at, first), included->bits, column->bit, n, may_pass + first);
+}
+
+bool
+QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n, uint8 *may_pass)
+{
+	const QvIncluded *included = filter->rows->included;
+	const char *bits = QvIncludedBits(included, (char *) at, first);
+	uint32		known = 0,
+				left = 0;
+
+	memset(may_pass + first, 1, n);
+	for (int i = 0; i < filter->nranges; i++)
+		test_range(filter, &filter->conditions[i], at, first, n, may_pass);
+	for (uint32 i = 0; i < n; i++)
+	{
+		known += bits[i * included->bits] & QV_INCLUDED_KNOWN;
+		left += bits[i * included->bits] & may_pass[first + i] & QV_INCLUDED_KNOWN;
+	}
+	filter->tested += known;
+	filter->removed += known - left;
+	return left > 0 && filter->nranges < filter->nconditions;
+}
+
+void
+QvFilterPrefetch(const QvFilter *filter, BlockNumber block)
+{
+	const QvRows *rows = filter->rows;
+	const QvIncluded *included = rows->included;
+	Size		offset = QV_PAGE_START + sizeof(QvRowPageData) + rows->per_page * rows->code_size;
+
+	QvPrefetchPin(rows->hints, block);
+	QvPrefetchPage(rows->hints, block, offset, rows->per_page * included->bits);
+	for (int c = 0; c < filter->ncolumns; c++)
+		QvPrefetchPage(rows->hints, block, offset + rows->per_page * filter->columns[c].offset,
+					   rows->per_page * filter->columns[c].length);
 }
 
 void
@@ -460,25 +498,10 @@ QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible)
 }
 
 void
-QvFilterTestPage(QvFilter *filter, const char *at, const uint8 *visible, uint8 *may_pass)
+QvFilterTestOthers(QvFilter *filter, const char *at, uint32 first, uint32 n, const uint8 *visible,
+				   uint8 *may_pass)
 {
-	const QvIncluded *included = filter->rows->included;
-	uint32		known = 0,
-				left = 0;
-
-	memset(may_pass, 1, included->per_page);
-	for (int i = 0; i < filter->nranges; i++)
-		test_range(filter, &filter->conditions[i], at, may_pass);
-	for (uint32 i = 0; i < included->per_page; i++)
-	{
-		known += at[i * included->bits] & QV_INCLUDED_KNOWN;
-		left += at[i * included->bits] & may_pass[i] & QV_INCLUDED_KNOWN;
-	}
-	filter->tested += known;
-	filter->removed += known - left;
-	if (filter->nranges == filter->nconditions || left == 0)
-		return;
-	for (uint32 i = 0; i < included->per_page; i++)
+	for (uint32 i = first; i < first + n; i++)
 		if (may_pass[i] && read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
 			may_pass[i] = test_slot(filter, visible[i], filter->nranges) != QV_ROW_FAILS;
 }

@@ -90,17 +90,24 @@ extern Cost QvFilterCost(PlannerInfo *root, List *conditions);
 extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
 
 /*
- * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so
- * that VACUUM cannot clear entries meanwhile.  at: its included columns; first: the number of its
- * first entry.
+ * Rows "first" to first + n - 1 of a page are tested in two steps.  at: its included columns.  The
+ * page is locked, and the ranges are tested on it: may_pass[first + i].  Entries that are not
+ * there may pass.  Returns whether there are other conditions on rows that are left.  These are
+ * tested on a copy of the columns that QvFilterSee() has seen, since a condition may read other
+ * pages, and fail.
  */
-extern void QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible);
+extern bool QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n, uint8 *may_pass);
+extern void QvFilterTestOthers(QvFilter *filter, const char *at, uint32 first, uint32 n,
+							   const uint8 *visible, uint8 *may_pass);
 
-/* May row i of a page pass?  at: the included columns, in a copy that QvFilterSee() has seen. */
-extern bool QvFilterTest(QvFilter *filter, const char *at, uint32 i, const uint8 *visible);
+/*
+ * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so
+ * that VACUUM cannot clear entries meanwhile.  number: of its first entry.
+ */
+extern void QvFilterSee(QvFilter *filter, QvRowNumber number, const char *at, uint8 *visible);
 
-/* Which rows may pass: may_pass[rows->per_page].  Entries that are not there may. */
-extern void QvFilterTestPage(QvFilter *filter, const char *at, const uint8 *visible, uint8 *may_pass);
+/* Ask the CPU for the columns of a row page that will be tested soon. */
+extern void QvFilterPrefetch(const QvFilter *filter, BlockNumber block);
 
 /*
  * Test a row whose entry is read first.  QV_ROW_PASSES, if wants_visible is set: all conditions

@@ -31,6 +31,10 @@
 /* Row pages asked for ahead of the one that is read. */
 #define PAGES_AHEAD 8
 
+/* The CPU is asked for the columns of a page that many pages ahead. */
+#define COLUMNS_AHEAD 2
+#define CACHE_LINE 64
+
 /* Rows of a set that are read together, of one page. */
 #define RUN_ROWS 64
 
@@ -263,24 +267,50 @@ read_page(Members *m, uint32 number)
 }
 
 /*
- * Find which rows of a page may pass the filter, of a run or all.  The page is not locked
- * meanwhile: a condition may read other pages, and fail.
+ * Find which rows of a page may pass the filter: of a run, or all.  The page is not locked while
+ * conditions other than ranges are tested.
  */
 static void
 test_page(Members *m, Buffer buf, uint32 number, const Run *run)
 {
 	const QvRows *rows = m->rows;
+	const char *at = QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf)));
+	bool		others = false;
 
-	memcpy(m->included, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))),
-		   QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
+	if (run == NULL)
+		others = QvFilterTestRanges(m->filter, at, 0, rows->per_page, m->may_pass);
+	for (int i = 0; run && i < run->n; i++)
+		others |= QvFilterTestRanges(m->filter, at, run->at[i], 1, m->may_pass);
+	if (!others)
+		return;
+	memcpy(m->included, at, QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
 	QvFilterSee(m->filter, (QvRowNumber) number * rows->per_page, m->included, m->visible);
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 	if (run == NULL)
-		QvFilterTestPage(m->filter, m->included, m->visible, m->may_pass);
-	else
-		for (int i = 0; i < run->n; i++)
-			m->may_pass[run->at[i]] = QvFilterTest(m->filter, m->included, run->at[i], m->visible);
+		QvFilterTestOthers(m->filter, m->included, 0, rows->per_page, m->visible, m->may_pass);
+	for (int i = 0; run && i < run->n; i++)
+		QvFilterTestOthers(m->filter, m->included, run->at[i], 1, m->visible, m->may_pass);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
+}
+
+/* The first row of a page, from one on, that may pass; per_page: there is none. */
+static uint32
+next_passing(const Members *m, uint32 from)
+{
+	const uint8 *next = memchr(m->may_pass + from, true, m->rows->per_page - from);
+
+	return next ? next - m->may_pass : m->rows->per_page;
+}
+
+/*
+ * The row page that many pages after one that is locked, if its block is known without reading a
+ * page of the directory.
+ */
+static BlockNumber
+page_ahead(Members *m, uint32 number, uint32 pages)
+{
+	return (number + pages) / QV_ROWS_FANOUT == number / QV_ROWS_FANOUT ?
+		QvRowsFindPage(&m->finder, number + pages) : QV_ROWS_NO_PAGE;
 }
 
 /* Have the row pages after a page read in the background. */
@@ -289,12 +319,27 @@ ask_ahead(Members *m, uint32 number)
 {
 	for (uint32 i = number % PAGES_AHEAD == 0 ? 1 : PAGES_AHEAD; i <= PAGES_AHEAD; i++)
 	{
-		BlockNumber block = (number + i) / QV_ROWS_FANOUT == number / QV_ROWS_FANOUT ?
-			QvRowsFindPage(&m->finder, number + i) : QV_ROWS_NO_PAGE;
+		BlockNumber block = page_ahead(m, number, i);
 
 		if (block != QV_ROWS_NO_PAGE)
 			(void) QvPrefetchBlock(m->rows->index, m->rows->hints, block);
 	}
+}
+
+/* Test all rows of a page, and ask the CPU for what is needed next. */
+static void
+filter_page(Members *m, Buffer buf, uint32 number)
+{
+	const QvRows *rows = m->rows;
+	BlockNumber soon = page_ahead(m, number, COLUMNS_AHEAD);
+	const char *entries = QvPageEntries(BufferGetPage(buf));
+
+	if (soon != QV_ROWS_NO_PAGE)
+		QvFilterPrefetch(m->filter, soon);
+	test_page(m, buf, number, NULL);
+	for (uint32 i = 0; (i = next_passing(m, i)) < rows->per_page; i++)
+		for (Size at = 0; at < rows->code_size; at += CACHE_LINE)
+			__builtin_prefetch((const char *) QvRowsEntry(rows, entries, i) + at);
 }
 
 /* The rows that have not been put into a run. */
@@ -426,18 +471,16 @@ read_all(Members *m)
 			add_crowded(m, number, QvPageRows(page)->last_line);
 		QvRowsTid(rows, first, &tid);
 		if (m->filter)
-			test_page(m, buf, number, NULL);
+			filter_page(m, buf, number);
 		for (uint32 i = 0; i < rows->per_page; i++, next_line(rows, &tid))
 		{
 			const QvRowEntryData *entry;
 
 			if (m->filter)
 			{
-				const uint8 *next = memchr(m->may_pass + i, true, rows->per_page - i);
-
-				if (next == NULL)
+				i = next_passing(m, i);
+				if (i == rows->per_page)
 					break;
-				i = next - m->may_pass;
 				QvRowsTid(rows, first + i, &tid);
 			}
 			entry = QvRowsEntry(rows, QvPageEntries(page), i);
