@@ -8,12 +8,8 @@
 
 #include "ivf/page/probes.h"
 
-/*
- * Policy: the part of the misses of a recall that lists may cause, where few rows are wanted,
- * and where many are.  More lists cost little beside many rows [M46].
- */
+/* Policy: the part of the misses of a recall that lists may cause [M46]. */
 #define SLACK 0.3
-#define DEEP_SLACK 0.2
 
 /* Policy: shares hold up to this number of times the lists that they were measured with. */
 #define DEEP_GROWTH 4
@@ -43,7 +39,7 @@ void
 IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, uint32 lists)
 {
 	for (int i = 0; i < IVF_TARGETS; i++)
-		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * DEEP_SLACK, ranks, n, lists);
+		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
 }
 
 /* Returns whether these are shares that do not fall, all of them measured or none. */
