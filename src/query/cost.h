@@ -24,13 +24,13 @@
 #define QV_PAGE_OPERATORS 25.0
 
 /* Handling one neighbor of a graph's node, without the scoring of its code. */
-#define QV_NEIGHBOR_OPERATORS 2.0
+#define QV_NEIGHBOR_OPERATORS 4.0
 
 /* Fetching a row of the table, in shared buffers, from a random place. */
 #define QV_ROW_OPERATORS 75.0
 
 /* Testing a range of an included column, many entries together. */
-#define QV_RANGE_OPERATORS 0.3
+#define QV_RANGE_OPERATORS 0.15
 
 /* Any other condition on included columns, besides what the condition itself costs. */
 #define QV_INCLUDED_OPERATORS 2.0
