@@ -564,7 +564,7 @@ read_included_of_part(const Merge *merge)
 {
 	const QvRows *rows = merge->rows;
 	Versions	versions = {
-		.fetch = table_index_fetch_begin(merge->table),
+		.fetch = QvTableFetchBegin(merge->table),
 		.snapshot = RegisterSnapshot(rows->building ? GetLatestSnapshot() : GetTransactionSnapshot()),
 		.slot = table_slot_create(merge->table, NULL)
 	};

@@ -188,7 +188,7 @@ RESET ROLE;
 
 -- partitions, prepared statements, updates of what was found, locked rows, cursors
 CREATE TABLE p (id int, region int, tenant int, v vector(32)) PARTITION BY LIST (region);
-CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1) WITH (fillfactor = 70);
 CREATE TABLE p2 (v vector(32), tenant int, region int, id int);
 ALTER TABLE p ATTACH PARTITION p2 FOR VALUES IN (2);
 INSERT INTO p SELECT i, 1 + i % 2, i % 20, make_vector(i) FROM generate_series(1, 600) i;
@@ -217,5 +217,15 @@ SELECT round((a.bytes - b.bytes) / 100000.0) AS bytes_a_row, a.bytes = c.bytes A
 		quiver_estimate('t', 'v', 'quiver_ivf', '{}', NULL, 100000, '{tenant,done,big}') c;
 SELECT * FROM quiver_estimate('t', 'v', include => '{note}');
 SELECT * FROM quiver_estimate('t', 'v', include => '{none}');
+-- verified against the table: an update that the index has missed
+SELECT quiver_check('p1_v_tenant_idx') > 0 AS checked;
+UPDATE pg_index SET indislive = false WHERE indexrelid = 'p1_v_tenant_idx'::regclass;
+ALTER TABLE p1 SET (autovacuum_enabled = off);
+UPDATE p1 SET tenant = 77 WHERE id = 8;
+UPDATE pg_index SET indislive = true WHERE indexrelid = 'p1_v_tenant_idx'::regclass;
+ALTER TABLE p1 RESET (autovacuum_enabled);
+\set VERBOSITY sqlstate
+SELECT quiver_check('p1_v_tenant_idx');
+\set VERBOSITY default
 DROP SCHEMA included CASCADE;
 DROP ROLE included_user;
