@@ -32,6 +32,7 @@ INSERT INTO fuzz_kinds (name, type, value, rows, operator, indexing, grown) VALU
 	('i_grown', 'vector(12)', 'val(i, 12)', 400, '<->', 'quiver_ivf (v)', true),
 	('i_many', 'vector(9)', 'val(i, 9)', 150, '<->', 'quiver_ivf (v) WITH (lists = 130)', false),
 	('i_flat', 'vector(16)', 'val(i, 16)', 120, '<->', 'ivfflat (v vector_l2_ops) WITH (lists = 6)', false),
+	('i_included', 'vector(16)', 'val(i, 16)', 120, '<->', 'quiver_ivf (v) INCLUDE (id) WITH (lists = 6)', false),
 	('i_bit', 'bit(40)', 'binary_quantize(val(i, 40))::bit(40)', 120, '<~>',
 		'ivfflat (v bit_hamming_ops) WITH (lists = 6)', false);
 

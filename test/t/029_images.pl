@@ -54,7 +54,7 @@ sub raw_pages
 }
 
 # Images with row pages, which can be searched; and those of earlier versions, which could have them.
-my %with_rows = map { $_ => 1 } qw(graph_rows ivf_rows);
+my %with_rows = map { $_ => 1 } qw(graph_rows ivf_rows graph_included ivf_included);
 my %could_have = map { $_ => 1 }
   qw(graph_l2 graph_ip graph_anchors ivf_sketches ivf_version_1 ivf_raw ivf_grown ivfflat);
 my $by_rows = 'SET quiver.topk_scan = on; SET quiver.topk_way = row_pages;';

@@ -3,6 +3,7 @@
 
 use strict;
 use warnings FATAL => 'all';
+use QuiverDamage;
 use QuiverTest;
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -183,4 +184,54 @@ is(sql_value($standby, "SELECT quiver_check('of_quiver_ivf_v') = count(*) FROM o
 clean_log_ok($primary);
 $standby->stop;
 $primary->stop;
+
+# Damaged columns: rows, or an error, and quiver_check() names them.
+my $node = new_node('included_damage', no_checksums => 1, conf => "fsync = off\n");
+my @kinds = ('tenant < 5', "mark > '80000000-0000-0000-0000-000000000000'", 'made IS NULL',
+	'tenant + length(made::text) > 15');
+my $scans = $setup;
+foreach my $way (qw(auto index row_pages))
+{
+	$scans .= " SET quiver.topk_way = $way;";
+	$scans .= " SELECT tenant FROM d WHERE $_ ORDER BY v <-> qt_vector(3, 32)::vector LIMIT 10;" foreach @kinds;
+}
+
+$node->safe_psql('postgres', "CREATE TABLE d (id int, tenant int, price numeric, made date, mark uuid, v vector(32));"
+	  . "INSERT INTO d SELECT i, i % 20, i, CASE WHEN i % 7 > 0 THEN date '2026-01-01' + i % 90 END, "
+	  . 'md5(i::text)::uuid, qt_vector(i, 32)::vector FROM generate_series(1, 2000) i;'
+	  . 'CREATE INDEX d_v ON d USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant, made, mark)');
+$node->safe_psql('postgres', 'VACUUM ANALYZE d');
+my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('d_v')");
+my $entry = 12 + 32 / 8;
+my $bytes = 1 + 4 + 4 + 16;
+my $a_page = int((8192 - 24 - 16 - 8) / ($entry + $bytes));
+my $found = 0;
+$node->stop;
+my $sound = read_image($file);
+foreach my $seed (1 .. 5)
+{
+	my $image = $sound;
+
+	srand($seed);
+	# noise in the columns, if it is a row page
+	foreach my $page (1 .. length($image) / 8192 - 1)
+	{
+		put(\$image, $page * 8192 + 48 + $a_page * $entry + int(rand($a_page * $bytes - 300)),
+			noise(1 + int(rand(300)), $seed * 1000 + $page));
+	}
+	write_image($file, $image);
+	$node->start;
+	my ($rc, $out, $err) = $node->psql('postgres', $scans);
+	ok($rc == 0 || $err =~ /ERROR/, "damage $seed: rows or an error (" . ($err =~ /(ERROR.*)/ ? $1 : 'rows') . ')');
+	($rc, $out, $err) = $node->psql('postgres', "SELECT quiver_check('d_v')");
+	$found++ if $err =~ /is damaged at block/;
+	is(sql_value($node, 'SELECT 1'), 1, "damage $seed: the server lives");
+	$node->stop('immediate');
+}
+is($found, 5, 'quiver_check() finds the damage');
+write_image($file, $sound);
+$node->start;
+is(sql_value($node, "SELECT quiver_check('d_v')"), 2000, 'sound again');
+clean_log_ok($node);
+$node->stop;
 done_testing();
