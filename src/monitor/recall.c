@@ -117,7 +117,7 @@ plan_uses(const Plan *plan, Oid index)
 		const CustomScan *scan = (const CustomScan *) plan;
 
 		return scan->methods == &qv_topk_scan_methods &&
-			(Oid) intVal(list_nth(scan->custom_private, TOPK_PRIVATE_INDEX)) == index;
+			TopkGetPlanned(scan).index == index;
 	}
 	if (IsA(plan, SubqueryScan))
 		return plan_uses(((const SubqueryScan *) plan)->subplan, index);

@@ -150,7 +150,7 @@ is_index_only(const TopkState *state, bool with_distance)
 
 	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
 		!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)) ||
-		!boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)))
+		!state->planned.guesses)
 		return false;
 	foreach(lc, scan->scan.plan.targetlist)
 	{
@@ -170,15 +170,14 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	TopkState  *state = (TopkState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
-	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
 	List	   *filter = get_conditions(scan, TOPK_EXPR_FILTER);
 	PlanState  *child = NULL;
 	bool		with_distance = estate->es_epq_active == NULL &&
-		intVal(TopkPlanField(scan, TOPK_PRIVATE_RESULT)) != TOPK_RESULT_UNKNOWN;
+		state->planned.result != TOPK_RESULT_UNKNOWN;
 
 	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY))
 	{
-		state->index = index_open(index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
+		state->index = index_open(state->planned.index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 		QvGetOpclass(state->index, &state->opclass);
 		state->index_only = is_index_only(state, with_distance);
 	}
@@ -282,15 +281,27 @@ TopkReadsTable(PlanState *plan, void *unused)
 	return planstate_tree_walker(plan, TopkReadsTable, unused);
 }
 
+TopkPlanned
+TopkGetPlanned(const CustomScan *scan)
+{
+	const Const *constant = linitial_node(Const, scan->custom_private);
+	bytea	   *bytes = DatumGetByteaPP(constant->constvalue);
+	TopkPlanned planned = {0};
+
+	if (VARSIZE_ANY_EXHDR(bytes) == sizeof(planned))
+		memcpy(&planned, VARDATA_ANY(bytes), sizeof(planned));
+	/* a worker may have another version of the library than its leader */
+	if (planned.version != TOPK_PLAN_VERSION)
+		elog(ERROR, "plan of the top-k scan is of another version of the library");
+	return planned;
+}
+
 static Node *
 topk_create(CustomScan *scan)
 {
 	TopkState  *state = (TopkState *) newNode(sizeof(TopkState), T_CustomScanState);
 
-	/* a worker may have another version of the library than its leader */
-	if (list_length(scan->custom_private) != TOPK_PRIVATE_FIELDS ||
-		intVal(TopkPlanField(scan, TOPK_PRIVATE_VERSION)) != TOPK_PLAN_VERSION)
-		elog(ERROR, "plan of the top-k scan is of another version of the library");
+	state->planned = TopkGetPlanned(scan);
 	state->css.methods = &topk_exec_methods;
 	return (Node *) state;
 }

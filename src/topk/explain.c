@@ -64,7 +64,7 @@ explain_work(TopkState *state, ExplainState *es)
 		ExplainPropertyFloat("Last Distance", NULL, TopkDistance(state, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
 	if (state->started && isfinite(state->bound) &&
-		!boolVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_SECURED)))
+		!state->planned.secured)
 		ExplainPropertyFloat("Bound", NULL, TopkDistance(state, state->bound), 6, es);
 }
 
@@ -91,7 +91,7 @@ static void
 explain_order(TopkState *state, List *context, bool prefix, ExplainState *es)
 {
 	List	   *exprs = TopkPlan(state)->custom_exprs;
-	int			order = intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_ORDER));
+	int			order = state->planned.order;
 	bool		descends = (order & TOPK_ORDER_DESCENDS) != 0,
 				nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 
@@ -112,9 +112,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TopkState  *state = (TopkState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	Oid			index = (Oid) intVal(TopkPlanField(scan, TOPK_PRIVATE_INDEX));
-	int			rows = intVal(TopkPlanField(scan, TOPK_PRIVATE_ROWS));
-	const char *hint = boolVal(TopkPlanField(scan, TOPK_PRIVATE_HINT)) ? " (hint)" : "";
+	Oid			index = state->planned.index;
+	int			rows = state->planned.rows;
+	const char *hint = state->planned.hint ? " (hint)" : "";
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, &scan->scan.plan, ancestors);
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 

@@ -354,40 +354,37 @@ get_exprs(PlannerInfo *root, const TopkTarget *target)
 	return lappend(exprs, get_condition(TopkLeakproof(target)));
 }
 
-/* What the scan gets besides (TopkPrivate). */
+/* What the scan gets besides. */
 static List *
 get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const TopkKnown *known)
 {
-	List	   *private = list_make5(makeInteger(TOPK_PLAN_VERSION),
-									 makeInteger((int) target->index->indexoid),
-									 makeInteger((int) wanted_rows(root)),
-									 makeBoolean(!is_whole_query(root, rel)),
-									 makeBoolean(orders_only(root, rel, target)));
-	double		numbers[TOPK_PRIVATE_FIELDS - TOPK_PRIVATE_INDEXED];
+	bytea	   *bytes = palloc(VARHDRSZ + sizeof(TopkPlanned));
+	TopkPlanned planned;
 
-	private = lappend(private, makeBoolean(known->filtered));
-	private = lappend(private, makeInteger(target->form.result));
-	private = lappend(private, makeBoolean(root->qual_security_level > 0));
-	private = lappend(private, makeInteger(target->needs));
-	private = lappend(private, makeInteger(target->key == NULL ? TOPK_ORDER_NONE :
-										   (QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
-										   (target->key->pk_nulls_first && !target->nulls_last ? TOPK_ORDER_NULLS_FIRST : 0) |
-										   (target->nans_last ? TOPK_ORDER_NANS_LAST : 0) |
-										   (target->of_groups ? TOPK_ORDER_STRICT : 0)));
-	numbers[0] = known->rows / Max(1, rel->tuples);
-	numbers[TOPK_PRIVATE_PASSING - TOPK_PRIVATE_INDEXED] = known->passing / known->rows;
-	numbers[TOPK_PRIVATE_MEMBERS - TOPK_PRIVATE_INDEXED] = known->members / known->rows;
-	numbers[TOPK_PRIVATE_ADMITTED - TOPK_PRIVATE_INDEXED] = known->admitted / known->rows;
-	numbers[TOPK_PRIVATE_COLLECT - TOPK_PRIVATE_INDEXED] = known->collect / Max(1, known->members);
-	memcpy(&numbers[TOPK_PRIVATE_UNITS - TOPK_PRIVATE_INDEXED], &known->units, sizeof(known->units));
-
-	/*
-	 * as floats with an exponent: without one, a worker would read some as
-	 * integers
-	 */
-	for (int i = 0; i < lengthof(numbers); i++)
-		private = lappend(private, makeFloat(psprintf("%.9e", numbers[i])));
-	return private;
+	/* what is between the fields is copied, too */
+	memset(&planned, 0, sizeof(planned));
+	planned.version = TOPK_PLAN_VERSION;
+	planned.index = target->index->indexoid;
+	planned.rows = wanted_rows(root);
+	planned.hint = !is_whole_query(root, rel);
+	planned.guesses = orders_only(root, rel, target);
+	planned.filtered = known->filtered;
+	planned.secured = root->qual_security_level > 0;
+	planned.result = target->form.result;
+	planned.needs = target->needs;
+	planned.order = target->key == NULL ? TOPK_ORDER_NONE :
+		(QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
+		(target->key->pk_nulls_first && !target->nulls_last ? TOPK_ORDER_NULLS_FIRST : 0) |
+		(target->nans_last ? TOPK_ORDER_NANS_LAST : 0) | (target->of_groups ? TOPK_ORDER_STRICT : 0);
+	planned.indexed = known->rows / Max(1, rel->tuples);
+	planned.passing = known->passing / known->rows;
+	planned.members = known->members / known->rows;
+	planned.collect = known->collect / Max(1, known->members);
+	planned.admitted = known->admitted / known->rows;
+	planned.units = known->units;
+	SET_VARSIZE(bytes, VARHDRSZ + sizeof(planned));
+	memcpy(VARDATA(bytes), &planned, sizeof(planned));
+	return list_make1(makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false));
 }
 
 /*

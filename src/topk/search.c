@@ -61,22 +61,19 @@ static void
 get_known(TopkState *state)
 {
 	TopkKnown  *known = &state->known;
-	CustomScan *scan = TopkPlan(state);
 	Relation	table = state->css.ss.ss_currentRelation;
-	double		share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_INDEXED));
 
 	known->index = state->index;
 	known->engine = KnnMethodOf(state->index)->engine;
 	known->settings = &state->settings;
-	for (int i = 0; i < TOPK_UNITS; i++)
-		((double *) &known->units)[i] = floatVal(TopkPlanField(scan, TOPK_PRIVATE_UNITS + i));
-	known->filtered = boolVal(TopkPlanField(scan, TOPK_PRIVATE_FILTERED));
+	known->units = state->planned.units;
+	known->filtered = state->planned.filtered;
 	/* as many as there are now: the plan may be old */
-	known->rows = Max(1, share * QvEstimateRows(table));
+	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
-	known->passing = Max(1, state->passing_share * known->rows);
+	known->passing = Max(1, state->planned.passing * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
-	known->admitted = state->admitted_share * known->rows;
+	known->admitted = state->planned.admitted * known->rows;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
 	known->is_there = state->set.state == TOPK_SET_READY;
 	if (known->is_there)
@@ -87,8 +84,8 @@ get_known(TopkState *state)
 	}
 	else
 	{
-		known->members = Max(state->set.nfound, state->members_share * known->rows);
-		known->collect = state->collect_cost * (known->members - state->set.nfound);
+		known->members = Max(state->set.nfound, state->planned.members * known->rows);
+		known->collect = state->planned.collect * (known->members - state->set.nfound);
 	}
 }
 
@@ -109,7 +106,7 @@ learn_passing(TopkState *state)
 	TopkKnown  *known = &state->known;
 	const QvFilter *filter = state->filter;
 	const QvStreamCounters *now = QvStreamGetCounters(state->stream);
-	double		share = state->passing_share;
+	double		share = state->planned.passing;
 	double		of = known->rows;
 
 	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
@@ -119,12 +116,12 @@ learn_passing(TopkState *state)
 		double		tested = filter->tested - state->tested_before;
 
 		known->admitted = known->rows *
-			learn_share(state->admitted_share, tested, tested - (filter->removed - state->removed_before));
+			learn_share(state->planned.admitted, tested, tested - (filter->removed - state->removed_before));
 	}
 	/* rows that an entry keeps out are not proposed */
 	if (state->way == TOPK_CODES && known->has_filter)
 	{
-		share = Min(1, share / state->admitted_share);
+		share = Min(1, share / state->planned.admitted);
 		of = known->admitted;
 	}
 	share = learn_share(share, now->proposed - state->before.proposed, now->passed - state->before.passed);
@@ -135,9 +132,9 @@ learn_passing(TopkState *state)
 	/* the set has more or fewer members than expected by the same factor */
 	if (known->has_set && !known->is_there)
 	{
-		known->members = Min(known->rows, known->passing * state->members_share / state->passing_share);
+		known->members = Min(known->rows, known->passing * state->planned.members / state->planned.passing);
 		known->members = Max(known->members, state->set.nfound);
-		known->collect = state->collect_cost * (known->members - state->set.nfound);
+		known->collect = state->planned.collect * (known->members - state->set.nfound);
 	}
 }
 
@@ -255,9 +252,9 @@ is_enough(void *arg, double found)
 	TopkState  *state = arg;
 	TopkKnown	known = state->known;
 
-	known.passing = Max(known.passing, Min(1, state->passing_share / state->members_share) * found);
+	known.passing = Max(known.passing, Min(1, state->planned.passing / state->planned.members) * found);
 	return found > state->known.members &&
-		found * state->collect_cost > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state), true);
+		found * state->planned.collect > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state), true);
 }
 
 /* Collect the set; false when that is not worth it, or not to be had. */
@@ -268,15 +265,15 @@ collect_set(TopkState *state)
 
 	TopkSetCollect(&state->set, topk_way == TOPK_WAYS ? is_enough : NULL, state);
 	if (state->set.state == TOPK_SET_READY)
-		state->collected += state->collect_cost * Max(0, state->set.rows->members - before);
+		state->collected += state->planned.collect * Max(0, state->set.rows->members - before);
 	else
-		state->collected += state->collect_cost * Max(0, (double) state->set.nfound - before);
+		state->collected += state->planned.collect * Max(0, (double) state->set.nfound - before);
 	if (state->set.state == TOPK_SET_PART)
 	{
 		/* more than were expected pass, too */
-		state->passing_share *= Max(1, state->set.nfound / (state->members_share * state->known.rows));
-		state->passing_share = Min(1, state->passing_share);
-		state->members_share = Max(state->members_share, state->set.nfound / state->known.rows);
+		state->planned.passing *= Max(1, state->set.nfound / (state->planned.members * state->known.rows));
+		state->planned.passing = Min(1, state->planned.passing);
+		state->planned.members = Max(state->planned.members, state->set.nfound / state->known.rows);
 		state->patience *= 2;
 	}
 	get_known(state);
@@ -527,15 +524,15 @@ void
 TopkStart(TopkState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	CustomScan *scan = TopkPlan(state);
 	QvStreamSource source = {0};
 	MemoryContext old;
 	Datum		value;
 	bool		isnull;
-	int			needs = intVal(TopkPlanField(scan, TOPK_PRIVATE_NEEDS));
-	int			order = intVal(TopkPlanField(scan, TOPK_PRIVATE_ORDER));
+	int			order;
 	bool		known;
 
+	state->planned = TopkGetPlanned(TopkPlan(state));
+	order = state->planned.order;
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
 	PredicateLockRelation(state->index, estate->es_snapshot);
@@ -568,10 +565,10 @@ TopkStart(TopkState *state)
 		(state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED && !(order & TOPK_ORDER_STRICT));
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
-	state->reads_table = needs != 0 && (needs & QvMetaLeftOut(state->index)) != 0;
+	state->reads_table = state->planned.needs != 0 && (state->planned.needs & QvMetaLeftOut(state->index)) != 0;
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
-	source.guess = boolVal(TopkPlanField(scan, TOPK_PRIVATE_GUESSES)) && state->value != NULL &&
+	source.guess = state->planned.guesses && state->value != NULL &&
 		state->within == NULL;
 	source.fetch = true;
 	known = state->value && QvIsIndexed(&state->opclass, state->value);
@@ -581,10 +578,6 @@ TopkStart(TopkState *state)
 	source.max_bytes = state->settings.memory / 2;
 	QvStreamStart(state->stream, &source);
 	state->started = true;
-	state->passing_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_PASSING));
-	state->admitted_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_ADMITTED));
-	state->members_share = floatVal(TopkPlanField(scan, TOPK_PRIVATE_MEMBERS));
-	state->collect_cost = floatVal(TopkPlanField(scan, TOPK_PRIVATE_COLLECT));
 	state->patience = 1;
 	state->last = state->bound = INFINITY;
 	get_known(state);

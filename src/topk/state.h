@@ -22,6 +22,7 @@ typedef struct TopkState
 	CustomScanState css;
 
 	/* of the plan */
+	TopkPlanned planned;		/* a search may learn that shares are larger */
 	Relation	index;			/* and what follows: not when it is only
 								 * explained */
 	QvOpclassInfo opclass;
@@ -36,11 +37,6 @@ typedef struct TopkState
 	QvFilter   *filter;			/* the same, as tested on an entry */
 	bool		index_only;		/* rows need not be fetched for their columns
 								 * or conditions */
-	double		admitted_share; /* as planned, of the index's rows, that pass
-								 * these, */
-	double		passing_share;	/* and all conditions, */
-	double		members_share;	/* and of these, that other indexes find */
-	double		collect_cost;	/* of one member */
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the searches by other ways */
@@ -78,7 +74,6 @@ typedef struct TopkState
 } TopkState;
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
-#define TopkPlanField(scan, field) list_nth((scan)->custom_private, field)
 
 /* Is an expression of the plan not there? */
 static inline bool
@@ -91,7 +86,7 @@ TopkIsNull(const Node *expr)
 static inline double
 TopkDistance(const TopkState *state, double distance)
 {
-	switch (intVal(TopkPlanField(TopkPlan(state), TOPK_PRIVATE_RESULT)))
+	switch (state->planned.result)
 	{
 		case TOPK_RESULT_ROOT:
 			return distance > 0 ? sqrt(distance) : 0;

@@ -16,42 +16,6 @@
 /* Let the planner know of the node; at load, also when that was tried before. */
 extern void QvTopkInit(void);
 
-/* What plan.c gives to exec.c, in CustomScan.custom_private and custom_exprs. */
-#define TOPK_PLAN_VERSION 8
-
-#define TOPK_UNITS ((int) (sizeof(QvUnits) / sizeof(double)))
-
-typedef enum TopkPrivate
-{
-	TOPK_PRIVATE_VERSION,		/* Integer: TOPK_PLAN_VERSION */
-	TOPK_PRIVATE_INDEX,			/* Oid, as Integer */
-	TOPK_PRIVATE_ROWS,			/* Integer: k; 0: not known when it is
-								 * planned, or all */
-	TOPK_PRIVATE_HINT,			/* Boolean: more may be wanted */
-	TOPK_PRIVATE_GUESSES,		/* Boolean: nobody but the scan needs to know
-								 * how far rows are */
-	TOPK_PRIVATE_FILTERED,		/* Boolean: not all rows of the index pass the
-								 * conditions */
-	TOPK_PRIVATE_RESULT,		/* Integer: a TopkResult */
-	TOPK_PRIVATE_SECURED,		/* Boolean: there may be rows that row
-								 * security hides from the user */
-	TOPK_PRIVATE_NEEDS,			/* Integer, of QV_LEFT_OUT_...: rows that the
-								 * scan must return */
-	TOPK_PRIVATE_ORDER,			/* Integer, of TOPK_ORDER_... */
-
-	/* Floats */
-	TOPK_PRIVATE_INDEXED,		/* share of the table's rows that are in the
-								 * index, */
-	TOPK_PRIVATE_PASSING,		/* of these, share that passes the conditions, */
-	TOPK_PRIVATE_MEMBERS,		/* and that other indexes find */
-	TOPK_PRIVATE_COLLECT,		/* cost of one of these */
-	TOPK_PRIVATE_ADMITTED,		/* share of the index's rows that passes
-								 * conditions on included columns */
-	TOPK_PRIVATE_UNITS,			/* the members of QvUnits, in their order */
-	TOPK_PRIVATE_LAST_UNIT = TOPK_PRIVATE_UNITS + TOPK_UNITS - 1,
-	TOPK_PRIVATE_FIELDS
-} TopkPrivate;
-
 /* What a distance function makes of a distance as the index measures it. */
 typedef enum TopkResult
 {
@@ -68,6 +32,36 @@ typedef enum TopkResult
 #define TOPK_ORDER_NANS_LAST 8	/* even if the sort key falls */
 #define TOPK_ORDER_STRICT 16	/* even if the user has relaxed it */
 
+/* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
+#define TOPK_PLAN_VERSION 9
+
+typedef struct TopkPlanned
+{
+	int			version;		/* TOPK_PLAN_VERSION */
+	Oid			index;
+	int			rows;			/* k; 0: not known when it is planned, or all */
+	bool		hint;			/* more may be wanted */
+	bool		guesses;		/* nobody but the scan needs to know how far
+								 * rows are */
+	bool		filtered;		/* not all rows of the index pass the
+								 * conditions */
+	bool		secured;		/* there may be rows that row security hides
+								 * from the user */
+	TopkResult	result;
+	int			needs;			/* QV_LEFT_OUT_...: rows that the scan must
+								 * return */
+	int			order;			/* TOPK_ORDER_... */
+	double		indexed;		/* share of the table's rows that are in the
+								 * index, */
+	double		passing;		/* of these, share that passes the conditions, */
+	double		members;		/* and that other indexes find */
+	double		collect;		/* cost of one of these */
+	double		admitted;		/* share of the index's rows that passes
+								 * conditions on included columns */
+	QvUnits		units;
+} TopkPlanned;
+
+/* ... and in CustomScan.custom_exprs. */
 typedef enum TopkExpr
 {
 	TOPK_EXPR_DISTANCE,			/* as the query has it */
@@ -92,6 +86,9 @@ TopkHasLimit(const Query *query)
 }
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
+
+/* Returns what was planned.  A plan of another version of the library is an error. */
+extern TopkPlanned TopkGetPlanned(const CustomScan *scan);
 
 /* Does a top-k scan in a plan read the whole table, for rows that its index has left out? */
 extern bool TopkReadsTable(PlanState *plan, void *unused);
