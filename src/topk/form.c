@@ -6,8 +6,9 @@
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "access/htup_details.h"
-#include "catalog/pg_am.h"
+#include "am/opclass.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
@@ -117,18 +118,12 @@ TopkSameDistance(const Node *a, const Node *b)
 		(equal(linitial(x), lsecond(y)) && equal(lsecond(x), linitial(y)));
 }
 
-static bool
-has_distance(Node *node, void *distance)
-{
-	if (node == NULL)
-		return false;
-	return TopkSameDistance(node, distance) || expression_tree_walker(node, has_distance, distance);
-}
-
 bool
-TopkHasDistance(Node *expr, Node *distance)
+TopkHasDistance(Node *expr, void *distance)
 {
-	return has_distance(expr, distance);
+	if (expr == NULL)
+		return false;
+	return TopkSameDistance(expr, distance) || expression_tree_walker(expr, TopkHasDistance, distance);
 }
 
 typedef struct Replacing
@@ -175,23 +170,21 @@ TopkReplaceDistance(Node *expr, Node *distance, bool *found)
 	return replace_distance(expr, &r);
 }
 
-/* The library that a function is of; NULL: of the server. */
-static char *
-library_of(HeapTuple function)
-{
-	bool		isnull;
-	Datum		value = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_probin, &isnull);
-
-	return isnull ? NULL : TextDatumGetCString(value);
-}
-
+/* Are two functions of one library, which is not the server's? */
 static bool
-ends_with(const char *name, const char *end)
+share_library(Oid a, Oid b)
 {
-	size_t		length = strlen(name),
-				part = strlen(end);
+	HeapTuple	x = SearchSysCache1(PROCOID, ObjectIdGetDatum(a)),
+				y = SearchSysCache1(PROCOID, ObjectIdGetDatum(b));
+	bool		no_x,
+				no_y;
+	Datum		of_x = SysCacheGetAttr(PROCOID, x, Anum_pg_proc_probin, &no_x),
+				of_y = SysCacheGetAttr(PROCOID, y, Anum_pg_proc_probin, &no_y);
+	bool		result = !no_x && !no_y && strcmp(TextDatumGetCString(of_x), TextDatumGetCString(of_y)) == 0;
 
-	return length >= part && strcmp(name + length - part, end) == 0;
+	ReleaseSysCache(x);
+	ReleaseSysCache(y);
+	return result;
 }
 
 /*
@@ -201,54 +194,38 @@ ends_with(const char *name, const char *end)
 static void
 describe_distance(const IndexOptInfo *index, Oid function, TopkForm *form)
 {
-	HeapTuple	am = SearchSysCache1(AMOID, ObjectIdGetDatum(index->relam));
-	HeapTuple	handler = SearchSysCache1(PROCOID, ObjectIdGetDatum(((Form_pg_am) GETSTRUCT(am))->amhandler));
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	char	   *ours = library_of(handler),
-			   *library = library_of(tuple);
-	bool		isnull;
-	char	   *symbol = TextDatumGetCString(SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &isnull));
+	Relation	relation = index_open(index->indexoid, NoLock);
+	QvOpclassInfo opclass;
 
+	QvGetOpclass(relation, &opclass);
 	form->result = TOPK_RESULT_UNKNOWN;
 	form->least = -INFINITY;
 	form->most = INFINITY;
 	form->may_be_nan = true;
-	if (library && ours && strcmp(library, ours) == 0)
+	if (share_library(function, relation->rd_amhandler))
 	{
-		form->result = ends_with(symbol, "l2_distance") ? TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
-		form->may_be_nan = ends_with(symbol, "cosine_distance");
-		if (!ends_with(symbol, "inner_product"))
+		form->result = opclass.metric == QV_METRIC_L2 ? TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
+		form->may_be_nan = opclass.metric == QV_METRIC_COSINE;
+		if (opclass.metric != QV_METRIC_IP)
 			form->least = 0;
-		if (ends_with(symbol, "cosine_distance"))
+		if (opclass.metric == QV_METRIC_COSINE)
 			form->most = 2;
-		else if (ends_with(symbol, "jaccard_distance"))
+		else if (opclass.metric == QV_METRIC_JACCARD)
 			form->most = 1;
 	}
-	ReleaseSysCache(am);
-	ReleaseSysCache(handler);
-	ReleaseSysCache(tuple);
+	index_close(relation, NoLock);
 }
 
-/* Is a function inner_product(), whose negative the other one is, of the same values? */
+/* Is a function inner_product(), whose negative the other one is? */
 static bool
 is_negative_of(Oid function, Oid other)
 {
-	HeapTuple	a = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	HeapTuple	b = SearchSysCache1(PROCOID, ObjectIdGetDatum(other));
-	Form_pg_proc x = (Form_pg_proc) GETSTRUCT(a),
-				y = (Form_pg_proc) GETSTRUCT(b);
-	char	   *library = library_of(a),
-			   *others = library_of(b);
-	bool		result = strcmp(NameStr(x->proname), "inner_product") == 0 &&
-		ends_with(NameStr(y->proname), "negative_inner_product") &&
-		x->pronamespace == y->pronamespace && x->pronargs == 2 && y->pronargs == 2 &&
-		x->proargtypes.values[0] == y->proargtypes.values[0] &&
-		x->proargtypes.values[1] == y->proargtypes.values[1] &&
-		library && others && strcmp(library, others) == 0;
+	const char *name = get_func_name(function),
+			   *negative = get_func_name(other);
 
-	ReleaseSysCache(a);
-	ReleaseSysCache(b);
-	return result;
+	return name && negative && strcmp(name, "inner_product") == 0 &&
+		strstr(negative, "negative_inner_product") &&
+		get_func_namespace(function) == get_func_namespace(other) && share_library(function, other);
 }
 
 /* Is an expression the distance by which the index orders rows, or its negative? */
@@ -273,19 +250,18 @@ match_distance(const IndexOptInfo *index, Node *expr, TopkForm *form)
 		if (!OidIsValid(order))
 			return false;
 		distance = get_opcode(order);
-		memset(form, 0, sizeof(*form));
 		if (function != distance && !is_negative_of(function, distance))
 			return false;
-		describe_distance(index, distance, form);
+		memset(form, 0, sizeof(*form));
 		form->distance = (Expr *) expr;
 		form->value = (Expr *) value;
-		if (function != distance)
-		{
-			if (form->result == TOPK_RESULT_UNKNOWN)
-				return false;
-			form->result = TOPK_RESULT_NEGATIVE;
-			form->falls = true;
-		}
+		describe_distance(index, distance, form);
+		if (function == distance)
+			return true;
+		if (form->result == TOPK_RESULT_UNKNOWN)
+			return false;
+		form->result = TOPK_RESULT_NEGATIVE;
+		form->falls = true;
 		return true;
 	}
 	return false;

@@ -36,7 +36,7 @@ extern bool TopkMatchForm(const IndexOptInfo *index, Node *expr, TopkForm *form)
 extern bool TopkSameDistance(const Node *a, const Node *b);
 
 /* Does an expression contain that distance? */
-extern bool TopkHasDistance(Node *expr, Node *distance);
+extern bool TopkHasDistance(Node *expr, void *distance);
 
 /*
  * Returns a copy of an expression that takes that distance from ExprContext.caseValue_datum.
