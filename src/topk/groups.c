@@ -10,6 +10,7 @@
 #include "compat.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -65,14 +66,6 @@ replace_aggregates(Node *node, void *arg)
 	return expression_tree_mutator(node, replace_aggregates, arg);
 }
 
-static bool
-has_aggregate(Node *node, void *arg)
-{
-	if (node == NULL)
-		return false;
-	return IsA(node, Aggref) || expression_tree_walker(node, has_aggregate, arg);
-}
-
 /* Does the query ask for a few groups, in an order of its own? */
 static bool
 groups_by_aggregate(const PlannerInfo *root)
@@ -118,11 +111,11 @@ TopkGroupsKey(PlannerInfo *root)
 	else
 		return NULL;
 	target = flatCopyTargetEntry(get_sortgroupclause_tle(clause, root->processed_tlist));
-	if (query->hasAggs != has_aggregate((Node *) target->expr, NULL))
+	if (query->hasAggs != contain_agg_clause((Node *) target->expr))
 		return NULL;
 	/* the same order, of what rows have in place of the aggregate */
 	target->expr = (Expr *) replace_aggregates((Node *) target->expr, NULL);
-	if (has_aggregate((Node *) target->expr, NULL))
+	if (contain_agg_clause((Node *) target->expr))
 		return NULL;
 	keys = make_pathkeys_for_sortclauses(root, list_make1(clause), list_make1(target));
 	return keys == NIL ? NULL : linitial(keys);
@@ -176,22 +169,6 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 
 /* ---- the path ---- */
 
-/* Collect what expressions take from a row of a group: its columns, variables, aggregates. */
-static bool
-collect_columns(Node *node, void *arg)
-{
-	List	  **columns = arg;
-
-	if (node == NULL || list_member(*columns, node))
-		return false;
-	if (IsA(node, Var) || IsA(node, Aggref) || IsA(node, PlaceHolderVar))
-	{
-		*columns = lappend(*columns, node);
-		return false;
-	}
-	return expression_tree_walker(node, collect_columns, arg);
-}
-
 /* The columns of a row that tell its group, which clauses say, and then what target needs. */
 static List *
 get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
@@ -203,10 +180,20 @@ get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 	{
 		columns = list_append_unique(columns, get_sortgroupclause_expr(lfirst(lc), root->processed_tlist));
 	}
-	if (!root->parse->hasAggs)
-		return list_concat_unique(columns, target->exprs);
-	(void) collect_columns((Node *) target->exprs, &columns);
-	return columns;
+	return list_concat_unique(columns, !root->parse->hasAggs ? target->exprs :
+							  pull_var_clause((Node *) target->exprs,
+											  PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
+}
+
+/* The number of a column, from 1 on. */
+static int
+find_column(List *columns, const Node *expr)
+{
+	int			i = 0;
+
+	while (!equal(list_nth(columns, i), expr))
+		i++;
+	return i + 1;
 }
 
 /*
@@ -223,33 +210,33 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 			   *numbers = NIL,
 			   *operators = NIL,
 			   *collations = NIL,
-			   *targets = NIL;
-	int			first = 0;
+			   *targets = NIL,
+			   *sort = list_make4_oid(0, 0, 0, 0);
 	ListCell   *lc;
 
+	/* groups that come first may be found last: then they are sorted */
+	if (root->parse->hasAggs && (!QvPathKeyAscends(key) || key->pk_nulls_first))
+	{
+		SortGroupClause *clause = linitial(root->parse->sortClause);
+		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
+
+		columns = list_append_unique(columns, expr);
+		sort = list_make4_oid(find_column(columns, expr), clause->sortop, exprCollation(expr), clause->nulls_first);
+	}
 	foreach(lc, columns)
 	{
-		Node	   *column = lfirst(lc);
-
-		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(column, NULL), 0);
-		targets = lappend(targets, makeTargetEntry((Expr *) column, list_length(targets) + 1, NULL, false));
-		if (first == 0 && IsA(column, Aggref))
-			first = list_length(targets);
+		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(lfirst(lc), NULL), 0);
+		targets = lappend(targets, makeTargetEntry(lfirst(lc), list_length(targets) + 1, NULL, false));
 	}
 	set_pathtarget_cost_width(root, of_rows);
 	foreach(lc, clauses)
 	{
 		SortGroupClause *clause = lfirst(lc);
-		Expr	   *expr = (Expr *) get_sortgroupclause_expr(clause, root->processed_tlist);
+		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
 
-		for (int i = 0; i < list_length(columns); i++)
-			if (equal(list_nth(columns, i), expr))
-			{
-				numbers = lappend_int(numbers, i + 1);
-				break;
-			}
+		numbers = lappend_int(numbers, find_column(columns, expr));
 		operators = lappend_oid(operators, clause->eqop);
-		collations = lappend_oid(collations, exprCollation((Node *) expr));
+		collations = lappend_oid(collations, exprCollation(expr));
 	}
 	rows = (Path *) create_projection_path(root, input, rows, of_rows);
 	path->path.pathtype = T_CustomScan;
@@ -266,8 +253,7 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	path->methods = &groups_path_methods;
 	path->custom_paths = list_make1(rows);
 	path->custom_private = list_make2(targets,
-									  list_make5(makeInteger(TOPK_PLAN_VERSION), numbers, operators, collations,
-												 list_make3_int(first, !QvPathKeyAscends(key), key->pk_nulls_first)));
+									  list_make5(makeInteger(TOPK_PLAN_VERSION), numbers, operators, collations, sort));
 	return &path->path;
 }
 

@@ -36,9 +36,9 @@ typedef enum TopkGroupsPrivate
 								 * tell its group */
 	TOPK_GROUPS_OPERATORS,		/* Oids: equality of these */
 	TOPK_GROUPS_COLLATIONS,		/* Oids */
-	TOPK_GROUPS_FIRST,			/* integers: the first aggregate's column (0:
-								 * none); do groups come first where it is
-								 * NaN; and where it is NULL */
+	TOPK_GROUPS_SORT,			/* Oids: the column of the sort key (0: groups
+								 * are found in their order), its operator,
+								 * its collation, and whether NULLs come first */
 	TOPK_GROUPS_FIELDS
 } TopkGroupsPrivate;
 

@@ -8,30 +8,17 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
-#include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/nodeAgg.h"
 #include "miscadmin.h"
 #include "topk/groups.h"
 #include "utils/memutils.h"
-#include "utils/numeric.h"
 #include "utils/ruleutils.h"
-#include "utils/tuplestore.h"
+#include "utils/tuplesort.h"
 
 /* Groups that the hash table has room for at first. */
 #define FIRST_GROUPS 64
-
-/* Groups by the value of their first aggregate. */
-typedef enum GroupClass
-{
-	GROUP_NULL,
-	GROUP_NAN,
-	GROUP_NUMBER,
-	GROUP_CLASSES
-} GroupClass;
 
 typedef struct GroupsState
 {
@@ -40,11 +27,9 @@ typedef struct GroupsState
 	MemoryContext context;		/* of the rows in it */
 	bool		started;
 
-	/* where groups come first that are found last: all groups, by class */
-	bool		stores;
-	Tuplestorestate *stored[GROUP_CLASSES];
+	Tuplesortstate *sorted;		/* all groups, where some come first that are
+								 * found last */
 	TupleTableSlot *slot;
-	int			turn;			/* in the order of classes */
 } GroupsState;
 
 #define GroupsField(state, field) list_nth(((CustomScan *) (state)->css.ss.ps.plan)->custom_private, field)
@@ -73,59 +58,27 @@ next_group(GroupsState *state)
 	return NULL;
 }
 
-static GroupClass
-class_of(TupleTableSlot *row, int column)
-{
-	bool		isnull,
-				isnan = false;
-	Datum		value = slot_getattr(row, column, &isnull);
-
-	if (isnull)
-		return GROUP_NULL;
-	switch (TupleDescAttr(row->tts_tupleDescriptor, column - 1)->atttypid)
-	{
-		case FLOAT8OID:
-			isnan = isnan(DatumGetFloat8(value));
-			break;
-		case FLOAT4OID:
-			isnan = isnan(DatumGetFloat4(value));
-			break;
-		case NUMERICOID:
-			isnan = numeric_is_nan(DatumGetNumeric(value));
-			break;
-	}
-	return isnan ? GROUP_NAN : GROUP_NUMBER;
-}
-
-/* Find all groups, from the first one's row on. */
+/* Find all groups, from the first one's row on, and sort them. */
 static void
-store_groups(GroupsState *state, TupleTableSlot *row)
+sort_groups(GroupsState *state, TupleTableSlot *row)
 {
-	int			column = linitial_int(GroupsField(state, TOPK_GROUPS_FIRST));
+	List	   *sort = GroupsField(state, TOPK_GROUPS_SORT);
+	AttrNumber	column = linitial_oid(sort);
+	Oid			operator = lsecond_oid(sort),
+				collation = lthird_oid(sort);
+	bool		nulls_first = lfourth_oid(sort);
 
-	state->stores = true;
-	for (int i = 0; i < GROUP_CLASSES; i++)
-		state->stored[i] = tuplestore_begin_heap(false, false, Max(64, work_mem / GROUP_CLASSES));
+	state->sorted = tuplesort_begin_heap(row->tts_tupleDescriptor, 1, &column, &operator, &collation,
+										 &nulls_first, work_mem, NULL, TUPLESORT_NONE);
 	for (; row; row = next_group(state))
-		tuplestore_puttupleslot(state->stored[class_of(row, column)], row);
+		tuplesort_puttupleslot(state->sorted, row);
+	tuplesort_performsort(state->sorted);
 }
 
 static TupleTableSlot *
-next_stored(GroupsState *state)
+next_sorted(GroupsState *state)
 {
-	List	   *first = GroupsField(state, TOPK_GROUPS_FIRST);
-	bool		nans_first = lsecond_int(first),
-				nulls_first = lthird_int(first);
-	const GroupClass turns[] = {
-		nulls_first ? GROUP_NULL : nans_first ? GROUP_NAN : GROUP_NUMBER,
-		nulls_first == nans_first ? GROUP_NAN : GROUP_NUMBER,
-		nulls_first ? (nans_first ? GROUP_NUMBER : GROUP_NAN) : GROUP_NULL
-	};
-
-	for (; state->turn < GROUP_CLASSES; state->turn++)
-		if (tuplestore_gettupleslot(state->stored[turns[state->turn]], true, false, state->slot))
-			return state->slot;
-	return NULL;
+	return tuplesort_gettupleslot(state->sorted, true, false, state->slot, NULL) ? state->slot : NULL;
 }
 
 static TupleTableSlot *
@@ -140,15 +93,15 @@ groups_next(ScanState *ss)
 	{
 		state->started = true;
 		row = next_group(state);
-		if (row && linitial_int(GroupsField(state, TOPK_GROUPS_FIRST)) > 0 &&
+		if (row && linitial_oid(GroupsField(state, TOPK_GROUPS_SORT)) > 0 &&
 			TopkReadsTable(child_of(state), NULL))
 		{
-			store_groups(state, row);
-			row = next_stored(state);
+			sort_groups(state, row);
+			row = next_sorted(state);
 		}
 	}
 	else
-		row = state->stores ? next_stored(state) : next_group(state);
+		row = state->sorted ? next_sorted(state) : next_group(state);
 	ExecClearTuple(slot);
 	if (row == NULL)
 		return slot;
@@ -206,10 +159,10 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 static void
 forget_groups(GroupsState *state)
 {
-	for (int i = 0; state->stores && i < GROUP_CLASSES; i++)
-		tuplestore_end(state->stored[i]);
-	state->started = state->stores = false;
-	state->turn = 0;
+	if (state->sorted)
+		tuplesort_end(state->sorted);
+	state->sorted = NULL;
+	state->started = false;
 }
 
 static void
