@@ -12,14 +12,11 @@
 #include <math.h>
 
 #include "access/tableam.h"
-#include "catalog/index.h"
 #include "common/pg_prng.h"
-#include "compat.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
 #include "space/count.h"
 #include "storage/bufmgr.h"
-#include "utils/snapmgr.h"
+#include "utils/memutils.h"
 
 double
 QvEstimateRows(Relation heap)
@@ -56,105 +53,64 @@ typedef struct Counting
 	Relation	heap;
 	IndexInfo  *info;
 	const QvOpclassInfo *opclass;
-	BufferAccessStrategy strategy;
-	TableScanDesc scan;
-	TupleTableSlot *slot;
-	EState	   *estate;
-	ExprState  *condition;		/* of a partial index; NULL: none */
-} Counting;
+	MemoryContext row_context;	/* reset after every row */
+	double		indexed;		/* rows, of all blocks before this one */
 
-static void
-begin_counting(Counting *c)
-{
-	ItemPointerData none;
-
-	ItemPointerSet(&none, 0, FirstOffsetNumber);
-	/* the newest snapshot: the build will index what has committed by now */
-	PushActiveSnapshot(GetLatestSnapshot());
-	c->strategy = GetAccessStrategy(BAS_BULKREAD);
-	c->scan = QvTableBeginTidRange(c->heap, GetActiveSnapshot(), &none, &none);
-	c->slot = table_slot_create(c->heap, NULL);
-	c->estate = CreateExecutorState();
-	GetPerTupleExprContext(c->estate)->ecxt_scantuple = c->slot;
-	c->condition = ExecPrepareQual(c->info->ii_Predicate, c->estate);
-}
-
-static void
-end_counting(Counting *c)
-{
-	table_endscan(c->scan);
-	ExecDropSingleTupleTableSlot(c->slot);
-	FreeExecutorState(c->estate);
-	/* FormIndexDatum() left these, which were in the executor's memory */
-	c->info->ii_ExpressionsState = NIL;
-	FreeAccessStrategy(c->strategy);
-	PopActiveSnapshot();
-}
-
-/* What the rows of a block are. */
-typedef struct BlockRows
-{
-	int			live;
+	/* rows of this block */
+	BlockNumber block;
 	int			known;			/* indexed */
 	int			unread;			/* they have a value that was not read */
 	int			read;			/* they had an out-of-line value, which was
 								 * read */
 	int			read_indexed;
-} BlockRows;
+} Counting;
 
-/* Counts the row in the slot.  The caller resets the memory of the row. */
 static void
-count_row(Counting *c, BlockRows *rows)
+end_block(Counting *c)
 {
-	Datum		values[INDEX_MAX_KEYS];
-	bool		nulls[INDEX_MAX_KEYS];
-	bool		external;
-	bool		indexed;
-
-	rows->live++;
-	if (!ExecQual(c->condition, GetPerTupleExprContext(c->estate)))
-		return;
-	FormIndexDatum(c->info, c->slot, c->estate, values, nulls);
-	if (nulls[0])
-		return;
-	external = VARATT_IS_EXTERNAL(DatumGetPointer(values[0]));
-	if (external && rows->read == READ_VALUES)
-	{
-		rows->unread++;
-		return;
-	}
-	indexed = QvIsIndexed(c->opclass, PG_DETOAST_DATUM(values[0]));
-	rows->known += indexed;
-	rows->read += external;
-	rows->read_indexed += external && indexed;
+	c->indexed += c->known + (c->read > 0 ? (double) c->unread * c->read_indexed / c->read : 0);
+	c->known = c->unread = c->read = c->read_indexed = 0;
 }
 
-/* Returns the rows of a block that are indexed, and adds all its rows to *live. */
-static double
-count_block(Counting *c, BlockNumber block, double *live)
+static void
+count_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *state)
 {
-	BlockRows	rows = {0};
-	ItemPointerData first,
-				last;
+	Counting   *c = state;
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	bool		external;
+	bool		indexed;
+	MemoryContext old;
 
-	/*
-	 * a scan by TID ranges has no ring of buffers, but finds the block in
-	 * ours
-	 */
-	ReleaseBuffer(ReadBufferExtended(c->heap, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy));
-	ItemPointerSet(&first, block, FirstOffsetNumber);
-	ItemPointerSet(&last, block, MaxOffsetNumber);
-	table_rescan_tidrange(c->scan, &first, &last);
-	while (table_scan_getnextslot_tidrange(c->scan, ForwardScanDirection, c->slot))
+	if (!alive || isnull[0])
+		return;
+	if (block != c->block)
+		end_block(c);
+	c->block = block;
+	external = VARATT_IS_EXTERNAL(DatumGetPointer(values[0]));
+	if (external && c->read == READ_VALUES)
 	{
-		MemoryContext old = MemoryContextSwitchTo(GetPerTupleMemoryContext(c->estate));
-
-		count_row(c, &rows);
-		MemoryContextSwitchTo(old);
-		ResetPerTupleExprContext(c->estate);
+		c->unread++;
+		return;
 	}
-	*live += rows.live;
-	return rows.known + (rows.read > 0 ? (double) rows.unread * rows.read_indexed / rows.read : 0);
+	old = MemoryContextSwitchTo(c->row_context);
+	indexed = QvIsIndexed(c->opclass, PG_DETOAST_DATUM(values[0]));
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(c->row_context);
+	c->known += indexed;
+	c->read += external;
+	c->read_indexed += external && indexed;
+}
+
+/* Counts the rows of n blocks.  Returns how many the table has there. */
+static double
+count_range(Counting *c, BlockNumber first, BlockNumber n)
+{
+	/* there may be no index: the table stands for it, nobody asks */
+	double		rows = table_index_build_range_scan(c->heap, c->heap, c->info, false, !c->info->ii_Concurrent,
+													false, first, n, count_row, c, NULL);
+
+	end_block(c);
+	return rows;
 }
 
 /*
@@ -167,36 +123,32 @@ count_blocks(Counting *c, BlockNumber nblocks, BlockNumber n, QvRowCount *count)
 	double		before = 0,
 				error2 = 0;
 
-	memset(count, 0, sizeof(*count));
+	count->table = c->indexed = 0;
 	pg_prng_seed(&random, SEED);
 	for (BlockNumber i = 0; i < n; i++)
 	{
 		BlockNumber first = (uint64) nblocks * i / n;
 		BlockNumber last = (uint64) nblocks * (i + 1) / n - 1;
-		double		indexed;
+		double		indexed = c->indexed;
 
 		CHECK_FOR_INTERRUPTS();
-		indexed = count_block(c, pg_prng_uint64_range(&random, first, last), &count->table);
+		count->table += count_range(c, pg_prng_uint64_range(&random, first, last), 1);
+		indexed = c->indexed - indexed;
 		/* neighbors in the sample are two draws from nearly the same rows */
 		if (i > 0)
 			error2 += (indexed - before) * (indexed - before) / 2;
 		before = indexed;
-		count->indexed += indexed;
 	}
-	if (n == nblocks)
-		return true;
-	if (count->indexed == 0 || sqrt(error2) > MOST_ERROR * count->indexed)
-		return false;
-	count->indexed = rint(count->indexed * nblocks / n);
+	count->indexed = rint(c->indexed * nblocks / n);
 	count->table = rint(count->table * nblocks / n);
-	return true;
+	return c->indexed > 0 && sqrt(error2) <= MOST_ERROR * c->indexed;
 }
 
 void
 QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, QvRowCount *count)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-	Counting	c = {.heap = heap, .info = info, .opclass = opclass};
+	Counting	c = {.heap = heap, .info = info, .opclass = opclass, .block = InvalidBlockNumber};
 	bool		done = false;
 
 	/* a table access method need not be able to read a block */
@@ -205,12 +157,16 @@ QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, QvRowC
 		count->table = count->indexed = QvEstimateRows(heap);
 		return;
 	}
-	begin_counting(&c);
-	for (int i = 0; i < lengthof(sample_sizes) && !done; i++)
-		done = count_blocks(&c, nblocks, Min(nblocks, sample_sizes[i]), count);
+	c.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver count row", ALLOCSET_DEFAULT_SIZES);
+	for (int i = 0; i < lengthof(sample_sizes) && nblocks > sample_sizes[i] && !done; i++)
+		done = count_blocks(&c, nblocks, sample_sizes[i], count);
 	if (!done)
-		(void) count_blocks(&c, nblocks, nblocks, count);
-	end_counting(&c);
+	{
+		c.indexed = 0;
+		count->table = count_range(&c, 0, InvalidBlockNumber);
+		count->indexed = c.indexed;
+	}
+	MemoryContextDelete(c.row_context);
 }
 
 void
