@@ -38,8 +38,11 @@
 /* Rows of a set that are read together, of one page. */
 #define RUN_ROWS 64
 
+/* Rows that are kept at least. */
+#define LEAST_KEPT 4096
+
 /* Room to begin with. */
-#define FIRST_ROOM 4096
+#define FIRST_ROOM 64
 
 typedef struct Member
 {
@@ -112,6 +115,14 @@ typedef struct Members
 
 /* ---- reading entries ---- */
 
+/* Returns an array with twice the room, or some; *room is how many items there is room for. */
+static void *
+more_room(Members *m, void *items, uint32 *room, Size size)
+{
+	*room = Max(FIRST_ROOM, *room * 2);
+	return items ? repalloc_huge(items, *room * size) : MemoryContextAllocHuge(m->context, *room * size);
+}
+
 static void
 add_unknown(Members *m, const ItemPointerData *tid)
 {
@@ -119,12 +130,7 @@ add_unknown(Members *m, const ItemPointerData *tid)
 	if (m->again)
 		return;
 	if (m->nunknown == m->unknown_room)
-	{
-		m->unknown_room = Max(64, m->unknown_room * 2);
-		m->unknown = m->unknown ?
-			repalloc_huge(m->unknown, m->unknown_room * sizeof(ItemPointerData)) :
-			MemoryContextAlloc(m->context, m->unknown_room * sizeof(ItemPointerData));
-	}
+		m->unknown = more_room(m, m->unknown, &m->unknown_room, sizeof(ItemPointerData));
 	m->unknown[m->nunknown++] = *tid;
 }
 
@@ -134,12 +140,7 @@ add_crowded(Members *m, uint32 number, uint32 last_line)
 	if (m->again)
 		return;
 	if (m->ncrowded == m->crowded_room)
-	{
-		m->crowded_room = Max(64, m->crowded_room * 2);
-		m->crowded = m->crowded ?
-			repalloc_huge(m->crowded, m->crowded_room * sizeof(CrowdedPage)) :
-			MemoryContextAlloc(m->context, m->crowded_room * sizeof(CrowdedPage));
-	}
+		m->crowded = more_room(m, m->crowded, &m->crowded_room, sizeof(CrowdedPage));
 	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
 }
 
@@ -211,13 +212,8 @@ make_room(Members *m)
 		drop_farthest(m);
 	if (m->waiting.count < room)
 		return;
-	room = room == 0 ? FIRST_ROOM : room * 2;
-	m->members = m->members ? repalloc_huge(m->members, room * sizeof(Member)) :
-		MemoryContextAllocHuge(m->context, room * sizeof(Member));
-	m->waiting.items = m->waiting.items ?
-		repalloc_huge(m->waiting.items, room * sizeof(BacklogItem)) :
-		MemoryContextAllocHuge(m->context, room * sizeof(BacklogItem));
-	m->waiting.capacity = room;
+	m->members = more_room(m, m->members, &room, sizeof(Member));
+	m->waiting.items = more_room(m, m->waiting.items, &m->waiting.capacity, sizeof(BacklogItem));
 }
 
 /* Take the entry of a row.  Its page is locked, so nothing may fail but for lack of memory. */
@@ -521,22 +517,6 @@ waits_at(Members *m)
 }
 
 static void
-make_room_for_found(Members *m)
-{
-	uint32		room = m->nearest.capacity;
-
-	if (m->nfound + MEASURED_TOGETHER <= room)
-		return;
-	room = Max(LEAST_RUN, room * 2);
-	m->found = m->found ? repalloc_huge(m->found, room * sizeof(Found)) :
-		MemoryContextAlloc(m->context, room * sizeof(Found));
-	m->nearest.items = m->nearest.items ?
-		repalloc_huge(m->nearest.items, room * sizeof(MinHeapItem)) :
-		MemoryContextAlloc(m->context, room * sizeof(MinHeapItem));
-	m->nearest.capacity = room;
-}
-
-static void
 measure_one(Members *m, const Member *member)
 {
 	Found	   *found = &m->found[m->nfound];
@@ -563,7 +543,13 @@ measure_some(Members *m)
 	const Member *members[MEASURED_TOGETHER];
 
 	CHECK_FOR_INTERRUPTS();
-	make_room_for_found(m);
+	if (m->nfound + MEASURED_TOGETHER > m->nearest.capacity)
+	{
+		uint32		room = m->nearest.capacity;
+
+		m->found = more_room(m, m->found, &room, sizeof(Found));
+		m->nearest.items = more_room(m, m->nearest.items, &m->nearest.capacity, sizeof(MinHeapItem));
+	}
 	for (uint32 i = 0; i < n; i++)
 	{
 		members[i] = &m->members[BacklogId(BacklogTake(waiting))];
@@ -672,7 +658,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
-	m->most = Max(FIRST_ROOM, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
+	m->most = Max(LEAST_KEPT, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
 	return &m->base;
 }

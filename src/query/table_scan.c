@@ -24,7 +24,6 @@ typedef struct TableScan
 	QvTidSetIterator next;		/* of the set */
 	QvTidSetIterator ahead;		/* of the set, for pages asked for */
 	BlockNumber asked;			/* the last of these */
-	bool		all_asked;
 	ItemPointerData first;		/* of the set's rows that were not proposed;
 								 * invalid: none was taken */
 	BlockNumber nblocks;
@@ -38,7 +37,7 @@ typedef struct TableScan
 static void
 ask_for(TableScan *scan, BlockNumber block)
 {
-	if (block < scan->nblocks && block != scan->asked)
+	if (block < scan->nblocks)
 		(void) QvPrefetchBlock(scan->table, scan->hints, block);
 	scan->asked = block;
 }
@@ -57,8 +56,7 @@ next_page(TableScan *scan)
 	scan->buf = InvalidBuffer;
 	if (scan->block >= scan->nblocks)
 		return 0;
-	if (scan->block + PAGES_AHEAD < scan->nblocks)
-		ask_for(scan, scan->block + PAGES_AHEAD);
+	ask_for(scan, scan->block + PAGES_AHEAD);
 	scan->buf = ReadBufferExtended(scan->table, MAIN_FORKNUM, scan->block, RBM_NORMAL, scan->strategy);
 	LockBuffer(scan->buf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(scan->buf);
@@ -88,22 +86,19 @@ next_of_table(TableScan *scan)
 
 /* ---- rows of a set ---- */
 
+/* Ask for one more of the set's pages, of the first ones for several. */
 static void
 ask_ahead(TableScan *scan)
 {
 	ItemPointerData tid;
 
-	for (int i = 0; i < PAGES_AHEAD && !scan->all_asked; i++)
+	for (int n = scan->asked == InvalidBlockNumber ? PAGES_AHEAD : 1; n > 0; n--)
 	{
-		BlockNumber before = scan->asked;
-
 		do
-			scan->all_asked = !QvTidSetNext(&scan->ahead, &tid);
-		while (!scan->all_asked && ItemPointerGetBlockNumber(&tid) == before);
-		if (!scan->all_asked)
-			ask_for(scan, ItemPointerGetBlockNumber(&tid));
-		if (before != InvalidBlockNumber && scan->asked != before)
-			break;
+			if (!QvTidSetNext(&scan->ahead, &tid))
+				return;
+		while (ItemPointerGetBlockNumber(&tid) == scan->asked);
+		ask_for(scan, ItemPointerGetBlockNumber(&tid));
 	}
 }
 
