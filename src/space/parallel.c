@@ -151,27 +151,17 @@ QvParallelReport(shm_toc *toc)
 	InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
 }
 
-/* Sets the locks that the leader has, too. */
-static void
-worker_locks(const QvBuildShared *shared, LOCKMODE *heap, LOCKMODE *index)
-{
-	*heap = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	*index = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
-}
-
 void *
 QvWorkerBegin(QvWorker *worker, shm_toc *toc,
 			  void (*get_opclass) (Relation index, QvOpclassInfo *opclass))
 {
 	QvBuildShared *shared = shm_toc_lookup(toc, QV_KEY_SHARED, false);
-	LOCKMODE	heap_lock,
-				index_lock;
 
 	QvParallelStart(toc);
-	worker_locks(shared, &heap_lock, &index_lock);
 	worker->toc = toc;
-	worker->heap = table_open(shared->heap, heap_lock);
-	worker->index = index_open(shared->index, index_lock);
+	/* the locks that the leader has, too; the worker keeps them to its end */
+	worker->heap = table_open(shared->heap, shared->concurrent ? ShareUpdateExclusiveLock : ShareLock);
+	worker->index = index_open(shared->index, shared->concurrent ? RowExclusiveLock : AccessExclusiveLock);
 	worker->info = BuildIndexInfo(worker->index);
 	worker->info->ii_Concurrent = shared->concurrent;
 	get_opclass(worker->index, &worker->opclass);
@@ -182,11 +172,7 @@ QvWorkerBegin(QvWorker *worker, shm_toc *toc,
 void
 QvWorkerEnd(QvWorker *worker)
 {
-	LOCKMODE	heap_lock,
-				index_lock;
-
-	worker_locks(shm_toc_lookup(worker->toc, QV_KEY_SHARED, false), &heap_lock, &index_lock);
-	index_close(worker->index, index_lock);
-	table_close(worker->heap, heap_lock);
+	index_close(worker->index, NoLock);
+	table_close(worker->heap, NoLock);
 	QvParallelReport(worker->toc);
 }

@@ -81,8 +81,6 @@ drop(QvRelCacheEntry *entry)
 
 /* ---- what the server says has changed ---- */
 
-static bool some_doubtful = false;
-
 /* Marks entries.  An invalidation may come at any time, so nothing is freed here. */
 static void
 relation_changed(Datum arg, Oid relid)
@@ -94,7 +92,7 @@ relation_changed(Datum arg, Oid relid)
 		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
 		if (!OidIsValid(relid) || entry->relid == relid)
-			entry->doubtful = some_doubtful = true;
+			entry->doubtful = true;
 	}
 }
 
@@ -103,16 +101,12 @@ transaction_ends(XactEvent event, void *arg)
 {
 	dlist_mutable_iter iter;
 
-	if (some_doubtful)
+	dlist_foreach_modify(iter, &all)
 	{
-		some_doubtful = false;
-		dlist_foreach_modify(iter, &all)
-		{
-			QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
+		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-			if (entry->doubtful)
-				drop(entry);
-		}
+		if (entry->doubtful)
+			drop(entry);
 	}
 	/* until now, the entry used last was allowed to exceed the limit */
 	make_fit(0, NULL);
