@@ -386,15 +386,11 @@ QvTestForOldSnapshot(Snapshot snapshot, Relation index)
 #include "access/tableam.h"
 #if PG_VERSION_NUM >= 190000
 #define QvTableBeginScan(table, snapshot) table_beginscan(table, snapshot, 0, NULL, SO_NONE)
-#define QvTableBeginTidRange(table, snapshot, first, last) \
-	table_beginscan_tidrange(table, snapshot, first, last, SO_NONE)
 #define QvTableBeginParallel(table, scan) table_beginscan_parallel(table, scan, SO_NONE)
 #define QvTableFetchBegin(table) table_index_fetch_begin(table, SO_NONE)
 #define QvInitScanTupleSlot(estate, scan, desc, ops) ExecInitScanTupleSlot(estate, scan, desc, ops, 0)
 #else
 #define QvTableBeginScan(table, snapshot) table_beginscan(table, snapshot, 0, NULL)
-#define QvTableBeginTidRange(table, snapshot, first, last) \
-	table_beginscan_tidrange(table, snapshot, first, last)
 #define QvTableBeginParallel(table, scan) table_beginscan_parallel(table, scan)
 #define QvTableFetchBegin(table) table_index_fetch_begin(table)
 #define QvInitScanTupleSlot(estate, scan, desc, ops) ExecInitScanTupleSlot(estate, scan, desc, ops)
@@ -418,14 +414,6 @@ QvSetFetchBuffer(IndexFetchHeapData *fetch, Buffer buf, BlockNumber block)
 	heap_page_prune_opt((fetch)->xs_base.rel, buf, &(fetch)->xs_vmbuffer, false)
 #else
 #define QvPagePrune(fetch, buf) heap_page_prune_opt((fetch)->xs_base.rel, buf)
-#endif
-
-/* What EXPLAIN counts of a plan node has a type of its own since 19. */
-#include "executor/instrument.h"
-#if PG_VERSION_NUM >= 190000
-typedef NodeInstrumentation QvNodeCounts;
-#else
-typedef Instrumentation QvNodeCounts;
 #endif
 
 /* The state of a buffer, 64 bits since 19.  The callers include storage/buf_internals.h. */

@@ -54,14 +54,6 @@ TopkSetForget(TopkSet *set)
 
 /* ---- which trees ---- */
 
-static bool
-can_return_rows(const BitmapIndexScanState *scan)
-{
-	Oid			am = scan->biss_RelationDesc->rd_rel->relam;
-
-	return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
-}
-
 /* The children of a node that joins bitmaps; 0: it is none. */
 static int
 children_of(PlanState *node, PlanState ***children)
@@ -87,39 +79,16 @@ all_return_rows(PlanState *node)
 	int			n = children_of(node, &children);
 
 	if (IsA(node, BitmapIndexScanState))
-		return can_return_rows((BitmapIndexScanState *) node);
+	{
+		const BitmapIndexScanState *scan = (BitmapIndexScanState *) node;
+		Oid			am = scan->biss_RelationDesc->rd_rel->relam;
+
+		return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
+	}
 	for (int i = 0; i < n; i++)
 		if (!all_return_rows(children[i]))
 			return false;
 	return n > 0;
-}
-
-/*
- * Copy what EXPLAIN has counted of all nodes of a tree, or put it back: scans whose result is not
- * used do not count.
- */
-static void
-copy_counts(PlanState *node, List **counts, bool back)
-{
-	PlanState **children;
-	int			n = children_of(node, &children);
-
-	if (node->instrument == NULL)
-		return;
-	if (back)
-	{
-		*node->instrument = *(QvNodeCounts *) linitial(*counts);
-		*counts = list_delete_first(*counts);
-	}
-	else
-	{
-		QvNodeCounts *copy = palloc(sizeof(QvNodeCounts));
-
-		*copy = *node->instrument;
-		*counts = lappend(*counts, copy);
-	}
-	for (int i = 0; i < n; i++)
-		copy_counts(children[i], counts, back);
 }
 
 /* ---- rows one after the other ---- */
@@ -217,64 +186,43 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 	return result;
 }
 
-static bool collect(TopkSet *set, PlanState *node, const QvTidSet *only);
-
-/* Rows that all children have: of each child the rows that the one before has left. */
-static bool
-collect_and(TopkSet *set, BitmapAndState *node, const QvTidSet *only)
-{
-	Size		first = set->nfound;
-	QvTidSet   *left = NULL;
-
-	for (int i = 0; i < node->nplans; i++)
-	{
-		if (i > 0)
-		{
-			QvTidSet   *before = left;
-
-			left = make_set(set, set->found + first, set->nfound - first);
-			if (before)
-				QvTidSetFree(before);
-			if (left == NULL)
-				return false;
-			set->nfound = first;
-		}
-		if (!collect(set, node->bitmapplans[i], left ? left : only))
-			return false;
-		if (set->nfound == first)
-			break;
-	}
-	if (left)
-		QvTidSetFree(left);
-	return true;
-}
-
-/* A row may come more than once. */
-static bool
-collect_or(TopkSet *set, BitmapOrState *node, const QvTidSet *only)
-{
-	for (int i = 0; i < node->nplans; i++)
-		if (!collect(set, node->bitmapplans[i], only))
-			return false;
-	return true;
-}
-
-/* False when there is no memory for all of them. */
+/*
+ * Collect the rows of a tree that are in "only", if there is one.  Of an And each child gives the
+ * rows that the ones before have left.  Of an Or a row may come more than once.  False when there
+ * is no memory for all of them.
+ */
 static bool
 collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 {
-	bool		fits;
+	Size		first = set->nfound;
+	QvTidSet   *left = NULL;
+	bool		fits = true;
+	PlanState **children;
+	int			n = children_of(node, &children);
 
 	check_stack_depth();
 	if (node->chgParam)
 		ExecReScan(node);
-	if (IsA(node, BitmapIndexScanState))
+	if (n == 0)
 		return collect_scan(set, (BitmapIndexScanState *) node, only, false, NULL, NULL) == COLLECTED_ALL;
 	if (node->instrument)
 		InstrStartNode(node->instrument);
-	fits = IsA(node, BitmapAndState) ?
-		collect_and(set, (BitmapAndState *) node, only) :
-		collect_or(set, (BitmapOrState *) node, only);
+	for (int i = 0; i < n && fits; i++)
+	{
+		if (i > 0 && IsA(node, BitmapAndState))
+		{
+			if (set->nfound == first)
+				break;
+			if (left)
+				QvTidSetFree(left);
+			left = make_set(set, set->found + first, set->nfound - first);
+			set->nfound = first;
+			fits = left != NULL;
+		}
+		fits = fits && collect(set, children[i], left ? left : only);
+	}
+	if (left)
+		QvTidSetFree(left);
 	if (node->instrument)
 		InstrStopNode(node->instrument, 0);
 	return fits;
@@ -287,11 +235,9 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 static bool
 collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 {
-	List	   *counts = NIL;
 	bool		again = set->state == TOPK_SET_PART;
 	Collected	result;
 
-	copy_counts(set->child, &counts, false);
 	if (!again)
 	{
 		set->most = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
@@ -307,7 +253,6 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 	if (result == COLLECTED_PART)
 	{
 		set->state = TOPK_SET_PART;
-		list_free_deep(counts);
 		return true;
 	}
 	if (result == COLLECTED_ALL)
@@ -319,10 +264,8 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 	else
 	{
 		TopkSetForget(set);
-		copy_counts(set->child, &counts, true);
 		ExecReScan(set->child);
 	}
-	list_free_deep(counts);
 	return set->rows != NULL;
 }
 
