@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "stats/stats.h"
@@ -101,8 +102,10 @@ init_projection(TopkState *state, bool with_distance)
 	foreach(lc, ss->ps.plan->targetlist)
 	{
 		TargetEntry *target = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+		Node	   *expr = TopkReplaceDistance((Node *) target->expr, distance);
 
-		target->expr = (Expr *) TopkReplaceDistance((Node *) target->expr, distance, &state->shows_distance);
+		state->shows_distance |= !equal(expr, target->expr);
+		target->expr = (Expr *) expr;
 		targets = lappend(targets, target);
 	}
 	if (!state->shows_distance)
@@ -119,10 +122,9 @@ init_within(TopkState *state)
 {
 	List	   *exprs = TopkPlan(state)->custom_exprs;
 	Node	   *within = list_nth(exprs, TOPK_EXPR_WITHIN);
-	bool		found;
 
 	return TopkIsNull(within) ? NULL :
-		ExecInitExpr((Expr *) TopkReplaceDistance(within, list_nth(exprs, TOPK_EXPR_DISTANCE), &found),
+		ExecInitExpr((Expr *) TopkReplaceDistance(within, list_nth(exprs, TOPK_EXPR_DISTANCE)),
 					 &state->css.ss.ps);
 }
 
@@ -133,6 +135,21 @@ get_conditions(const CustomScan *scan, TopkExpr which)
 	Node	   *conditions = list_nth(scan->custom_exprs, which);
 
 	return TopkIsNull(conditions) ? NIL : make_ands_implicit((Expr *) conditions);
+}
+
+/* Those of some conditions that raise no errors for what a row has. */
+static List *
+get_leakproof(List *conditions)
+{
+	List	   *leakproof = NIL;
+	ListCell   *lc;
+
+	foreach(lc, conditions)
+	{
+		if (!contain_leaked_vars(lfirst(lc)))
+			leakproof = lappend(leakproof, lfirst(lc));
+	}
+	return leakproof;
 }
 
 /*
@@ -146,7 +163,6 @@ is_index_only(const TopkState *state, bool with_distance)
 	QvIncluded *included = QvIncludedDescribe(state->index, 0);
 	Bitmapset  *wanted = NULL;
 	ListCell   *lc;
-	bool		found;
 
 	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
 		!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)) ||
@@ -156,7 +172,7 @@ is_index_only(const TopkState *state, bool with_distance)
 	{
 		Node	   *target = (Node *) lfirst_node(TargetEntry, lc)->expr;
 
-		pull_varattnos(with_distance ? TopkReplaceDistance(target, distance, &found) : target,
+		pull_varattnos(with_distance ? TopkReplaceDistance(target, distance) : target,
 					   scan->scan.scanrelid, &wanted);
 	}
 	for (int i = 0; i < included->count; i++)
@@ -208,8 +224,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, child, heap);
 	if (filter != NIL || state->index_only)
-		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter,
-									   get_conditions(scan, TOPK_EXPR_LEAKPROOF));
+		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter, get_leakproof(filter));
 	if (state->filter)
 		state->filter->wants_visible = state->index_only;
 }
@@ -222,6 +237,8 @@ topk_rescan(CustomScanState *css)
 
 	ExecScanReScan(&css->ss);
 	state->started = false;
+	/* what the last search has learned is of another query */
+	state->planned = TopkGetPlanned(TopkPlan(state));
 	if (child && css->ss.ps.chgParam)
 		UpdateChangedParamSet(child, css->ss.ps.chgParam);
 	if (child && child->chgParam)
@@ -284,13 +301,12 @@ TopkReadsTable(PlanState *plan, void *unused)
 TopkPlanned
 TopkGetPlanned(const CustomScan *scan)
 {
-	const Const *constant = linitial_node(Const, scan->custom_private);
-	bytea	   *bytes = DatumGetByteaPP(constant->constvalue);
+	const Const *constant = linitial(scan->custom_private);
 	TopkPlanned planned = {0};
 
-	if (VARSIZE_ANY_EXHDR(bytes) == sizeof(planned))
-		memcpy(&planned, VARDATA_ANY(bytes), sizeof(planned));
 	/* a worker may have another version of the library than its leader */
+	if (IsA(constant, Const) && VARSIZE_ANY_EXHDR(DatumGetPointer(constant->constvalue)) == sizeof(planned))
+		memcpy(&planned, VARDATA_ANY(DatumGetPointer(constant->constvalue)), sizeof(planned));
 	if (planned.version != TOPK_PLAN_VERSION)
 		elog(ERROR, "plan of the top-k scan is of another version of the library");
 	return planned;

@@ -86,25 +86,38 @@ explain_calibration(Oid oid, ExplainState *es)
 	index_close(index, AccessShareLock);
 }
 
+/* An expression of the plan (TopkExpr) as text; NULL: it is not there. */
+static char *
+deparse(TopkState *state, TopkExpr which, List *context, bool prefix)
+{
+	Node	   *expr = list_nth(TopkPlan(state)->custom_exprs, which);
+
+	return TopkIsNull(expr) ? NULL : deparse_expression(expr, context, prefix, false);
+}
+
+static void
+explain_conditions(const char *label, const char *conditions, ExplainState *es)
+{
+	if (conditions)
+		ExplainPropertyText(label, conditions, es);
+}
+
 /* The sort key as it is written, and the distance that stands for it. */
 static void
 explain_order(TopkState *state, List *context, bool prefix, ExplainState *es)
 {
-	List	   *exprs = TopkPlan(state)->custom_exprs;
 	int			order = state->planned.order;
 	bool		descends = (order & TOPK_ORDER_DESCENDS) != 0,
 				nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
+	char	   *key = deparse(state, TOPK_EXPR_KEY, context, prefix);
 
 	if (order == TOPK_ORDER_NONE)
 		return;
-	if (!TopkIsNull(list_nth(exprs, TOPK_EXPR_KEY)))
+	if (key)
 		ExplainPropertyText("Sort Key",
-							psprintf("%s%s%s",
-									 deparse_expression(list_nth(exprs, TOPK_EXPR_KEY), context, prefix, false),
-									 descends ? " DESC" : "",
+							psprintf("%s%s%s", key, descends ? " DESC" : "",
 									 nulls_first == descends ? "" : nulls_first ? " NULLS FIRST" : " NULLS LAST"), es);
-	ExplainPropertyText("Order By",
-						deparse_expression(list_nth(exprs, TOPK_EXPR_DISTANCE), context, prefix, false), es);
+	ExplainPropertyText("Order By", deparse(state, TOPK_EXPR_DISTANCE, context, prefix), es);
 }
 
 void
@@ -133,16 +146,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 	else if (rows > 0)
 		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
 	else
-		ExplainPropertyText("Top K", TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_LIMIT)) ?
-							"all" : "at run time", es);
-	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)))
-		ExplainPropertyText("Radius",
-							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN),
-											   context, prefix, false), es);
-	if (!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_FILTER)))
-		ExplainPropertyText("Index Filter",
-							deparse_expression(list_nth(scan->custom_exprs, TOPK_EXPR_FILTER),
-											   context, prefix, false), es);
+		ExplainPropertyText("Top K", state->planned.limited ? "at run time" : "all", es);
+	explain_conditions("Radius", deparse(state, TOPK_EXPR_WITHIN, context, prefix), es);
+	explain_conditions("Index Filter", deparse(state, TOPK_EXPR_FILTER, context, prefix), es);
 	explain_calibration(index, es);
 	if (es->analyze)
 		explain_work(state, es);

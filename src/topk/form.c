@@ -126,22 +126,15 @@ TopkHasDistance(Node *expr, void *distance)
 	return TopkSameDistance(expr, distance) || expression_tree_walker(expr, TopkHasDistance, distance);
 }
 
-typedef struct Replacing
+Node *
+TopkReplaceDistance(Node *expr, void *distance)
 {
-	Node	   *distance;
-	bool	   *found;
-} Replacing;
-
-static Node *
-replace_distance(Node *node, void *arg)
-{
-	Replacing  *r = arg;
 	CaseTestExpr *test;
 
-	if (node == NULL)
+	if (expr == NULL)
 		return NULL;
-	if (!TopkSameDistance(node, r->distance))
-		switch (nodeTag(node))
+	if (!TopkSameDistance(expr, distance))
+		switch (nodeTag(expr))
 		{
 			case T_OpExpr:
 			case T_FuncExpr:
@@ -150,24 +143,15 @@ replace_distance(Node *node, void *arg)
 			case T_MinMaxExpr:
 			case T_BoolExpr:
 			case T_List:
-				return expression_tree_mutator(node, replace_distance, arg);
+				return expression_tree_mutator(expr, TopkReplaceDistance, distance);
 			default:
 				/* others may have another use for the same field */
-				return copyObject(node);
+				return copyObject(expr);
 		}
 	test = makeNode(CaseTestExpr);
 	test->typeId = FLOAT8OID;
 	test->typeMod = -1;
-	*r->found = true;
 	return (Node *) test;
-}
-
-Node *
-TopkReplaceDistance(Node *expr, Node *distance, bool *found)
-{
-	Replacing	r = {distance, found};
-
-	return replace_distance(expr, &r);
 }
 
 /* Are two functions of one library, which is not the server's? */
@@ -312,10 +296,12 @@ set_range(TopkForm *form, double a, double b)
 	form->most = isnan(a) || isnan(b) ? INFINITY : Max(a, b);
 }
 
+/* Turn a form into factor times it, and offset more. */
 static void
-turn_around(TopkForm *form)
+set_linear(TopkForm *form, double factor, double offset)
 {
-	form->falls = !form->falls;
+	form->falls ^= factor < 0;
+	set_range(form, form->least * factor + offset, form->most * factor + offset);
 }
 
 /* A sum is off by rounding, and numbers of other types are off from ours. */
@@ -354,50 +340,39 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 				set_range(form, floor(form->least), ceil(form->most));
 			return true;
 		case FALLS:
-			turn_around(form);
-			set_range(form, -form->least, -form->most);
+			set_linear(form, -1, 0);
 			return true;
 		case ADDS:
 			/* adding 0 is how to ask for no index */
 			if (known && c == 0)
 				return false;
-			set_range(form, form->least + c, form->most + c);
+			set_linear(form, 1, c);
 			widen(form, expr);
 			return true;
 		case SUBTRACTS:
 			if (at == 0 && known && c == 0)
 				return false;
-			if (at == 0)
-				set_range(form, form->least - c, form->most - c);
-			else
-			{
-				turn_around(form);
-				set_range(form, c - form->least, c - form->most);
-			}
+			set_linear(form, at == 0 ? 1 : -1, at == 0 ? -c : c);
 			widen(form, expr);
 			return true;
 		case MULTIPLIES:
 			if (!known || c == 0)
 				return false;
-			if (c < 0)
-				turn_around(form);
-			set_range(form, form->least * c, form->most * c);
+			set_linear(form, c, 0);
 			return true;
 		case DIVIDES:
 			if (!known || c == 0)
 				return false;
 			if (at == 0)
 			{
-				if (c < 0)
-					turn_around(form);
+				form->falls ^= c < 0;
 				set_range(form, form->least / c, form->most / c);
 				return true;
 			}
 			if (form->least < 0 && form->most > 0)
 				return false;
 			form->may_fail |= form->least == 0 || form->most == 0;
-			if (c > 0)
-				turn_around(form);
+			form->falls ^= c > 0;
 			/* the sign is all that is asked for */
 			if ((form->least >= 0) == (c > 0))
 				set_range(form, 0, INFINITY);
@@ -424,8 +399,7 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 				return true;
 			if (form->most > 0)
 				return false;
-			turn_around(form);
-			set_range(form, -form->least, -form->most);
+			set_linear(form, -1, 0);
 			return true;
 		case RAISES:
 			if (at != 0 || !known || c <= 0 || form->least < 0)

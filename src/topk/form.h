@@ -38,10 +38,7 @@ extern bool TopkSameDistance(const Node *a, const Node *b);
 /* Does an expression contain that distance? */
 extern bool TopkHasDistance(Node *expr, void *distance);
 
-/*
- * Returns a copy of an expression that takes that distance from ExprContext.caseValue_datum.
- * *found is set if it has the distance, and left alone otherwise.
- */
-extern Node *TopkReplaceDistance(Node *expr, Node *distance, bool *found);
+/* Returns a copy of an expression that takes that distance from ExprContext.caseValue_datum. */
+extern Node *TopkReplaceDistance(Node *expr, void *distance);
 
 #endif							/* QV_TOPK_FORM_H */

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/handler.h"
@@ -31,9 +32,6 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
-
-/* Average bytes of a value that is a pointer to where it is stored, or a little more. */
-#define MAX_TOAST_POINTER 24
 
 /* Pages of a row's value that is stored elsewhere: of the index, and of the values. */
 #define TOAST_PAGES 2
@@ -171,8 +169,7 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 
 	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
 		!TopkHasLimit(query) || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
-		query->hasWindowFuncs || query->hasTargetSRFs || query->groupClause || query->groupingSets ||
-		query->distinctClause || query->setOperations || query->havingQual ||
+		query->hasWindowFuncs || query->hasTargetSRFs || query->groupingSets || query->setOperations || query->havingQual ||
 		root->placeholder_list != NIL)
 		return false;
 	foreach(lc, root->processed_tlist)
@@ -185,36 +182,15 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 	return true;
 }
 
-static Expr *
-limit_expr(Node *expr)
-{
-	if (expr == NULL || contain_volatile_functions(expr))
-		return (Expr *) makeNullConst(INT8OID, -1, InvalidOid);
-	return (Expr *) expr;
-}
-
 /* ---- costs ---- */
-
-/* Is a value of the column stored elsewhere, as far as is known? */
-static bool
-is_out_of_line(RangeTblEntry *rte, AttrNumber attribute)
-{
-	int32		width = attribute > 0 ? get_attavgwidth(rte->relid, attribute) : 0;
-	Oid			type,
-				collation;
-	int32		typmod;
-
-	if (width <= 0 || width > MAX_TOAST_POINTER)
-		return false;
-	get_atttypetypmodcoll(rte->relid, attribute, &type, &typmod, &collation);
-	return typmod > MAX_TOAST_POINTER;
-}
 
 /* Costs of one of each thing that a search counts. */
 static void
 get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims, QvUnits *units)
 {
 	const IndexOptInfo *index = target->index;
+	AttrNumber	column = index->indexkeys[0];
+	int32		width = column > 0 ? get_attavgwidth(rte->relid, column) : 0;
 	QvUnitsOf	of = {
 		.index_tablespace = index->reltablespace,
 		.table_tablespace = rel->reltablespace,
@@ -223,7 +199,8 @@ get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 		.table_rows = rel->tuples,
 		.dims = dims,
 		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
-		.value_pages = is_out_of_line(rte, index->indexkeys[0]) ? TOAST_PAGES : 0
+		/* on the average it is a pointer to where it is stored */
+		.value_pages = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE ? TOAST_PAGES : 0
 	};
 
 	of.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false));
@@ -270,6 +247,7 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	known->index = relation;
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
+	known->by_value = true;
 	get_units(root, rel, rte, target, KnnDimensions(relation), &known->units);
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
@@ -340,18 +318,12 @@ get_condition(List *infos)
 
 /* The expressions that the scan evaluates (TopkExpr). */
 static List *
-get_exprs(PlannerInfo *root, const TopkTarget *target)
+get_exprs(const TopkTarget *target)
 {
-	Expr	   *none = get_condition(NIL);
 	bool		is_plain = target->written == NULL || target->written == target->form.distance;
-	List	   *exprs = list_make5(target->form.distance, target->form.value,
-								   limit_expr(target->of_groups ? NULL : root->parse->limitCount),
-								   limit_expr(target->of_groups ? NULL : root->parse->limitOffset),
-								   get_condition(target->within));
 
-	exprs = lappend(exprs, is_plain ? none : target->written);
-	exprs = lappend(exprs, get_condition(target->filter));
-	return lappend(exprs, get_condition(TopkLeakproof(target)));
+	return list_make5(target->form.distance, target->form.value, get_condition(target->within),
+					  is_plain ? get_condition(NIL) : target->written, get_condition(target->filter));
 }
 
 /* What the scan gets besides. */
@@ -366,16 +338,14 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const 
 	planned.version = TOPK_PLAN_VERSION;
 	planned.index = target->index->indexoid;
 	planned.rows = wanted_rows(root);
+	planned.limited = TopkHasLimit(root->parse) && !target->of_groups;
 	planned.hint = !is_whole_query(root, rel);
 	planned.guesses = orders_only(root, rel, target);
 	planned.filtered = known->filtered;
 	planned.secured = root->qual_security_level > 0;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
-	planned.order = target->key == NULL ? TOPK_ORDER_NONE :
-		(QvPathKeyAscends(target->key) ? 0 : TOPK_ORDER_DESCENDS) |
-		(target->key->pk_nulls_first && !target->nulls_last ? TOPK_ORDER_NULLS_FIRST : 0) |
-		(target->nans_last ? TOPK_ORDER_NANS_LAST : 0) | (target->of_groups ? TOPK_ORDER_STRICT : 0);
+	planned.order = target->order;
 	planned.indexed = known->rows / Max(1, rel->tuples);
 	planned.passing = known->passing / known->rows;
 	planned.members = known->members / known->rows;
@@ -403,7 +373,6 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	List	   *exprs;
 	List	   *conditions;
 	bool		misses = target->needs && (target->needs & QvMetaLeftOut(relation));
-	ListCell   *lc;
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
@@ -413,7 +382,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 									 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
 									 index->indrestrictinfo, target->within);
 	TopkAddFilter(rel, target, conditions);
-	exprs = get_exprs(root, target);
+	exprs = get_exprs(target);
 	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
 	if (target->key)
@@ -431,25 +400,13 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	cost_path(&path->path, &known, is_only_relation(root, rel) ? wanted_rows(root) : 0);
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
-	if (path->path.param_info)
-		foreach(lc, path->path.param_info->ppi_clauses)
-	{
-		misses |= contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause);
-	}
+	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
 	if (!misses)
 		add_path(rel, &path->path);
 	return !misses;
 }
 
-/* Is a path a plain scan of the index in its order? */
-static bool
-is_plain_scan(Path *path, const IndexOptInfo *index)
-{
-	return IsA(path, IndexPath) && ((IndexPath *) path)->indexinfo == index &&
-		list_length(((IndexPath *) path)->indexorderbys) == 1 && path->param_info == NULL;
-}
-
-/* Take out the plain scans of an index whose place a path takes. */
+/* Take out the plain scans of an index, in its order, whose place a path takes. */
 static void
 drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
 {
@@ -457,23 +414,12 @@ drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
 
 	foreach(lc, rel->pathlist)
 	{
-		if (is_plain_scan(lfirst(lc), index))
+		IndexPath  *path = lfirst(lc);
+
+		if (IsA(path, IndexPath) && path->indexinfo == index && list_length(path->indexorderbys) == 1 &&
+			path->path.param_info == NULL)
 			rel->pathlist = foreach_delete_current(rel->pathlist, lc);
 	}
-}
-
-/* Rows may be tested more than once, which conditions of these would tell. */
-static bool
-has_volatile_conditions(const RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	foreach(lc, rel->baserestrictinfo)
-	{
-		if (contain_volatile_functions((Node *) lfirst_node(RestrictInfo, lc)->clause))
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -515,7 +461,9 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
-	if (!topk_scan || rel->indexlist == NIL || has_volatile_conditions(rel))
+	if (!topk_scan || rel->indexlist == NIL ||
+	/* rows may be tested more than once, which conditions would tell */
+		contain_volatile_functions((Node *) rel->baserestrictinfo))
 		return;
 	foreach(lc, rel->indexlist)
 	{

@@ -66,6 +66,7 @@ get_known(TopkState *state)
 	known->index = state->index;
 	known->engine = KnnMethodOf(state->index)->engine;
 	known->settings = &state->settings;
+	known->by_value = state->value != NULL;
 	known->units = state->planned.units;
 	known->filtered = state->planned.filtered;
 	/* as many as there are now: the plan may be old */
@@ -145,8 +146,8 @@ end_other(TopkState *state)
 {
 	if (state->other == NULL)
 		return;
-	state->others.pages += state->other->counters.pages;
-	state->others.entries += state->other->counters.entries;
+	state->engine->counters.pages += state->other->counters.pages;
+	state->engine->counters.entries += state->other->counters.entries;
 	state->other->ops->end(state->other);
 	state->other = NULL;
 }
@@ -173,8 +174,8 @@ reads_codes(const TopkState *state)
 
 	by_row.row_pages = 0;
 	return state->engine->rows && state->known.row_pages > 0 &&
-		TopkWayCost(&state->known, TOPK_SET, TOPK_FIRST_ROWS, true) <
-		TopkWayCost(&by_row, TOPK_SET, TOPK_FIRST_ROWS, true);
+		TopkWayCost(&state->known, TOPK_SET, TOPK_FIRST_ROWS) <
+		TopkWayCost(&by_row, TOPK_SET, TOPK_FIRST_ROWS);
 }
 
 /* Have rows come by a way from now on, all of them. */
@@ -207,7 +208,6 @@ begin_way(TopkState *state, TopkWay way)
 		state->reads_rows = true;
 	}
 	state->way = way;
-	state->running = true;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
 	state->next_choice = state->before.proposed + TOPK_FIRST_ROWS;
@@ -229,18 +229,14 @@ begin_again(void *arg)
 static double
 spent(const TopkState *state)
 {
-	const TopkKnown *known = &state->known;
+	const QvUnits *units = &state->known.units;
 	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-	double		cost = QvCountersCost(&known->units, &state->engine->counters) +
-		QvCountersCost(&known->units, &state->others) +
-		rows->proposed * cpu_operator_cost + rows->fetched * known->units.row +
-		rows->passed * known->units.value;
+	QvScanCounters counters;
 
-	if (state->other)
-		cost += QvCountersCost(&known->units, &state->other->counters);
-	if (state->filter)
-		cost += state->filter->pages * known->units.page + state->filter->tested * known->units.filter;
-	return cost + state->collected;
+	TopkGetCounters(state, &counters);
+	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost + rows->fetched * units->row +
+		rows->passed * units->value + state->collected +
+		(state->filter ? state->filter->tested * units->filter : 0);
 }
 
 /* ---- the set ---- */
@@ -254,7 +250,7 @@ is_enough(void *arg, double found)
 
 	known.passing = Max(known.passing, Min(1, state->planned.passing / state->planned.members) * found);
 	return found > state->known.members &&
-		found * state->planned.collect > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state), true);
+		found * state->planned.collect > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state));
 }
 
 /* Collect the set; false when that is not worth it, or not to be had. */
@@ -291,7 +287,7 @@ cheapest(const TopkState *state, int than, double *cost)
 	*cost = INFINITY;
 	for (TopkWay way = than + 1; way < TOPK_WAYS; way++)
 	{
-		double		other = TopkWayCost(&state->known, way, wanted_rows(state), state->value != NULL);
+		double		other = TopkWayCost(&state->known, way, wanted_rows(state));
 
 		if (other < *cost)
 		{
@@ -317,7 +313,7 @@ take_way(TopkState *state, TopkWay way)
 	if (!collect_set(state))
 	{
 		/* the way that runs goes on until more of the set is worth it */
-		if (state->set.state == TOPK_SET_PART && state->running)
+		if (state->set.state == TOPK_SET_PART && state->way != TOPK_WAYS)
 			return;
 		way = state->set.state == TOPK_SET_PART ? TOPK_WALK : cheapest(state, -1, &cost);
 	}
@@ -327,8 +323,8 @@ take_way(TopkState *state, TopkWay way)
 	 * pass
 	 */
 	else if (topk_way == TOPK_WAYS &&
-			 TopkWayCost(&state->known, TOPK_WALK, wanted_rows(state), true) <
-			 TopkWayCost(&state->known, TOPK_SET, wanted_rows(state), state->value != NULL))
+			 TopkWayCost(&state->known, TOPK_WALK, wanted_rows(state)) <
+			 TopkWayCost(&state->known, TOPK_SET, wanted_rows(state)))
 		way = TOPK_WALK;
 	begin_way(state, way);
 }
@@ -337,7 +333,7 @@ static void
 choose_first(TopkState *state)
 {
 	double		cost,
-				look = TopkWayCost(&state->known, TOPK_WALK, TOPK_FIRST_ROWS, true);
+				look = TopkWayCost(&state->known, TOPK_WALK, TOPK_FIRST_ROWS);
 	TopkKnown	near = state->known;
 	TopkWay		best = cheapest(state, TOPK_WALK, &cost);
 
@@ -345,13 +341,13 @@ choose_first(TopkState *state)
 	if (state->reads_table)
 		best = TOPK_TABLE;
 	else if (topk_way != TOPK_WAYS)
-		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY, state->value != NULL)) ? TOPK_WALK : topk_way;
+		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY)) ? TOPK_WALK : topk_way;
 	else if (look <= cost)
 		best = TOPK_WALK;
 	else
 	{
 		near.passing = near.admitted = near.rows;
-		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS, true) <= LOOK_SHARE * cost)
+		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
 		{
 			best = TOPK_WALK;
 			state->looks = true;
@@ -369,29 +365,24 @@ most_rows(const TopkState *state)
 	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
 }
 
-/* Have the rows that the search has left out come by another way. */
-static void
-take_rest(TopkState *state)
+/*
+ * QvStreamSource.early, and after the end: have the rows that a search by codes has left out come
+ * by another way.  False: there is none, or the user has set an end.
+ */
+static bool
+take_rest(void *arg)
 {
-	TopkKnown  *known = &state->known;
+	TopkState  *state = arg;
+	const TopkKnown *known = &state->known;
 
+	if (state->way >= TOPK_SET || most_rows(state) != PG_INT64_MAX)
+		return false;
 	TopkSetCollect(&state->set, NULL, NULL);
 	get_known(state);
 	if (known->is_there)
 		begin_way(state, TOPK_SET);
 	else
 		begin_way(state, state->way == TOPK_WALK && known->row_pages > 0 && state->value ? TOPK_CODES : TOPK_TABLE);
-}
-
-/* QvStreamSource.early: for lack of memory, most likely */
-static bool
-go_on_early(void *arg)
-{
-	TopkState  *state = arg;
-
-	if (state->way >= TOPK_SET || most_rows(state) != PG_INT64_MAX)
-		return false;
-	take_rest(state);
 	return true;
 }
 
@@ -419,7 +410,7 @@ choose(void *arg)
 	if (isinf(cost))
 		return;
 	so_far = spent(state) - state->spent_before;
-	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state), true) - so_far;
+	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state)) - so_far;
 	if (state->looks && so_far < LOOK_SHARE * cost)
 		return;
 	/* a way that is nearly at its end goes on, for a while */
@@ -528,11 +519,9 @@ TopkStart(TopkState *state)
 	MemoryContext old;
 	Datum		value;
 	bool		isnull;
-	int			order;
+	int			order = state->planned.order;
 	bool		known;
 
-	state->planned = TopkGetPlanned(TopkPlan(state));
-	order = state->planned.order;
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
 	PredicateLockRelation(state->index, estate->es_snapshot);
@@ -559,7 +548,7 @@ TopkStart(TopkState *state)
 	source.fill = fill_row;
 	source.test = test_row;
 	source.again = begin_again;
-	source.early = go_on_early;
+	source.early = take_rest;
 	source.arg = state;
 	source.relaxed = order == TOPK_ORDER_NONE ||
 		(state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED && !(order & TOPK_ORDER_STRICT));
@@ -573,7 +562,7 @@ TopkStart(TopkState *state)
 	source.fetch = true;
 	known = state->value && QvIsIndexed(&state->opclass, state->value);
 	source.beyond = state->within && known ? is_beyond : NULL;
-	state->running = false;
+	state->way = TOPK_WAYS;
 	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;
 	QvStreamStart(state->stream, &source);
@@ -605,11 +594,8 @@ may_be_unindexed(const TopkState *state)
 static bool
 goes_on(TopkState *state)
 {
-	if (state->way >= TOPK_SET || !state->known.filtered || state->set.child == NULL || state->within ||
-		most_rows(state) != PG_INT64_MAX || !may_be_unindexed(state))
-		return false;
-	take_rest(state);
-	return true;
+	return state->known.filtered && state->set.child != NULL && !state->within && may_be_unindexed(state) &&
+		take_rest(state);
 }
 
 bool
@@ -637,8 +623,6 @@ TopkGetCounters(const TopkState *state, QvScanCounters *counters)
 	*counters = (QvScanCounters) {0};
 	if (state->engine)
 		*counters = state->engine->counters;
-	counters->pages += state->others.pages;
-	counters->entries += state->others.entries;
 	if (state->other)
 	{
 		counters->pages += state->other->counters.pages;

@@ -40,7 +40,7 @@ typedef struct TopkState
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the searches by other ways */
-	QvScan	   *engine;
+	QvScan	   *engine;			/* it counts what other searches have read */
 	QvScan	   *other;			/* the search that is used instead of it, or
 								 * NULL */
 	RowReader  *rows;
@@ -49,11 +49,10 @@ typedef struct TopkState
 	TopkKnown	known;
 	const void *value;			/* searched for; NULL: any order */
 	TopkSet		set;			/* rows that other indexes find */
-	TopkWay		way;
+	TopkWay		way;			/* that runs; TOPK_WAYS: none does yet */
 	bool		started;
 	bool		reads_table;	/* the index misses rows that must come first */
-	bool		running;		/* a way has been begun, */
-	bool		reads_rows;		/* which reads rows of the table in order */
+	bool		reads_rows;		/* the way reads rows of the table in order */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */
 	double		spent_before;	/* on the way, when it was begun */
@@ -68,7 +67,6 @@ typedef struct TopkState
 	/* counters, over all searches */
 	int64		searches;
 	bool		ran[TOPK_WAYS];
-	QvScanCounters others;		/* what the other searches have read */
 	double		last;			/* distance of the row returned last */
 	double		bound;
 } TopkState;

@@ -74,38 +74,6 @@ is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, In
 	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
 }
 
-/* Does a search of the index give the order of a path key?  Then the target is that order. */
-static bool
-match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, TopkTarget *target)
-{
-	EquivalenceMember *member;
-	bool		ascends = QvPathKeyAscends(key);
-
-	if (key->pk_eclass->ec_has_volatile)
-		return false;
-	memset(target, 0, sizeof(*target));
-	QvForeachMember(member, key->pk_eclass, rel->relids)
-	{
-		Node	   *expr = (Node *) member->em_expr;
-		TopkForm   *form = &target->form;
-
-		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
-			!TopkMatchForm(index, expr, form) || form->falls == ascends ||
-			!bms_is_empty(pull_varnos(root, (Node *) form->value)) || is_misleading(root, form, rel, index))
-			continue;
-		target->index = index;
-		target->key = key;
-		target->written = (Expr *) expr;
-		/* rows that would come first must not be missed */
-		if (key->pk_nulls_first && may_be_null(root, rel, index))
-			target->needs |= QV_LEFT_OUT_NULLS;
-		if (!ascends && form->may_be_nan)
-			target->needs |= QV_LEFT_OUT_NANS;
-		return true;
-	}
-	return false;
-}
-
 /*
  * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
  * with may be of other relations.
@@ -155,6 +123,42 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 	}
 }
 
+/* The target of rows in the order of a path key; NULL: a search of the index does not give it. */
+static TopkTarget *
+match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
+{
+	EquivalenceMember *member;
+	bool		ascends = QvPathKeyAscends(key);
+	TopkForm	form;
+
+	if (key->pk_eclass->ec_has_volatile)
+		return NULL;
+	QvForeachMember(member, key->pk_eclass, rel->relids)
+	{
+		Node	   *expr = (Node *) member->em_expr;
+		TopkTarget *target;
+
+		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
+			!TopkMatchForm(index, expr, &form) || form.falls == ascends ||
+			!bms_is_empty(pull_varnos(root, (Node *) form.value)) || is_misleading(root, &form, rel, index))
+			continue;
+		target = palloc0(sizeof(TopkTarget));
+		target->index = index;
+		target->form = form;
+		target->key = key;
+		target->written = (Expr *) expr;
+		target->order = (ascends ? 0 : TOPK_ORDER_DESCENDS) | (key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0);
+		/* rows that would come first must not be missed */
+		if (key->pk_nulls_first && may_be_null(root, rel, index))
+			target->needs |= QV_LEFT_OUT_NULLS;
+		if (!ascends && form.may_be_nan)
+			target->needs |= QV_LEFT_OUT_NANS;
+		add_bounds(root, rel, target);
+		return target;
+	}
+	return NULL;
+}
+
 /* ---- conditions on included columns ---- */
 
 /* Is a condition one on included columns of an index only? */
@@ -187,20 +191,6 @@ TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions)
 	}
 }
 
-List *
-TopkLeakproof(const TopkTarget *target)
-{
-	List	   *leakproof = NIL;
-	ListCell   *lc;
-
-	foreach(lc, target->filter)
-	{
-		if (!contain_leaked_vars((Node *) lfirst_node(RestrictInfo, lc)->clause))
-			leakproof = lappend(leakproof, lfirst(lc));
-	}
-	return leakproof;
-}
-
 bool
 TopkIsFiltered(const TopkTarget *target, List *conditions)
 {
@@ -219,87 +209,81 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 /* ---- targets ---- */
 
 /*
- * The target of rows within a radius, in any order.  info: a condition on the distance, which may
- * be from values of other relations.
+ * The target of rows within a radius, in any order; NULL: there is none.  info: a condition on the
+ * distance, which may be from values of other relations.
  */
-static bool
-match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info, TopkTarget *target)
+static TopkTarget *
+match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info)
 {
-	memset(target, 0, sizeof(*target));
+	TopkTarget *target;
+	TopkForm	form;
+
+	if (!restriction_is_securely_promotable(info, rel) || !match_bound(root, rel, index, info, &form))
+		return NULL;
+	target = palloc0(sizeof(TopkTarget));
 	target->index = index;
-	if (!match_bound(root, rel, index, info, &target->form))
-		return false;
+	target->form = form;
 	target->outer = bms_difference(info->clause_relids, rel->relids);
 	target->within = list_make1(info);
+	target->order = TOPK_ORDER_NONE;
 	add_bounds(root, rel, target);
 	/* NaN is greater than all numbers */
-	if (target->form.falls && target->form.may_be_nan)
+	if (form.falls && form.may_be_nan)
 		target->needs |= QV_LEFT_OUT_NANS;
-	return true;
+	return target;
 }
 
-/* The target of rows in the order of nearest groups. */
-static bool
-match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key, TopkTarget *target)
-{
-	if (!match_key(root, rel, index, key, target) ||
-		!TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &target->nans_last))
-		return false;
-	target->of_groups = true;
-	/* aggregates leave NULLs out */
-	target->nulls_last = root->parse->hasAggs;
-	return true;
-}
-
+/* The target of rows in the order of nearest groups; NULL: there is none. */
 static TopkTarget *
-copy_target(const TopkTarget *target)
+match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 {
-	TopkTarget *copy = palloc(sizeof(TopkTarget));
+	TopkTarget *target = match_key(root, rel, index, key);
+	bool		nans_last;
 
-	*copy = *target;
-	return copy;
+	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &nans_last))
+		return NULL;
+	target->of_groups = true;
+	target->order |= TOPK_ORDER_STRICT | (nans_last ? TOPK_ORDER_NANS_LAST : 0);
+	/* aggregates leave NULLs out */
+	if (root->parse->hasAggs)
+		target->order &= ~TOPK_ORDER_NULLS_FIRST;
+	return target;
 }
 
-/* The target of the relation's rows by themselves; false: there is none. */
-static bool
-find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups, TopkTarget *target)
+/* The target of the relation's rows by themselves; NULL: there is none. */
+static TopkTarget *
+find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
 {
+	TopkTarget *target = groups ? match_groups(root, rel, index, groups) : NULL;
 	ListCell   *lc;
 
-	if (groups && match_groups(root, rel, index, groups, target))
-	{
-		add_bounds(root, rel, target);
-		return true;
-	}
-	if (root->query_pathkeys != NIL && match_key(root, rel, index, linitial(root->query_pathkeys), target))
-	{
-		add_bounds(root, rel, target);
-		return TopkHasLimit(root->parse) || target->within != NIL;
-	}
+	if (target)
+		return target;
+	if (root->query_pathkeys != NIL)
+		target = match_key(root, rel, index, linitial(root->query_pathkeys));
+	if (target)
+		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;
 	foreach(lc, rel->baserestrictinfo)
 	{
-		if (restriction_is_securely_promotable(lfirst(lc), rel) &&
-			match_radius(root, rel, index, lfirst(lc), target))
-			return true;
+		target = match_radius(root, rel, index, lfirst(lc));
+		if (target)
+			return target;
 	}
-	return false;
+	return NULL;
 }
 
 List *
 TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
 {
-	List	   *targets = NIL;
-	TopkTarget	target;
+	TopkTarget *target = find_target(root, rel, index, groups);
+	List	   *targets = target ? list_make1(target) : NIL;
 	ListCell   *lc;
 
-	if (find_target(root, rel, index, groups, &target))
-		targets = lappend(targets, copy_target(&target));
 	foreach(lc, rel->joininfo)
 	{
 		if (join_clause_is_movable_to(lfirst(lc), rel) &&
-			restriction_is_securely_promotable(lfirst(lc), rel) &&
-			match_radius(root, rel, index, lfirst(lc), &target))
-			targets = lappend(targets, copy_target(&target));
+			(target = match_radius(root, rel, index, lfirst(lc))) != NULL)
+			targets = lappend(targets, target);
 	}
 	return targets;
 }

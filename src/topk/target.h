@@ -25,9 +25,8 @@ typedef struct TopkTarget
 	Relids		outer;			/* the value and these conditions are of;
 								 * NULL: none */
 	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
+	int			order;			/* TOPK_ORDER_... */
 	bool		of_groups;		/* the order is that of nearest groups */
-	bool		nans_last;		/* even if the sort key falls */
-	bool		nulls_last;		/* even if the sort key has them first */
 } TopkTarget;
 
 /*
@@ -38,9 +37,6 @@ extern List *TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *i
 
 /* Have in a target those of some conditions that are on included columns of its index. */
 extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions);
-
-/* Those of its filter that raise no errors for what the row has. */
-extern List *TopkLeakproof(const TopkTarget *target);
 
 /*
  * May rows of the index fail the conditions?  Those on the distance do not count: the rows that

@@ -40,6 +40,7 @@ typedef struct TopkPlanned
 	int			version;		/* TOPK_PLAN_VERSION */
 	Oid			index;
 	int			rows;			/* k; 0: not known when it is planned, or all */
+	bool		limited;		/* there is a LIMIT */
 	bool		hint;			/* more may be wanted */
 	bool		guesses;		/* nobody but the scan needs to know how far
 								 * rows are */
@@ -66,16 +67,12 @@ typedef enum TopkExpr
 {
 	TOPK_EXPR_DISTANCE,			/* as the query has it */
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
-	TOPK_EXPR_LIMIT,			/* NULL constant: none */
-	TOPK_EXPR_OFFSET,
 	TOPK_EXPR_WITHIN,			/* conditions on the distance that far rows do
 								 * not meet; NULL constant: none */
 	TOPK_EXPR_KEY,				/* the sort key; NULL constant: none, or the
 								 * distance */
-	TOPK_EXPR_FILTER,			/* conditions on included columns; NULL
+	TOPK_EXPR_FILTER			/* conditions on included columns; NULL
 								 * constant: none */
-	TOPK_EXPR_LEAKPROOF			/* the leakproof ones of these; NULL constant:
-								 * none */
 } TopkExpr;
 
 /* Does a query have a LIMIT?  LIMIT ALL is none. */

@@ -59,7 +59,7 @@ walk_cost(const TopkKnown *known, double wanted)
 static double
 codes_cost(const TopkKnown *known, double wanted)
 {
-	if (known->row_pages == 0)
+	if (known->row_pages == 0 || !known->by_value)
 		return INFINITY;
 	return QvEntriesCost(&known->units, known->rows, known->row_pages, admitted_share(known)) +
 		proposed_cost(known, TopkProposals(known, wanted) * admitted_share(known), wanted, false);
@@ -67,7 +67,7 @@ codes_cost(const TopkKnown *known, double wanted)
 
 /* The set is collected, and its rows are read by their codes or from the table. */
 static double
-set_cost(const TopkKnown *known, double wanted, bool by_value)
+set_cost(const TopkKnown *known, double wanted)
 {
 	double		passing = Min(known->members, known->passing);
 	double		share = admitted_share(known);
@@ -77,7 +77,7 @@ set_cost(const TopkKnown *known, double wanted, bool by_value)
 
 	if (!known->has_set)
 		return INFINITY;
-	if (known->row_pages > 0 && by_value)
+	if (known->row_pages > 0 && known->by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share) +
 			fetched * (known->units.row + known->units.value);
 	/* a bitmap scan fetches the same rows */
@@ -107,9 +107,9 @@ is_left_to_index(const TopkKnown *known, TopkWay way)
 }
 
 double
-TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value)
+TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 {
-	if (way != TOPK_WALK && !known->filtered && by_value && wanted <= TOPK_FIRST_ROWS &&
+	if (way != TOPK_WALK && !known->filtered && known->by_value && wanted <= TOPK_FIRST_ROWS &&
 		is_left_to_index(known, way))
 		return INFINITY;
 	wanted = Min(wanted, Max(1, known->passing));
@@ -118,9 +118,9 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value)
 		case TOPK_WALK:
 			return walk_cost(known, wanted);
 		case TOPK_CODES:
-			return by_value ? codes_cost(known, wanted) : INFINITY;
+			return codes_cost(known, wanted);
 		case TOPK_SET:
-			return set_cost(known, wanted, by_value);
+			return set_cost(known, wanted);
 		default:
 			return table_cost(known);
 	}
@@ -133,6 +133,6 @@ TopkLeastCost(const TopkKnown *known, double wanted)
 
 	/* reading all of the table is a path of its own */
 	for (TopkWay way = 0; way < TOPK_TABLE; way++)
-		least = Min(least, TopkWayCost(known, way, wanted, true));
+		least = Min(least, TopkWayCost(known, way, wanted));
 	return least;
 }

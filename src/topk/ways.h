@@ -31,6 +31,7 @@ typedef struct TopkKnown
 	Relation	index;
 	const QvEngine *engine;
 	const QvSettings *settings;
+	bool		by_value;		/* there is a value to search for */
 	QvUnits		units;
 	double		rows;			/* of the index */
 	double		passing;		/* of these, rows that pass all conditions */
@@ -60,9 +61,9 @@ extern double TopkProposals(const TopkKnown *known, double wanted);
 
 /*
  * What a way costs to return a number of rows; INFINITY: the way cannot be used.  The first rows
- * of a search without conditions are left to the index.  by_value: there is a value to search for.
+ * of a search without conditions are left to the index.
  */
-extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted, bool by_value);
+extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted);
 
 /* The least of the ways that need the index, for the planner. */
 extern double TopkLeastCost(const TopkKnown *known, double wanted);
