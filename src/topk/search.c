@@ -34,9 +34,6 @@
  */
 #define LOOK_SHARE 0.25
 
-/* What was expected counts as this many rows that passed, beside the rows tested. */
-#define PRIOR_PASSED 2.0
-
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
 
@@ -91,13 +88,13 @@ get_known(TopkState *state)
 }
 
 /*
- * The share of rows that pass, where "share" was expected and some were tested.  Where none has
- * passed the expectation is most likely wrong: as if one had.
+ * The share of rows that pass, where some were tested.  What was expected counts as one row that
+ * passed, of as many as it takes.
  */
 static double
 learn_share(double share, double tested, double passed)
 {
-	return Min(1, passed > 0 ? (passed + PRIOR_PASSED) / (tested + PRIOR_PASSED / share) : 1 / (tested + 1 / share));
+	return Min(1, (passed + 1) / (tested + 1 / share));
 }
 
 /* Rows that were tested tell how many pass. */
@@ -404,7 +401,7 @@ choose(void *arg)
 	}
 	if (proposed < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
 		return;
-	state->next_choice = state->before.proposed + (proposed - state->before.proposed) * CHOICE_GROWTH + 4;
+	state->next_choice = state->before.proposed + (proposed - state->before.proposed) * CHOICE_GROWTH;
 	learn_passing(state);
 	best = cheapest(state, state->way, &cost);
 	if (isinf(cost))
