@@ -21,9 +21,8 @@
 /* One in eight rows is kept until the nearest are known. */
 #define KEPT_SHARE 8
 
-/* Rows are sorted as far as they will likely be measured, at least LEAST_RUN of them. */
+/* Rows are sorted as far as they will likely be measured. */
 #define RUN_SHARE 16
-#define LEAST_RUN 64
 
 /* Rows that are measured together, so that waiting for one is waiting for all. */
 #define MEASURED_TOGETHER 16
@@ -512,7 +511,7 @@ read_entries(Members *m)
 static double
 waits_at(Members *m)
 {
-	return BacklogSort(&m->waiting, Max(LEAST_RUN, m->waiting.count / RUN_SHARE)) ?
+	return BacklogSort(&m->waiting, Max(MEASURED_TOGETHER, m->waiting.count / RUN_SHARE)) ?
 		BacklogDistance(m->waiting.items[m->waiting.first]) : m->dropped ? m->limit : INFINITY;
 }
 
