@@ -30,8 +30,7 @@ end_mapping(void *arg)
 {
 	Mapping    *mapping = arg;
 
-	if (mapping->memory != MAP_FAILED)
-		munmap(mapping->memory, mapping->size);
+	munmap(mapping->memory, mapping->size);
 }
 
 static void
@@ -67,11 +66,6 @@ map_file(QvRoom *room, File file, Size size)
 	room->mapping = AllocSetContextCreate(CurrentMemoryContext, "quiver mapped file",
 										  ALLOCSET_SMALL_SIZES);
 	mapping = MemoryContextAllocZero(room->mapping, sizeof(Mapping));
-	mapping->memory = MAP_FAILED;
-	mapping->size = size;
-	mapping->end.func = end_mapping;
-	mapping->end.arg = mapping;
-	MemoryContextRegisterResetCallback(room->mapping, &mapping->end);
 	/* the server may have closed the file for another one */
 	if (FileSize(file) < (off_t) size || FileGetRawDesc(file) < 0)
 		elog(ERROR, "temporary file \"%s\" is too short", FilePathName(file));
@@ -80,6 +74,10 @@ map_file(QvRoom *room, File file, Size size)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not map temporary file \"%s\": %m", FilePathName(file))));
+	mapping->size = size;
+	mapping->end.func = end_mapping;
+	mapping->end.arg = mapping;
+	MemoryContextRegisterResetCallback(room->mapping, &mapping->end);
 	room->memory = mapping->memory;
 	return room->memory;
 }
