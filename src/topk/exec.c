@@ -66,14 +66,11 @@ topk_next(ScanState *ss)
 	return slot;
 }
 
-/* In an EvalPlanQual estate the other conditions are tested by ExecScan(). */
+/* In an EvalPlanQual estate ExecScan() tests the conditions. */
 static bool
 topk_recheck(ScanState *ss, TupleTableSlot *slot)
 {
-	TopkState  *state = (TopkState *) ss;
-
-	ss->ps.ps_ExprContext->ecxt_scantuple = slot;
-	return ExecQual(state->included, ss->ps.ps_ExprContext);
+	return true;
 }
 
 /* ---- the node ---- */
@@ -92,7 +89,7 @@ static void
 init_projection(TopkState *state, bool with_distance)
 {
 	ScanState  *ss = &state->css.ss;
-	Node	   *distance = list_nth(TopkPlan(state)->custom_exprs, TOPK_EXPR_DISTANCE);
+	Node	   *distance = TopkPlanExpr(state, TOPK_EXPR_DISTANCE);
 	List	   *targets = NIL;
 	ListCell   *lc;
 
@@ -120,21 +117,10 @@ init_projection(TopkState *state, bool with_distance)
 static ExprState *
 init_within(TopkState *state)
 {
-	List	   *exprs = TopkPlan(state)->custom_exprs;
-	Node	   *within = list_nth(exprs, TOPK_EXPR_WITHIN);
+	Node	   *within = TopkReplaceDistance(TopkPlanExpr(state, TOPK_EXPR_WITHIN),
+											 TopkPlanExpr(state, TOPK_EXPR_DISTANCE));
 
-	return TopkIsNull(within) ? NULL :
-		ExecInitExpr((Expr *) TopkReplaceDistance(within, list_nth(exprs, TOPK_EXPR_DISTANCE)),
-					 &state->css.ss.ps);
-}
-
-/* A list of conditions of the plan. */
-static List *
-get_conditions(const CustomScan *scan, TopkExpr which)
-{
-	Node	   *conditions = list_nth(scan->custom_exprs, which);
-
-	return TopkIsNull(conditions) ? NIL : make_ands_implicit((Expr *) conditions);
+	return within ? ExecInitExpr(make_ands_explicit((List *) within), &state->css.ss.ps) : NULL;
 }
 
 /* Those of some conditions that raise no errors for what a row has. */
@@ -159,14 +145,13 @@ static bool
 is_index_only(const TopkState *state, bool with_distance)
 {
 	const CustomScan *scan = TopkPlan(state);
-	Node	   *distance = list_nth(scan->custom_exprs, TOPK_EXPR_DISTANCE);
+	Node	   *distance = TopkPlanExpr(state, TOPK_EXPR_DISTANCE);
 	QvIncluded *included = QvIncludedDescribe(state->index, 0);
 	Bitmapset  *wanted = NULL;
 	ListCell   *lc;
 
 	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
-		!TopkIsNull(list_nth(scan->custom_exprs, TOPK_EXPR_WITHIN)) ||
-		!state->planned.guesses)
+		TopkPlanExpr(state, TOPK_EXPR_WITHIN) != NULL || !state->planned.guesses)
 		return false;
 	foreach(lc, scan->scan.plan.targetlist)
 	{
@@ -186,7 +171,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	TopkState  *state = (TopkState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
-	List	   *filter = get_conditions(scan, TOPK_EXPR_FILTER);
+	List	   *filter = TopkPlanExpr(state, TOPK_EXPR_FILTER);
 	PlanState  *child = NULL;
 	bool		with_distance = estate->es_epq_active == NULL &&
 		state->planned.result != TOPK_RESULT_UNKNOWN;
@@ -207,10 +192,9 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 						  state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
 	css->ss.ps.scanopsfixed = !state->index_only;
 	init_projection(state, with_distance);
-	state->qual = ExecInitQual(scan->scan.plan.qual, &css->ss.ps);
-	state->included = ExecInitQual(filter, &css->ss.ps);
+	state->qual = ExecInitQual(list_concat_copy(filter, scan->scan.plan.qual), &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
-	state->query = ExecInitExpr(list_nth(scan->custom_exprs, TOPK_EXPR_QUERY), &css->ss.ps);
+	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->within = init_within(state);
 	if (scan->custom_plans != NIL)
 	{

@@ -9,6 +9,7 @@
 #include "access/genam.h"
 #include "am/methods.h"
 #include "compat.h"
+#include "nodes/makefuncs.h"
 #include "topk/state.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -86,13 +87,15 @@ explain_calibration(Oid oid, ExplainState *es)
 	index_close(index, AccessShareLock);
 }
 
-/* An expression of the plan (TopkExpr) as text; NULL: it is not there. */
+/* An expression of the plan, or a list of conditions, as text; NULL: it is not there. */
 static char *
 deparse(TopkState *state, TopkExpr which, List *context, bool prefix)
 {
-	Node	   *expr = list_nth(TopkPlan(state)->custom_exprs, which);
+	Node	   *expr = TopkPlanExpr(state, which);
 
-	return TopkIsNull(expr) ? NULL : deparse_expression(expr, context, prefix, false);
+	if (expr && IsA(expr, List))
+		expr = (Node *) make_ands_explicit((List *) expr);
+	return expr ? deparse_expression(expr, context, prefix, false) : NULL;
 }
 
 static void

@@ -307,23 +307,14 @@ passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 	return rows;
 }
 
-/* Conditions as one expression; without any, a NULL constant. */
-static Expr *
-get_condition(List *infos)
-{
-	List	   *clauses = extract_actual_clauses(infos, false);
-
-	return clauses == NIL ? (Expr *) makeNullConst(BOOLOID, -1, InvalidOid) : make_ands_explicit(clauses);
-}
-
 /* The expressions that the scan evaluates (TopkExpr). */
 static List *
 get_exprs(const TopkTarget *target)
 {
 	bool		is_plain = target->written == NULL || target->written == target->form.distance;
 
-	return list_make5(target->form.distance, target->form.value, get_condition(target->within),
-					  is_plain ? get_condition(NIL) : target->written, get_condition(target->filter));
+	return list_make5(target->form.distance, target->form.value, extract_actual_clauses(target->within, false),
+					  is_plain ? NULL : target->written, extract_actual_clauses(target->filter, false));
 }
 
 /* What the scan gets besides. */
@@ -503,11 +494,11 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 		  List *clauses, List *custom_plans)
 {
 	CustomScan *scan = makeNode(CustomScan);
-	Expr	   *filter = list_nth(linitial(best_path->custom_private), TOPK_EXPR_FILTER);
+	List	   *filter = list_nth(linitial(best_path->custom_private), TOPK_EXPR_FILTER);
 
 	scan->scan.plan.targetlist = tlist;
 	/* the scan itself tests conditions on included columns */
-	scan->scan.plan.qual = list_difference(extract_actual_clauses(clauses, false), make_ands_implicit(filter));
+	scan->scan.plan.qual = list_difference(extract_actual_clauses(clauses, false), filter);
 	scan->scan.scanrelid = rel->relid;
 	scan->flags = best_path->flags;
 	scan->custom_exprs = linitial(best_path->custom_private);
@@ -529,18 +520,14 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 void
 QvTopkInit(void)
 {
-	static bool installed = false;
-
 	/* a library whose initialization failed half way is initialized again */
 	if (GetCustomScanMethods(qv_topk_scan_methods.CustomName, true) == NULL)
-		RegisterCustomScanMethods(&qv_topk_scan_methods);
-	TopkGroupsInit();
-	if (!installed)
 	{
-		installed = true;
+		RegisterCustomScanMethods(&qv_topk_scan_methods);
 		previous_hook = set_rel_pathlist_hook;
 		set_rel_pathlist_hook = topk_set_rel_pathlist;
 	}
+	TopkGroupsInit();
 	DefineCustomEnumVariable("quiver.topk_way",
 							 "For tests: the way by which the top-k scan finds rows.",
 							 "A way that a query has not is not taken.",

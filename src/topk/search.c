@@ -451,11 +451,11 @@ test_row(void *arg)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 
 	pgstat_count_heap_fetch(state->index);
-	if (state->qual == NULL && state->included == NULL)
+	if (state->qual == NULL)
 		return true;
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = state->rows->slot;
-	if (ExecQual(state->included, econtext) && ExecQual(state->qual, econtext))
+	if (ExecQual(state->qual, econtext))
 		return true;
 	InstrCountFiltered1(&state->css.ss, 1);
 	return false;

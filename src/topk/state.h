@@ -31,10 +31,9 @@ typedef struct TopkState
 								 * caseValue_datum; NULL: none */
 	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
-	ExprState  *qual;			/* the conditions of the relation, without */
-	ExprState  *included;		/* those on included columns, as tested on a
-								 * row; NULL: none */
-	QvFilter   *filter;			/* the same, as tested on an entry */
+	ExprState  *qual;			/* all conditions of the relation */
+	QvFilter   *filter;			/* those on included columns, as tested on an
+								 * entry */
 	bool		index_only;		/* rows need not be fetched for their columns
 								 * or conditions */
 
@@ -72,13 +71,7 @@ typedef struct TopkState
 } TopkState;
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
-
-/* Is an expression of the plan not there? */
-static inline bool
-TopkIsNull(const Node *expr)
-{
-	return IsA(expr, Const) && ((const Const *) expr)->constisnull;
-}
+#define TopkPlanExpr(state, which) list_nth(TopkPlan(state)->custom_exprs, which)
 
 /* A distance of the index as the query's distance has it. */
 static inline double

@@ -67,12 +67,10 @@ typedef enum TopkExpr
 {
 	TOPK_EXPR_DISTANCE,			/* as the query has it */
 	TOPK_EXPR_QUERY,			/* its value that is searched for */
-	TOPK_EXPR_WITHIN,			/* conditions on the distance that far rows do
-								 * not meet; NULL constant: none */
-	TOPK_EXPR_KEY,				/* the sort key; NULL constant: none, or the
-								 * distance */
-	TOPK_EXPR_FILTER			/* conditions on included columns; NULL
-								 * constant: none */
+	TOPK_EXPR_WITHIN,			/* list: conditions on the distance that far
+								 * rows do not meet */
+	TOPK_EXPR_KEY,				/* the sort key; NULL: none, or the distance */
+	TOPK_EXPR_FILTER			/* list: conditions on included columns */
 } TopkExpr;
 
 /* Does a query have a LIMIT?  LIMIT ALL is none. */
