@@ -7,12 +7,11 @@
 #include <math.h>
 
 #include "access/genam.h"
-#include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "access/tableam.h"
 #include "am/opclass.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -188,8 +187,8 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	 * One that is not fetched has no values where the table must have some,
 	 * which a tuple of the table cannot be.
 	 */
-	ExecInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap),
-						  state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
+	QvInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap),
+						state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
 	css->ss.ps.scanopsfixed = !state->index_only;
 	init_projection(state, with_distance);
 	state->qual = ExecInitQual(list_concat_copy(filter, scan->scan.plan.qual), &css->ss.ps);

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "am/opclass.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
@@ -21,7 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/numeric.h"
 #include "utils/syscache.h"
 
 /* ---- functions ---- */

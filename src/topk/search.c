@@ -15,7 +15,6 @@
 
 #include "compat.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "pages/meta.h"
 #include "pgstat.h"
