@@ -477,22 +477,6 @@ typedef get_relation_info_hook_type QvRelationHook;
 #endif
 
 /*
- * Reads exactly size bytes.  Before 16 BufFileRead() only returned the number of bytes it
- * had read.
- */
-#include "storage/buffile.h"
-static inline void
-QvBufFileReadExact(BufFile *file, void *to, size_t size)
-{
-#if PG_VERSION_NUM >= 160000
-	BufFileReadExact(file, to, size);
-#else
-	if (BufFileRead(file, to, size) != size)
-		elog(ERROR, "could not read a temporary file");
-#endif
-}
-
-/*
  * The workers that a build may have.  17 asks every access method that says that it can
  * use workers; before 17, the server asks btree only.
  */
