@@ -396,6 +396,15 @@ SET quiver.topk_way = index;
 SELECT searches, entries FROM pg_temp.stats('counted_graph');
 SELECT rows_proposed >= rows_fetched AND rows_fetched >= rows_measured AS funnel
 FROM quiver_stat_indexes WHERE indexrelname = 'counted_graph';
+-- PostgreSQL's own view counts what the index has read: idx_scan, idx_tup_read, idx_tup_fetch
+BEGIN;
+SELECT pg_stat_get_xact_numscans(c) AS scans, pg_stat_get_xact_tuples_returned(c) AS tuples,
+	pg_stat_get_xact_tuples_fetched(c) AS fetched FROM (SELECT 'counted_graph'::regclass::oid AS c) x \gset
+SELECT count(*) FROM (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
+SELECT pg_stat_get_xact_numscans(c) - :scans AS scans, pg_stat_get_xact_tuples_returned(c) - :tuples >= 3 AS tuples_read,
+	pg_stat_get_xact_tuples_fetched(c) - :fetched >= 3 AS tuples_fetched
+FROM (SELECT 'counted_graph'::regclass::oid AS c) x;
+COMMIT;
 -- of what is only planned nothing
 EXPLAIN (COSTS OFF) SELECT id FROM counted ORDER BY v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' LIMIT 3;
 SELECT searches FROM pg_temp.stats('counted_graph');
