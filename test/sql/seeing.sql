@@ -401,7 +401,8 @@ BEGIN;
 SELECT pg_stat_get_xact_numscans(c) AS scans, pg_stat_get_xact_tuples_returned(c) AS tuples,
 	pg_stat_get_xact_tuples_fetched(c) AS fetched FROM (SELECT 'counted_graph'::regclass::oid AS c) x \gset
 SELECT count(*) FROM (SELECT id FROM counted ORDER BY v <-> (SELECT v FROM see WHERE id = 1) LIMIT 3) x;
-SELECT pg_stat_get_xact_numscans(c) - :scans AS scans, pg_stat_get_xact_tuples_returned(c) - :tuples >= 3 AS tuples_read,
+SELECT pg_stat_get_xact_numscans(c) - :scans AS scans,
+	pg_stat_get_xact_tuples_returned(c) - :tuples >= 3 AS tuples_read,
 	pg_stat_get_xact_tuples_fetched(c) - :fetched >= 3 AS tuples_fetched
 FROM (SELECT 'counted_graph'::regclass::oid AS c) x;
 COMMIT;
