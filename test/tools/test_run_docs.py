@@ -82,6 +82,13 @@ class Links(Pages):
             with self.subTest(link):
                 self.assertEqual(self.complaints(f"# One\n\n{link}\n"), [f"README.md:3: {complaint}"])
 
+    def test_headings(self) -> None:
+        self.assertEqual(self.complaints("# One\n\n## Two\n\n### Three\n\n## Four\n\n```sh\n#### no\n```\n"), [])
+        self.assertEqual(
+            self.complaints("# One\n\n### Three\n\n#### Four\n"),
+            ["README.md:3: heading of level 3 below one of level 1"],
+        )
+
     def test_blocks(self) -> None:
         pages = {
             "```sh\nif true\n```\n": "syntax error",

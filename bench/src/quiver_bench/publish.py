@@ -153,7 +153,7 @@ class Page:
         (self.folder / "README.md").write_text(wrapped(lines))
         lines = self.head("Conditions, case by case")
         for table in report.conditions_tables(self.rows):
-            lines += [table.markdown(), ""]
+            lines += [table.markdown().removeprefix("#"), ""]  # a level up, below the title
         (self.folder / "filters.md").write_text(wrapped(lines))
         for path in self.folder.glob("*.svg"):
             if path.name not in self.pictures and path.name != CHART:
