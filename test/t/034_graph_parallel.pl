@@ -166,8 +166,9 @@ $session->{in} .= "\\set VERBOSITY verbose\nSET client_min_messages = error;\n"
   . "WITH (ef_construction = 1000);\n\\echo end-of-build\n";
 $session->{handle}->pump_nb;
 wait_until_true($node,
-	q{SELECT tuples_done > 100 FROM pg_stat_progress_create_index WHERE phase = 'building index: connecting nodes'},
-	'progress is shown');
+	q{SELECT tuples_done > 100 AND tuples_done <= tuples_total FROM pg_stat_progress_create_index
+		WHERE phase = 'building index: connecting nodes'},
+	'progress is shown, of the nodes that are connected');
 is(sql_value($node,
 		q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker' }
 		  . q{AND query LIKE 'CREATE INDEX many_idx%'}),
