@@ -474,7 +474,7 @@ write_page(const Merge *merge, uint32 i)
 	const char *made = entries_of(merge, i);
 	bool		begun = false;
 	Buffer		buf;
-	QvWrite		w;
+	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "begun" */
 	Page		page;
 	uint32		e = 0;
 

@@ -237,7 +237,7 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	const GraphLayout *layout = &v->handle->layout;
 	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
 	Page		page;
-	QvWrite		w;
+	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "change" */
 	bool		change,
 				room = false;
 
