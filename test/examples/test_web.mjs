@@ -36,6 +36,7 @@ try {
   await page.click('button');
   await page.waitForFunction(() => !document.querySelector('#both'));
   assert.equal(await page.locator('#vectors li').count(), 5);
+  assert.match(await page.locator('#state').innerText(), /only vectors/);
   assert.match(await page.locator('#vectors pre').textContent(), /section = /);
 
   // the address holds the search
