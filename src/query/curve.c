@@ -82,3 +82,28 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 						 curve->misses[i - 1], curve->misses[i], misses);
 	return Min(1, Max(LEAST_MISSES, misses));
 }
+
+/* How many standard deviations below its mean a normal value is with this probability, from 0 to 6. */
+static double
+normal_quantile(double probability)
+{
+	double		low = 0,
+				high = 6;
+
+	while (high - low > 0.01)
+	{
+		double		middle = (low + high) / 2;
+
+		if (erfc(middle / M_SQRT2) / 2 > probability)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+double
+QvCurveCaution(double misses)
+{
+	return Max(1, normal_quantile(misses) / normal_quantile(1 - QV_DEFAULT_RECALL));
+}

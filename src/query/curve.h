@@ -45,4 +45,10 @@ extern bool QvCurveIsSound(const QvCurve *curve);
  */
 extern double QvCurveMisses(const QvCurve *curve, const QvSettings *settings);
 
+/*
+ * How many times the usual error of codes a search counts, at least 1, to miss at most that share of
+ * rows by them.
+ */
+extern double QvCurveCaution(double misses);
+
 #endif							/* QV_QUERY_CURVE_H */

@@ -658,6 +658,6 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
 	m->most = Max(LEAST_KEPT, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
-	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure);
+	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure ? INFINITY : engine->caution);
 	return &m->base;
 }

@@ -126,6 +126,7 @@ struct QvScan
 	const struct QvSpaceQuery *query;	/* of the value; NULL: plain, or any
 										 * order */
 	bool		sure;			/* the user wants the nearest rows, for sure */
+	double		caution;		/* QvCurveCaution() of the recall wanted */
 	double		certainty;		/* share of an error by measure() that counts */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */

@@ -49,10 +49,10 @@ QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry ent
 }
 
 void
-QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, bool sure)
+QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution)
 {
 	const QvQuery *q = &base->q;
-	double		certainty = certainty_of(space, sure ? SURE_SIGMAS : USUAL_SIGMAS);
+	double		certainty = certainty_of(space, Min(SURE_SIGMAS, USUAL_SIGMAS * caution));
 	double		error2 = 0;
 	int64		sum = 0;
 

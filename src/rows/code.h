@@ -31,8 +31,8 @@ typedef struct QvRowQuery
 	float		base_distance;	/* what a distance has of the query alone */
 } QvRowQuery;
 
-/* sure: bounds are to hold for all rows, not for nearly all. */
-extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, bool sure);
+/* caution: how many times the usual error bounds count; INFINITY: they are to hold for all rows. */
+extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution);
 
 /*
  * The search distance that a row is hardly below; -INFINITY where nothing is known.  sum: of the

@@ -26,37 +26,13 @@
  */
 #define SURE_BOUND 3.75f
 
-/*
- * Returns how many standard deviations below its estimate a distance is with this
- * probability, at most those of SURE_BOUND.
- */
-static double
-normal_quantile(double probability)
-{
-	double		low = 0,
-				high = BOUND_SIGMAS * SURE_BOUND;
-
-	while (high - low > 0.01)
-	{
-		double		middle = (low + high) / 2;
-
-		if (erfc(middle / M_SQRT2) / 2 > probability)
-			low = middle;
-		else
-			high = middle;
-	}
-	return high;
-}
-
 static void
 coded_begin_reading(IvfReader *reader)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	double		share = (double) layout->scan_bits / layout->pdim;
 
-	/* a recall above the usual one allows fewer misses by codes, too */
-	reader->sigmas = reader->sure ? BOUND_SIGMAS * SURE_BOUND :
-		BOUND_SIGMAS * Max(1, normal_quantile(reader->misses) / normal_quantile(1 - QV_DEFAULT_RECALL));
+	reader->sigmas = BOUND_SIGMAS * (reader->sure ? SURE_BOUND : QvCurveCaution(reader->misses));
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
