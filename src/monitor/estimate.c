@@ -346,6 +346,8 @@ read_table(BuildPlan *plan, bool counts, Values *sample)
 	{
 		QvRowCount	count;
 
+		/* others may write meanwhile: rows of a snapshot are counted */
+		plan->info->ii_Concurrent = true;
 		QvCountRows(plan->table, plan->info, &plan->opclass, &count);
 		plan->rows = count.indexed;
 		plan->table_rows = count.table;

@@ -83,7 +83,7 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 	return Min(1, Max(LEAST_MISSES, misses));
 }
 
-/* How many standard deviations below its mean a normal value is with this probability, from 0 to 6. */
+/* How many standard deviations below its mean a normal value is with that probability, up to 6. */
 static double
 normal_quantile(double probability)
 {

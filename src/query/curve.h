@@ -46,8 +46,8 @@ extern bool QvCurveIsSound(const QvCurve *curve);
 extern double QvCurveMisses(const QvCurve *curve, const QvSettings *settings);
 
 /*
- * How many times the usual error of codes a search counts, at least 1, to miss at most that share of
- * rows by them.
+ * How many times the usual error of codes a search counts, to miss at most that share of rows by
+ * them.  At least 1.
  */
 extern double QvCurveCaution(double misses);
 

@@ -27,6 +27,7 @@ typedef struct Check
 	char	   *page;			/* a copy of a page's entries, for included
 								 * columns: */
 	Relation	table;
+	BlockNumber table_blocks;	/* it is locked against becoming shorter */
 	Snapshot	snapshot;
 	IndexFetchTableData *fetch;
 	TupleTableSlot *slot;
@@ -87,7 +88,7 @@ check_included(Check *check, BlockNumber block, uint32 number)
 
 		QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
 		if (QvRowEntryIsThere(QvRowsEntry(rows, check->page, i)) &&
-			ItemPointerGetBlockNumberNoCheck(&tid) < RelationGetNumberOfBlocks(check->table))
+			ItemPointerGetBlockNumberNoCheck(&tid) < check->table_blocks)
 			check_columns(check, block, i, &tid);
 	}
 }
@@ -202,6 +203,7 @@ QvRowsCheck(const QvRows *rows, QvVisitRows visit, void *engine, QvRowsChecked *
 	check->checked = checked;
 	check->page = palloc(BLCKSZ);
 	check->table = table_open(IndexGetRelation(RelationGetRelid(rows->index), false), AccessShareLock);
+	check->table_blocks = RelationGetNumberOfBlocks(check->table);
 	check->snapshot = RegisterSnapshot(GetLatestSnapshot());
 	check->fetch = QvTableFetchBegin(check->table);
 	check->slot = table_slot_create(check->table, NULL);

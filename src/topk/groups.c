@@ -180,9 +180,10 @@ get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 	{
 		columns = list_append_unique(columns, get_sortgroupclause_expr(lfirst(lc), root->processed_tlist));
 	}
-	return list_concat_unique(columns, !root->parse->hasAggs ? target->exprs :
-							  pull_var_clause((Node *) target->exprs,
-											  PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
+	if (!root->parse->hasAggs)
+		return list_concat_unique(columns, target->exprs);
+	return list_concat_unique(columns, pull_var_clause((Node *) list_difference(target->exprs, columns),
+													   PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
 }
 
 /* The number of a column, from 1 on. */
