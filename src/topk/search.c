@@ -407,7 +407,8 @@ choose(void *arg)
 		return;
 	so_far = spent(state) - state->spent_before;
 	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state)) - so_far;
-	if (state->looks && so_far < LOOK_SHARE * cost)
+	/* the next step will cost as much again, at least */
+	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
 		return;
 	/* a way that is nearly at its end goes on, for a while */
 	if (Max(so_far, to_come) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))

@@ -11,9 +11,9 @@
 #include "rows/rows.h"
 #include "ivf/search/depth.h"
 
-/* Share of the rows in the lists read whose records are read as well, and the least number. */
+/* Records that are read: for each row proposed, and for each row of the lists read. */
+#define RECORDS_PROPOSED 2
 #define RECORDS_READ 0.01
-#define LEAST_RECORDS 40
 
 /* What one search reads. */
 static void
@@ -42,7 +42,7 @@ estimate(Relation index, const QvSettings *settings, double tuples, double rank,
 	work->measures = rows;
 	if (layout.items[IVF_RECORDS].per_page > 0)
 	{
-		work->measures = Min(rows, Max(Max(LEAST_RECORDS, 2 * rank), RECORDS_READ * rows));
+		work->measures = Min(rows, RECORDS_PROPOSED * rank + RECORDS_READ * rows);
 		work->pages += work->measures;
 	}
 	/* and the centroids */
