@@ -35,7 +35,7 @@ PRIVATE = ("kernel", "governor", "swap", "transparent_huge_pages")
 FOLDERS = re.compile(r"(/[\w.+~-]+)+/(?=[\w.+~-])")
 BEGIN, END = "<!-- quiver-bench publish -->", "<!-- end of quiver-bench publish -->"
 # Columns of the README's table, where they were measured.
-COLUMNS = ("pgvector_hnsw", "quiver_graph", "quiver_ivf")
+COLUMNS = ("pgvector_hnsw", "vectorchord", "quiver_graph", "quiver_ivf")
 
 
 def _short(value: float) -> float:
@@ -233,7 +233,7 @@ def into_readme(readme: Path, lines: Sequence[str]) -> None:
         raise ConfigError(f"{readme} has no lines {BEGIN} and {END}, between which the block goes")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    readme.write_text(before + "\n".join([BEGIN, "", *lines, "", END]) + after)
+    readme.write_text(f"{before}{BEGIN}\n\n{wrapped(lines)}\n{END}{after}")
 
 
 def publish(folders: Sequence[Path], out: Path, readme: Path | None) -> list[Path]:

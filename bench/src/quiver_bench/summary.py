@@ -36,8 +36,8 @@ def load_sentence(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -
         return f"The machine was quiet: other programs took at most {most:.2f} of {cores} cores."
     quiet = middle <= QUIET
     return (
-        f"The machine was {'mostly quiet' if quiet else 'shared with other programs'}. They took"
-        f" {middle:.1f} of {cores} cores at the median. The most was {most:.1f}."
+        f"The machine was {'mostly quiet' if quiet else 'shared with other programs'}. Other programs"
+        f" took {middle:.1f} of {cores} cores at the median. The most was {most:.1f}."
         + ("" if quiet else " Speeds are lower than on a quiet machine, and noisy.")
     )
 
