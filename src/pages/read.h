@@ -108,6 +108,16 @@ extern void QvReadFloats(Relation index, QvBufferHints *hints, BlockNumber block
  */
 extern void QvPrefetchPin(const QvBufferHints *hints, BlockNumber block);
 
+/* Prefetches bytes into the CPU's cache. */
+static inline void
+QvPrefetchBytes(const void *at, Size bytes)
+{
+	for (Size i = 0; i < bytes; i += 64)
+		__builtin_prefetch((const char *) at + i);
+	/* gcc drops calls of functions that only prefetch */
+	__asm__ volatile ("");
+}
+
 /*
  * Prefetches bytes of a page that will be read soon into the CPU's cache, if the block
  * has a hint.
@@ -119,14 +129,7 @@ QvPrefetchPage(const QvBufferHints *hints, BlockNumber block, Size offset,
 	Buffer		buf = QvHintedBuffer(hints, block);
 
 	if (buf > 0)
-	{
-		const char *at = (const char *) BufferGetBlock(buf) + offset;
-
-		for (Size i = 0; i < bytes; i += 64)
-			__builtin_prefetch(at + i);
-		/* gcc drops calls of functions that only prefetch */
-		__asm__ volatile ("");
-	}
+		QvPrefetchBytes((const char *) BufferGetBlock(buf) + offset, bytes);
 }
 
 /*

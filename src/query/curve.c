@@ -105,5 +105,7 @@ normal_quantile(double probability)
 double
 QvCurveCaution(double misses)
 {
-	return Max(1, normal_quantile(misses) / normal_quantile(1 - QV_DEFAULT_RECALL));
+	const double usual = 1 - QV_DEFAULT_RECALL;
+
+	return misses >= usual ? 1 : Max(1, normal_quantile(misses) / normal_quantile(usual));
 }

@@ -381,8 +381,7 @@ test_slot(QvFilter *filter, bool visible, int from)
 
 /*
  * Leave out the rows of a page whose value is known and not in a range; n: entries.  A range is
- * made one of the column's type.  With one byte of bits a row, many values are
- * compared at once.
+ * made one of the column's type.  With one byte of bits a row, many values are compared at once.
  */
 #define DEFINE_RANGE_TEST(type, lowest, highest) \
 static pg_attribute_always_inline void \

@@ -32,7 +32,6 @@
 
 /* The CPU is asked for the columns of a page that many pages ahead. */
 #define COLUMNS_AHEAD 2
-#define CACHE_LINE 64
 
 /* Rows of a set that are read together, of one page. */
 #define RUN_ROWS 64
@@ -333,8 +332,7 @@ filter_page(Members *m, Buffer buf, uint32 number)
 		QvFilterPrefetch(m->filter, soon);
 	test_page(m, buf, number, NULL);
 	for (uint32 i = 0; (i = next_passing(m, i)) < rows->per_page; i++)
-		for (Size at = 0; at < rows->code_size; at += CACHE_LINE)
-			__builtin_prefetch((const char *) QvRowsEntry(rows, entries, i) + at);
+		QvPrefetchBytes(QvRowsEntry(rows, entries, i), rows->code_size);
 }
 
 /* The rows that have not been put into a run. */
@@ -658,6 +656,6 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
 	m->most = Max(LEAST_KEPT, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
-	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sure ? INFINITY : engine->caution);
+	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
 	return &m->base;
 }

@@ -125,8 +125,8 @@ struct QvScan
 	const struct QvRows *rows;	/* row pages; NULL: there are none */
 	const struct QvSpaceQuery *query;	/* of the value; NULL: plain, or any
 										 * order */
-	bool		sure;			/* the user wants the nearest rows, for sure */
-	double		caution;		/* QvCurveCaution() of the recall wanted */
+	double		caution;		/* QvCurveCaution() of the recall wanted;
+								 * INFINITY: the nearest rows, for sure */
 	double		certainty;		/* share of an error by measure() that counts */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */

@@ -7,9 +7,7 @@
 #include <math.h>
 
 #include "access/table.h"
-#include "access/tableam.h"
 #include "catalog/index.h"
-#include "compat.h"
 #include "miscadmin.h"
 #include "rows/check.h"
 #include "rows/code.h"
@@ -24,13 +22,12 @@ typedef struct Check
 	const QvRows *rows;
 	QvRowsFinder finder;
 	QvRowEntry	entry;			/* a copy */
-	char	   *page;			/* a copy of a page's entries, for included
-								 * columns: */
+
+	/* for included columns */
+	char	   *page;			/* a copy of a page's entries */
 	Relation	table;
-	BlockNumber table_blocks;	/* it is locked against becoming shorter */
-	Snapshot	snapshot;
-	IndexFetchTableData *fetch;
-	TupleTableSlot *slot;
+	QvIncludedReader reader;
+
 	uint64		found;			/* entries of rows of the index */
 	QvRowsChecked *checked;
 } Check;
@@ -47,29 +44,25 @@ count_entries(const QvRows *rows, const char *entries)
 
 /* Compare the included columns of an entry with those of the row that it leads to. */
 static void
-check_columns(const Check *check, BlockNumber block, uint32 i, const ItemPointerData *tid)
+check_columns(Check *check, BlockNumber block, uint32 i, const ItemPointerData *tid)
 {
 	const QvRows *rows = check->rows;
 	const QvIncluded *included = rows->included;
 	char	   *at = QvRowsIncluded(rows, check->page);
 	const char *bits = QvIncludedBits(included, at, i);
-	ItemPointerData version = *tid;
-	bool		call_again = false,
-				all_dead = false;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
 
-	if (!(*bits & QV_INCLUDED_KNOWN) ||
-		!table_index_fetch_tuple(check->fetch, &version, check->snapshot, check->slot, &call_again, &all_dead))
+	if (!(*bits & QV_INCLUDED_KNOWN) || !QvIncludedRead(&check->reader, included, *tid, values, isnull))
 		return;
 	for (int c = 0; c < included->count; c++)
 	{
 		const QvIncludedColumn *column = &included->columns[c];
-		bool		isnull;
-		Datum		value = slot_getattr(check->slot, column->attribute, &isnull);
 		char		space[QV_INCLUDED_MAX] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 
-		if (isnull == QvIncludedHasBit(bits, column->bit) ||
-			(!isnull && !datumIsEqual(value, QvIncludedGet(column, QvIncludedValue(included, column, at, i), space),
-									  column->by_value, column->length)))
+		if (isnull[c] == QvIncludedHasBit(bits, column->bit) ||
+			(!isnull[c] && !datumIsEqual(values[c], QvIncludedGet(column, QvIncludedValue(included, column, at, i), space),
+										 column->by_value, column->length)))
 			QvReportCorruption(rows->index, block, "Column \"%s\" of row (%u,%u) is another than in the table.",
 							   NameStr(TupleDescAttr(RelationGetDescr(check->table), column->attribute - 1)->attname),
 							   ItemPointerGetBlockNumberNoCheck(tid), ItemPointerGetOffsetNumberNoCheck(tid));
@@ -87,8 +80,7 @@ check_included(Check *check, BlockNumber block, uint32 number)
 		ItemPointerData tid;
 
 		QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
-		if (QvRowEntryIsThere(QvRowsEntry(rows, check->page, i)) &&
-			ItemPointerGetBlockNumberNoCheck(&tid) < check->table_blocks)
+		if (QvRowEntryIsThere(QvRowsEntry(rows, check->page, i)))
 			check_columns(check, block, i, &tid);
 	}
 }
@@ -112,7 +104,8 @@ check_pages(Check *check)
 		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
 		check->checked->pages++;
 		check->checked->entries += count_entries(rows, QvPageEntries(BufferGetPage(buf)));
-		memcpy(check->page, QvPageEntries(BufferGetPage(buf)), QvRowsPageBytes(rows));
+		if (rows->included)
+			memcpy(check->page, QvPageEntries(BufferGetPage(buf)), QvRowsPageBytes(rows));
 		UnlockReleaseBuffer(buf);
 		if (rows->included)
 			check_included(check, block, number);
@@ -201,23 +194,24 @@ QvRowsCheck(const QvRows *rows, QvVisitRows visit, void *engine, QvRowsChecked *
 	check->rows = rows;
 	check->entry = palloc(rows->code_size);
 	check->checked = checked;
-	check->page = palloc(BLCKSZ);
-	check->table = table_open(IndexGetRelation(RelationGetRelid(rows->index), false), AccessShareLock);
-	check->table_blocks = RelationGetNumberOfBlocks(check->table);
-	check->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	check->fetch = QvTableFetchBegin(check->table);
-	check->slot = table_slot_create(check->table, NULL);
+	if (rows->included)
+	{
+		check->page = palloc(BLCKSZ);
+		check->table = table_open(IndexGetRelation(RelationGetRelid(rows->index), false), AccessShareLock);
+		QvIncludedBegin(&check->reader, check->table, GetLatestSnapshot());
+	}
 	check_pages(check);
-	ExecDropSingleTupleTableSlot(check->slot);
-	table_index_fetch_end(check->fetch);
-	UnregisterSnapshot(check->snapshot);
-	table_close(check->table, NoLock);
+	if (rows->included)
+	{
+		QvIncludedEnd(&check->reader);
+		table_close(check->table, NoLock);
+		pfree(check->page);
+	}
 	visit(engine, &visitor);
 	if (check->found < checked->entries)
 		QvReportCorruption(rows->index, rows->meta.root,
 						   "Of " UINT64_FORMAT " entries " UINT64_FORMAT " are of rows that the index does not have.",
 						   checked->entries, checked->entries - check->found);
-	pfree(check->page);
 	pfree(check->entry);
 	pfree(check);
 }

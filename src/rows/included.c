@@ -4,8 +4,12 @@
  */
 #include "postgres.h"
 
+#include "access/tableam.h"
 #include "access/tupmacs.h"
+#include "compat.h"
 #include "rows/included.h"
+#include "storage/bufmgr.h"
+#include "utils/snapmgr.h"
 
 Size
 QvIncludedBitsSize(int count)
@@ -130,4 +134,37 @@ QvIncludedCopy(const QvIncluded *included, char *at, const char *from, uint32 i)
 		memcpy(QvIncludedValue(included, column, at, i),
 			   QvIncludedValue(included, column, (char *) from, i), column->length);
 	}
+}
+
+void
+QvIncludedBegin(QvIncludedReader *reader, Relation table, Snapshot snapshot)
+{
+	reader->table_blocks = RelationGetNumberOfBlocks(table);
+	reader->snapshot = RegisterSnapshot(snapshot);
+	reader->fetch = QvTableFetchBegin(table);
+	reader->slot = table_slot_create(table, NULL);
+}
+
+bool
+QvIncludedRead(QvIncludedReader *reader, const QvIncluded *included, ItemPointerData tid,
+			   Datum *values, bool *isnull)
+{
+	bool		call_again = false,
+				all_dead = false;
+
+	/* the index may be damaged */
+	if (ItemPointerGetBlockNumberNoCheck(&tid) >= reader->table_blocks ||
+		!table_index_fetch_tuple(reader->fetch, &tid, reader->snapshot, reader->slot, &call_again, &all_dead))
+		return false;
+	for (int c = 0; c < included->count; c++)
+		values[c] = slot_getattr(reader->slot, included->columns[c].attribute, &isnull[c]);
+	return true;
+}
+
+void
+QvIncludedEnd(QvIncludedReader *reader)
+{
+	ExecDropSingleTupleTableSlot(reader->slot);
+	table_index_fetch_end(reader->fetch);
+	UnregisterSnapshot(reader->snapshot);
 }

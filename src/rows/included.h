@@ -12,7 +12,9 @@
 #include "postgres.h"
 
 #include "access/attnum.h"
+#include "access/relscan.h"
 #include "catalog/pg_attribute.h"
+#include "executor/tuptable.h"
 #include "utils/rel.h"
 
 #define QV_INCLUDED_MAX 16
@@ -87,6 +89,27 @@ QvIncludedHasBit(const char *bits, int bit)
 
 /* Write the columns of entry i; row NULL: they are not known. */
 extern void QvIncludedPut(const QvIncluded *included, char *at, uint32 i, const QvIncludedRow *row);
+
+/* Reads the columns of rows of the table, as a snapshot sees these. */
+typedef struct QvIncludedReader
+{
+	BlockNumber table_blocks;
+	Snapshot	snapshot;
+	IndexFetchTableData *fetch;
+	TupleTableSlot *slot;
+} QvIncludedReader;
+
+extern void QvIncludedBegin(QvIncludedReader *reader, Relation table, Snapshot snapshot);
+
+/*
+ * Read them into values and isnull, which have INDEX_MAX_KEYS places, in the order of the index.
+ * They are there until the next call.  False: no version of the row is visible, or the table has no
+ * such page.
+ */
+extern bool QvIncludedRead(QvIncludedReader *reader, const QvIncluded *included, ItemPointerData tid,
+						   Datum *values, bool *isnull);
+
+extern void QvIncludedEnd(QvIncludedReader *reader);
 
 /* Copy them to another page. */
 extern void QvIncludedCopy(const QvIncluded *included, char *at, const char *from, uint32 i);

@@ -526,33 +526,6 @@ write_page(const Merge *merge, uint32 i)
 		QvInjectionPoint("quiver-rows-merged");
 }
 
-/* The rows of the table, as a snapshot sees them. */
-typedef struct Versions
-{
-	IndexFetchTableData *fetch;
-	Snapshot	snapshot;
-	TupleTableSlot *slot;
-} Versions;
-
-/* Have the included columns of a row in an entry in hand, if a version of it is visible. */
-static void
-read_included(const Merge *merge, const Versions *versions, ItemPointerData tid, char *at, uint32 i)
-{
-	const QvIncluded *included = merge->rows->included;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	bool		call_again = false,
-				all_dead = false;
-
-	/* the index may be damaged */
-	if (ItemPointerGetBlockNumberNoCheck(&tid) >= merge->table_blocks ||
-		!table_index_fetch_tuple(versions->fetch, &tid, versions->snapshot, versions->slot, &call_again, &all_dead))
-		return;
-	for (int c = 0; c < included->count; c++)
-		values[c] = slot_getattr(versions->slot, included->columns[c].attribute, &isnull[c]);
-	QvIncludedPut(included, at, i, &(QvIncludedRow) {values, isnull});
-}
-
 /*
  * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
  * because an update of such a column is never HOT.  Versions from before the build may differ, and
@@ -563,12 +536,11 @@ static void
 read_included_of_part(const Merge *merge)
 {
 	const QvRows *rows = merge->rows;
-	Versions	versions = {
-		.fetch = QvTableFetchBegin(merge->table),
-		.snapshot = RegisterSnapshot(rows->building ? GetLatestSnapshot() : GetTransactionSnapshot()),
-		.slot = table_slot_create(merge->table, NULL)
-	};
+	QvIncludedReader reader;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
 
+	QvIncludedBegin(&reader, merge->table, rows->building ? GetLatestSnapshot() : GetTransactionSnapshot());
 	for (uint32 page = 0; page < merge->npages; page++)
 	{
 		const char *entries = entries_of(merge, page);
@@ -581,12 +553,11 @@ read_included_of_part(const Merge *merge)
 			if (!QvRowEntryIsThere(QvRowsEntry(rows, entries, i)))
 				continue;
 			QvRowsTid(rows, (QvRowNumber) (merge->first + page) * rows->per_page + i, &tid);
-			read_included(merge, &versions, tid, QvRowsIncluded(rows, entries), i);
+			if (QvIncludedRead(&reader, rows->included, tid, values, isnull))
+				QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), i, &(QvIncludedRow) {values, isnull});
 		}
 	}
-	ExecDropSingleTupleTableSlot(versions.slot);
-	table_index_fetch_end(versions.fetch);
-	UnregisterSnapshot(versions.snapshot);
+	QvIncludedEnd(&reader);
 }
 
 /* The rows have been counted: begin with the first part.  False when there is none. */

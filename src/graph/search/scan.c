@@ -381,8 +381,8 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->query = scan->point->query;
 	base->scale = scan->point->scale;
 	base->offset = scan->point->offset;
-	base->sure = goal->settings->ef_search == 0 && goal->settings->recall >= 1;
-	base->caution = QvCurveCaution(1 - goal->settings->recall);
+	base->caution = goal->settings->ef_search == 0 && goal->settings->recall >= 1 ? INFINITY :
+		QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
 	base->complete = false;
 	memset(&scan->heap, 0, sizeof(scan->heap));

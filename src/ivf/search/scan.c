@@ -589,8 +589,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsExist(&handle->rows) && goal->value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
-	base->sure = reader->sure;
-	base->caution = QvCurveCaution(1 - goal->settings->recall);
+	base->caution = reader->sure ? INFINITY : QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = reader->certainty;
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = 0;
