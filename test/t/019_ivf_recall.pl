@@ -92,15 +92,15 @@ foreach my $data ([ 'noise', 1_000_000 ], [ 'clusters', 200 ])
 		my $set = "SET quiver.recall = $recall;";
 
 		recall_ok($recall - 0.02, "$name, recall $recall, LIMIT $_", %d, k => $_, set => $set)
-			foreach (10, 50, 100, 1000);
+			foreach (10, 50, 100, 200, 1000);
 		recall_ok($recall - 0.02, "$name, recall $recall, $_", %d, where => $_, set => $set)
 		  foreach ('category % 10 = 3', 'category % 100 = 3');
 	}
 	my $plan = $node->safe_psql('postgres',
 		"SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM $name ORDER BY v <-> (SELECT v "
-		  . "FROM queries_$name WHERE id = 1) LIMIT 100");
+		  . "FROM queries_$name WHERE id = 1) LIMIT 50");
 	my ($codes) = $plan =~ /Codes Scored: (\d+)/ or die $plan;
-	cmp_ok($codes, $name eq 'noise' ? '>' : '<', 5000, "$name, LIMIT 100: $codes codes");
+	cmp_ok($codes, $name eq 'noise' ? '>' : '<', 5000, "$name, LIMIT 50: $codes codes");
 }
 
 # From an empty table, in steps as many commands would do, to a fresh build's recall.

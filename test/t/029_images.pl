@@ -153,7 +153,7 @@ foreach my $name (grep { @{ $before{$_} } } @names)
 	cmp_ok($raw, $version >= 3 ? '>' : '==', 0, "$name: raw codes where version $version has them");
 	# probes for few rows, and how many lists there were when those for many rows were measured
 	next if number_at(\$image, 32 + 100) == 0;
-	cmp_ok(number_at(\$image, 32 + 160), '>', 0, "$name: VACUUM has measured for many rows");
+	cmp_ok(number_at(\$image, 32 + 216), '>', 0, "$name: VACUUM has measured for many rows");
 	$measured++;
 }
 cmp_ok($measured, '>', 0, "$measured images have lists that were measured");

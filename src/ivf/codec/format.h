@@ -33,8 +33,8 @@
 /* Recalls that probes are measured for: see probes.h. */
 #define IVF_TARGETS 5
 
-/* Numbers of nearest rows that probes are measured for, beside a few rows: IvfDepths. */
-#define IVF_DEPTHS 2
+/* Numbers of nearest rows that probes are measured for, beside a few rows: IvfDepthRows. */
+#define IVF_DEPTHS 6
 
 /* Flag: lists are split as rows arrive. */
 #define IVF_GROWS 1
@@ -84,19 +84,21 @@ typedef struct IvfMetaData
 	double		tuples;			/* rows as of the last build or VACUUM */
 	uint32		measured_lists; /* lists there were when probes were measured */
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
-	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* share of lists for
-														 * IvfDepths rows; 0:
-														 * not measured */
-	uint32		deep_lists;		/* lists there were when deep_probes were
-								 * measured; 0: never tried */
+	uint32		unused[11];		/* older versions measured two depths */
 	uint32		vacuums;		/* VACUUMs that may have removed rows: changes
 								 * before heap TIDs of removed rows are used
 								 * again */
 	QvRowsMeta	rows;			/* where the row pages are */
 	QvCurve		curve;			/* by quiver_calibrate() */
+	uint32		deep_lists;		/* lists there were when deep_probes were
+								 * measured; 0: never tried, or by an older
+								 * version */
+	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* share of lists for
+														 * IvfDepthRows; 0: not
+														 * measured */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 216, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 344, "on-disk ivf metapage changed");
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
 static inline bool

@@ -14,9 +14,9 @@
 /* Policy: shares hold up to this number of times the lists that they were measured with. */
 #define DEEP_GROWTH 4
 
-static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
+const uint32 IvfDepthRows[IVF_DEPTHS] = {25, 63, 125, 250, 625, 1250};
 
-const uint32 IvfDepths[IVF_DEPTHS] = {100, 1000};
+static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
 /* Returns the share of the lists that has all of n ranks but for the share missed. */
 static float

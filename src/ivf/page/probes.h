@@ -15,12 +15,18 @@
  */
 extern void IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists);
 
-/* Sets the shares for the nearest IvfDepths[depth] rows, from ranks of such rows. */
+/* Sets the shares for the nearest IvfDepthRows[depth] rows, from ranks of such rows. */
 extern void IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n,
 							 uint32 lists);
 
-/* Numbers of nearest rows that shares are measured for. */
-extern const uint32 IvfDepths[IVF_DEPTHS];
+/* Up to this number, rows need the lists that were measured for a few. */
+#define IVF_FEW_ROWS 18
+
+/*
+ * Numbers of nearest rows that shares are measured for, ascending: a fourth more than the limits
+ * that people ask for, since a search proposes more rows than it returns.
+ */
+extern const uint32 IvfDepthRows[IVF_DEPTHS];
 
 /* Returns whether all shares that were measured are shares, and do not fall. */
 extern bool IvfProbesAreShares(const IvfMetaData *meta);
@@ -32,7 +38,7 @@ extern double IvfProbesFor(const IvfMetaData *meta, double recall);
 extern double IvfRecallFor(const IvfMetaData *meta, double share);
 
 /*
- * Sets the shares of the lists for one recall: for a few rows, and then for IvfDepths rows.
+ * Sets the shares of the lists for one recall: for a few rows, and then for IvfDepthRows.
  * They do not fall.  Returns false if they were not measured, or with far fewer lists than
  * there are now.
  */

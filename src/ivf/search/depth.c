@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "ivf/page/probes.h"
 #include "ivf/search/depth.h"
 
 /*
@@ -23,15 +22,6 @@
 
 /* The least recall of a search that goes deeper than the probes that the user gave. */
 #define DEEP_RECALL 0.95
-
-/*
- * The factor by which a search is deeper than the rows proposed need: rows that it finds when it
- * goes deeper come too late where they are nearer.
- */
-#define MARGIN 1.5
-
-/* The least exponent of rows that shares follow beyond what was measured. */
-#define LEAST_SLOPE 1
 
 /*
  * The recall that says how deep a search goes for more rows: that wanted, or that of the lists
@@ -55,39 +45,35 @@ IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists, const QvSet
 	depth->probes = Max(1, Min(lists, depth->probes));
 	depth->measured = !depth->fixed &&
 		IvfGetDepthShares(meta, recall_of(meta, settings, lists), depth->shares);
-	depth->rows[0] = IVF_FEW_ROWS;
+}
+
+double
+IvfDepthUp(double rows)
+{
+	double		depth = IvfDepthRows[IVF_DEPTHS - 1];
+
+	if (rows <= IVF_FEW_ROWS)
+		return IVF_FEW_ROWS;
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		depth->rows[i + 1] = IvfDepths[i];
+		if (rows <= IvfDepthRows[i])
+			return IvfDepthRows[i];
+	while (depth < rows)
+		depth *= 2;
+	return depth;
 }
 
-/* The exponent of rows that shares follow from a point of the curve on. */
-static double
-slope(const IvfDepth *depth, int from)
-{
-	return log(depth->shares[from + 1] / depth->shares[from]) /
-		log(depth->rows[from + 1] / depth->rows[from]);
-}
-
-/* Beyond what was measured, where there may be other clusters. */
-static double
-last_slope(const IvfDepth *depth)
-{
-	return Max(LEAST_SLOPE, slope(depth, IVF_DEPTHS - 1));
-}
-
-/* The share of the lists that a number of rows needs: on a logarithmic scale of both. */
+/*
+ * The share of the lists that a number of rows needs: as was measured for as many, or for the next
+ * depth.  Rows beyond a cluster need far more lists, so nothing is interpolated.  Beyond the last
+ * depth the share grows as the rows do.
+ */
 static double
 share_of_rows(const IvfDepth *depth, double rows)
 {
-	int			from = 0;
-
-	if (rows <= depth->rows[0])
-		return depth->shares[0];
-	while (from < IVF_DEPTHS && rows > depth->rows[from + 1])
-		from++;
-	return Min(1, depth->shares[from] *
-			   pow(rows / depth->rows[from],
-				   from < IVF_DEPTHS ? slope(depth, from) : last_slope(depth)));
+	for (int i = 0; i < IVF_DEPTHS; i++)
+		if (rows <= IvfDepthRows[i])
+			return depth->shares[i + 1];
+	return depth->shares[IVF_DEPTHS] * rows / IvfDepthRows[IVF_DEPTHS - 1];
 }
 
 /* Rows that lists should have to propose "window" rows. */
@@ -110,6 +96,6 @@ IvfDepthLists(const IvfDepth *depth, double rank, double rows_per_list)
 		return lists;
 	lists = Max(lists, ceil(rows_wanted(depth, rank) / Max(1, rows_per_list)));
 	if (depth->measured && rank > IVF_FEW_ROWS)
-		lists = Max(lists, ceil(share_of_rows(depth, rank * MARGIN) * depth->lists));
+		lists = Max(lists, ceil(share_of_rows(depth, rank) * depth->lists));
 	return Min(lists, depth->lists);
 }

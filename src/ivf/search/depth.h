@@ -7,11 +7,8 @@
 #ifndef QV_IVF_SEARCH_DEPTH_H
 #define QV_IVF_SEARCH_DEPTH_H
 
-#include "ivf/codec/format.h"
+#include "ivf/page/probes.h"
 #include "query/scan.h"
-
-/* Up to this number, rows need the lists that were measured for a few. */
-#define IVF_FEW_ROWS 18
 
 typedef struct IvfDepth
 {
@@ -21,13 +18,16 @@ typedef struct IvfDepth
 	bool		fixed;			/* a search reads "probes" lists at a time,
 								 * whatever it proposes */
 	bool		measured;		/* is it known how many more rows take? */
-	double		rows[IVF_DEPTHS + 1];
-	double		shares[IVF_DEPTHS + 1]; /* of the lists, for these */
+	double		shares[IVF_DEPTHS + 1]; /* of the lists, for a few rows, and
+										 * for the rows of each depth */
 } IvfDepth;
 
 /* lists: that there are now. */
 extern void IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists,
 						 const QvSettings *settings);
+
+/* The least number of rows, at least "rows", that a search reads lists for. */
+extern double IvfDepthUp(double rows);
 
 /* Lists that a search reads, of rows_per_list rows each, to propose "rank" rows. */
 extern double IvfDepthLists(const IvfDepth *depth, double rank, double rows_per_list);

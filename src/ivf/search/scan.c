@@ -43,9 +43,11 @@
 /* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
 #define LEAST_READ 16384
 
-/* The factor by which rows grow when it goes on; and the largest, up to the rows expected. */
-#define GROWTH 1.5
+/* The largest factor by which rows grow when it goes on, up to the rows expected. */
 #define MOST_GROWTH 8
+
+/* The share of the rows proposed for which it reads rows together. */
+#define TOGETHER 0.5
 
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
@@ -249,7 +251,8 @@ raise_limit(IvfScan *scan)
 static double
 next_rank(const IvfScan *scan)
 {
-	return Max(scan->allowed * GROWTH, Min(scan->goal.expected, scan->allowed * MOST_GROWTH));
+	return IvfDepthUp(Max(scan->allowed + 1,
+						  Min(scan->goal.expected, scan->allowed * MOST_GROWTH)));
 }
 
 /* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
@@ -263,7 +266,7 @@ allow_of_lists(IvfScan *scan)
 static void
 begin_search(IvfScan *scan)
 {
-	double		rank = Max(IVF_FEW_ROWS, Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
+	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
 
 	begin_lists(scan);
 	scan->allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
@@ -414,7 +417,7 @@ fill(IvfScan *scan, uint32 proposed)
 static uint32
 rows_together(const IvfScan *scan)
 {
-	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed * (GROWTH - 1)));
+	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed * TOGETHER));
 
 	return Max(1, Min(scan->allowed - scan->nproposed, rows));
 }

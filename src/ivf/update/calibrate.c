@@ -36,8 +36,12 @@
  */
 #define MOST_LISTS 0.25
 
-/* Policy: otherwise a query reads SHORT_LISTS times the lists that have this share of the ranks. */
+/*
+ * Policy: otherwise a query reads SHORT_LISTS times the lists that have this share of the ranks of
+ * the nearest 125 rows.
+ */
 #define MOST_RANKS 0.99
+#define MOST_DEPTH 2
 
 /* Policy: the least number of lists that a query for few rows reads. */
 #define LEAST_LISTS 64
@@ -140,7 +144,7 @@ typedef struct Ranks
 {
 	uint32		few[QUERIES * NEIGHBORS];	/* of queries for few rows */
 	uint32		nfew;
-	uint32	   *deep[IVF_DEPTHS];	/* of the nearest IvfDepths rows */
+	uint32	   *deep[IVF_DEPTHS];	/* of the nearest IvfDepthRows */
 	uint32		ndeep[IVF_DEPTHS];
 } Ranks;
 
@@ -174,7 +178,7 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 
 /*
  * Returns the lists that each query for few rows reads, and sets *queries, within max_rows rows
- * (0: no bound).  99 % of the nearest 100 rows are in some number of lists.  The nearest 10 are
+ * (0: no bound).  99 % of the nearest 125 rows are in some number of lists.  The nearest 10 are
  * hardly in lists beyond twice that number.
  */
 static uint32
@@ -188,7 +192,8 @@ plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uin
 
 	*queries = QUERIES;
 	if (ranks->ndeep[0] > 0)
-		share = SHORT_LISTS * (ranks->deep[0][(Size) (ranks->ndeep[0] * MOST_RANKS)] + 1) / lists->count;
+		share = SHORT_LISTS / lists->count *
+			(ranks->deep[MOST_DEPTH][(Size) (ranks->ndeep[MOST_DEPTH] * MOST_RANKS)] + 1);
 	else if (known[IVF_TARGETS - 1] > 0)
 		share = SHORT_LISTS * known[IVF_TARGETS - 1];
 	most = Min(Max(LEAST_LISTS, share * lists->count), lists->count);
@@ -221,15 +226,15 @@ measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32
 	return IvfSearchRanks(handle, &query, &row.tid, k, lists, ranks);
 }
 
-/* Finds the ranks of the nearest IvfDepths rows, in all lists.  Rows come nearest first. */
+/* Finds the ranks of the nearest IvfDepthRows, in all lists.  Rows come nearest first. */
 static void
 measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, Ranks *ranks)
 {
-	uint32		k = IvfDepths[IVF_DEPTHS - 1];
+	uint32		k = IvfDepthRows[IVF_DEPTHS - 1];
 	uint32	   *found = palloc(k * sizeof(uint32));
 
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		ranks->deep[i] = palloc(DEEP_QUERIES * IvfDepths[i] * sizeof(uint32));
+		ranks->deep[i] = palloc(DEEP_QUERIES * IvfDepthRows[i] * sizeof(uint32));
 	for (uint32 i = 0; i < DEEP_QUERIES; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(query_context);
@@ -239,7 +244,7 @@ measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, 
 		MemoryContextReset(query_context);
 		for (int j = 0; j < IVF_DEPTHS; j++)
 		{
-			uint32		take = Min(n, IvfDepths[j]);
+			uint32		take = Min(n, IvfDepthRows[j]);
 
 			memcpy(ranks->deep[j] + ranks->ndeep[j], found, take * sizeof(uint32));
 			ranks->ndeep[j] += take;
