@@ -46,6 +46,8 @@ typedef struct GraphScan
 								 * search goes deeper */
 	float		settled;		/* all results nearer than this are found */
 	uint64		taken;			/* results proposed */
+	uint64		asked;			/* results from that place on were not asked
+								 * for ahead */
 	bool		exhausted;		/* no candidate is left */
 	bool		entered_all;	/* every entry point has been offered */
 	GraphResult *waiting;		/* results not proposed yet */
@@ -317,6 +319,27 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	return found;
 }
 
+/* Rows of the table for the next results, in runs, so that the reads overlap. */
+static int
+graph_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
+{
+	GraphScan  *scan = (GraphScan *) base;
+	const MinHeap *heap = &scan->heap;
+	int			n = 0;
+
+	if (!scan->begun || !GraphSearchIsCold(&scan->search) || scan->asked > scan->taken)
+		return 0;
+	for (uint32 i = 0; i < heap->count && n < max; i++)
+	{
+		const GraphResult *result = &scan->waiting[heap->items[i].value];
+
+		if (result->ntids > 0)
+			tids[n++] = result->tids[0];
+	}
+	scan->asked = scan->taken + n / 2;
+	return n;
+}
+
 /* ---- rows by their place ---- */
 
 static bool
@@ -390,7 +413,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->max_waiting = 0;
 	scan->free = scan->proposed = GRAPH_NONE;
 	scan->begun = scan->exhausted = scan->entered_all = false;
-	scan->taken = 0;
+	scan->taken = scan->asked = 0;
 	scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);
 	MemoryContextSwitchTo(old);
@@ -400,6 +423,7 @@ static const QvScanOps graph_scan_ops = {
 	.what = "a graph index",
 	.start = graph_scan_start,
 	.next = graph_scan_next,
+	.prefetch = graph_scan_prefetch,
 	.measure = graph_scan_measure,
 	.prefetch_place = graph_scan_prefetch_place,
 	.end = QvScanEnd

@@ -27,6 +27,9 @@
 #define RUN_SHARE 2
 #define LEAST_RUN 128
 
+/* Nodes whose pages are asked for together. */
+#define BEAM 16
+
 /* Most candidates that an expansion discards: all neighbors, and as many that they displace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
 
@@ -54,6 +57,8 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 	s->nresults = 0;
 	BacklogClear(&s->discarded);
 	s->hops = s->scored = 0;
+	s->reads = pgBufferUsage.shared_blks_read;
+	memset(s->asked, 0xff, sizeof(s->asked));
 }
 
 void
@@ -154,6 +159,27 @@ prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 	return id;
 }
 
+/* Asks for the pages of the nearest nodes that wait, so that they are read together. */
+static void
+ask_ahead(GraphSearch *s, GraphStore *store)
+{
+	int			n = 0;
+
+	for (uint32 i = s->pool.cursor; i < s->pool.count && n < BEAM; i++)
+	{
+		uint32		id = s->pool.items[i].id;
+		uint32	   *asked = &s->asked[id % GRAPH_ASKED];
+
+		if (id & POOL_EXPANDED)
+			continue;
+		n++;
+		if (*asked == id)
+			continue;
+		*asked = id;
+		store->ask(store, id);
+	}
+}
+
 void
 GraphSearchRun(GraphSearch *s, GraphStore *store)
 {
@@ -175,6 +201,8 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		 * While this node is read, the next one is prefetched.  A nearer
 		 * neighbor may take its turn.
 		 */
+		if (store->ask && GraphSearchIsCold(s))
+			ask_ahead(s, store);
 		asked = prefetch_next(s, store, asked);
 		store->expand(store, s, next.id, next.distance);
 		asked = prefetch_next(s, store, asked);

@@ -11,6 +11,7 @@
 #include "containers/backlog.h"
 #include "containers/idset.h"
 #include "containers/pool.h"
+#include "executor/instrument.h"
 #include "graph/page/format.h"
 
 /* An expanded node, with what the store knows of it. */
@@ -32,6 +33,10 @@ typedef struct GraphSearch GraphSearch;
  * of a build (store_mem.c).
  */
 typedef struct GraphStore GraphStore;
+
+/* Nodes remembered as asked for: a power of two. */
+#define GRAPH_ASKED 256
+
 struct GraphStore
 {
 	/* offers are exact distances, so each node is offered once */
@@ -54,6 +59,12 @@ struct GraphStore
 
 	/* Prefetches node id, which is probably expanded next.  May be NULL. */
 	void		(*prefetch) (GraphStore *store, uint32 id);
+
+	/*
+	 * Asks for the page of node id to be read in the background.  NULL in a
+	 * build's memory.
+	 */
+	void		(*ask) (GraphStore *store, uint32 id);
 
 	/* Offers the n nearest entry points.  NULL in a build's memory. */
 	void		(*enter) (GraphStore *store, GraphSearch *search, int n);
@@ -87,6 +98,14 @@ struct GraphSearch
 	bool		keep_discarded;
 	Backlog		discarded;
 
+	/*
+	 * Pages that the backend had read when the search began.  If more were
+	 * read since, pages of the nodes that come next are asked for: asked has
+	 * the last ones, by their number.
+	 */
+	int64		reads;
+	uint32		asked[GRAPH_ASKED];
+
 	/* since GraphSearchReset(): */
 	uint64		hops;			/* nodes expanded */
 	uint64		scored;			/* neighbors, scored when their nodes were
@@ -99,6 +118,13 @@ struct GraphSearch
  */
 extern void GraphSearchInit(GraphSearch *s, bool offer_once,
 							bool keep_discarded);
+
+/* Did the search have to wait for a page? */
+static inline bool
+GraphSearchIsCold(const GraphSearch *s)
+{
+	return pgBufferUsage.shared_blks_read != s->reads;
+}
 
 /* Forgets all nodes, and sets the size of the pool.  Memory is kept. */
 extern void GraphSearchReset(GraphSearch *s, uint32 ef);

@@ -146,6 +146,14 @@ coded_store_prefetch(GraphStore *base, uint32 id)
 }
 
 static void
+coded_store_ask(GraphStore *base, uint32 id)
+{
+	const GraphHandle *handle = ((GraphCodedStore *) base)->handle;
+
+	(void) QvPrefetchBlock(handle->index, handle->hints, GraphNodeBlock(&handle->layout, id));
+}
+
+static void
 coded_store_enter(GraphStore *base, GraphSearch *search, int n)
 {
 	GraphCodedStore *store = (GraphCodedStore *) base;
@@ -165,6 +173,7 @@ GraphCodedStoreInit(GraphCodedStore *store, GraphHandle *handle,
 	store->base.expand = coded_store_expand;
 	store->base.measure = coded_store_measure;
 	store->base.prefetch = coded_store_prefetch;
+	store->base.ask = coded_store_ask;
 	store->base.enter = coded_store_enter;
 	store->handle = handle;
 	store->query = query;
