@@ -200,11 +200,13 @@ QvPrefetchPin(const QvBufferHints *hints, BlockNumber block)
 bool
 QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block)
 {
-	/* the tag is read without its lock; a wrong answer only costs time */
 	Buffer		buf = QvHintedBuffer(hints, block);
 
+	if (effective_io_concurrency == 0)
+		return false;
 	if (buf > 0)
 	{
+		/* the tag is read without its lock; a wrong answer only costs time */
 		BufferDesc *desc = GetBufferDescriptor(buf - 1);
 
 		if (desc->tag.blockNum == block &&

@@ -85,7 +85,7 @@ extern Buffer QvReadPassedPage(Relation index, QvBufferHints *hints,
 
 /*
  * Asks for a block to be read into shared buffers in the background, unless it is likely
- * to be there.  Returns whether it was asked for.
+ * to be there, or effective_io_concurrency is 0.  Returns whether it was asked for.
  */
 extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block);
 

@@ -62,7 +62,7 @@ struct GraphStore
 
 	/*
 	 * Asks for the page of node id to be read in the background.  NULL in a
-	 * build's memory.
+	 * build's memory, and where the page was read before the node waits.
 	 */
 	void		(*ask) (GraphStore *store, uint32 id);
 
@@ -119,7 +119,7 @@ struct GraphSearch
 extern void GraphSearchInit(GraphSearch *s, bool offer_once,
 							bool keep_discarded);
 
-/* Did the search have to wait for a page? */
+/* Has the backend read pages since the search began?  The next ones may have to be read, too. */
 static inline bool
 GraphSearchIsCold(const GraphSearch *s)
 {

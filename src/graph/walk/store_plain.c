@@ -42,7 +42,8 @@ offer_neighbors(GraphPlainStore *store, GraphSearch *search, const uint32 *ids, 
 	search->scored += n;
 	if (GraphSearchIsCold(search) && store->query)
 		for (int i = 0; i < n; i++)
-			store->base.ask(&store->base, ids[i]);
+			(void) QvPrefetchBlock(store->handle->index, store->handle->hints,
+								   GraphNodeBlock(&store->handle->layout, ids[i]));
 	for (int i = 0; i < Min(n, PREFETCH_AHEAD); i++)
 		prefetch_value(store, ids[i]);
 	for (int i = 0; i < n; i++)
@@ -110,14 +111,6 @@ plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 }
 
 static void
-plain_store_ask(GraphStore *base, uint32 id)
-{
-	const GraphHandle *handle = ((GraphPlainStore *) base)->handle;
-
-	(void) QvPrefetchBlock(handle->index, handle->hints, GraphNodeBlock(&handle->layout, id));
-}
-
-static void
 plain_store_prefetch(GraphStore *base, uint32 id)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
@@ -144,7 +137,6 @@ GraphPlainStoreInit(GraphPlainStore *store, GraphHandle *handle, const void *que
 	store->base.exact = true;
 	store->base.expand = plain_store_expand;
 	store->base.prefetch = plain_store_prefetch;
-	store->base.ask = plain_store_ask;
 	store->base.enter = plain_store_enter;
 	store->handle = handle;
 	store->query = query;

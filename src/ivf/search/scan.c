@@ -43,7 +43,7 @@
 /* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
 #define LEAST_READ 16384
 
-/* The largest factor by which rows grow when it goes on, up to the rows expected. */
+/* The largest factor by which rows grow when it goes on, before they are rounded up to a depth. */
 #define MOST_GROWTH 8
 
 /* The share of the rows proposed for which it reads rows together. */
