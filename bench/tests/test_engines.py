@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from quiver_bench import engines, recall, truth
+from quiver_bench.conditions import Clause
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import ADAPTERS
 from quiver_bench.engines.annlite_ import Pipe
@@ -252,6 +254,51 @@ def test_http_adapters_send_rows_and_read_answers(name: str, url: str, tmp_path:
     finally:
         session.close()
         engine.stop()
+
+
+def test_conditions_as_weaviate_is_sent_them(url: str, tmp_path: Path) -> None:
+    Recorder.answers, _ = HTTP["weaviate"]
+    engine = engines.adapter("weaviate")("weaviate", {"url": url}, tmp_path, None)
+    engine.start({})
+    engine.load(Data.of(make_dataset(), 1).with_columns(1))
+    engine.build({})
+    assert engine.data.columns is not None
+    owner = engine.data.columns.numbers["owner"][0]
+    batches = [body for _, path, body in Recorder.sent if path == "/v1/batch/objects"]
+    row = batches[-1]["objects"][0]["properties"]  # after those of owners
+    assert row["ownerOfRow"][0]["beacon"].endswith(f"QuiverBenchOwner/{uuid.UUID(int=owner + 1)}")
+    assert row["tags"] == engine.data.columns.bags["tags"].of(0)
+    clauses = (Clause("owner", "grade"), Clause("all", "words"), Clause("all", "tags"),
+               Clause("between", "value"))  # fmt: skip
+    session = engine.sessions(Search(10, {}, clauses=clauses))()
+    try:
+        query = session.encode(np.array([1, 2]))
+        for values in (((7,), (1, 2), (3, 4), (5, 6)), ((8,), (1,), (9,), (5, 6))):
+            assert list(session.search_where((query, session.encode_values(values)))) == [4]
+        first, second = (sent[2]["query"] for sent in Recorder.sent[-2:])
+        assert first == (
+            "{ Get { QuiverBench(limit: 10, nearVector: {vector: [1, 2]}, where: {operator: And,"
+            ' operands: [{path: ["ownerOfRow", "QuiverBenchOwner", "grade"], operator: LessThan,'
+            ' valueInt: 7}, {path: ["words"], operator: ContainsAll, valueText: ["w1", "w2"]},'
+            ' {path: ["tags"], operator: ContainsAll, valueInt: [3, 4]}, {path: ["value"],'
+            ' operator: GreaterThanEqual, valueInt: 5}, {path: ["value"], operator: LessThan,'
+            " valueInt: 6}]}) { row } } }"
+        )
+        assert "valueInt: 8}" in second
+        with pytest.raises(UnsupportedError, match="does not count"):
+            session.count((query, session.encode_values(values)))
+    finally:
+        session.close()
+        engine.stop()
+
+
+def test_servers_without_conditions_of_the_suites(url: str, tmp_path: Path) -> None:
+    Recorder.answers, _ = HTTP["qdrant"]
+    engine = engines.adapter("qdrant")("qdrant", {"url": url}, tmp_path, None)
+    engine.start({})
+    with pytest.raises(UnsupportedError, match="no conditions of the filter suites"):
+        engine.sessions(Search(10, {}, clauses=(Clause("equal", "label"),)))
+    engine.stop()
 
 
 def test_an_idle_connection_that_the_server_closed_is_opened_again(url: str) -> None:

@@ -11,10 +11,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from quiver_bench import config, engines, recall, truth, workload
+from quiver_bench.conditions import CORRELATIONS, SHARES, SUITES, Cases
 from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
+from quiver_bench.engines.http import HttpEngine
 from quiver_bench.errors import MissingError
 from quiver_bench.servers import find_top
 from quiver_bench.workload import Setting
@@ -101,3 +104,28 @@ def test_real_server(engine: Engine, tmp_path: Path) -> None:
         assert 5000 not in list(session.search(far))
     finally:
         session.close()
+
+
+def test_filter_suites_on_a_real_server(engine: Engine, tmp_path: Path) -> None:
+    """Every case answers the rows that pass, nearest first, and no others."""
+    if not (isinstance(engine, HttpEngine) and engine.has_conditions):
+        pytest.skip("has no conditions of the filter suites")
+    dataset = make_dataset(rows=1000)
+    data = Data.of(dataset, 1).with_columns(1)
+    assert data.columns is not None
+    engine.load(data)
+    engine.build({"m": 16, "ef_construction": 100})
+    every = np.arange(len(dataset.queries))
+    nearest, _ = truth.nearest(dataset.train, dataset.queries, 1, dataset.metric)
+    cases = Cases(data.columns, every, nearest[:, 0], 5, 1, SHARES, CORRELATIONS)
+    for case in (case for suite in SUITES for case in cases.of(suite)):
+        session = engine.sessions(Search(10, {"ef_search": 200}, clauses=case.clauses))()
+        try:
+            for query, values in zip(case.queries, case.values, strict=True):
+                asked = session.encode(dataset.queries[query]), session.encode_values(values)
+                passing = data.columns.passing(case.clauses, values)
+                away = truth.distances(dataset.train, dataset.queries[query], dataset.metric)
+                wanted = [int(row) for row in np.argsort(away) if passing[row]][:10]
+                assert list(session.search_where(asked)) == wanted, case.name
+        finally:
+            session.close()

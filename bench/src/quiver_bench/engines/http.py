@@ -1,7 +1,8 @@
 """Servers over HTTP and JSON: what Qdrant, OpenSearch, Elasticsearch and Weaviate share.
 
 A dialect says what is sent (paths and bodies) and how an answer is read. A body is made
-once a session, with VECTOR where the numbers go: they alone are written for each query.
+once a session, with VECTOR where the numbers go: they alone are written for each query. Under
+the conditions of a filter suite so is what stands for CONDITION.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from quiver_bench.conditions import Clause, Values
 from quiver_bench.engines.base import (
     ANY,
     NEAR,
@@ -25,12 +27,13 @@ from quiver_bench.engines.base import (
     Session,
     SessionFactory,
 )
-from quiver_bench.errors import EngineError, MissingError
+from quiver_bench.errors import EngineError, MissingError, UnsupportedError
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
 
 NAME = "quiver_bench"
 VECTOR = "@vector@"
+CONDITION = "@condition@"
 BATCH = 500
 
 Ranks = tuple[int, int]
@@ -55,6 +58,12 @@ class Client:
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         self.connection = kind(parts.hostname or "localhost", parts.port, timeout=600)
         self.path, self.headers = parts.path.rstrip("/"), headers
+
+    def connect(self) -> None:
+        try:
+            self.connection.connect()
+        except OSError as error:
+            raise EngineError(f"cannot connect: {error}") from error
 
     def call(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
         """The answer's JSON. body: a value, its JSON as bytes, or lines of JSON as text.
@@ -111,7 +120,9 @@ class HttpSession(Session):
         self.dialect = dialect
         self.path, body = dialect.query(search)
         self.template = json.dumps(body)
+        self.clauses = search.clauses
         self.client = Client(url, headers)
+        self.client.connect()
 
     def encode(self, vector: Floats) -> Encoded:
         text = json.dumps(vector.tolist())
@@ -119,6 +130,15 @@ class HttpSession(Session):
 
     def search(self, query: Encoded) -> Sequence[int]:
         return self.dialect.rows_of(self.client.call("POST", self.path, query.search))
+
+    def encode_values(self, values: Values) -> bytes:
+        """Part of a text in a body of JSON."""
+        return json.dumps(self.dialect.where(self.clauses, values))[1:-1].encode()
+
+    def search_where(self, asked: tuple[Encoded, bytes]) -> Sequence[int]:
+        query, condition = asked
+        body = query.search.replace(CONDITION.encode(), condition)
+        return self.dialect.rows_of(self.client.call("POST", self.path, body))
 
     def ping(self) -> None:
         self.client.call("GET", self.dialect.ping_path, missing_ok=True)
@@ -156,6 +176,7 @@ class HttpEngine(ProcessEngine):
     key_header: ClassVar[str] = "Authorization"
     why_not: ClassVar[str] = ""  # why it cannot be started here
     size_of: ClassVar[str] = ""  # what size() counts
+    has_conditions: ClassVar[bool] = False  # those of the filter suites: where()
 
     def start(self, server: Params) -> str:
         self.url = str(self.options.get("url") or "")
@@ -195,7 +216,12 @@ class HttpEngine(ProcessEngine):
 
     @staticmethod
     def query(search: Search) -> tuple[str, Any]:
-        """Path and body of a search for VECTOR."""
+        """Path and body of a search for VECTOR, under CONDITION if it has clauses."""
+        raise NotImplementedError
+
+    @staticmethod
+    def where(clauses: Sequence[Clause], values: Values) -> str:
+        """What goes in place of CONDITION."""
         raise NotImplementedError
 
     @staticmethod
@@ -270,4 +296,6 @@ class HttpEngine(ProcessEngine):
         self.create(params)
 
     def sessions(self, search: Search) -> SessionFactory:
+        if search.clauses and not self.has_conditions:
+            raise UnsupportedError("has no conditions of the filter suites")
         return partial(HttpSession, type(self), self.url, self.headers, search)

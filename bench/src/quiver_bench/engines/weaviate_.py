@@ -2,20 +2,27 @@
 
 Its server is a program in Go: `go install` builds it. Searches go over GraphQL, the rest
 over REST, as the clients did that the docarray report used; newer ones have gRPC.
+
+The second table of the filter suites is a collection of owners: a row refers to its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from quiver_bench.conditions import Clause, Ints, Values, word
 from quiver_bench.console import Step
 from quiver_bench.engines.base import ANY, NEAR, Built, Search, SessionFactory, take
 from quiver_bench.engines.http import (
+    BATCH,
+    CONDITION,
     VECTOR,
     Client,
     HttpEngine,
@@ -30,6 +37,7 @@ from quiver_bench.servers import Process, free_ports, home
 MODULE = "github.com/weaviate/weaviate/cmd/weaviate-server"
 VERSION = "v1.35.2"
 CLASS = "QuiverBench"
+OWNERS, OWNER_OF_ROW = "QuiverBenchOwner", "ownerOfRow"  # the second table, a reference to it
 PORTS = ("GRPC_PORT", "CLUSTER_GOSSIP_BIND_PORT", "CLUSTER_DATA_BIND_PORT", "RAFT_PORT",
          "RAFT_INTERNAL_RPC_PORT", "GO_PROFILING_PORT")  # fmt: skip
 
@@ -72,6 +80,7 @@ class Weaviate(HttpEngine):
     adapter = "weaviate"
     label = "over REST and GraphQL"
     ping_path = "/v1/.well-known/ready"
+    has_conditions = True
 
     def launch(self, server: Params) -> str:
         """server: more variables of its environment."""
@@ -110,22 +119,58 @@ class Weaviate(HttpEngine):
             "maxConnections": take(params, "m", 16),
             "efConstruction": take(params, "ef_construction", 100),
         }
-        columns: list[dict[str, object]] = [
-            {"name": name, "dataType": ["int"], "indexRangeFilters": name != "row"}
-            for name in ("row", ANY, NEAR)
-        ]
-        body = {"class": CLASS, "vectorizer": "none", "vectorIndexConfig": index,
-                "properties": columns}  # fmt: skip
+        columns = [_number("row", ranges=False), _number(ANY), _number(NEAR)]
         self.client.call("DELETE", f"/v1/schema/{CLASS}", missing_ok=True)
+        if self.data.columns:
+            self._create_owners(self.data.columns.owners)
+            columns += map(_number, self.data.columns.numbers)
+            columns += [
+                {"name": "tags", "dataType": ["int[]"]},
+                {"name": "words", "dataType": ["text"], "tokenization": "whitespace",
+                 "indexSearchable": False},
+                {"name": OWNER_OF_ROW, "dataType": [OWNERS]},
+            ]  # fmt: skip
+        self._create(CLASS, columns, vectorIndexConfig=index)
+
+    def _create(self, name: str, columns: Sequence[Any], **more: object) -> None:
+        body = {"class": name, "vectorizer": "none", "properties": columns, **more}
         self.client.call("POST", "/v1/schema", body)
+
+    def _create_owners(self, made: Mapping[str, Ints]) -> None:
+        columns = [_number("owner", ranges=False), *map(_number, made)]
+        self.client.call("DELETE", f"/v1/schema/{OWNERS}", missing_ok=True)
+        self._create(OWNERS, columns, vectorIndexConfig={"skip": True})
+        rows = zip(*(column.tolist() for column in made.values()), strict=True)
+        objects = [
+            {"class": OWNERS, "id": name_of(i),
+             "properties": {"owner": i, **dict(zip(made, one, strict=True))}}
+            for i, one in enumerate(rows)
+        ]  # fmt: skip
+        for start in range(0, len(objects), BATCH):
+            body = {"objects": objects[start : start + BATCH]}
+            self.check(self.client.call("POST", "/v1/batch/objects", body))
 
     def batch(self, start: int, stop: int) -> Request:
         objects: list[dict[str, object]] = []
         for i in range(start, stop):
             vector, columns = self.row(i)
+            properties = {"row": i, **columns, **self._columns_of(i)}
             objects.append({"class": CLASS, "id": name_of(i),
-                            "properties": {"row": i, **columns}, "vector": vector})  # fmt: skip
+                            "properties": properties, "vector": vector})  # fmt: skip
         return "POST", "/v1/batch/objects", {"objects": objects}
+
+    def _columns_of(self, row: int) -> dict[str, object]:
+        """Those of the filter suites, if there are any."""
+        made = self.data.columns
+        if made is None:
+            return {}
+        owner = name_of(int(made.numbers["owner"][row]))
+        return {
+            **{name: int(column[row]) for name, column in made.numbers.items()},
+            "tags": made.bags["tags"].of(row),
+            "words": " ".join(map(word, made.bags["words"].of(row))),
+            OWNER_OF_ROW: [{"beacon": f"weaviate://localhost/{OWNERS}/{owner}"}],
+        }
 
     def check(self, answer: Any) -> None:
         for one in answer or ():  # each has its own success
@@ -156,14 +201,19 @@ class Weaviate(HttpEngine):
 
     @staticmethod
     def query(search: Search) -> tuple[str, Any]:
-        where = ""
+        where = CONDITION if search.clauses else ""
         if search.where:
-            where = _where(search.where.column, "LessThan", search.where.below)
+            where = _where(_compared([search.where.column], "LessThan", search.where.below))
         return _get(f"limit: {search.k}, nearVector: {{vector: {VECTOR}}}{where}")
 
     @staticmethod
+    def where(clauses: Sequence[Clause], values: Values) -> str:
+        pairs = zip(clauses, values, strict=True)
+        return _where(*(part for one in pairs for part in _parts(*one)))
+
+    @staticmethod
     def condition(value: int) -> tuple[str, Any]:
-        return _get(f"limit: 10{_where(ANY, 'Equal', value)}")
+        return _get(f"limit: 10{_where(_compared([ANY], 'Equal', value))}")
 
     @staticmethod
     def rows_of(answer: Any) -> list[int]:
@@ -184,8 +234,39 @@ class Weaviate(HttpEngine):
         return "PUT", cls.place_of(row), _object(row, ranks)
 
 
-def _where(column: str, operator: str, value: int) -> str:
-    return f', where: {{path: ["{column}"], operator: {operator}, valueInt: {value}}}'
+def _number(name: str, ranges: bool = True) -> dict[str, object]:
+    """A column of a schema."""
+    return {"name": name, "dataType": ["int"], "indexRangeFilters": ranges}
+
+
+def _compared(path: Sequence[str], operator: str, value: object, kind: str = "Int") -> str:
+    """A part of a condition. value: as GraphQL writes it."""
+    return f"{{path: {json.dumps(path)}, operator: {operator}, value{kind}: {value}}}"
+
+
+def _parts(clause: Clause, numbers: tuple[int, ...]) -> Iterable[str]:
+    """What must hold for a clause."""
+    path = [clause.column]
+    if clause.kind == "all" and clause.column == "words":
+        yield _compared(path, "ContainsAll", json.dumps([*map(word, numbers)]), "Text")
+    elif clause.kind == "all":
+        yield _compared(path, "ContainsAll", json.dumps(numbers))
+    elif clause.kind == "between":
+        yield _compared(path, "GreaterThanEqual", numbers[0])
+        yield _compared(path, "LessThan", numbers[1])
+    else:
+        if clause.kind == "owner":
+            path = [OWNER_OF_ROW, OWNERS, *path]
+        equal = clause.kind == "equal" or clause.column == "owner"
+        yield _compared(path, "Equal" if equal else "LessThan", numbers[0])
+
+
+def _where(*parts: str) -> str:
+    """All parts hold."""
+    whole = parts[0]
+    if len(parts) > 1:
+        whole = f"{{operator: And, operands: [{', '.join(parts)}]}}"
+    return f", where: {whole}"
 
 
 def _get(arguments: str) -> tuple[str, Any]:
