@@ -150,6 +150,28 @@ def test_a_missing_engine_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatc
     assert {r.status for r in found if r.point.engine == "exact"} == {MISSING}
 
 
+def test_every_point_without_numbers_has_its_whole_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = "the server said no, at length: " + "why " * 40 + "end"
+
+    def search(self: Any, query: Any) -> Sequence[int]:
+        raise EngineError(whole)
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", search)
+    found = run(home)
+    text = report.make([home / "results"], report.Options(), home / "page.html")
+    table = text.split("What has no numbers, and why")[1].split("\n\n")[1].splitlines()[1:]
+    for status in (FAILED, UNSUPPORTED):
+        bad = {r.point.id: (r.point.engine, r.reason) for r in found if r.status == status}
+        said = [line.split(maxsplit=3)[:3] for line in table if line.split()[1] == status]
+        assert sum(int(points) for _, _, points in said) == len(bad) > 0
+        for engine, reason in set(bad.values()):
+            assert any(line.split()[0] == engine and line.endswith(reason) for line in table)
+    assert any(line.endswith(whole) for line in table)
+    assert "What has no numbers" in (home / "page.html").read_text()
+
+
 def test_report_compare_and_gate(home: Path) -> None:
     run(home)
     page = home / "page.html"

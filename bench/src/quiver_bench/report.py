@@ -14,7 +14,7 @@ from typing import Any
 from quiver_bench import charts, drawings, like, like_edb, results, summary
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
-from quiver_bench.records import FAILED, OK, Result
+from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Result
 from quiver_bench.tables import Table, count, decimal, megabytes, milliseconds, rate, small
 from quiver_bench.views import (
     Row,
@@ -338,6 +338,17 @@ def settings_table(found: Sequence[Result]) -> Table:
     return table
 
 
+def unmeasured_table(rows: Sequence[Row]) -> Table | None:
+    """Every point without numbers, by engine and whole reason: failures first."""
+    table = Table("What has no numbers, and why", ("engine", "status", "points", "of", "reason"))
+    for status in (FAILED, MISSING, UNSUPPORTED):
+        bad = [row for row in rows if row.status == status]
+        for some in groups(bad, lambda r: f"{r.host} {r.engine} {r.reason}").values():
+            kinds = ", ".join(dict.fromkeys(row.workload for row in some))
+            table.add(some[0].engine, status, count(len(some)), kinds, some[0].reason)
+    return table if table.rows else None
+
+
 def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
     searches = searches_of(rows)
@@ -355,7 +366,9 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     if select(rows, workload="ingest"):
         found += like.rds(select(rows, workload="ingest"), "")[:1]
     found += conditions_tables(rows)
-    return found + other_tables(rows) + like.docarray([r for r in rows if r.adapter != "null"])
+    found += other_tables(rows) + like.docarray([r for r in rows if r.adapter != "null"])
+    lost = unmeasured_table(rows)
+    return [*found, lost] if lost else found
 
 
 STYLE = """
