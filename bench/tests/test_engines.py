@@ -19,7 +19,7 @@ from quiver_bench import engines, recall, truth
 from quiver_bench.conditions import Clause
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import ADAPTERS
-from quiver_bench.engines.annlite_ import Pipe
+from quiver_bench.engines.annlite_ import AnnLiteSession, Pipe
 from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
 from quiver_bench.engines.http import Client, HttpEngine
 from quiver_bench.engines.opensearch import find_java
@@ -402,6 +402,21 @@ def test_the_newest_java_is_taken(tmp_path: Path) -> None:
     (tmp_path / "26").mkdir()  # without a compiler
     (tmp_path / "26" / "release").write_text('JAVA_VERSION="26"\n')
     assert find_java(tmp_path.iterdir()) == tmp_path / "25"
+
+
+def test_annlite_that_finds_too_few_says_so() -> None:
+    class Few(Pipe):
+        def __init__(self) -> None:
+            return
+
+        def ask(self, do: str, *_: Any, **__: Any) -> Any:
+            raise EngineError(
+                "AnnLite: RuntimeError: Cannot return the results in a contigious 2D array."
+            )
+
+    session = AnnLiteSession(Few(), Search(10, {}, Where(ANY, 60)))
+    with pytest.raises(EngineError, match=r"found fewer than 10 rows that pass, .*Runtime"):
+        session.search(b"")
 
 
 def test_annlite_s_process_that_ends(tmp_path: Path) -> None:

@@ -381,6 +381,20 @@ def test_an_engine_that_ignores_the_condition_gets_no_recall_for_it(
     assert any("do not belong there" in note for note in row.notes)
 
 
+def test_a_low_recall_has_one_explanation(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def remarks(rows: list[int]) -> str:
+        monkeypatch.setattr(numpy_exact.NumpySession, "search", lambda *_: rows)
+        found = run(home)
+        (home / "results" / results.FILE).unlink()
+        query = [r for r in found if r.point.workload == "query" and r.point.engine == "exact"]
+        return " ".join(query[0].notes)
+
+    assert "the metric of the data?" in remarks([*range(240, 250)])
+    few = remarks([])
+    assert "15 answers had fewer rows than there are" in few
+    assert "metric" not in few
+
+
 def test_speed_of_an_open_loop_is_what_was_answered_not_the_latency(home: Path) -> None:
     text = SUITE.replace("clients: [1]}", "clients: [1], rate: 100, seconds: 0.5}")
     for result in run(home, text):

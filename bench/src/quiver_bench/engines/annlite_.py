@@ -25,6 +25,8 @@ BATCH = 5000
 REQUIREMENTS = ("annlite==0.5.10", "docarray==0.21.1", "numpy<2", "scipy<1.14",
                 "scikit-learn<1.6", "matplotlib<3.9")  # fmt: skip
 
+TOO_FEW = "2D array"  # in what its copy of hnswlib says when there are fewer than k
+
 
 def environment(top: Path | None) -> Path:
     """The Python of an environment with AnnLite, made when there is none."""
@@ -102,7 +104,13 @@ class AnnLiteSession(Session):
         return vector.tobytes()
 
     def search(self, query: Any) -> Sequence[int]:
-        rows: list[int] = self.pipe.ask("search", query, k=self.k, filter=self.filter)
+        try:
+            rows: list[int] = self.pipe.ask("search", query, k=self.k, filter=self.filter)
+        except EngineError as error:
+            if TOO_FEW in str(error):
+                few = f"its graph found fewer than {self.k} rows that pass, and it answers none"
+                raise EngineError(f"{few}: {error}") from error
+            raise
         return rows
 
     def ping(self) -> None:
