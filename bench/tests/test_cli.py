@@ -124,15 +124,31 @@ def test_the_time_left_is_of_what_is_measured_now(
     """Of 100 points an earlier run has measured 90; each of the others takes 10 s."""
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    progress = Progress(100, 90)
+    progress = Progress([("query", i < 90) for i in range(100)])
     progress.done = 90
     clock[0] = 10.0
-    progress.line("one")
+    progress.line("one", "query")
     assert "[91/100, 2 min left] one" in capsys.readouterr().out  # 9 x 10 s
-    progress.skip()
+    progress.skip("query")
     clock[0] = 20.0
-    progress.line("two")
+    progress.line("two", "query")
     assert "[93/100, 70 s left] two" in capsys.readouterr().out
+
+
+def test_builds_do_not_count_for_the_time_of_searches(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two builds of 800 s, then 250 searches of 4 s."""
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    progress = Progress([("build", False)] * 2 + [("query", False)] * 250)
+    for _ in range(2):
+        clock[0] += 800.0
+        progress.line("built", "build")
+    clock[0] += 4.0
+    progress.line("searched", "query")
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["  [1/252] built", "  [2/252] built", "  [3/252, 17 min left] searched"]
 
 
 def test_the_script_lists_suites_and_engines_without_its_environment(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ engine that fails is out until the next round, and its points are kept as failed
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,25 +57,41 @@ class Seat:
 
 
 class Progress:
-    """How many points there are, and how long the rest will take."""
+    """How many points there are, and how long the rest will take: builds apart, which take longer."""
 
-    def __init__(self, total: int, before: int) -> None:
-        """before: those that an earlier run has measured."""
-        self.total, self.done, self.measured, self.todo = total, 0, 0, total - before
-        self.began = time.monotonic()
+    def __init__(self, points: Sequence[tuple[str, bool]]) -> None:
+        """points: the workload of each, and whether an earlier run has measured it."""
+        self.total, self.done = len(points), 0
+        self.todo = Counter(kind == "build" for kind, before in points if not before)
+        self.measured: Counter[bool] = Counter()
+        self.spent = {True: 0.0, False: 0.0}
+        self.last = time.monotonic()
 
-    def line(self, text: str, again: bool = False) -> None:
+    def line(self, text: str, kind: str, again: bool = False) -> None:
         """again: what was measured before is built once more, which counts as no progress."""
         self.done += 1
-        self.measured += not again
-        passed = time.monotonic() - self.began
-        left = passed / max(1, self.measured) * max(0, self.todo - self.measured)
-        say(f"  [{self.done}/{self.total}, {duration(left) if left else '0 s'} left] {text}")
+        now = time.monotonic()
+        if not again:
+            self.measured[kind == "build"] += 1
+            self.spent[kind == "build"] += now - self.last
+        self.last = now
+        say(f"  [{self.done}/{self.total}{self._left()}] {text}")
 
-    def skip(self) -> None:
+    def _left(self) -> str:
+        """Empty as long as nothing like what is left was measured."""
+        left = 0.0
+        for build, todo in self.todo.items():
+            if todo > self.measured[build]:
+                if not self.measured[build]:
+                    return ""
+                mean = self.spent[build] / self.measured[build]
+                left += mean * (todo - self.measured[build])
+        return f", {duration(left) if left else '0 s'} left"
+
+    def skip(self, kind: str) -> None:
         """One that will not be measured: its engine is gone."""
         self.done += 1
-        self.todo -= 1
+        self.todo[kind == "build"] -= 1
 
 
 class Runner:
@@ -204,16 +221,15 @@ class Runner:
         for seat in self.seats:
             seat.dirty = True
         rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
-        before = [
-            self.done(point, rep)
+        points = [
+            (point.workload, self.done(point, rep))
             for number in range(rounds)
             for _, point, rep, _ in self.points(dataset, number)
         ]
-        self.progress = Progress(len(before), sum(before))
-        if any(before):
-            say(
-                f"  going on: {sum(before)} of {len(before)} were measured before (--fresh forgets)"
-            )
+        self.progress = Progress(points)
+        before = sum(done for _, done in points)
+        if before:
+            say(f"  going on: {before} of {len(points)} were measured before (--fresh forgets)")
         for number in range(rounds):
             self.run_round(setting, number)
 
@@ -279,7 +295,7 @@ class Runner:
                 status = MISSING if seat.out.startswith("missing") else FAILED
                 self.keep(seat, point, rep, status, seat.out.removeprefix("missing: "))
                 self.failures += status == FAILED
-                self.progress.skip()
+                self.progress.skip(point.workload)
                 continue
             if spec is None and seat.spec.id in ready and self.done(point, rep):
                 self.progress.done += 1
@@ -297,13 +313,13 @@ class Runner:
             measured = task()
         except Exception as error:
             self.fail(seat, point, rep, error)
-            self.progress.line(f"{title}: {_words(error)}", again)
+            self.progress.line(f"{title}: {_words(error)}", point.workload, again)
             if point.workload == "build" and not seat.out:
                 seat.out = f"no index: {_words(error)}"
             return
         if not again:
             self.keep(seat, point, rep, OK, measured=measured)
-        self.progress.line(f"{title}: {_numbers(point, measured)}", again)
+        self.progress.line(f"{title}: {_numbers(point, measured)}", point.workload, again)
         for note in measured.notes:
             say(f"      {note}")
 
