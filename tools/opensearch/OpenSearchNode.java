@@ -34,6 +34,8 @@ public final class OpenSearchNode extends Node {
             .put("discovery.type", "single-node")
             .put("http.type", "netty4")
             .put("transport.type", "netty4")
+            // Else it takes no index where the disk is nearly full.
+            .put("cluster.routing.allocation.disk.threshold_enabled", false)
             .build();
         Path configuration = Path.of(arguments[0], "config");
         Environment environment = InternalSettingsPreparer.prepareEnvironment(
