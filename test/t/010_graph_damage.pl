@@ -8,21 +8,18 @@ use QuiverTest;
 use Test::More;
 
 my $node = new_node('damage', no_checksums => 1);
-my ($dims, $rows) = (16, 2000);
+my ($dims, $rows) = (16, 800);
 
 make_rows($node, table => 't', dims => $dims, first => 1, last => $rows);
 $node->safe_psql('postgres',
 	"INSERT INTO t SELECT 100000 + i, 0, qt_vector(1, $dims)::vector FROM generate_series(1, 300) i;"
-	  . 'CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops);'
-	  . 'CREATE TABLE untouched AS TABLE t');
-my $total = $rows + 300;
+	  . 'CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops)');
 my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
 my $blocks = sql_value($node, "SELECT pg_relation_size('t_idx') / 8192");
 my $per_page = sql_value($node, "SELECT nodes_per_page FROM quiver_index_info('t_idx')");
 
 is(sql_value($node, 'SHOW data_checksums'), 'off', 'no checksum sees it first');
 $node->safe_psql('postgres', 'CHECKPOINT');
-$node->stop;
 
 my $good = read_image($file);
 
@@ -41,44 +38,25 @@ $first++ while unpack('C', substr($good, $first * 8192 + 26, 1)) != 4;
 is(unpack('C', substr($good, $first * 8192 + $data, 1)), 1, 'the first node is where we think');
 is(unpack('C', substr($good, $first * 8192 + $data + $node_size, 1)), 1, 'so is the second');
 
-# Statements on the damaged index: each is right or XX002 with name and hint.
-sub use_it
+# One table for each case, so that the server starts anew only once. All indexes have the
+# same pages.
+my @cases;
+
+# A case: what it is called, and what it makes of the image of an index.
+#   at_least (statements that notice it, 1); state and message of their error
+sub damage
 {
-	my ($what, $image, %a) = @_;
-	my @statements = (
-		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM t "
-			  . "WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
-		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; '
-			  . 'SET hnsw.max_scan_tuples = 1000000;'
-			  . "SELECT count(*) FROM (SELECT id FROM t ORDER BY v <-> qt_vector(1, $dims)::vector LIMIT 5000) x" ],
-		[ 'check', "SELECT quiver_check('t_idx')" ],
-		[ 'info', "SELECT quiver_index_info('t_idx')" ],
-		[ 'insert', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector FROM generate_series(200001, 200060) i" ],
-		[ 'insert of a duplicate', "INSERT INTO t SELECT i, 0, qt_vector(1, $dims)::vector "
-			  . "FROM generate_series(1, 3) i" ],
-		[ 'vacuum', 'DELETE FROM t WHERE id % 2 = 0; VACUUM t' ],
-		[ 'insert after vacuum', "INSERT INTO t SELECT i, 0, qt_vector(i, $dims)::vector "
-			  . "FROM generate_series(200101, 200160) i" ],
-	);
+	my ($what, $change, %a) = @_;
 
-	write_image($file, $image);
-	$node->start;
-	my $seen = damage_noticed(node => $node, what => $what, index => 't_idx', statements => \@statements,
-		state => $a{state}, message => $a{message});
-	cmp_ok($seen, '>=', $a{at_least} // 1, "$what: noticed by $seen statements");
-	is($node->psql('postgres', 'REINDEX INDEX t_idx'), 0, "$what: REINDEX repairs it");
-	check_ok($node, 't_idx', undef, "$what, repaired");
-	clean_log_ok($node, "$what: no server process crashed");
+	push @cases, { what => $what, change => $change, table => 't_' . @cases, at_least => 1, %a };
+}
 
-	# as it was before
-	$node->safe_psql('postgres',
-		'DROP INDEX t_idx; TRUNCATE t; INSERT INTO t TABLE untouched; '
-		  . 'CREATE INDEX t_idx ON t USING hnsw (v vector_l2_ops)');
-	is(sql_value($node, "SELECT pg_relation_size('t_idx') / 8192"), $blocks, "$what: the index is as before");
-	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	$node->stop;
-	$good = read_image($file);
+# The same bytes at one place of every slot of the first page of nodes, so that the searches come by.
+sub first_nodes
+{
+	my ($image, $at, $bytes) = @_;
+
+	put($image, $first * 8192 + $data + $_ * $node_size + $at, $bytes) foreach (0 .. $per_page - 1);
 }
 
 # whole pages: noise, zeros
@@ -88,45 +66,44 @@ foreach my $page (sort keys %pages)
 {
 	foreach my $kind (qw(noise zeros))
 	{
-		my $image = $good;
-
-		put(\$image, $pages{$page} * 8192, $kind eq 'noise' ? noise(8192, 42) : "\0" x 8192);
-		use_it("$page, $kind", $image, at_least => 3);
+		damage("$page, $kind",
+			sub { put($_[0], $pages{$page} * 8192, $kind eq 'noise' ? noise(8192, 42) : "\0" x 8192) },
+			at_least => 3);
 	}
 }
 
 # noise below intact headers
 foreach my $page (sort keys %pages)
 {
-	my $image = $good;
-
-	put(\$image, $pages{$page} * 8192 + $data, noise(8192 - $data, 7));
-	use_it("$page, noise below the headers", $image, at_least => $page eq 'mean' ? 0 : 1);
+	damage("$page, noise below the headers",
+		sub { put($_[0], $pages{$page} * 8192 + $data, noise(8192 - $data, 7)) },
+		at_least => $page eq 'mean' ? 0 : 1);
 }
 
 # every node page
-{
-	my $image = $good;
-
-	put(\$image, $_ * 8192 + $data, noise(8192 - $data, $_)) foreach ($first .. $blocks - 1);
-	use_it('all node pages, noise below the headers', $image);
-	$image = $good;
-	put(\$image, $_ * 8192, "\0" x 8192) foreach ($first .. $blocks - 1);
-	use_it('all node pages, zeros', $image);
-}
+damage('all node pages, noise below the headers',
+	sub {
+		my ($image) = @_;
+		put($image, $_ * 8192 + $data, noise(8192 - $data, $_)) foreach ($first .. $blocks - 1);
+	});
+damage('all node pages, zeros',
+	sub {
+		my ($image) = @_;
+		put($image, $_ * 8192, "\0" x 8192) foreach ($first .. $blocks - 1);
+	});
 
 # pages whose hole ends before they do: the server takes them as they are, and generic WAL
 # would zero up to there
-{
-	my $image = $good;
-
-	put(\$image, $_ * 8192 + 12, pack('v2', 24, 4096)) foreach ($first .. $blocks - 1);
-	use_it('all node pages, with another hole', $image, at_least => 5);
-}
+damage('all node pages, with another hole',
+	sub {
+		my ($image) = @_;
+		put($image, $_ * 8192 + 12, pack('v2', 24, 4096)) foreach ($first .. $blocks - 1);
+	},
+	at_least => 5);
 
 # the file cut off
-use_it('half of the file', substr($good, 0, int($blocks / 2) * 8192));
-use_it('no file to speak of', '');
+damage('half of the file', sub { ${ $_[0] } = substr(${ $_[0] }, 0, int($blocks / 2) * 8192) });
+damage('no file to speak of', sub { ${ $_[0] } = '' });
 
 # one number that leads astray
 my %numbers = (
@@ -136,19 +113,11 @@ my %numbers = (
 	'a number that none can be' => 0xfffffff0);
 foreach my $kind (sort keys %numbers)
 {
-	my $image = $good;
+	my $number = pack('V', $numbers{$kind});
 
-	# of every node of that page, so that the searches come by
-	put(\$image, $first * 8192 + $data + $_ * $node_size + 56, pack('V', $numbers{$kind})) foreach (0 .. $per_page - 1);
-	use_it("a neighbor's number, $kind", $image);
-
-	$image = $good;
-	put(\$image, $first * 8192 + $data + $_ * $node_size + 4, pack('V', $numbers{$kind})) foreach (0 .. $per_page - 1);
-	use_it("the number of more heap TIDs, $kind", $image);
-
-	$image = $good;
-	put(\$image, $head * 8192 + $data + 8, pack('V', $numbers{$kind}) x 32);
-	use_it("entries, $kind", $image);
+	damage("a neighbor's number, $kind", sub { first_nodes($_[0], 56, $number) });
+	damage("the number of more heap TIDs, $kind", sub { first_nodes($_[0], 4, $number) });
+	damage("entries, $kind", sub { put($_[0], $head * 8192 + $data + 8, $number x 32) });
 }
 
 # single fields: state, count of heap TIDs, factors
@@ -160,10 +129,8 @@ foreach my $case (
 	[ 'residual', 16, pack('V', 0x7fc00000) ])
 {
 	my ($name, $at, $bytes) = @$case;
-	my $image = $good;
 
-	put(\$image, ($first * 8192 + $data + $_ * $node_size + $at), $bytes) foreach (0 .. $per_page - 1);
-	use_it("node's $name", $image);
+	damage("node's $name", sub { first_nodes($_[0], $at, $bytes) });
 }
 
 # fields of the metapage
@@ -176,10 +143,7 @@ foreach my $case (
 	my ($name, $at, $size) = @$case;
 	foreach my $byte ($name =~ /^(dims|route_|mean)/ ? ("\0", "\xff") : "\xff")
 	{
-		my $image = $good;
-
-		put(\$image, $data + $at, $byte x $size);
-		use_it("metapage's $name, " . unpack('H*', $byte), $image);
+		damage("metapage's $name, " . unpack('H*', $byte), sub { put($_[0], $data + $at, $byte x $size) });
 	}
 }
 
@@ -189,48 +153,35 @@ foreach my $at (104, 108, 112, 116, 132)
 	foreach my $bytes (pack('f<', 9**9**9), pack('f<', -1e9), pack('f<', 1e30), pack('f<', 4.29e9),
 		pack('V', 0x7fc00000))
 	{
-		my $image = $good;
-
-		put(\$image, $data + $at, $bytes);
-		use_it("metapage's measure at $at, " . unpack('H*', $bytes), $image);
+		damage("metapage's measure at $at, " . unpack('H*', $bytes), sub { put($_[0], $data + $at, $bytes) });
 	}
 }
 
 # a chain of heap TIDs that bites its tail
-{
-	my $image = $good;
-	my $found = 0;
+damage('a chain of heap TIDs that does not end',
+	sub {
+		my ($image) = @_;
+		my $found = 0;
 
-	foreach my $block ($first .. $blocks - 1)
-	{
-		foreach my $slot (0 .. $per_page - 1)
+		foreach my $block ($first .. $blocks - 1)
 		{
-			my $at = $block * 8192 + $data + $slot * $node_size;
+			foreach my $slot (0 .. $per_page - 1)
+			{
+				my $at = $block * 8192 + $data + $slot * $node_size;
 
-			next if unpack('C', substr($image, $at, 1)) != 3;
-			put(\$image, $at + 4, pack('V', $block * $per_page + $slot));
-			$found++;
+				next if unpack('C', substr($$image, $at, 1)) != 3;
+				put($image, $at + 4, pack('V', $block * $per_page + $slot));
+				$found++;
+			}
 		}
-	}
-	cmp_ok($found, '>', 0, 'there is a chain of heap TIDs');
-	use_it('a chain of heap TIDs that does not end', $image);
-}
+		cmp_ok($found, '>', 0, 'there is a chain of heap TIDs');
+	});
 
 # pgvector's own index
-{
-	my $image = $good;
-
-	put(\$image, 24, pack('V', 0xA953A953));
-	use_it("pgvector's metapage", $image, state => '55000', at_least => 5,
-		message => qr/^index "t_idx" was built by pgvector$/);
-}
+damage("pgvector's metapage", sub { put($_[0], 24, pack('V', 0xA953A953)) }, state => '55000', at_least => 5,
+	message => qr/^index "t_\d+_idx" was built by pgvector$/);
 
 # pages of values, of a plain graph: what a writer must not believe
-$node->start;
-$node->safe_psql('postgres',
-	"CREATE TABLE s (id int, v sparsevec(24)) WITH (autovacuum_enabled = false);"
-	  . 'INSERT INTO s SELECT i, qt_vector(i, 24)::vector::sparsevec FROM generate_series(1, 500) i;'
-	  . 'CREATE TABLE s_untouched AS TABLE s; CREATE INDEX s_idx ON s USING hnsw (v sparsevec_l2_ops)');
 my %values = (
 	'lines, none' => [ 0, "\0\0" ],
 	'lines, far too many' => [ 0, "\xff\xff" ],
@@ -244,42 +195,86 @@ my %values = (
 my %nodes = ("value's size, none" => "\0\0\0\0", "value's size, too large" => "\xff\xff\xff\xff");
 foreach my $what (sort keys %values, sort keys %nodes)
 {
-	$node->safe_psql('postgres', 'TRUNCATE s; INSERT INTO s TABLE s_untouched; REINDEX INDEX s_idx; CHECKPOINT');
-	$file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('s_idx')");
-	$node->stop;
-	my $image = read_image($file);
-	my @pages = grep { kind_at(\$image, $_) == 5 } (0 .. length($image) / 8192 - 1);
-	cmp_ok(scalar(@pages), '>', 1, 'there are pages of values');
-	if (my $damage = $values{$what})
-	{
-		put(\$image, $_ * 8192 + $data + $damage->[0], $damage->[1]) foreach (@pages);
-	}
-	else
-	{
-		my $size = number_at(\$image, $data + 32);
+	damage("value pages' $what",
+		sub {
+			my ($image) = @_;
+			my @pages = grep { kind_at($image, $_) == 5 } (0 .. length($$image) / 8192 - 1);
 
-		# after 32 neighbors: block, stamp and size of the value
-		foreach my $page (grep { kind_at(\$image, $_) == 4 } (0 .. length($image) / 8192 - 1))
-		{
-			for (my $slot = $page * 8192 + $data; $slot + $size <= ($page + 1) * 8192; $slot += $size)
+			cmp_ok(scalar(@pages), '>', 1, 'there are pages of values');
+			if (my $damage = $values{$what})
 			{
-				next if substr($image, $slot, 1) ne "\1";
-				is(kind_at(\$image, number_at(\$image, $slot + 56 + 32 * 4)), 5, 'the reference is where we think')
-				  if $slot == $page * 8192 + $data;
-				put(\$image, $slot + 56 + 32 * 4 + 8, $nodes{$what});
+				put($image, $_ * 8192 + $data + $damage->[0], $damage->[1]) foreach (@pages);
+				return;
 			}
-		}
-	}
-	write_image($file, $image);
-	$node->start;
-	my $seen = damage_noticed(node => $node, what => "value pages' $what", index => 's_idx', statements => [
-		[ 'insert', 'INSERT INTO s SELECT i, qt_vector(i, 24)::vector::sparsevec FROM generate_series(1001, 1060) i' ],
-		[ 'query', 'SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM s '
-			  . 'ORDER BY v <-> qt_vector(1, 24)::vector::sparsevec LIMIT 50) x' ],
-		[ 'check', "SELECT quiver_check('s_idx')" ],
-		[ 'vacuum', 'DELETE FROM s WHERE id % 2 = 0; VACUUM s' ] ]);
-	cmp_ok($seen, '>=', $nodes{$what} ? 1 : 2, "value pages' $what: noticed by $seen statements");
-	clean_log_ok($node, "value pages' $what: no server process crashed");
+			my $size = number_at($image, $data + 32);
+
+			# after 32 neighbors: block, stamp and size of the value
+			foreach my $page (grep { kind_at($image, $_) == 4 } (0 .. length($$image) / 8192 - 1))
+			{
+				for (my $slot = $page * 8192 + $data; $slot + $size <= ($page + 1) * 8192; $slot += $size)
+				{
+					next if substr($$image, $slot, 1) ne "\1";
+					is(kind_at($image, number_at($image, $slot + 56 + 32 * 4)), 5, 'the reference is where we think')
+					  if $slot == $page * 8192 + $data;
+					put($image, $slot + 56 + 32 * 4 + 8, $nodes{$what});
+				}
+			}
+		},
+		values => 1, at_least => $nodes{$what} ? 1 : 2);
 }
 
+# Do all of it.
+$node->safe_psql('postgres',
+	'CREATE TABLE s AS SELECT i AS id, qt_vector(i, 24)::vector::sparsevec(24) AS v FROM generate_series(1, 500) i;'
+	  . join('', map { my ($from, $ops) = $_->{values} ? qw(s sparsevec_l2_ops) : qw(t vector_l2_ops);
+		"CREATE TABLE $_->{table} AS TABLE $from; CREATE INDEX $_->{table}_idx ON $_->{table} USING hnsw (v $ops);" }
+		  @cases)
+	  . 'CHECKPOINT');
+my %file = map { split /\|/ } split /\n/, sql_value($node,
+	"SELECT relname, pg_relation_filepath(oid) FROM pg_class WHERE relname ~ '^t_[0-9]+_idx\$'");
+$node->stop;
+foreach my $case (@cases)
+{
+	my $path = $node->data_dir . '/' . $file{"$case->{table}_idx"};
+	my $image = read_image($path);
+
+	is(length($image) / 8192, $blocks, "$case->{what}: the index is like the first") if !$case->{values};
+	$case->{change}->(\$image);
+	write_image($path, $image);
+}
+$node->start;
+foreach my $case (@cases)
+{
+	my ($what, $t) = @$case{qw(what table)};
+	my @statements = $case->{values} ? (
+		[ 'insert', "INSERT INTO $t SELECT i, qt_vector(i, 24)::vector::sparsevec "
+			  . "FROM generate_series(1001, 1060) i" ],
+		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM $t "
+			  . "ORDER BY v <-> qt_vector(1, 24)::vector::sparsevec LIMIT 50) x" ],
+		[ 'check', "SELECT quiver_check('${t}_idx')" ],
+		[ 'vacuum', "DELETE FROM $t WHERE id % 2 = 0; VACUUM $t" ]) : (
+		[ 'query', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT a.id FROM (SELECT * FROM $t "
+			  . "WHERE id % 50 = 1) a, LATERAL (SELECT b.id FROM $t b ORDER BY b.v <-> a.v LIMIT 5) b) x" ],
+		[ 'iterative query', 'SET enable_seqscan = off; SET hnsw.iterative_scan = relaxed_order; '
+			  . 'SET hnsw.max_scan_tuples = 1000000;'
+			  . "SELECT count(*) FROM (SELECT id FROM $t ORDER BY v <-> qt_vector(1, $dims)::vector LIMIT 5000) x" ],
+		[ 'check', "SELECT quiver_check('${t}_idx')" ],
+		[ 'info', "SELECT quiver_index_info('${t}_idx')" ],
+		[ 'insert', "INSERT INTO $t SELECT i, 0, qt_vector(i, $dims)::vector "
+			  . "FROM generate_series(200001, 200060) i" ],
+		[ 'insert of a duplicate', "INSERT INTO $t SELECT i, 0, qt_vector(1, $dims)::vector "
+			  . "FROM generate_series(1, 3) i" ],
+		[ 'vacuum', "DELETE FROM $t WHERE id % 2 = 0; VACUUM $t" ],
+		[ 'insert after vacuum', "INSERT INTO $t SELECT i, 0, qt_vector(i, $dims)::vector "
+			  . "FROM generate_series(200101, 200160) i" ]);
+	my $seen = damage_noticed(node => $node, what => $what, index => "${t}_idx", statements => \@statements,
+		state => $case->{state}, message => $case->{message});
+
+	cmp_ok($seen, '>=', $case->{at_least}, "$what: noticed by $seen statements");
+	is($node->psql('postgres', "REINDEX INDEX ${t}_idx"), 0, "$what: REINDEX repairs it");
+	check_ok($node, "${t}_idx", undef, "$what, repaired");
+	clean_log_ok($node, "$what: no server process crashed");
+}
+
+$node->stop;
 done_testing();
