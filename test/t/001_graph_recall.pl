@@ -8,7 +8,7 @@ use QuiverTest;
 use Test::More;
 
 my $node = new_node('recall');
-my ($dims, $rows) = (24, 6000);
+my ($dims, $rows) = (24, 4000);
 my %base;
 
 foreach my $type (qw(vector halfvec))

@@ -7,7 +7,7 @@ use QuiverTest;
 use Test::More;
 
 my $node = new_node('vacuum');
-my ($dims, $rows) = (16, 3600);
+my ($dims, $rows) = (16, 1800);
 
 make_queries($node, table => 'queries', dims => $dims);
 
@@ -51,10 +51,10 @@ foreach my $m (grep { $_->{type} eq 'vector' } @METRICS)
 	# one cluster goes altogether
 	$node->safe_psql('postgres',
 		"DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY v $m->{op} (SELECT v FROM queries "
-		  . "WHERE id = 1) LIMIT 600);"
+		  . "WHERE id = 1) LIMIT " . $rows / 6 . ");"
 		  . 'VACUUM t');
 	recall_ok(0.95, "$what, the neighborhood of a query deleted", %common, ef => 40);
-	check_ok($node, 't_idx', $rows - 600, "$what, the neighborhood of a query deleted");
+	check_ok($node, 't_idx', $rows * 5 / 6, "$what, the neighborhood of a query deleted");
 
 	# empty, and filled again
 	$node->safe_psql('postgres', 'DELETE FROM t; VACUUM t');

@@ -17,11 +17,11 @@ $standby->start;
 
 # how a row's value comes from its number
 my %tables = (
-	inline => { op => '<~>', opclass => 'bit_hamming_ops', column => 'bit(64)', rows => 3000,
+	inline => { op => '<~>', opclass => 'bit_hamming_ops', column => 'bit(64)', rows => 1500,
 		value => 'binary_quantize(qt_vector(%1$s, 64)::vector)::bit(64)' },
-	shared => { op => '<->', opclass => 'sparsevec_l2_ops', column => 'sparsevec(24)', rows => 3000,
+	shared => { op => '<->', opclass => 'sparsevec_l2_ops', column => 'sparsevec(24)', rows => 1500,
 		value => 'qt_vector(%1$s, 24)::vector::sparsevec' },
-	chained => { op => '<+>', opclass => 'sparsevec_l1_ops', column => 'sparsevec(2600)', rows => 300,
+	chained => { op => '<+>', opclass => 'sparsevec_l1_ops', column => 'sparsevec(2600)', rows => 200,
 		value => '(array_fill(qt_uniform(%1$s, 1)::real, ARRAY[2200])::vector || qt_vector(%1$s, '
 		  . '400)::vector)::sparsevec' });
 
