@@ -22,6 +22,7 @@
 #include "monitor/recall.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/tuplestore.h"
 
 /* The nearest rows that count, as where an index measures on its rows. */
 #define NEIGHBORS 10
