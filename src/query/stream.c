@@ -10,6 +10,7 @@
 #include "access/tableam.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "compat.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "query/stream.h"
@@ -211,6 +212,7 @@ begin_aside(QvStream *s)
 	TupleDescInitEntry(desc, 1, "key", FLOAT8OID, -1, 0);
 	TupleDescInitEntry(desc, 2, "order", INT8OID, -1, 0);
 	TupleDescInitEntry(desc, 3, "row", BYTEAOID, -1, 0);
+	QvTupleDescFinalize(desc);
 	/* the least that a sort needs, in kB */
 	s->aside = tuplesort_begin_heap(desc, lengthof(keys), keys, operators, collations, nulls_first,
 									Max(64, (int) (s->source.max_bytes / 2 / 1024)), NULL, TUPLESORT_NONE);
