@@ -23,7 +23,10 @@ UPDATE t SET price = NULL, kind = NULL WHERE id % 11 = 0;
 -- what cannot be included, and where nothing can
 CREATE INDEX ON t USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant, note);
 CREATE INDEX ON t USING hnsw (v vector_l2_ops) INCLUDE (tenant);
+-- the server's own error, which shows the place since 19
+\set VERBOSITY sqlstate
 CREATE INDEX ON t USING quiver_graph (v vector_l2_ops) INCLUDE ((tenant + 1));
+\set VERBOSITY default
 
 CREATE INDEX t_v ON t USING quiver_graph (v vector_l2_ops)
 	INCLUDE (tenant, done, price, made, at, mark, live, kind, length, big, letter);
