@@ -23,6 +23,16 @@ extern void UnitRun(const char *name, const char *level, void (*test) (void));
 extern void UnitFail(const char *file, int line, const char *format,...)
 			__attribute__((format(printf, 3, 4)));
 
+/*
+ * How many seeds to try of n.  Sanitizers look at memory, which is the same for
+ * each, and take ten times as long.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define UNIT_SEEDS(n) (((n) + 2) / 3)
+#else
+#define UNIT_SEEDS(n) (n)
+#endif
+
 #define CHECK(condition, ...) \
 do { \
 	if (!(condition)) \
