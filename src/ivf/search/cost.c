@@ -34,7 +34,7 @@ estimate(Relation index, const QvSettings *settings, double tuples, double rank,
 	rows = Max(1, tuples > 0 ? tuples : meta.tuples);
 	IvfDepthInit(&depth, &meta, meta.lists, settings);
 	probed->lists = meta.lists;
-	probed->probes = IvfDepthLists(&depth, IvfDepthUp(rank), rows / meta.lists);
+	probed->probes = IvfDepthLists(&depth, rank, rows / meta.lists);
 	rows = Max(1, rows * probed->probes / meta.lists);
 	work->codes = rows;
 	work->neighbors = 0;
@@ -54,7 +54,7 @@ IvfEstimateWork(Relation index, const QvSettings *settings, double tuples, doubl
 {
 	IvfProbed	probed;
 
-	estimate(index, settings, tuples, rank, work, &probed);
+	estimate(index, settings, tuples, IvfDepthUp(rank), work, &probed);
 }
 
 void
