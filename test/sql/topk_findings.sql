@@ -160,7 +160,7 @@ BEGIN
 	INSERT INTO filled SELECT id, v FROM found;
 	number := explained('EXECUTE old(3)')->'Rows Fetched';
 	ANALYZE filled;
-	SELECT CASE WHEN number < 10000 THEN 'few' WHEN number < 2 * (e->>'Rows Fetched')::int THEN 'alike'
+	SELECT CASE WHEN number < greatest(10000, 2 * (e->>'Rows Fetched')::int) THEN 'few'
 			ELSE format('%s, not %s', number, e->>'Rows Fetched') END INTO result FROM explained('EXECUTE old(3)') e;
 	DEALLOCATE old;
 	RETURN NEXT;
