@@ -37,6 +37,9 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
+/* At least one in this number of the rows of the lists is gathered: one in a hundred is read. */
+#define GATHERED_SHARE 64
+
 /* Lists that the user has chosen are enough for a fourth of their rows. */
 #define FIXED_SHARE 4
 
@@ -138,12 +141,14 @@ lists_for(const IvfScan *scan, double rank)
 static uint32
 gathered_for(const IvfScan *scan, double rank, double before)
 {
-	double		most = scan->reader.max_bytes / (2 * sizeof(IvfGathered));
+	double		most = scan->reader.max_bytes / (2 * sizeof(IvfGathered)),
+				wanted;
 
 	if (scan->reader.any_order)
 		return PG_UINT32_MAX;
-	return Max(LEAST_GATHERED, Min(most, Max(before * GATHERED_PER_ROW,
-											 GATHERED_PER_ROW * Max(rank, scan->goal.expected))));
+	wanted = Max(before * GATHERED_PER_ROW, GATHERED_PER_ROW * Max(rank, scan->goal.expected));
+	wanted = Max(wanted, lists_for(scan, rank) * scan->rows_per_list / GATHERED_SHARE);
+	return Max(LEAST_GATHERED, Min(most, wanted));
 }
 
 /*
