@@ -37,6 +37,7 @@ void
 GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
 {
 	memset(s, 0, sizeof(*s));
+	memset(s->asked, 0xff, sizeof(s->asked));
 	s->context = CurrentMemoryContext;
 	s->offer_once = offer_once;
 	s->keep_discarded = keep_discarded;
@@ -58,7 +59,6 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 	BacklogClear(&s->discarded);
 	s->hops = s->scored = 0;
 	s->reads = pgBufferUsage.shared_blks_read;
-	memset(s->asked, 0xff, sizeof(s->asked));
 }
 
 void
@@ -173,10 +173,9 @@ ask_ahead(GraphSearch *s, GraphStore *store)
 		if (id & POOL_EXPANDED)
 			continue;
 		n++;
-		if (*asked == id)
-			continue;
+		if (*asked != id)
+			store->ask(store, id);
 		*asked = id;
-		store->ask(store, id);
 	}
 }
 
@@ -197,12 +196,13 @@ GraphSearchRun(GraphSearch *s, GraphStore *store)
 		IdSetFind(&s->seen, next.id)->value = -INFINITY;
 		s->hops++;
 
+		if (store->ask && GraphSearchIsCold(s))
+			ask_ahead(s, store);
+
 		/*
 		 * While this node is read, the next one is prefetched.  A nearer
 		 * neighbor may take its turn.
 		 */
-		if (store->ask && GraphSearchIsCold(s))
-			ask_ahead(s, store);
 		asked = prefetch_next(s, store, asked);
 		store->expand(store, s, next.id, next.distance);
 		asked = prefetch_next(s, store, asked);

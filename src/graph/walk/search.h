@@ -33,10 +33,6 @@ typedef struct GraphSearch GraphSearch;
  * of a build (store_mem.c).
  */
 typedef struct GraphStore GraphStore;
-
-/* Nodes remembered as asked for: a power of two. */
-#define GRAPH_ASKED 256
-
 struct GraphStore
 {
 	/* offers are exact distances, so each node is offered once */
@@ -70,6 +66,9 @@ struct GraphStore
 	void		(*enter) (GraphStore *store, GraphSearch *search, int n);
 };
 
+/* Nodes remembered as asked for: a power of two. */
+#define GRAPH_ASKED 256
+
 struct GraphSearch
 {
 	MemoryContext context;		/* memory context of everything below */
@@ -99,9 +98,9 @@ struct GraphSearch
 	Backlog		discarded;
 
 	/*
-	 * Pages that the backend had read when the search began.  If more were
+	 * Pages that the backend had read at GraphSearchReset().  If more were
 	 * read since, pages of the nodes that come next are asked for: asked has
-	 * the last ones, by their number.
+	 * the last ones, also of searches before, by their number.
 	 */
 	int64		reads;
 	uint32		asked[GRAPH_ASKED];

@@ -19,9 +19,6 @@ extern void IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint3
 extern void IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n,
 							 uint32 lists);
 
-/* Up to this number, rows need the lists that were measured for a few. */
-#define IVF_FEW_ROWS 18
-
 /*
  * Numbers of nearest rows that shares are measured for, ascending: a fourth more than the limits
  * that people ask for, since a search proposes more rows than it returns.

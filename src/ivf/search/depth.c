@@ -47,19 +47,30 @@ IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists, const QvSet
 		IvfGetDepthShares(meta, recall_of(meta, settings, lists), depth->shares);
 }
 
+/* The first depth that was measured for at least "rows" rows; IVF_DEPTHS: none was. */
+static int
+depth_for(double rows)
+{
+	int			depth = 0;
+
+	while (depth < IVF_DEPTHS && rows > IvfDepthRows[depth])
+		depth++;
+	return depth;
+}
+
 double
 IvfDepthUp(double rows)
 {
-	double		depth = IvfDepthRows[IVF_DEPTHS - 1];
+	int			depth = depth_for(rows);
+	double		most = IvfDepthRows[IVF_DEPTHS - 1];
 
 	if (rows <= IVF_FEW_ROWS)
 		return IVF_FEW_ROWS;
-	for (int i = 0; i < IVF_DEPTHS; i++)
-		if (rows <= IvfDepthRows[i])
-			return IvfDepthRows[i];
-	while (depth < rows)
-		depth *= 2;
-	return depth;
+	if (depth < IVF_DEPTHS)
+		return IvfDepthRows[depth];
+	while (most < rows)
+		most *= 2;
+	return most;
 }
 
 /*
@@ -70,10 +81,10 @@ IvfDepthUp(double rows)
 static double
 share_of_rows(const IvfDepth *depth, double rows)
 {
-	for (int i = 0; i < IVF_DEPTHS; i++)
-		if (rows <= IvfDepthRows[i])
-			return depth->shares[i + 1];
-	return depth->shares[IVF_DEPTHS] * rows / IvfDepthRows[IVF_DEPTHS - 1];
+	int			at = depth_for(rows);
+
+	return at < IVF_DEPTHS ? depth->shares[at + 1] :
+		depth->shares[IVF_DEPTHS] * rows / IvfDepthRows[IVF_DEPTHS - 1];
 }
 
 /* Rows that lists should have to propose "window" rows. */

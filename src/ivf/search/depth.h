@@ -10,6 +10,9 @@
 #include "ivf/page/probes.h"
 #include "query/scan.h"
 
+/* Up to this number, rows need the lists that were measured for a few. */
+#define IVF_FEW_ROWS 18
+
 typedef struct IvfDepth
 {
 	double		probes;			/* lists that a few rows take: as set, or as

@@ -49,9 +49,6 @@
 /* The largest factor by which rows grow when it goes on, before they are rounded up to a depth. */
 #define MOST_GROWTH 8
 
-/* The share of the rows proposed for which it reads rows together. */
-#define TOGETHER 0.5
-
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
@@ -422,7 +419,7 @@ fill(IvfScan *scan, uint32 proposed)
 static uint32
 rows_together(const IvfScan *scan)
 {
-	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed * TOGETHER));
+	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed / 2.0));
 
 	return Max(1, Min(scan->allowed - scan->nproposed, rows));
 }
