@@ -52,6 +52,7 @@ CREATE FUNCTION _quiver_stat(
     OUT codes_scored bigint,
     OUT records_read bigint,
     OUT entries_scored bigint,
+    OUT entries_removed bigint,
     OUT rows_proposed bigint,
     OUT rows_fetched bigint,
     OUT rows_measured bigint,
@@ -106,6 +107,7 @@ SELECT i.indrelid AS relid, i.indexrelid, n.nspname AS schemaname, t.relname, c.
     coalesce(s.codes_scored, 0::bigint) AS codes_scored,
     coalesce(s.records_read, 0::bigint) AS records_read,
     coalesce(s.entries_scored, 0::bigint) AS entries_scored,
+    coalesce(s.entries_removed, 0::bigint) AS entries_removed,
     coalesce(s.rows_proposed, 0::bigint) AS rows_proposed,
     coalesce(s.rows_fetched, 0::bigint) AS rows_fetched,
     coalesce(s.rows_measured, 0::bigint) AS rows_measured,
@@ -157,7 +159,12 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5::bigint ELSE 1::bigint END THEN
             'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
         CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2::bigint THEN
-            'effective_cache_size: as it is, searches take the index for larger than memory' END), '') AS advice
+            'effective_cache_size: as it is, searches take the index for larger than memory' END,
+        CASE WHEN c.reltuples >= 100000::real AND r.searches >= 100::bigint
+            AND r.entries_removed::float8 > 0.5::float8 * r.searches::float8 * c.reltuples::float8
+            AND r.entries_removed > 100::bigint * (r.entries_scored + 1::bigint) THEN
+            'CREATE INDEX: a b-tree on the column of most conditions would find their rows faster'
+            || ' than this index, where fewer than one row in 100 matches' END), '') AS advice
 FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
     JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -172,6 +179,7 @@ FROM pg_catalog.pg_index i
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')) AS shared,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache) p
     LEFT JOIN _quiver_buffers() b ON b.indexrelid = c.oid
+    LEFT JOIN _quiver_stat() r ON r.indexrelid = c.oid
     CROSS JOIN LATERAL _quiver_index_state(c.oid) s;
 COMMENT ON VIEW quiver_indexes IS 'every vector index of the database: size, settings, how it does, and what to do';
 
@@ -189,6 +197,7 @@ COMMENT ON COLUMN quiver_stat_indexes.lists_read IS 'posting lists that searches
 COMMENT ON COLUMN quiver_stat_indexes.codes_scored IS 'codes in these lists whose distance was estimated';
 COMMENT ON COLUMN quiver_stat_indexes.records_read IS 'finer codes of rows that were read';
 COMMENT ON COLUMN quiver_stat_indexes.entries_scored IS 'codes on row pages whose distance was estimated';
+COMMENT ON COLUMN quiver_stat_indexes.entries_removed IS 'rows that did not match conditions on included columns';
 COMMENT ON COLUMN quiver_stat_indexes.rows_proposed IS 'rows that searches named';
 COMMENT ON COLUMN quiver_stat_indexes.rows_fetched IS 'proposed rows that are visible';
 COMMENT ON COLUMN quiver_stat_indexes.rows_measured IS 'matching rows whose exact distance was computed';

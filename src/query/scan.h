@@ -58,6 +58,7 @@ typedef struct QvScanCounters
 	int64		codes;			/* one-bit codes, or whole values, scored */
 	int64		records;		/* finer codes, or sketches */
 	int64		entries;		/* of row pages, scored */
+	int64		removed;		/* rows, by conditions on included columns */
 } QvScanCounters;
 
 typedef struct QvScan QvScan;

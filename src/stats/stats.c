@@ -44,6 +44,7 @@ typedef enum Count
 	COUNT_CODES,
 	COUNT_RECORDS,
 	COUNT_ENTRIES,
+	COUNT_REMOVED,
 	COUNT_PROPOSED,
 	COUNT_FETCHED,
 	COUNT_MEASURED,
@@ -312,6 +313,7 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 		[COUNT_CODES] = read->codes,
 		[COUNT_RECORDS] = read->records,
 		[COUNT_ENTRIES] = read->entries,
+		[COUNT_REMOVED] = read->removed,
 		[COUNT_PROPOSED] = totals->proposed,
 		[COUNT_FETCHED] = totals->fetched,
 		[COUNT_MEASURED] = totals->measured

@@ -626,7 +626,10 @@ TopkGetCounters(const TopkState *state, QvScanCounters *counters)
 		counters->entries += state->other->counters.entries;
 	}
 	if (state->filter)
+	{
 		counters->pages += state->filter->pages;
+		counters->removed += state->filter->removed;
+	}
 }
 
 void

@@ -420,6 +420,32 @@ SELECT quiver_stat_reset();
 SELECT sum(searches), count(*) > 3 AS of_all, min(stats_reset) > :'reset' AS reset FROM quiver_stat_indexes;
 RESET enable_seqscan;
 
+-- conditions on included columns that few rows match, and a b-tree that finds them
+RESET quiver.topk_way;
+CREATE TABLE keyed (id int, tenant int, v vector(3)) WITH (autovacuum_enabled = off);
+INSERT INTO keyed SELECT i, i % 2000, ARRAY[i % 317, i % 211, i % 103]::vector FROM generate_series(1, 100000) i;
+CREATE INDEX keyed_lists ON keyed USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant);
+ANALYZE keyed;
+CREATE FUNCTION pg_temp.ask(first int, last int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE rows bigint := 0;
+BEGIN
+	FOR i IN first..last LOOP
+		rows := rows + (SELECT count(*) FROM
+			(SELECT id FROM keyed WHERE tenant = i ORDER BY v <-> '[1,2,3]' LIMIT 3) x);
+	END LOOP;
+	RETURN rows;
+END $$;
+SELECT pg_temp.ask(1, 99);
+SELECT advice FROM quiver_indexes WHERE index_name = 'keyed_lists';
+SELECT pg_temp.ask(100, 100);
+SELECT advice FROM quiver_indexes WHERE index_name = 'keyed_lists';
+SELECT entries_removed > 90 * entries_scored AS removed FROM quiver_stat_indexes WHERE indexrelname = 'keyed_lists';
+CREATE INDEX keyed_tenant ON keyed (tenant);
+SELECT quiver_stat_reset('keyed_lists');
+SELECT pg_temp.ask(1, 100);
+SELECT advice FROM quiver_indexes WHERE index_name = 'keyed_lists';
+DROP TABLE keyed;
+
 -- every column of the views has a comment; helpers are no quiver_*
 SELECT attrelid::regclass, attname FROM pg_attribute
 WHERE attrelid IN ('quiver_indexes'::regclass, 'quiver_stat_indexes'::regclass) AND attnum > 0
