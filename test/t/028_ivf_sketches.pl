@@ -43,12 +43,9 @@ foreach my $m (grep { $_->{type} eq 'vector' && $_->{name} ne 'l1' } @METRICS)
 	$node->safe_psql('postgres', "CREATE TABLE t AS SELECT * FROM source WHERE id <= $rows; "
 		  . "CREATE INDEX t_idx ON t USING quiver_ivf (v $m->{opclass}); CHECKPOINT");
 	check_ok($node, 't_idx', $rows, "$m->{name}, built");
-	my $warm = recall(%common);
 	cool();
-	my $cold = recall(%common, set => $sketched);
-	cmp_ok($cold, '>=', $warm - 0.02, sprintf('%s: recall %.3f by records, %.3f by sketches', $m->{name}, $warm,
-			$cold));
-	cmp_ok($cold, '>=', 0.92, "$m->{name}: recall by sketches");
+	# the target is 0.95; these are 600 neighbors
+	recall_ok(0.93, "$m->{name}, by sketches", %common, set => "$sketched SET quiver.topk_way = index;");
 
 	cool();
 	my $in_memory = sql_value($node, qq{
