@@ -25,6 +25,11 @@
 #include "utils/resowner.h"
 #include "utils/timeout.h"
 
+/* its name before PostgreSQL 19 */
+#ifndef CHECKPOINT_FAST
+#define CHECKPOINT_FAST CHECKPOINT_IMMEDIATE
+#endif
+
 PG_MODULE_MAGIC;
 
 /* A step that takes longer has hung; one that does not even answer a cancel, too. */
@@ -123,7 +128,7 @@ judge(const ErrorData *edata, const char *what)
 	if (i == nseen && nseen < MAX_CODES)
 	{
 		seen[nseen].code = edata->sqlerrcode;
-		strlcpy(seen[nseen++].message, edata->message, sizeof(seen[0].message));
+		snprintf(seen[nseen++].message, sizeof(seen[0].message), "%s", edata->message);
 	}
 	if (i < nseen)
 		seen[i].n++;
@@ -225,7 +230,7 @@ shorten_wal(void)
 	if (now - last < MAX_WAL_BYTES)
 		return;
 	if (last != 0)
-		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE | CHECKPOINT_WAIT);
+		RequestCheckpoint(CHECKPOINT_FAST | CHECKPOINT_FORCE | CHECKPOINT_WAIT);
 	last = now;
 }
 

@@ -665,7 +665,7 @@ begin(void)
 	nkinds = SPI_processed;
 	for (int i = 0; i < nkinds; i++)
 	{
-		strlcpy(kinds[i].name, text_column(i, 1), NAMEDATALEN);
+		snprintf(kinds[i].name, NAMEDATALEN, "%s", text_column(i, 1));
 		kinds[i].index = DatumGetObjectId(column(i, 2));
 		kinds[i].table = DatumGetObjectId(column(i, 3));
 		kinds[i].operator = text_column(i, 4);
