@@ -37,7 +37,13 @@
 #define STEP 0.7
 #define LAST_MISSES 1e-6
 #define ENOUGH 0.9995
-#define MAX_POINTS 40
+#define MAX_POINTS 60
+
+/*
+ * Queries unlike the rows may need far more candidates of a graph than rows, whose misses say no
+ * more then.  They go on by this power, down to QV_CURVE_LEAST_MISSES.
+ */
+#define FURTHER 1.05
 
 typedef enum CalibrateColumn
 {
@@ -77,12 +83,13 @@ candidates_tried(Relation index)
 static void
 measure_points(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
 {
-	int			before = 0;
+	int			before = 0,
+				candidates;
 
-	for (double misses = FIRST_MISSES; *n < MAX_POINTS && misses >= LAST_MISSES; misses *= STEP)
+	for (double misses = FIRST_MISSES; *n < MAX_POINTS && misses >= QV_CURVE_LEAST_MISSES;
+		 misses = misses > LAST_MISSES ? misses * STEP : pow(misses, FURTHER))
 	{
 		QvCurvePoint *point = &points[(*n)++];
-		int			candidates;
 
 		knn_trial_misses = misses;
 		candidates = candidates_tried(index);
@@ -93,7 +100,8 @@ measure_points(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
 		ereport(DEBUG1,
 				(errmsg_internal("searches of \"%s\" for recall %.6f of rows find %.4f for the queries",
 								 RelationGetRelationName(index), 1 - misses, point->recall)));
-		if (point->recall >= ENOUGH)
+		/* lists have all been read */
+		if (point->recall >= ENOUGH || (candidates == 0 && misses < LAST_MISSES))
 			break;
 	}
 }

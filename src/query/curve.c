@@ -10,7 +10,7 @@
 
 const double qv_curve_recalls[QV_CURVE_POINTS] = {0.70, 0.80, 0.90, 0.95, 0.98, 0.99, 0.995, 0.999};
 
-/* Least share of misses: a sample of queries tells no smaller ones apart. */
+/* Least share of misses of queries: a sample tells no smaller ones apart. */
 #define LEAST_MISSES 1e-6
 
 /* The point at "at" between two others, on logarithmic scales of both. */
@@ -34,7 +34,7 @@ rows_for(const QvCurvePoint *points, int n, double misses)
 		double		here = Max(LEAST_MISSES, Min(before, 1 - points[i].recall));
 
 		if (here <= misses)
-			return Max(LEAST_MISSES,
+			return Max(QV_CURVE_LEAST_MISSES,
 					   i == 0 ? points[0].misses :
 					   interpolate(before, here, before_rows, points[i].misses, misses));
 		/* more effort that finds no more is none that a recall takes */
@@ -44,7 +44,7 @@ rows_for(const QvCurvePoint *points, int n, double misses)
 			before_rows = points[i].misses;
 		}
 	}
-	return Max(LEAST_MISSES, before_rows);
+	return Max(QV_CURVE_LEAST_MISSES, before_rows);
 }
 
 void
@@ -80,7 +80,7 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 		i++;
 	misses = interpolate(1 - qv_curve_recalls[i - 1], 1 - qv_curve_recalls[i],
 						 curve->misses[i - 1], curve->misses[i], misses);
-	return Min(1, Max(LEAST_MISSES, misses));
+	return Min(1, Max(QV_CURVE_LEAST_MISSES, misses));
 }
 
 /* How many standard deviations below its mean a normal value is with that probability, up to 6. */

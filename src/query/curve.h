@@ -12,6 +12,12 @@
 
 #define QV_CURVE_POINTS 8
 
+/*
+ * The least share of missed rows that a curve has.  Where rows are near each other and queries are
+ * not, what queries take says far less than one missed row of rows.
+ */
+#define QV_CURVE_LEAST_MISSES 1e-15
+
 /* In a metapage.  All zeros: nothing was measured. */
 typedef struct QvCurve
 {

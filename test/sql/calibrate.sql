@@ -68,6 +68,20 @@ FROM quiver_indexes i JOIN curves c ON c.index = i.index_name AND c.recall = 0.9
 RESET quiver.recall;
 SELECT quiver_check('cal_graph'), quiver_check('cal_lists');
 
+-- queries between the clusters that rows are in: rows find each other with far less effort
+
+CREATE FUNCTION pg_temp.near(i int, spread float8) RETURNS vector LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg(((hashint8extended(i % 50 * 1000 + j, 3) & 1023)
+		+ (hashint8extended(i * 1000 + j, 4) & 1023) * spread) / 1023.0 ORDER BY j)::real[]::vector
+	FROM generate_series(1, 16) j $$;
+CREATE TABLE crowds AS SELECT i AS id, pg_temp.near(i, 0.05)::vector(16) AS v FROM generate_series(1, 4000) i;
+CREATE INDEX crowds_graph ON crowds USING quiver_graph (v vector_l2_ops);
+SELECT recall, reached FROM quiver_calibrate('crowds_graph', 'SELECT v FROM cal_log') WHERE recall < 0.99;
+SET quiver.recall = 0.98;
+SELECT recall > 0.96 AS found FROM quiver_recall('crowds_graph', 10, 300, 'SELECT v FROM cal_held');
+RESET quiver.recall;
+DROP TABLE crowds;
+
 -- it stays: VACUUM, inserts; it goes with REINDEX
 
 DELETE FROM cal WHERE id % 5 = 0;

@@ -15,11 +15,9 @@ const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 /* Least share of misses that differs from none. */
 #define LEAST_MISSES 0.0005
 
-/* Misses that a pool can be asked for. */
-#define NO_MISSES 1e-6
-
-/* Least power of the pool with which misses fall. */
+/* Least power of the pool with which misses fall, and the power below LEAST_MISSES. */
 #define LEAST_POWER 0.3
+#define POWER_BELOW 3
 
 /*
  * Without calibration: the ef for recall 0.95, and the power with which it grows as misses
@@ -104,7 +102,7 @@ GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 				extra;
 
 	/* what was measured on rows tells no smaller shares apart */
-	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ? NO_MISSES : LEAST_MISSES);
+	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ? QV_CURVE_LEAST_MISSES : LEAST_MISSES);
 	GraphPoolLine(meta, &slope, &extra);
 	if (!(meta->recall_pools[0] > 0))
 		ef = Max(LEAST_EF, USUAL_EF * pow(0.05 / misses, USUAL_POWER));
@@ -112,7 +110,10 @@ GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 	{
 		for (int i = 0; i < GRAPH_RECALLS; i++)
 			points[i] = (GraphRecallPoint) {meta->recall_pools[i], graph_recalls[i]};
-		ef = (GraphPoolForMisses(points, GRAPH_RECALLS, misses) - extra) / slope;
+		ef = GraphPoolForMisses(points, GRAPH_RECALLS, Max(misses, LEAST_MISSES));
+		if (misses < LEAST_MISSES)
+			ef *= pow(LEAST_MISSES / misses, 1.0 / POWER_BELOW);
+		ef = (ef - extra) / slope;
 	}
 	/* also true for NaN */
 	if (!(ef > 1))
