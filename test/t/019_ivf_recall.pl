@@ -96,6 +96,13 @@ foreach my $data ([ 'noise', 1_000_000 ], [ 'clusters', 200 ])
 		recall_ok($recall - 0.02, "$name, recall $recall, $_", %d, where => $_, set => $set)
 		  foreach ('category % 10 = 3', 'category % 100 = 3');
 	}
+	# nearly all rows, without reading all lists where there are clusters
+	my $most = 'SET quiver.recall = 0.999;';
+	recall_ok(0.99, "$name, recall 0.999", %d, set => $most);
+	cmp_ok(sql_value($node, "$most SELECT probes FROM quiver_indexes WHERE index_name = '${name}_idx'"),
+		'<', sql_value($node, "SELECT lists * 0.5 FROM quiver_indexes WHERE index_name = '${name}_idx'"),
+		"$name: half of the lists reach 0.999")
+	  if $name eq 'clusters';
 	my $plan = $node->safe_psql('postgres',
 		"SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT id FROM $name ORDER BY v <-> (SELECT v "
 		  . "FROM queries_$name WHERE id = 1) LIMIT 50");

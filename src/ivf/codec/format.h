@@ -96,9 +96,12 @@ typedef struct IvfMetaData
 	float		deep_probes[IVF_DEPTHS][IVF_TARGETS];	/* share of lists for
 														 * IvfDepthRows; 0: not
 														 * measured */
+	float		top_probes[1 + IVF_DEPTHS]; /* of probes and of deep_probes,
+											 * for a recall of 0.999; 0: not
+											 * measured */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 344, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 368, "on-disk ivf metapage changed");
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
 static inline bool

@@ -18,6 +18,9 @@ const uint32 IvfDepthRows[IVF_DEPTHS] = {25, 63, 125, 250, 625, 1250};
 
 static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
+/* The recall of top_probes. */
+#define TOP_TARGET 0.999
+
 /* Returns the share of the lists that has all of n ranks but for the share missed. */
 static float
 share_of(double missed, const uint32 *ranks, uint32 n, uint32 lists)
@@ -33,6 +36,7 @@ IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists)
 	meta->measured_lists = lists;
 	for (int i = 0; i < IVF_TARGETS; i++)
 		meta->probes[i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
+	meta->top_probes[0] = share_of((1 - TOP_TARGET) * SLACK, ranks, n, lists);
 }
 
 void
@@ -40,11 +44,15 @@ IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, ui
 {
 	for (int i = 0; i < IVF_TARGETS; i++)
 		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
+	meta->top_probes[1 + depth] = share_of((1 - TOP_TARGET) * SLACK, ranks, n, lists);
 }
 
-/* Returns whether these are shares that do not fall, all of them measured or none. */
+/*
+ * Returns whether these are shares that do not fall, all of them measured or none.  An older
+ * version did not measure the top.
+ */
 static bool
-are_shares(const float *probes)
+are_shares(const float *probes, float top)
 {
 	float		before = 0;
 
@@ -54,22 +62,22 @@ are_shares(const float *probes)
 			return false;
 		before = probes[i];
 	}
-	return true;
+	return top == 0 || (top >= before && top <= 1 && before > 0);
 }
 
 bool
 IvfProbesAreShares(const IvfMetaData *meta)
 {
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		if (!are_shares(meta->deep_probes[i]) ||
+		if (!are_shares(meta->deep_probes[i], meta->top_probes[1 + i]) ||
 			(meta->deep_probes[i][0] > 0) != (meta->deep_probes[0][0] > 0))
 			return false;
-	return are_shares(meta->probes);
+	return are_shares(meta->probes, meta->top_probes[0]);
 }
 
 /* Interpolates between and beyond the targets, on a logarithmic scale of shares. */
 static double
-share_for(const float *probes, double recall)
+share_for(const float *probes, float top, double recall)
 {
 	double		below = 0.5,
 				share = probes[0] * 0.3;
@@ -85,6 +93,13 @@ share_for(const float *probes, double recall)
 		below = targets[i];
 		share = probes[i];
 	}
+	if (top > 0 && recall <= TOP_TARGET)
+		return share * pow(top / share, (recall - below) / (TOP_TARGET - below));
+	if (top > 0)
+	{
+		below = TOP_TARGET;
+		share = top;
+	}
 	/* all lists for all rows */
 	return share * pow(1 / share, (recall - below) / (1 - below));
 }
@@ -95,7 +110,7 @@ IvfProbesFor(const IvfMetaData *meta, double recall)
 	/* not measured: a small index, or one that grew from nothing */
 	if (meta->probes[0] <= 0)
 		return Min(1, 3 / sqrt(meta->lists));
-	return share_for(meta->probes, recall);
+	return share_for(meta->probes, meta->top_probes[0], recall);
 }
 
 double
@@ -122,9 +137,9 @@ IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares)
 	if (meta->probes[0] <= 0 || meta->deep_probes[0][0] <= 0 ||
 		meta->lists > (double) DEEP_GROWTH * meta->deep_lists)
 		return false;
-	shares[0] = share_for(meta->probes, recall);
+	shares[0] = IvfProbesFor(meta, recall);
 	/* more rows never need fewer lists */
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], recall));
+		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], meta->top_probes[1 + i], recall));
 	return true;
 }

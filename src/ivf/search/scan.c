@@ -37,7 +37,10 @@
 #define GATHERED_PER_ROW 16
 #define LEAST_GATHERED 256
 
-/* At least one in this number of the rows of the lists is gathered: one in a hundred is read. */
+/*
+ * At least one in this number of the rows of the lists is gathered: one in a hundred is read.  With
+ * wider bounds more are, about as the square of their width [M99].
+ */
 #define GATHERED_SHARE 64
 
 /* Lists that the user has chosen are enough for a fourth of their rows. */
@@ -139,12 +142,14 @@ static uint32
 gathered_for(const IvfScan *scan, double rank, double before)
 {
 	double		most = scan->reader.max_bytes / (2 * sizeof(IvfGathered)),
+				caution = QvCurveCaution(scan->reader.misses),
 				wanted;
 
 	if (scan->reader.any_order)
 		return PG_UINT32_MAX;
 	wanted = Max(before * GATHERED_PER_ROW, GATHERED_PER_ROW * Max(rank, scan->goal.expected));
-	wanted = Max(wanted, lists_for(scan, rank) * scan->rows_per_list / GATHERED_SHARE);
+	wanted = Max(wanted, lists_for(scan, rank) * scan->rows_per_list * caution * caution /
+				 GATHERED_SHARE);
 	return Max(LEAST_GATHERED, Min(most, wanted));
 }
 
