@@ -15,6 +15,9 @@ const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 /* Least share of misses that differs from none. */
 #define LEAST_MISSES 0.0005
 
+/* What "none" means, unless the user's queries need fewer for the highest recall of the curve. */
+#define NO_MISSES 1e-6
+
 /* Least power of the pool with which misses fall, and the power below LEAST_MISSES. */
 #define LEAST_POWER 0.3
 #define POWER_BELOW 3
@@ -101,6 +104,8 @@ GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 				slope,
 				extra;
 
+	if (misses == 0 && meta->curve.queries > 0)
+		misses = Min(NO_MISSES, meta->curve.misses[QV_CURVE_POINTS - 1]);
 	/* what was measured on rows tells no smaller shares apart */
 	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ? QV_CURVE_LEAST_MISSES : LEAST_MISSES);
 	GraphPoolLine(meta, &slope, &extra);
