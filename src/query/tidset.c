@@ -42,7 +42,7 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 static bool
 make_room(QvTidSet *set, uint32 words)
 {
-	Size		most = set->max_bytes / sizeof(uint64) / words;
+	Size		most = set->max_bytes / sizeof(uint32) / words;
 	Size		wanted = Max(FIRST_ROOM, (Size) set->room * (set->used < set->room ? 1 : 2));
 	Size		room = Min(most, Min(set->nblocks, wanted));
 
@@ -54,13 +54,13 @@ make_room(QvTidSet *set, uint32 words)
 		set->words = 0;
 		return false;
 	}
-	set->lines = set->lines ? repalloc_huge(set->lines, room * words * sizeof(uint64)) :
-		MemoryContextAllocHuge(set->context, room * words * sizeof(uint64));
+	set->lines = set->lines ? repalloc_huge(set->lines, room * words * sizeof(uint32)) :
+		MemoryContextAllocHuge(set->context, room * words * sizeof(uint32));
 	/* from the last block on, as they become longer where they are */
 	for (Size i = set->used; words > set->words && i-- > 0;)
 	{
-		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint64));
-		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint64));
+		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint32));
+		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint32));
 	}
 	set->room = room;
 	set->words = words;
@@ -71,7 +71,7 @@ void
 QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n)
 {
 	OffsetNumber last = offsets == NULL ? MaxHeapTuplesPerPage : n > 0 ? offsets[n - 1] : 0;
-	uint64	   *lines;
+	uint32	   *lines;
 
 	set->members += offsets ? n : MaxHeapTuplesPerPage;
 	set->lossy += offsets == NULL;
@@ -83,18 +83,18 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 		set->before[block / 64] = set->used;
 	set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
 	if (set->words == 0 ||
-		((set->used >= set->room || last / 64 >= set->words) && !make_room(set, Max(set->words, last / 64 + 1))))
+		((set->used >= set->room || last / QV_TIDSET_BITS >= set->words) && !make_room(set, Max(set->words, last / QV_TIDSET_BITS + 1))))
 	{
 		set->used++;
 		return;
 	}
 	lines = set->lines + (Size) set->used * set->words;
 	set->used++;
-	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint64));
+	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint32));
 	/* there is no line 0 */
-	lines[0] &= ~UINT64_C(1);
+	lines[0] &= ~UINT32_C(1);
 	for (int i = 0; offsets && i < n; i++)
-		lines[offsets[i] / 64] |= UINT64_C(1) << (offsets[i] % 64);
+		lines[offsets[i] / QV_TIDSET_BITS] |= UINT32_C(1) << (offsets[i] % QV_TIDSET_BITS);
 }
 
 /* Note the blocks of rows, and count those with members; returns their last line. */
@@ -120,8 +120,8 @@ note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 	return last;
 }
 
-static OffsetNumber
-last_line(const ItemPointerData *rows, Size n)
+OffsetNumber
+QvTidSetLastLine(const ItemPointerData *rows, Size n)
 {
 	OffsetNumber last = 0;
 
@@ -144,6 +144,17 @@ note_all_blocks(QvTidSet *set)
 	set->used = set->nblocks;
 }
 
+/* Make the line of the block at a place a member. */
+static inline void
+take_line(QvTidSet *set, Size place, OffsetNumber line)
+{
+	uint32	   *lines = &set->lines[place * set->words + line / QV_TIDSET_BITS];
+	uint32		bit = UINT32_C(1) << (line % QV_TIDSET_BITS);
+
+	set->members += (*lines & bit) == 0;
+	*lines |= bit;
+}
+
 QvTidSet *
 QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
 {
@@ -156,14 +167,14 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 	/* where nearly all blocks have members, there is nothing to count */
 	if (n >= (Size) nblocks * FEW_A_BLOCK)
 	{
-		set->words = last_line(rows, n) / 64 + 1;
-		all = (Size) nblocks * set->words * sizeof(uint64) <= set->max_bytes;
+		set->words = QvTidSetLastLine(rows, n) / QV_TIDSET_BITS + 1;
+		all = (Size) nblocks * set->words * sizeof(uint32) <= set->max_bytes;
 	}
 	if (all)
 		note_all_blocks(set);
 	else
-		set->words = note_blocks(set, rows, n) / 64 + 1;
-	bytes = (Size) set->used * set->words * sizeof(uint64);
+		set->words = note_blocks(set, rows, n) / QV_TIDSET_BITS + 1;
+	bytes = (Size) set->used * set->words * sizeof(uint32);
 	if (bytes > set->max_bytes)
 	{
 		QvTidSetFree(set);
@@ -175,16 +186,49 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 	for (Size i = 0; i < n; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
-		OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(&rows[i]);
-		uint64	   *lines;
 
-		if (block >= set->nblocks)
-			continue;
-		lines = &set->lines[(all ? block : QvTidSetPlace(set, block)) * set->words + line / 64];
-		set->members += (*lines & (UINT64_C(1) << (line % 64))) == 0;
-		*lines |= UINT64_C(1) << (line % 64);
+		if (block < set->nblocks)
+			take_line(set, all ? block : QvTidSetPlace(set, block),
+					  ItemPointerGetOffsetNumberNoCheck(&rows[i]));
 	}
 	return set;
+}
+
+QvTidSet *
+QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last)
+{
+	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
+	Size		bytes;
+
+	if (set == NULL)
+		return NULL;
+	set->words = last / QV_TIDSET_BITS + 1;
+	bytes = (Size) nblocks * set->words * sizeof(uint32);
+	if (bytes > set->max_bytes)
+	{
+		QvTidSetFree(set);
+		return NULL;
+	}
+	note_all_blocks(set);
+	set->room = set->used;
+	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	return set;
+}
+
+bool
+QvTidSetTake(QvTidSet *set, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	/* the table has been truncated meanwhile: no row is there */
+	if (block >= set->nblocks)
+		return true;
+	if (line / QV_TIDSET_BITS >= set->words)
+		return false;
+	take_line(set, block, line);
+	return true;
 }
 
 void

@@ -14,15 +14,18 @@
 #include "port/pg_bitutils.h"
 #include "storage/itemptr.h"
 
+/* Lines in a word of a set: few tables have more on a page. */
+#define QV_TIDSET_BITS 32
+
 typedef struct QvTidSet
 {
 	BlockNumber nblocks;		/* of the table; none after them has members */
 	uint64	   *blocks;			/* a bit a block */
 	uint32	   *before;			/* for each 64 blocks: those with members
 								 * before them */
-	uint32		words;			/* of 64 lines, for each block with members;
-								 * 0: blocks only */
-	uint64	   *lines;
+	uint32		words;			/* of lines, for each block with members; 0:
+								 * blocks only */
+	uint32	   *lines;
 	BlockNumber used;			/* blocks with members so far; */
 	BlockNumber room;			/* blocks that "lines" has room for; */
 	BlockNumber lossy;			/* blocks of which all lines may be members */
@@ -44,6 +47,18 @@ extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
 extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 								Size n);
 extern void QvTidSetFree(QvTidSet *set);
+
+/*
+ * An empty set that has room for all lines up to "last" of all blocks, so that rows may be added in
+ * any order; NULL when it takes more than max_bytes.
+ */
+extern QvTidSet *QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last);
+
+/* Add a row to such a set.  False when its line is beyond those. */
+extern bool QvTidSetTake(QvTidSet *set, const ItemPointerData *tid);
+
+/* The last line of rows. */
+extern OffsetNumber QvTidSetLastLine(const ItemPointerData *rows, Size n);
 
 /* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
 extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
@@ -70,10 +85,10 @@ QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
 		return false;
 	if (set->words == 0)
 		return true;
-	if (offset / 64 >= set->words)
+	if (offset / QV_TIDSET_BITS >= set->words)
 		return false;
-	return (set->lines[QvTidSetPlace(set, block) * set->words + offset / 64] &
-			(UINT64_C(1) << (offset % 64))) != 0;
+	return (set->lines[QvTidSetPlace(set, block) * set->words + offset / QV_TIDSET_BITS] &
+			(UINT32_C(1) << (offset % QV_TIDSET_BITS))) != 0;
 }
 
 /* Going through the members of a set that knows lines, in their order in the table. */
@@ -86,7 +101,7 @@ typedef struct QvTidSetIterator
 	BlockNumber block;
 	Size		at;				/* place of its lines */
 	uint32		word;			/* the one after that of "lines" */
-	uint64		lines;			/* of the block, still to come */
+	uint32		lines;			/* of the block, still to come */
 } QvTidSetIterator;
 
 /* Begin with all zero but for "set"; false after the last one. */
@@ -115,7 +130,8 @@ QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
 		it->lines = set->lines[it->at * set->words];
 		it->word = 1;
 	}
-	ItemPointerSet(tid, it->block, (it->word - 1) * 64 + pg_rightmost_one_pos64(it->lines));
+	ItemPointerSet(tid, it->block,
+				   (it->word - 1) * QV_TIDSET_BITS + pg_rightmost_one_pos32(it->lines));
 	it->lines &= it->lines - 1;
 	return true;
 }

@@ -48,6 +48,7 @@ TopkSetForget(TopkSet *set)
 	MemoryContextReset(set->context);
 	set->state = TOPK_SET_NONE;
 	set->rows = NULL;
+	set->all = NULL;
 	set->found = NULL;
 	set->nfound = set->room = 0;
 }
@@ -93,16 +94,49 @@ all_return_rows(PlanState *node)
 
 /* ---- rows one after the other ---- */
 
+/*
+ * The rows found take the memory that there is for them.  Have them in a set that has a place for
+ * every row of the table, if there is memory for it.
+ */
+static bool
+take_all(TopkSet *set)
+{
+	MemoryContext old;
+
+	if (!IsA(set->child, BitmapIndexScanState))
+		return false;
+	old = MemoryContextSwitchTo(set->context);
+	set->all = QvTidSetOfAll(RelationGetNumberOfBlocks(set->table),
+							 (Size) work_mem * 1024 / MEMORY_SHARE * (MEMORY_SHARE - 1),
+							 QvTidSetLastLine(set->found, set->nfound));
+	MemoryContextSwitchTo(old);
+	for (Size i = 0; set->all && i < set->nfound; i++)
+		QvTidSetTake(set->all, &set->found[i]);
+	if (set->all == NULL)
+		return false;
+	pfree(set->found);
+	set->found = NULL;
+	return true;
+}
+
 /* Add a row, if it is in "only" or there is none; false when there is no memory. */
 static inline bool
 add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 {
 	if (only && !QvTidSetHas(only, row))
 		return true;
+	if (set->all == NULL && set->nfound == set->room)
+	{
+		if (set->room == set->most && !take_all(set))
+			return false;
+	}
+	if (set->all)
+	{
+		set->nfound++;
+		return QvTidSetTake(set->all, row);
+	}
 	if (set->nfound == set->room)
 	{
-		if (set->room == set->most)
-			return false;
 		set->room = Min(set->room * 2, set->most);
 		set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));
 	}
@@ -256,8 +290,9 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 		return true;
 	}
 	if (result == COLLECTED_ALL)
-		set->rows = make_set(set, set->found, set->nfound);
-	pfree(set->found);
+		set->rows = set->all ? set->all : make_set(set, set->found, set->nfound);
+	if (set->found)
+		pfree(set->found);
 	set->found = NULL;
 	if (set->rows)
 		set->state = TOPK_SET_READY;

@@ -26,7 +26,9 @@ typedef struct TopkSet
 	MemoryContext context;		/* of all that follows */
 	TopkSetState state;
 	QvTidSet   *rows;
-	ItemPointerData *found;		/* rows found so far */
+	QvTidSet   *all;			/* has the rows found so far, when they take
+								 * less memory in it */
+	ItemPointerData *found;		/* rows found so far, before that */
 	Size		nfound;
 	Size		room;
 	Size		most;			/* there is memory for */

@@ -111,7 +111,7 @@ SELECT condition, l.* FROM conditions, look(nearest(condition, 10)) l ORDER BY n
 SELECT * FROM differing('', 1000);
 SELECT * FROM differing('n = 0 AND id % 3 = 1 AND ', 1000);
 
--- Memory: 1,500 rows and their set; 3,000 rows, but no set; 4,000 rows, of which there is no room for all.
+-- Memory: 1,500 rows and their set; 3,000 rows, but no set; 4,000 rows, for which there is room in a set of all lines.
 CREATE TABLE many (n serial, condition text);
 INSERT INTO many (condition) VALUES ('c < 3'), ('c < 6'), ('c < 8'), ('c < 8 AND b = 5'), ('c < 3 OR b = 5'),
 	('c < 6 OR b = 5'), ('c < 4 OR c > 3'), ('c < 7 AND (e < 70 OR a < 30)');
