@@ -10,9 +10,6 @@
 
 const double qv_curve_recalls[QV_CURVE_POINTS] = {0.70, 0.80, 0.90, 0.95, 0.98, 0.99, 0.995, 0.999};
 
-/* Least share of misses of queries: a sample tells no smaller ones apart. */
-#define LEAST_MISSES 1e-6
-
 /* The point at "at" between two others, on logarithmic scales of both. */
 static double
 interpolate(double from, double to, double from_value, double to_value, double at)
@@ -22,29 +19,23 @@ interpolate(double from, double to, double from_value, double to_value, double a
 	return from_value * pow(to_value / from_value, t);
 }
 
-/* Returns the misses of rows for misses of queries. */
+/* A float4 of this part of a share is never more than the share. */
+#define ROUND_DOWN 0.999999
+
+/*
+ * Returns the misses of rows for misses of queries: those of the first point that has no more, else
+ * of the first that has the fewest.  Nothing is interpolated: between two points there may be one
+ * list or candidate, which finds as much as the point before.
+ */
 static double
 rows_for(const QvCurvePoint *points, int n, double misses)
 {
-	double		before = 1,		/* the least misses of queries up to a point */
-				before_rows = 1;
+	int			best = 0;
 
-	for (int i = 0; i < n; i++)
-	{
-		double		here = Max(LEAST_MISSES, Min(before, 1 - points[i].recall));
-
-		if (here <= misses)
-			return Max(QV_CURVE_LEAST_MISSES,
-					   i == 0 ? points[0].misses :
-					   interpolate(before, here, before_rows, points[i].misses, misses));
-		/* more effort that finds no more is none that a recall takes */
-		if (here < before)
-		{
-			before = here;
-			before_rows = points[i].misses;
-		}
-	}
-	return Max(QV_CURVE_LEAST_MISSES, before_rows);
+	for (int i = 1; i < n && 1 - points[best].recall > misses; i++)
+		if (points[i].recall > points[best].recall)
+			best = i;
+	return Max(QV_CURVE_LEAST_MISSES, points[best].misses * ROUND_DOWN);
 }
 
 void
