@@ -83,7 +83,8 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 		set->before[block / 64] = set->used;
 	set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
 	if (set->words == 0 ||
-		((set->used >= set->room || last / QV_TIDSET_BITS >= set->words) && !make_room(set, Max(set->words, last / QV_TIDSET_BITS + 1))))
+		((set->used >= set->room || last / QV_TIDSET_BITS >= set->words) &&
+		 !make_room(set, Max(set->words, last / QV_TIDSET_BITS + 1))))
 	{
 		set->used++;
 		return;
@@ -156,45 +157,6 @@ take_line(QvTidSet *set, Size place, OffsetNumber line)
 }
 
 QvTidSet *
-QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
-{
-	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
-	bool		all = false;
-	Size		bytes;
-
-	if (set == NULL)
-		return NULL;
-	/* where nearly all blocks have members, there is nothing to count */
-	if (n >= (Size) nblocks * FEW_A_BLOCK)
-	{
-		set->words = QvTidSetLastLine(rows, n) / QV_TIDSET_BITS + 1;
-		all = (Size) nblocks * set->words * sizeof(uint32) <= set->max_bytes;
-	}
-	if (all)
-		note_all_blocks(set);
-	else
-		set->words = note_blocks(set, rows, n) / QV_TIDSET_BITS + 1;
-	bytes = (Size) set->used * set->words * sizeof(uint32);
-	if (bytes > set->max_bytes)
-	{
-		QvTidSetFree(set);
-		return NULL;
-	}
-	set->room = set->used;
-	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
-											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (Size i = 0; i < n; i++)
-	{
-		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
-
-		if (block < set->nblocks)
-			take_line(set, all ? block : QvTidSetPlace(set, block),
-					  ItemPointerGetOffsetNumberNoCheck(&rows[i]));
-	}
-	return set;
-}
-
-QvTidSet *
 QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last)
 {
 	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
@@ -229,6 +191,44 @@ QvTidSetTake(QvTidSet *set, const ItemPointerData *tid)
 		return false;
 	take_line(set, block, line);
 	return true;
+}
+
+QvTidSet *
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+{
+	QvTidSet   *set = NULL;
+	Size		bytes;
+
+	/* where nearly all blocks have members, there is nothing to count */
+	if (n >= (Size) nblocks * FEW_A_BLOCK)
+		set = QvTidSetOfAll(nblocks, max_bytes, QvTidSetLastLine(rows, n));
+	if (set)
+	{
+		for (Size i = 0; i < n; i++)
+			QvTidSetTake(set, &rows[i]);
+		return set;
+	}
+	set = QvTidSetCreate(nblocks, max_bytes);
+	if (set == NULL)
+		return NULL;
+	set->words = note_blocks(set, rows, n) / QV_TIDSET_BITS + 1;
+	bytes = (Size) set->used * set->words * sizeof(uint32);
+	if (bytes > set->max_bytes)
+	{
+		QvTidSetFree(set);
+		return NULL;
+	}
+	set->room = set->used;
+	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (Size i = 0; i < n; i++)
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+
+		if (block < set->nblocks)
+			take_line(set, QvTidSetPlace(set, block), ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	}
+	return set;
 }
 
 void

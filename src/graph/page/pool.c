@@ -107,7 +107,8 @@ GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 	if (misses == 0 && meta->curve.queries > 0)
 		misses = Min(NO_MISSES, meta->curve.misses[QV_CURVE_POINTS - 1]);
 	/* what was measured on rows tells no smaller shares apart */
-	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ? QV_CURVE_LEAST_MISSES : LEAST_MISSES);
+	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ?
+				 QV_CURVE_LEAST_MISSES : LEAST_MISSES);
 	GraphPoolLine(meta, &slope, &extra);
 	if (!(meta->recall_pools[0] > 0))
 		ef = Max(LEAST_EF, USUAL_EF * pow(0.05 / misses, USUAL_POWER));
