@@ -450,6 +450,8 @@ check_measures(GraphChecker *c)
 
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL);
+	for (int i = 0; i < GRAPH_DEPTHS; i++)
+		sound &= may_be(meta->deep_efs[i], 0, GRAPH_MAX_DEEP_EF);
 	sound &= QvCurveIsSound(&meta->curve);
 	if (!sound)
 		QvReportCorruption(c->index, QV_META_BLOCK, "What searches look at cannot have been measured.");

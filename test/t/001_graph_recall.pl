@@ -94,6 +94,25 @@ foreach my $ef (10, 20, 40, 80, 200)
 }
 cmp_ok($last, '>=', 0.995, 'ef_search 200 finds practically all');
 
+# More rows than a cluster has: the index has measured how much deeper a search must go.
+$node->safe_psql('postgres', q{
+	SELECT setseed(0.5);
+	CREATE TABLE clusters AS
+	WITH centers AS MATERIALIZED (
+		SELECT c, ARRAY(SELECT sqrt(-2 * ln(1 - random())) * cos(6.2832 * random())
+			FROM generate_series(1, 64) WHERE c > 0)::vector(64) AS v FROM generate_series(1, 400) c)
+	SELECT i AS id, (v + ARRAY(SELECT sqrt(-2 * ln(1 - random())) * cos(6.2832 * random()) * 0.7
+			FROM generate_series(1, 64) WHERE i > 0)::vector(64))::vector(64) AS v
+	FROM generate_series(1, 8000) i JOIN centers ON c = 1 + i % 400;
+	CREATE INDEX clusters_idx ON clusters USING quiver_graph (v vector_l2_ops);
+});
+foreach my $k (10, 20, 50, 100)
+{
+	my $recall = sql_value($node, "SELECT recall FROM quiver_recall('clusters_idx', k => $k, sample => 100)");
+
+	cmp_ok($recall, '>=', 0.95, "clusters of 20 rows: the nearest $k");
+}
+
 clean_log_ok($node);
 $node->stop;
 done_testing();

@@ -55,6 +55,9 @@ StaticAssertDecl((GRAPH_ANCHOR & POOL_MAX_ID) == 0, "node numbers leave no bit f
 /* Number of recalls that the metapage has a pool for: graph_recalls (pool.h). */
 #define GRAPH_RECALLS 5
 
+/* Number of depths that the metapage has an ef for: graph_depths (pool.h). */
+#define GRAPH_DEPTHS 3
+
 typedef struct GraphMetaData
 {
 	uint32		magic;
@@ -100,6 +103,9 @@ typedef struct GraphMetaData
 								 * rows */
 	QvRowsMeta	rows;			/* description of the row pages */
 	QvCurve		curve;			/* coded: by quiver_calibrate() */
+	float		deep_efs[GRAPH_DEPTHS]; /* coded: the ef of each of
+										 * graph_depths, by that of 10 rows;
+										 * 0: not calibrated */
 } GraphMetaData;
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
@@ -123,12 +129,13 @@ GraphCanHaveRows(const GraphMetaData *meta)
 #define GraphMoreNodes(meta) \
 	((meta)->form == QV_FORM_CODED ? Max(1, (double) GraphFullDegree((meta)->m) / (meta)->degree) : 1)
 
-/* Largest slope, extra and pool that calibration may ask for. */
+/* Largest slope, extra, pool and growth of ef that calibration may ask for. */
+#define GRAPH_MAX_DEEP_EF 1000
 #define GRAPH_MAX_SLOPE 8
 #define GRAPH_MAX_EXTRA 1000
 #define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
-StaticAssertDecl(sizeof(GraphMetaData) == 192, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 200, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page has free slots only */

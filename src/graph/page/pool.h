@@ -26,8 +26,12 @@ extern double GraphPoolFor(const GraphMetaData *meta, uint32 ef);
 /* Returns the ef for the recall that is wanted.  It is calibrated, or a rule of thumb. */
 extern int	GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings);
 
-/* The recalls that the metapage has a pool for. */
+/* The recalls that the metapage has a pool for, and of how many nearest rows they are. */
 extern const double graph_recalls[GRAPH_RECALLS];
+#define GRAPH_MEASURED_ROWS 10
+
+/* The numbers of nearest rows that the metapage has an ef for. */
+extern const int graph_depths[GRAPH_DEPTHS];
 
 /*
  * Returns the pool for a share of misses, from points[n] of growing pools.  Between two points,

@@ -11,7 +11,6 @@
 #include "graph/search/effort.h"
 
 /* The ef for a recall was measured for 10 rows.  A few more are proposed to have these in order. */
-#define MEASURED_ROWS 10
 #define FEW_ROWS 16
 
 /* Rows of a search that does not go deeper, by a recall: pgvector's default. */
@@ -21,14 +20,36 @@
 #define CHOSEN_SHARE 4
 
 /*
- * A deeper search has ef grow with this power of its rows, and at least 1.2 candidates
- * for each row, since the last ones are found last.
+ * A deeper search has ef grow with a power of its rows: the least one, unless more was measured.
+ * It has at least 1.2 candidates for each row, since the last ones are found last.
  */
-#define EF_POWER 0.6
+#define LEAST_POWER 0.6
 #define CANDIDATES_PER_ROW 1.2
 
 /* The factor by which rows grow when it goes on. */
 #define GROWTH 1.25
+
+/* The factors of ef for graph_depths, as measured, and with which power it goes on. */
+static void
+init_growth(GraphEffort *effort, const GraphMetaData *meta)
+{
+	const int	last = GRAPH_DEPTHS - 1;
+
+	for (int i = 0; i < GRAPH_DEPTHS; i++)
+	{
+		double		measured = meta->deep_efs[i];
+
+		effort->growth[i] = pow((double) graph_depths[i] / GRAPH_MEASURED_ROWS, LEAST_POWER);
+		if (i > 0)
+			effort->growth[i] = Max(effort->growth[i], effort->growth[i - 1]);
+		/* a damaged metapage may have any number */
+		if (measured > effort->growth[i] && measured <= GRAPH_MAX_DEEP_EF)
+			effort->growth[i] = measured;
+	}
+	effort->power = log(effort->growth[last] / effort->growth[last - 1]) /
+		log((double) graph_depths[last] / graph_depths[last - 1]);
+	effort->power = Max(LEAST_POWER, Min(effort->power, 1));
+}
 
 void
 GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal *goal)
@@ -37,6 +58,8 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 
 	effort->ef = settings->ef_search > 0 ? settings->ef_search :
 		GraphEfForRecall(meta, settings);
+	effort->power = LEAST_POWER;
+	memset(effort->growth, 0, sizeof(effort->growth));
 	if (!goal->endless)
 	{
 		/* all that the search finds; nobody says how many rows are wanted */
@@ -50,18 +73,27 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	else
 	{
 		effort->rows = FEW_ROWS;
-		effort->measured = MEASURED_ROWS;
+		effort->measured = GRAPH_MEASURED_ROWS;
+		init_growth(effort, meta);
 	}
 }
 
 uint32
 GraphEffortFor(const GraphEffort *effort, double rank)
 {
-	double		ef = effort->ef;
+	double		measured = effort->measured;
+	double		growth = 1;
 
-	if (rank > effort->rows)
-		ef = Max(ef * pow(rank / effort->measured, EF_POWER), rank * CANDIDATES_PER_ROW);
-	return Min(ceil(ef), GRAPH_MAX_EF);
+	if (rank <= effort->rows)
+		return Min(ceil(effort->ef), GRAPH_MAX_EF);
+	for (int i = 0; i < GRAPH_DEPTHS && effort->growth[i] > 0 && rank > measured; i++)
+	{
+		growth = effort->growth[i];
+		measured = graph_depths[i];
+	}
+	if (rank > measured)
+		growth *= pow(rank / measured, effort->power);
+	return Min(ceil(Max(effort->ef * growth, rank * CANDIDATES_PER_ROW)), GRAPH_MAX_EF);
 }
 
 double

@@ -13,6 +13,9 @@ typedef struct GraphEffort
 	double		ef;				/* as set, or as the recall wanted needs */
 	double		rows;			/* rows that this ef is enough to propose */
 	double		measured;		/* rows that it was measured, or chosen, for */
+	double		power;			/* with which it grows with more rows */
+	double		growth[GRAPH_DEPTHS];	/* by a recall: factor for
+										 * graph_depths; else 0 */
 } GraphEffort;
 
 extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,

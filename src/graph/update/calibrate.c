@@ -22,12 +22,16 @@
 
 /*
  * Number of queries, which are rows of the index.  There are fewer if all their distances
- * would be more than MAX_DISTANCES.  K is the number of nearest rows to be found for each.
+ * would be more than MAX_DISTANCES.
  */
 #define MAX_QUERIES 200
 #define MIN_QUERIES 64
 #define MAX_DISTANCES 1e8
-#define K 10
+
+/* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
+#define DEPTHS (1 + GRAPH_DEPTHS)
+#define MOST_ROWS 100
+#define depth_rows(depth) ((depth) == 0 ? GRAPH_MEASURED_ROWS : graph_depths[(depth) - 1])
 
 /* Least nodes of an index that is calibrated.  With fewer any pool is enough. */
 #define LEAST_NODES 1000
@@ -47,6 +51,9 @@ static const int efs[] = {10, 40, 100};
 
 /* Share of the misses of a target recall that a pool may have, since queries differ from rows. */
 #define SLACK 0.5
+
+/* Misses for which deep searches are measured. */
+#define DEEP_MISSES ((1 - QV_DEFAULT_RECALL) * SLACK)
 
 /*
  * BETTER is the share of the misses of exact distances that estimates must find besides.
@@ -166,10 +173,10 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 
 /* ---- one query ---- */
 
-/* The K nearest distances that a search has found, ascending.  INFINITY where there are fewer. */
+/* The nearest distances that a search has found, ascending.  INFINITY where there are fewer. */
 typedef struct Nearest
 {
-	float		distances[K];
+	float		distances[MOST_ROWS];
 } Nearest;
 
 /* Memory that the participants share. */
@@ -232,7 +239,7 @@ load_query(Calibrator *c, uint32 id, GraphQuery *query)
 static void
 add_nearest(Nearest *nearest, float distance)
 {
-	int			i = K - 1;
+	int			i = MOST_ROWS - 1;
 
 	if (!(distance < nearest->distances[i]))
 		return;
@@ -271,7 +278,7 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 						 entries[i].id);
 	GraphSearchRun(&s, exact ? &by_distance.base : &coded.base);
 
-	for (int i = 0; i < K; i++)
+	for (int i = 0; i < MOST_ROWS; i++)
 		found->distances[i] = INFINITY;
 	if (exact)
 		for (uint32 i = 0; i < s.pool.count; i++)
@@ -282,13 +289,13 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 											   s.results[i].distance, s.results[i].error));
 }
 
-/* Returns how many of "found" are among the K nearest known. */
+/* Returns how many of "found" are among the k nearest known. */
 static int
-count_hits(const Nearest *found, const Nearest *truth)
+count_hits(const Nearest *found, const Nearest *truth, int k)
 {
 	int			hits = 0;
 
-	while (hits < K && found->distances[hits] <= truth->distances[K - 1])
+	while (hits < k && found->distances[hits] <= truth->distances[k - 1])
 		hits++;
 	return hits;
 }
@@ -303,7 +310,7 @@ search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 	GraphQuery	query;
 
 	c->interrupt();
-	for (int j = 0; j < K; j++)
+	for (int j = 0; j < MOST_ROWS; j++)
 		found->distances[j] = INFINITY;
 	if (load_query(c, c->ids[i], &query))
 		search(c, &query, c->ids[i], pool, exact, found);
@@ -312,22 +319,26 @@ search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 }
 
 /*
- * Returns the share of the nearest rows that searches for all queries find with a pool of
- * that size.
+ * Searches for all queries with a pool of that size.  Sets recalls to the shares of the nearest
+ * rows that are found, for each depth.
  */
-static double
-search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth)
+static void
+search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth, double *recalls)
 {
 	Nearest    *found = c->measured->found[c->searches++ % 2];
-	double		hits = 0;
 
 	for (uint32 at; (at = c->crew->claim(c->crew->arg, CLAIM_QUERIES)) < c->n;)
 		for (int i = at; i < Min(at + CLAIM_QUERIES, c->n); i++)
 			search_one(c, i, pool, exact, &found[i]);
 	c->crew->meet(c->crew->arg);
-	for (int i = 0; i < c->n; i++)
-		hits += count_hits(&found[i], &truth[i]);
-	return hits / (K * c->n);
+	for (int depth = 0; depth < DEPTHS; depth++)
+	{
+		double		hits = 0;
+
+		for (int i = 0; i < c->n; i++)
+			hits += count_hits(&found[i], &truth[i], depth_rows(depth));
+		recalls[depth] = hits / (depth_rows(depth) * c->n);
+	}
 }
 
 /* Adds every node of a page to the nearest rows, where it is near enough. */
@@ -371,7 +382,7 @@ find_truth(Calibrator *c, Nearest *truth)
 	for (int i = 0; i < c->n; i++)
 	{
 		there[i] = load_query(c, c->ids[i], &queries[i]);
-		for (int j = 0; j < K; j++)
+		for (int j = 0; j < MOST_ROWS; j++)
 			truth[i].distances[j] = INFINITY;
 	}
 	for (BlockNumber first; (first = crew->claim(crew->arg, CLAIM_PAGES)) < nblocks;)
@@ -392,38 +403,62 @@ find_truth(Calibrator *c, Nearest *truth)
 	for (int other = 0; other < crew->participants; other++)
 		if (other != number && c->measured->of[other].there)
 			for (int i = 0; i < c->n; i++)
-				for (int j = 0; j < K; j++)
+				for (int j = 0; j < MOST_ROWS; j++)
 					add_nearest(&truth[i], c->measured->of[other].truth[i].distances[j]);
 	pfree(there);
 	pfree(unpacked);
 }
 
-/* Measures the share of the nearest rows that pools of estimates find, from small pools on. */
-static int
-measure_pools(Calibrator *c, const Nearest *truth, GraphRecallPoint *points)
+/* What pools of estimates find of the nearest rows, for each depth.  Pools are ascending. */
+typedef struct PoolPoints
 {
-	int			n = 0;
+	GraphRecallPoint of[DEPTHS][MAX_POINTS];
+	int			n[DEPTHS];
+} PoolPoints;
 
-	for (double pool = FIRST_POOL; n < MAX_POINTS && pool <= LAST_POOL; pool *= STEP)
+/* Measures pools from small ones on.  A depth ends at almost all rows, a deeper one at enough. */
+static void
+measure_pools(Calibrator *c, const Nearest *truth, PoolPoints *points)
+{
+	bool		ended[DEPTHS] = {0};
+	int			left = DEPTHS;
+
+	memset(points->n, 0, sizeof(points->n));
+	for (double pool = FIRST_POOL; left > 0 && pool <= LAST_POOL; pool *= STEP)
 	{
-		points[n].pool = floor(pool);
-		points[n].recall = search_all(c, pool, false, truth);
-		if (points[n++].recall >= ENOUGH)
-			break;
+		double		recalls[DEPTHS];
+
+		search_all(c, floor(pool), false, truth, recalls);
+		for (int i = 0; i < DEPTHS; i++)
+			if (!ended[i])
+			{
+				points->of[i][points->n[i]++] = (GraphRecallPoint) {floor(pool), recalls[i]};
+				ended[i] = recalls[i] >= (i == 0 ? ENOUGH : 1 - DEEP_MISSES);
+				left -= ended[i];
+			}
 	}
-	return n;
+}
+
+/* Returns the ef with which a depth has the default recall. */
+static double
+ef_of_depth(const PoolPoints *points, int depth, double slope, double extra)
+{
+	return Max(1, (GraphPoolForMisses(points->of[depth], points->n[depth], DEEP_MISSES) - extra) / slope);
 }
 
 /* Returns the pool of estimates that finds as many as one of ef exact distances. */
 static double
-pool_like(Calibrator *c, int ef, const Nearest *truth, const GraphRecallPoint *points, int n)
+pool_like(Calibrator *c, int ef, const Nearest *truth, const PoolPoints *points)
 {
 	double		more = GraphMoreNodes(&c->handle->meta);
-	double		recall = search_all(c, ceil(ef * more), true, truth);
+	double		recalls[DEPTHS];
+	double		recall;
 
-	recall += BETTER * (1 - recall) - TOLERANCE;
+	search_all(c, ceil(ef * more), true, truth, recalls);
+	recall = recalls[0] + BETTER * (1 - recalls[0]) - TOLERANCE;
 	return Max(more * (GRAPH_POOL_SLOPE * ef + GRAPH_POOL_EXTRA),
-			   Min(GraphPoolForMisses(points, n, Max(1 - recall, LEAST_MISSES)), GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
+			   Min(GraphPoolForMisses(points->of[0], points->n[0], Max(1 - recall, LEAST_MISSES)),
+				   GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
 }
 
 /* Chooses random live nodes, by the index's seed.  There are fewer if many slots have none. */
@@ -452,7 +487,7 @@ choose_queries(Calibrator *c)
 }
 
 static void
-write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPoint *points, int n)
+write_pools(GraphHandle *handle, double slope, double extra, const PoolPoints *points)
 {
 	GraphMetaData *meta;
 	Buffer		buf = GraphLockMeta(handle->index, handle->hints, &meta);
@@ -463,9 +498,12 @@ write_pools(GraphHandle *handle, double slope, double extra, const GraphRecallPo
 	meta->pool_slope = slope;
 	meta->pool_extra = extra;
 	meta->pool_nodes = meta->live_nodes;
+	for (int i = 0; i < GRAPH_DEPTHS; i++)
+		meta->deep_efs[i] = Min(GRAPH_MAX_DEEP_EF, ef_of_depth(points, 1 + i, slope, extra) /
+								ef_of_depth(points, 0, slope, extra));
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
-									Max(1, GraphPoolForMisses(points, n, (1 - graph_recalls[i]) * SLACK)));
+									Max(1, GraphPoolForMisses(points->of[0], points->n[0], (1 - graph_recalls[i]) * SLACK)));
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
 }
@@ -507,12 +545,11 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 		.handle = handle, .crew = crew, .measured = crew->memory, .interrupt = interrupt
 	};
 	Nearest    *truth;
-	GraphRecallPoint points[MAX_POINTS];
+	PoolPoints	points;
 	const int	last = lengthof(efs) - 1;
 	double		pools[lengthof(efs)];
 	double		slope,
 				extra;
-	int			n;
 
 	if (handle->layout.form != QV_FORM_CODED || handle->meta.live_nodes < LEAST_NODES)
 		return;
@@ -525,23 +562,25 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 	{
 		truth = palloc(c.n * sizeof(Nearest));
 		find_truth(&c, truth);
-		n = measure_pools(&c, truth, points);
+		measure_pools(&c, truth, &points);
 		for (int i = 0; i < lengthof(efs); i++)
-			pools[i] = pool_like(&c, efs[i], truth, points, n);
+			pools[i] = pool_like(&c, efs[i], truth, &points);
 		slope = Max(GraphMoreNodes(&handle->meta) * GRAPH_POOL_SLOPE, (pools[last] - pools[0]) / (efs[last] - efs[0]));
 		slope = Min(slope, GRAPH_MAX_SLOPE);
 		extra = GraphMoreNodes(&handle->meta) * GRAPH_POOL_EXTRA;
 		for (int i = 0; i < lengthof(efs); i++)
 			extra = Max(extra, Min(GRAPH_MAX_EXTRA, pools[i] - slope * efs[i]));
-		for (int i = 0; i < n && writes; i++)
-			elog(DEBUG2, "a pool of %.0f candidates finds %.4f", points[i].pool, points[i].recall);
+		for (int depth = 0; depth < DEPTHS && writes; depth++)
+			for (int i = 0; i < points.n[depth]; i++)
+				elog(DEBUG2, "a pool of %.0f candidates finds %.4f of %d rows", points.of[depth][i].pool,
+					 points.of[depth][i].recall, depth_rows(depth));
 		if (writes)
 		{
 			for (int i = 0; i < lengthof(efs); i++)
 				elog(DEBUG1, "%d rows: a pool of %.0f candidates is as good as %d exact distances",
 					 c.n, pools[i], efs[i]);
 			elog(DEBUG1, "so pools are of %.1f ef + %.0f candidates", slope, extra);
-			write_pools(handle, slope, extra, points, n);
+			write_pools(handle, slope, extra, &points);
 		}
 	}
 	MemoryContextSwitchTo(old);
