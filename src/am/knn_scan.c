@@ -120,7 +120,7 @@ start(IndexScanDesc scan)
 	source.snapshot = scan->xs_snapshot;
 	source.value = so->query;
 	source.again = start_engine;
-	source.relaxed = so->settings.iterative_scan == ITERATIVE_SCAN_RELAXED;
+	source.late = so->settings.iterative_scan == ITERATIVE_SCAN_RELAXED ? QV_LATE_NOW : QV_LATE_DROPPED;
 	source.arg = so;
 	source.max_bytes = so->settings.memory;
 	QvStreamStart(so->stream, &source);

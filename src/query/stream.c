@@ -90,6 +90,12 @@ struct QvStream
 	struct QvTids_hash *returned;	/* all while none had to be measured; then
 									 * those at the last distance */
 	uint32		guessed;		/* rows returned */
+
+	/* late rows, which are returned last */
+	Waiting    *late;
+	uint32		nlate;
+	uint32		late_room;
+	uint32		late_next;		/* of those in order; 0: they are not yet */
 };
 
 QvStream *
@@ -115,8 +121,8 @@ QvStreamStart(QvStream *s, const QvStreamSource *source)
 	forget_aside(s);
 	MemoryContextReset(s->context);
 	s->source = *source;
-	s->heap = NULL;
-	s->room = s->count = 0;
+	s->heap = s->late = NULL;
+	s->room = s->count = s->late_room = 0;
 	s->order = 0;
 	s->any_returned = false;
 	s->guessed = 0;
@@ -129,7 +135,7 @@ void
 QvStreamSetScan(QvStream *s, QvScan *scan)
 {
 	s->scan = scan;
-	s->count = 0;
+	s->count = s->nlate = s->late_next = 0;
 	s->dropped = INFINITY;
 	s->keeps = false;
 	forget_aside(s);
@@ -186,6 +192,13 @@ take_top(QvStream *s)
 
 	if (s->count > 0)
 		sift_down(s, 0, last);
+}
+
+/* For qsort(): nearest first. */
+static int
+compare_rows(const void *a, const void *b)
+{
+	return is_before(a, b) ? -1 : 1;
 }
 
 static int
@@ -414,6 +427,23 @@ is_late(QvStream *s, Waiting *row, bool *gone)
 	return row->key < s->last.key || QvTids_lookup(s->returned, row->tid) != NULL;
 }
 
+/* A row comes late. */
+static void
+add_late(QvStream *s, const Waiting *row)
+{
+	if (s->source.late == QV_LATE_NOW)
+		add_row(s, row);
+	if (s->source.late != QV_LATE_LAST || s->nlate * sizeof(Waiting) >= s->source.max_bytes / 4)
+		return;
+	if (s->nlate == s->late_room)
+	{
+		s->late_room = Max(FIRST_ROOM, 2 * s->late_room);
+		s->late = s->late ? repalloc_huge(s->late, s->late_room * sizeof(Waiting)) :
+			MemoryContextAlloc(s->context, s->late_room * sizeof(Waiting));
+	}
+	s->late[s->nlate++] = *row;
+}
+
 /* Take a row, which lies between two distances.  It is in the slot, unless it is known to pass. */
 static void
 take_row(QvStream *s, const ItemPointerData *tid, double least, double most, bool passes)
@@ -428,9 +458,10 @@ take_row(QvStream *s, const ItemPointerData *tid, double least, double most, boo
 			return;
 		s->same_nearest = Min(s->same_nearest, row.key);
 	}
-	if (is_late(s, &row, &gone) && (gone || !s->source.relaxed || QvTids_lookup(s->returned, row.tid) != NULL))
-		return;
-	add_row(s, &row);
+	if (!is_late(s, &row, &gone))
+		add_row(s, &row);
+	else if (!gone && QvTids_lookup(s->returned, row.tid) == NULL)
+		add_late(s, &row);
 }
 
 /* ---- candidates ---- */
@@ -537,15 +568,21 @@ next_candidate(QvStream *s)
 /* ---- rows that are returned ---- */
 
 /*
- * Are all rows returned remembered?  They are while they are not measured, or late ones may come
- * and there is memory.  Afterwards only rows at the last distance are: nearer ones come too late.
+ * Are all rows returned remembered?  They are while they are not measured, or late ones are
+ * returned and there is memory.  Afterwards only rows at the last distance are, and late ones are
+ * dropped.
  */
 static bool
 remembers_all(QvStream *s)
 {
-	if (s->source.relaxed && s->returned->members * sizeof(QvTidEntry) > s->source.max_bytes)
-		s->source.relaxed = false;
-	return s->source.relaxed || (s->source.guess && s->guessed < MAX_GUESSED);
+	Size		bytes = s->returned->members * sizeof(QvTidEntry);
+
+	if (s->source.late != QV_LATE_DROPPED && bytes > s->source.max_bytes / 4)
+	{
+		s->source.late = QV_LATE_DROPPED;
+		s->nlate = 0;
+	}
+	return s->source.late != QV_LATE_DROPPED || (s->source.guess && s->guessed < MAX_GUESSED);
 }
 
 static void
@@ -572,29 +609,10 @@ second_key(const QvStream *s)
 	return s->count > 2 ? Min(key, s->heap[2].key) : key;
 }
 
-/*
- * Return the nearest row that waits, if it is that one for sure.  Else measure it: then it may be
- * another.
- */
+/* Return a row; false when it was returned, or has gone. */
 static bool
-return_top(QvStream *s, QvStreamRow *out)
+return_row(QvStream *s, Waiting row, QvStreamRow *out)
 {
-	Waiting		row = s->heap[0];
-
-	if (!row.measured && row.most > Min(s->bound, second_key(s)))
-	{
-		bool		gone,
-					late;
-
-		take_top(s);
-		if (!measure(s, &row))
-			return false;
-		late = is_late(s, &row, &gone);
-		if (!late || s->source.relaxed)
-			add_row(s, &row);
-		return false;
-	}
-	take_top(s);
 	/* it was proposed twice, or has gone */
 	if (QvTids_lookup(s->returned, row.tid) != NULL)
 		return false;
@@ -607,6 +625,44 @@ return_top(QvStream *s, QvStreamRow *out)
 	out->measured = row.measured;
 	out->tid = row.tid;
 	return true;
+}
+
+/*
+ * Return the nearest row that waits, if it is that one for sure.  Else measure it: then it may be
+ * another.
+ */
+static bool
+return_top(QvStream *s, QvStreamRow *out)
+{
+	Waiting		row = s->heap[0];
+
+	if (!row.measured && row.most > Min(s->bound, second_key(s)))
+	{
+		bool		gone;
+
+		take_top(s);
+		if (!measure(s, &row))
+			return false;
+		if (!is_late(s, &row, &gone))
+			add_row(s, &row);
+		else if (!gone)
+			add_late(s, &row);
+		return false;
+	}
+	take_top(s);
+	return return_row(s, row, out);
+}
+
+/* Return the next late row, after all others. */
+static bool
+return_late(QvStream *s, QvStreamRow *out)
+{
+	if (s->late_next == 0)
+		qsort(s->late, s->nlate, sizeof(Waiting), compare_rows);
+	while (s->late_next < s->nlate)
+		if (return_row(s, s->late[s->late_next++], out))
+			return true;
+	return false;
 }
 
 bool
@@ -638,12 +694,12 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		else if (s->scan == NULL)
 		{
 			if (s->dropped == INFINITY || s->source.again == NULL)
-				return false;
+				return return_late(s, row);
 			s->source.again(s->source.arg);
 			s->keeps = true;
 		}
 		else if (s->source.beyond && s->source.beyond(s->source.arg, s->bound))
-			return false;
+			return return_late(s, row);
 		else
 			take_candidate(s);
 	}

@@ -9,7 +9,7 @@
  *
  * The order is that of distances; rows of one distance come in the order in which they were
  * proposed.  A search that is approximate may propose a row that is nearer than one that was
- * returned: it is left out, or returned late in relaxed order.
+ * returned.  It is left out, returned at once, or returned after all others.
  */
 #ifndef QV_QUERY_STREAM_H
 #define QV_QUERY_STREAM_H
@@ -25,6 +25,14 @@ typedef enum QvAdmission
 	QV_ROW_MAY_PASS,
 	QV_ROW_PASSES				/* it is visible, and all conditions are met */
 } QvAdmission;
+
+/* What becomes of rows that are proposed when farther ones were returned. */
+typedef enum QvLateRows
+{
+	QV_LATE_DROPPED,
+	QV_LATE_LAST,				/* they are returned after all others */
+	QV_LATE_NOW
+} QvLateRows;
 
 /* What the owner of a stream sets before it begins. */
 typedef struct QvStreamSource
@@ -48,7 +56,7 @@ typedef struct QvStreamSource
 										 * when another has been set; may be
 										 * NULL */
 	void	   *arg;
-	bool		relaxed;		/* return late rows too */
+	QvLateRows	late;
 	bool		unindexed;		/* and rows that are in no index: last */
 	bool		guess;			/* nobody needs to know how far rows are */
 	bool		fetch;			/* have rows in the slot when they are

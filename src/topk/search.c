@@ -547,8 +547,9 @@ TopkStart(TopkState *state)
 	source.again = begin_again;
 	source.early = take_rest;
 	source.arg = state;
-	source.relaxed = order == TOPK_ORDER_NONE ||
-		(state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED && !(order & TOPK_ORDER_STRICT));
+	source.late = order == TOPK_ORDER_NONE ? QV_LATE_NOW :
+		(order & TOPK_ORDER_STRICT) ? QV_LATE_DROPPED :
+		state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED ? QV_LATE_NOW : QV_LATE_LAST;
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
 	state->reads_table = state->planned.needs != 0 && (state->planned.needs & QvMetaLeftOut(state->index)) != 0;

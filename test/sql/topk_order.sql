@@ -140,7 +140,33 @@ CREATE TEMP TABLE by_distance AS SELECT id, row_number() OVER (ORDER BY v <-> :'
 EXECUTE ordered_limit(3);
 SELECT array_agg(id ORDER BY n) FROM by_distance WHERE n <= 3;
 CREATE TEMP TABLE without_limit AS EXECUTE ordered_limit(NULL);
-SELECT count(*) FROM without_limit;
+SELECT count(*), count(DISTINCT id) FROM without_limit;
+
+-- all rows that pass, however few: what is found late comes last, and only that is out of order
+CREATE FUNCTION ordered_whole(condition text, OUT got bigint, OUT there bigint, OUT late bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('SELECT count(DISTINCT id), (SELECT count(*) FROM ordered WHERE %1$s),
+			count(*) FILTER (WHERE d < before)
+		FROM (SELECT id, d, max(d) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS before FROM
+			(SELECT id, d, row_number() OVER () AS n FROM (SELECT id, v <-> current_setting(''ordered.q'')::vector AS d
+				FROM ordered WHERE %1$s ORDER BY v <-> current_setting(''ordered.q'')::vector LIMIT 5000) x) y) z',
+		condition) INTO got, there, late;
+END $$;
+RESET quiver.topk_way;
+SELECT count(*) FILTER (WHERE got = there) AS whole, sum(late) < sum(there) / 50 AS few_late
+FROM generate_series(0, 16) i, LATERAL ordered_whole('few = ' || i);
+CREATE INDEX ON ordered (few);
+ANALYZE ordered;
+SELECT count(*) FILTER (WHERE got = there) AS whole, sum(late) < sum(there) / 50 AS few_late
+FROM generate_series(0, 16) i, LATERAL ordered_whole('few = ' || i);
+SET quiver.topk_way = other_indexes;
+SELECT count(*) FILTER (WHERE got = there) AS whole, sum(late) > 0 AS some_late,
+	sum(late) < sum(there) / 50 AS few_late
+FROM generate_series(0, 16) i, LATERAL ordered_whole('few = ' || i);
+SELECT got, there, late BETWEEN 1 AND 30 AS few_late FROM ordered_whole('true');
+RESET quiver.topk_way;
+
 BEGIN;
 DECLARE back SCROLL CURSOR FOR SELECT id FROM ordered ORDER BY v <-> :'q' LIMIT 4;
 FETCH 6 FROM back;
@@ -149,4 +175,4 @@ FETCH 6 FROM back;
 COMMIT;
 
 DROP TABLE ordered, ordered_asked;
-DROP FUNCTION ordered_measured, ordered_all, ordered_compare, ordered_vector;
+DROP FUNCTION ordered_whole, ordered_measured, ordered_all, ordered_compare, ordered_vector;
