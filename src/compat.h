@@ -213,11 +213,23 @@ QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
 		 ((member) = list_nth((eclass)->ec_members, i_)) != NULL; i_++)
 #endif
 
-/* Outer joins have numbers among a query's relations since 16. */
+/*
+ * Outer joins have numbers among a query's relations since 16, and their clauses may be there
+ * more than once.
+ */
 #if PG_VERSION_NUM >= 160000
 #define QvAllQueryRels(root) ((root)->all_query_rels)
+#define QvAddOuterJoin(relids, join) \
+	((join)->ojrelid != 0 ? bms_add_member(relids, (join)->ojrelid) : (relids))
+#define QvIsClone(info) ((info)->is_clone)
+#define QvImpliedEqualities(root, joined, outer, inner, join) \
+	generate_join_implied_equalities(root, joined, outer, inner, join)
 #else
 #define QvAllQueryRels(root) ((root)->all_baserels)
+#define QvAddOuterJoin(relids, join) (relids)
+#define QvIsClone(info) false
+#define QvImpliedEqualities(root, joined, outer, inner, join) \
+	generate_join_implied_equalities(root, joined, outer, inner)
 #endif
 
 /*

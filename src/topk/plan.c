@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <float.h>
+
 #include "access/detoast.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -144,6 +146,94 @@ static bool
 is_only_relation(PlannerInfo *root, const RelOptInfo *rel)
 {
 	return bms_equal(rel->top_parent_relids ? rel->top_parent_relids : rel->relids, QvAllQueryRels(root));
+}
+
+/* The clauses by which a relation joins the relations before it. */
+static List *
+join_clauses(PlannerInfo *root, RelOptInfo *joined, Relids before, RelOptInfo *other, SpecialJoinInfo *join)
+{
+	List	   *clauses = QvImpliedEqualities(root, joined->relids, before, other, join);
+	ListCell   *lc;
+
+	foreach(lc, other->joininfo)
+	{
+		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
+
+		if (!QvIsClone(info) && bms_is_subset(info->required_relids, joined->relids))
+			clauses = lappend(clauses, info);
+	}
+	return clauses;
+}
+
+/*
+ * How many rows the joins of a query return, as the server estimates them; 0: not known.  Outer
+ * joins and EXISTS are known if they join one other relation to what has this one.
+ */
+static double
+joined_rows(PlannerInfo *root, RelOptInfo *rel)
+{
+	RelOptInfo *joined = makeNode(RelOptInfo);
+	double		rows = rel->rows;
+	ListCell   *lc;
+
+	if (rel->reloptkind != RELOPT_BASEREL)
+		return 0;
+	foreach(lc, root->join_info_list)
+	{
+		SpecialJoinInfo *join = lfirst(lc);
+
+		if (join->jointype == JOIN_FULL || bms_is_member(rel->relid, join->syn_righthand) ||
+			bms_membership(join->syn_righthand) != BMS_SINGLETON)
+			return 0;
+	}
+	joined->relids = bms_copy(rel->relids);
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		RelOptInfo *other = root->simple_rel_array[i];
+		Relids		before = bms_copy(joined->relids);
+		SpecialJoinInfo *join = NULL;
+		Path		outer = {.parent = makeNode(RelOptInfo), .rows = rows};
+		Path		inner = {.parent = other};
+
+		if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL)
+			continue;
+		inner.rows = other->rows;
+		outer.parent->relids = before;
+		joined->relids = bms_add_member(joined->relids, i);
+		foreach(lc, root->join_info_list)
+		{
+			SpecialJoinInfo *special = lfirst(lc);
+
+			if (bms_is_member(i, special->syn_righthand))
+				join = special;
+		}
+		if (join == NULL)
+		{
+			join = makeNode(SpecialJoinInfo);
+			join->min_lefthand = join->syn_lefthand = before;
+			join->min_righthand = join->syn_righthand = other->relids;
+			join->jointype = JOIN_INNER;
+		}
+		else
+			joined->relids = QvAddOuterJoin(joined->relids, join);
+		joined->rows = DBL_MAX;
+		rows = get_parameterized_joinrel_size(root, joined, &outer, &inner, join,
+											  join_clauses(root, joined, before, other, join));
+	}
+	return rows;
+}
+
+/* How many rows the query wants of a relation; 0: not known. */
+static double
+wanted_of(PlannerInfo *root, RelOptInfo *rel)
+{
+	double		wanted = wanted_rows(root);
+	double		rows;
+
+	if (wanted == 0 || is_only_relation(root, rel))
+		return wanted;
+	rows = joined_rows(root, rel);
+	return rows > 0 ? Max(1, wanted * rel->rows / rows) : 0;
 }
 
 /* Are the rows of this relation, in their order, those of the query? */
@@ -384,8 +474,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = TopkIsFiltered(target, conditions);
-	/* how many rows a join wants of it is not known yet */
-	cost_path(&path->path, &known, is_only_relation(root, rel) ? wanted_rows(root) : 0);
+	cost_path(&path->path, &known, path->path.param_info ? 0 : wanted_of(root, rel));
 	index_close(relation, NoLock);
 	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
