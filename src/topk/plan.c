@@ -354,7 +354,7 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 }
 
 /*
- * Cost a path by its cheapest way.  The planner takes a share of what all rows cost beyond the
+ * Cost a path by what its ways cost.  The planner takes a share of what all rows cost beyond the
  * first ones; where it is known how many are wanted, that share is to be right.  A path with
  * parameters is for a condition on the distance, which is taken to leave few rows.
  */
@@ -363,11 +363,11 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 {
 	double		rows = Max(1, path->param_info ? Min(path->rows, TOPK_FIRST_ROWS) : path->rows);
 	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
-	double		first = TopkLeastCost(known, Min(rows, TOPK_FIRST_ROWS));
-	double		all = TopkLeastCost(known, rows);
+	double		first = TopkScanCost(known, Min(rows, TOPK_FIRST_ROWS));
+	double		all = TopkScanCost(known, rows);
 
 	if (wanted > 0 && wanted < rows)
-		all = first + (TopkLeastCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
+		all = first + (TopkScanCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
 	path->startup_cost = start + first + path->pathtarget->cost.startup;
 	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * path->rows;
 }

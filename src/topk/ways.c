@@ -127,12 +127,28 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 }
 
 double
-TopkLeastCost(const TopkKnown *known, double wanted)
+TopkScanCost(const TopkKnown *known, double wanted)
 {
+	TopkWay		first = TOPK_WALK;
+	double		least_first = INFINITY;
 	double		least = INFINITY;
 
 	/* reading all of the table is a path of its own */
 	for (TopkWay way = 0; way < TOPK_TABLE; way++)
+	{
+		double		cost = TopkWayCost(known, way, Min(wanted, TOPK_FIRST_ROWS));
+
+		if (cost < least_first)
+		{
+			least_first = cost;
+			first = way;
+		}
 		least = Min(least, TopkWayCost(known, way, wanted));
-	return least;
+	}
+
+	/*
+	 * it changes when the way that it began with has cost as much as the
+	 * other
+	 */
+	return Min(TopkWayCost(known, first, wanted), 2 * least);
 }

@@ -65,7 +65,7 @@ extern double TopkProposals(const TopkKnown *known, double wanted);
  */
 extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted);
 
-/* The least of the ways that need the index, for the planner. */
-extern double TopkLeastCost(const TopkKnown *known, double wanted);
+/* What a scan costs that may change its way, for the planner. */
+extern double TopkScanCost(const TopkKnown *known, double wanted);
 
 #endif							/* QV_TOPK_WAYS_H */
