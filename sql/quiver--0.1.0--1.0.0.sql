@@ -161,8 +161,10 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
         CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2::bigint THEN
             'effective_cache_size: as it is, searches take the index for larger than memory' END,
         CASE WHEN c.reltuples >= 100000::real AND r.searches >= 100::bigint
-            AND r.entries_removed::float8 > 0.5::float8 * r.searches::float8 * c.reltuples::float8
-            AND r.entries_removed > 100::bigint * (r.entries_scored + 1::bigint) THEN
+            AND greatest(r.entries_removed, r.rows_fetched)::float8
+                > 0.5::float8 * r.searches::float8 * c.reltuples::float8
+            AND greatest(r.entries_removed, r.rows_fetched)
+                > 100::bigint * (CASE WHEN r.entries_removed > r.rows_fetched THEN r.entries_scored ELSE r.rows_measured END + 1::bigint) THEN
             'CREATE INDEX: a b-tree on the column of most conditions would find their rows faster'
             || ' than this index, where fewer than one row in 100 matches' END), '') AS advice
 FROM pg_catalog.pg_index i

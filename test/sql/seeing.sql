@@ -426,12 +426,12 @@ CREATE TABLE keyed (id int, tenant int, v vector(3)) WITH (autovacuum_enabled = 
 INSERT INTO keyed SELECT i, i % 2000, ARRAY[i % 317, i % 211, i % 103]::vector FROM generate_series(1, 100000) i;
 CREATE INDEX keyed_lists ON keyed USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant);
 ANALYZE keyed;
-CREATE FUNCTION pg_temp.ask(first int, last int) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.ask(first int, last int, wanted int DEFAULT 3) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE rows bigint := 0;
 BEGIN
 	FOR i IN first..last LOOP
 		rows := rows + (SELECT count(*) FROM
-			(SELECT id FROM keyed WHERE tenant = i ORDER BY v <-> '[1,2,3]' LIMIT 3) x);
+			(SELECT id FROM keyed WHERE tenant = i ORDER BY v <-> '[1,2,3]' LIMIT wanted) x);
 	END LOOP;
 	RETURN rows;
 END $$;
@@ -444,6 +444,13 @@ CREATE INDEX keyed_tenant ON keyed (tenant);
 SELECT quiver_stat_reset('keyed_lists');
 SELECT pg_temp.ask(1, 100);
 SELECT advice FROM quiver_indexes WHERE index_name = 'keyed_lists';
+-- the same without included columns: rows of the table are tested
+DROP INDEX keyed_lists, keyed_tenant;
+CREATE INDEX keyed_lists ON keyed USING quiver_ivf (v vector_l2_ops);
+SET enable_sort = off;
+SELECT pg_temp.ask(1, 100, 40);
+SELECT advice FROM quiver_indexes WHERE index_name = 'keyed_lists';
+RESET enable_sort;
 DROP TABLE keyed;
 
 -- every column of the views has a comment; helpers are no quiver_*
