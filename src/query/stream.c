@@ -577,12 +577,23 @@ remembers_all(QvStream *s)
 {
 	Size		bytes = s->returned->members * sizeof(QvTidEntry);
 
-	if (s->source.late != QV_LATE_DROPPED && bytes > s->source.max_bytes / 4)
-	{
+	if (s->source.late != QV_LATE_DROPPED &&
+		bytes > s->source.max_bytes / (s->source.late == QV_LATE_LAST ? 4 : 1))
 		s->source.late = QV_LATE_DROPPED;
-		s->nlate = 0;
-	}
 	return s->source.late != QV_LATE_DROPPED || (s->source.guess && s->guessed < MAX_GUESSED);
+}
+
+/* Forget the rows returned.  To clear a large table for each row would take long. */
+static void
+forget_returned(QvStream *s)
+{
+	if (s->returned->size <= 16 * FIRST_ROOM)
+	{
+		QvTids_reset(s->returned);
+		return;
+	}
+	QvTids_destroy(s->returned);
+	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
 }
 
 static void
@@ -591,7 +602,7 @@ note_returned(QvStream *s, const Waiting *row)
 	bool		found;
 
 	if (row->measured && !remembers_all(s) && (!s->any_returned || row->key > s->last.most))
-		QvTids_reset(s->returned);
+		forget_returned(s);
 	(void) QvTids_insert(s->returned, row->tid, &found);
 	if (!s->any_returned || row->most >= s->last.most)
 		s->last = *row;

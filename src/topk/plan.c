@@ -244,6 +244,35 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 		root->parse->groupClause == NIL && root->parse->distinctClause == NIL && list_length(root->query_pathkeys) == 1;
 }
 
+/* Does a query take the first rows in an order, and look at them only one by one? */
+static bool
+takes_first_rows(const Query *query)
+{
+	return query->commandType == CMD_SELECT && TopkHasLimit(query) &&
+		query->limitOption == LIMIT_OPTION_COUNT && query->groupClause == NIL && query->distinctClause == NIL &&
+		!query->hasAggs && !query->hasWindowFuncs && !query->hasTargetSRFs && !query->groupingSets &&
+		!query->setOperations && !query->havingQual;
+}
+
+/*
+ * May rows that are found late come last?  Where something above relies on the order, and in
+ * subqueries, they may not: nodes that find equal neighbors do, and merge joins.
+ */
+static bool
+may_be_late(PlannerInfo *root, const TopkTarget *target)
+{
+	int			members = 0;
+	ListCell   *lc;
+
+	if (target->key == NULL || root->parent_root != NULL || !takes_first_rows(root->parse))
+		return false;
+	foreach(lc, target->key->pk_eclass->ec_members)
+	{
+		members += !lfirst_node(EquivalenceMember, lc)->em_is_child;
+	}
+	return members == 1;
+}
+
 /*
  * Are the rows of this relation all that the query wants of it, in this order?  Then how far they
  * are is of interest to the scan only, unless that is returned.
@@ -251,13 +280,10 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 static bool
 orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 {
-	const Query *query = root->parse;
 	ListCell   *lc;
 
-	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL || query->commandType != CMD_SELECT ||
-		!TopkHasLimit(query) || query->limitOption != LIMIT_OPTION_COUNT || query->hasAggs ||
-		query->hasWindowFuncs || query->hasTargetSRFs || query->groupingSets || query->setOperations || query->havingQual ||
-		root->placeholder_list != NIL)
+	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL ||
+		!takes_first_rows(root->parse) || root->placeholder_list != NIL)
 		return false;
 	foreach(lc, root->processed_tlist)
 	{
@@ -423,7 +449,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const 
 	planned.secured = root->qual_security_level > 0;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
-	planned.order = target->order;
+	planned.order = target->order | (may_be_late(root, target) ? TOPK_ORDER_LATE_LAST : 0);
 	planned.indexed = known->rows / Max(1, rel->tuples);
 	planned.passing = known->passing / known->rows;
 	planned.members = known->members / known->rows;

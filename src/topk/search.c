@@ -549,7 +549,8 @@ TopkStart(TopkState *state)
 	source.arg = state;
 	source.late = order == TOPK_ORDER_NONE ? QV_LATE_NOW :
 		(order & TOPK_ORDER_STRICT) ? QV_LATE_DROPPED :
-		state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED ? QV_LATE_NOW : QV_LATE_LAST;
+		state->settings.iterative_scan == ITERATIVE_SCAN_RELAXED ? QV_LATE_NOW :
+		(order & TOPK_ORDER_LATE_LAST) ? QV_LATE_LAST : QV_LATE_DROPPED;
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
 	state->reads_table = state->planned.needs != 0 && (state->planned.needs & QvMetaLeftOut(state->index)) != 0;

@@ -31,9 +31,10 @@ typedef enum TopkResult
 #define TOPK_ORDER_NONE 4		/* any: there is no sort key */
 #define TOPK_ORDER_NANS_LAST 8	/* even if the sort key falls */
 #define TOPK_ORDER_STRICT 16	/* even if the user has relaxed it */
+#define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 9
+#define TOPK_PLAN_VERSION 10
 
 typedef struct TopkPlanned
 {

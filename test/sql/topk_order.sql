@@ -143,15 +143,21 @@ CREATE TEMP TABLE without_limit AS EXECUTE ordered_limit(NULL);
 SELECT count(*), count(DISTINCT id) FROM without_limit;
 
 -- all rows that pass, however few: what is found late comes last, and only that is out of order
-CREATE FUNCTION ordered_whole(condition text, OUT got bigint, OUT there bigint, OUT late bigint)
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION ordered_whole(condition text, OUT got int, OUT there int, OUT late int) LANGUAGE plpgsql AS $$
+DECLARE
+	item record;
+	farthest float8 := 0;
+	ids int[];
 BEGIN
-	EXECUTE format('SELECT count(DISTINCT id), (SELECT count(*) FROM ordered WHERE %1$s),
-			count(*) FILTER (WHERE d < before)
-		FROM (SELECT id, d, max(d) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS before FROM
-			(SELECT id, d, row_number() OVER () AS n FROM (SELECT id, v <-> current_setting(''ordered.q'')::vector AS d
-				FROM ordered WHERE %1$s ORDER BY v <-> current_setting(''ordered.q'')::vector LIMIT 5000) x) y) z',
-		condition) INTO got, there, late;
+	late := 0;
+	FOR item IN EXECUTE format('SELECT id, v <-> %L AS d FROM ordered WHERE %s ORDER BY v <-> %1$L LIMIT 5000',
+			current_setting('ordered.q'), condition) LOOP
+		late := late + (item.d < farthest)::int;
+		farthest := greatest(farthest, item.d);
+		ids := ids || item.id;
+	END LOOP;
+	got := (SELECT count(DISTINCT i) FROM unnest(ids) i);
+	EXECUTE format('SELECT count(*) FROM ordered WHERE %s', condition) INTO there;
 END $$;
 RESET quiver.topk_way;
 SELECT count(*) FILTER (WHERE got = there) AS whole, sum(late) < sum(there) / 50 AS few_late
@@ -165,6 +171,31 @@ SELECT count(*) FILTER (WHERE got = there) AS whole, sum(late) > 0 AS some_late,
 	sum(late) < sum(there) / 50 AS few_late
 FROM generate_series(0, 16) i, LATERAL ordered_whole('few = ' || i);
 SELECT got, there, late BETWEEN 1 AND 30 AS few_late FROM ordered_whole('true');
+
+-- what finds equal neighbors, or merges, gets none of them
+SET quiver.topk_way = index;
+CREATE TABLE tied AS SELECT i AS id, (SELECT array_agg((abs(hashint4(i * 5000 + j)) % 3)::real ORDER BY j)
+	FROM generate_series(1, 32) j)::vector(32) AS v FROM generate_series(1, 20000) i;
+CREATE INDEX tied_idx ON tied USING quiver_graph (v vector_l2_ops);
+ANALYZE tied;
+SELECT v AS q FROM tied WHERE id = 77 \gset
+CREATE TEMP TABLE tied_distinct AS SELECT DISTINCT v <-> :'q' AS d FROM tied ORDER BY 1 LIMIT 100;
+SELECT count(*) > 30 AS many, count(*) - count(DISTINCT d) AS doubles FROM tied_distinct;
+CREATE TEMP TABLE tied_groups AS SELECT v <-> :'q' AS d, count(*) AS n FROM tied GROUP BY 1 ORDER BY 1 LIMIT 100;
+SELECT count(*) > 30 AS many, count(*) - count(DISTINCT d) AS doubles FROM tied_groups;
+SELECT max(n) <= (SELECT count(DISTINCT v <-> :'q') FROM tied) AS ranks
+FROM (SELECT dense_rank() OVER (ORDER BY v <-> :'q') AS n FROM tied LIMIT 30000) x;
+CREATE TABLE merged AS SELECT id, v <-> :'q' AS d FROM tied;
+CREATE INDEX ON merged (d);
+ANALYZE merged;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+CREATE TEMP TABLE joined AS SELECT t.id FROM tied t JOIN merged m ON t.v <-> :'q' = m.d AND m.id = t.id
+	ORDER BY t.v <-> :'q' LIMIT 5000;
+SELECT count(*) > 4900 AS many, count(*) - count(DISTINCT id) AS doubles FROM joined;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+DROP TABLE tied, merged;
 RESET quiver.topk_way;
 
 BEGIN;
