@@ -175,3 +175,36 @@ DROP TABLE many;
 
 DROP TABLE noise, wanted;
 DROP FUNCTION noise_rows, noise_value;
+
+-- Plans of joins, by the rows that the server expects of them.
+RESET ALL;
+SET max_parallel_workers_per_gather = 0;
+CREATE TABLE goods (id int PRIMARY KEY, v vector(16));
+INSERT INTO goods SELECT i, (SELECT array_agg((hashint4(i % 300 * 64 + j) % 1000 + hashint4(i * 64 + j) % 300)::real)
+	FROM generate_series(1, 16) j)::vector(16) FROM generate_series(1, 10000) i;
+CREATE TABLE marks (item int PRIMARY KEY, r int, few int);
+INSERT INTO marks SELECT i, i % 1000, i % 2 FROM generate_series(1, 10000) i;
+CREATE INDEX ON marks (r);
+CREATE INDEX goods_v ON goods USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE goods, marks;
+CREATE FUNCTION is_scan(query text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (COSTS OFF) %s ORDER BY v <-> %L LIMIT 10', query,
+			array_fill(5, ARRAY[16])::vector) LOOP
+		IF line ~ 'Quiver Top-K Scan' THEN
+			RETURN true;
+		END IF;
+	END LOOP;
+	RETURN false;
+END $$;
+SELECT condition, is_scan('SELECT id FROM goods JOIN marks ON item = id WHERE ' || condition) AS joined,
+	is_scan('SELECT id FROM goods WHERE EXISTS (SELECT FROM marks WHERE item = id AND ' || condition || ')') AS exists,
+	is_scan('SELECT id FROM goods WHERE id IN (SELECT item FROM marks WHERE ' || condition || ')') AS in,
+	is_scan('SELECT id FROM goods WHERE NOT EXISTS (SELECT FROM marks WHERE item = id AND NOT ('
+		|| condition || '))') AS anti,
+	is_scan('SELECT id FROM goods LEFT JOIN marks ON item = id AND ' || condition) AS outer
+FROM unnest('{few = 1,r < 10,r = 7}'::text[]) condition;
+DROP TABLE goods, marks;
+DROP FUNCTION is_scan;
