@@ -63,15 +63,17 @@ coded_begin_reading(IvfReader *reader)
 
 /* The page of a row's record or sketch; InvalidBuffer when the list has moved. */
 static Buffer
-read_items(IvfHandle *handle, IvfItemKind which, const IvfGathered *g, const IvfItemAt *at)
+read_items(const IvfReader *reader, IvfItemKind which, const IvfGathered *g)
 {
+	IvfHandle  *handle = reader->handle;
+	uint32		list = reader->lists[g->rank].list;
 	IvfItemPageData wanted = {
-		.list = g->list,
-		.generation = handle->lists->refs[g->list].generation,
-		.number = at->number
+		.list = list,
+		.generation = handle->lists->refs[list].generation,
+		.number = g->number
 	};
 
-	return IvfReadItemPage(handle, which, at->block, &wanted, BUFFER_LOCK_SHARE);
+	return IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
 }
 
 /* Factors of one-bit codes are float16, relative to the page's scale: at most 1, rounded. */
@@ -130,15 +132,14 @@ record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
 static bool
 read_record(IvfReader *reader, const IvfGathered *g)
 {
-	IvfHandle  *handle = reader->handle;
-	const IvfLayout *layout = &handle->layout;
-	Buffer		buf = read_items(handle, IVF_RECORDS, g, &g->item);
+	const IvfLayout *layout = &reader->handle->layout;
+	Buffer		buf = read_items(reader, IVF_RECORDS, g);
 	IvfRecord	record;
 	IvfRead		row;
 
 	if (!BufferIsValid(buf))
 		return false;
-	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->item.slot);
+	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->slot);
 	row.tid = record->tid;
 	row.rank = g->rank;
 	row.gathered = g->bound;
@@ -147,7 +148,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 		UnlockReleaseBuffer(buf);
 		return true;
 	}
-	row.distance = record_distance(reader, record, g->base, &row.error);
+	row.distance = record_distance(reader, record, reader->lists[g->rank].base, &row.error);
 	UnlockReleaseBuffer(buf);
 	IvfAddRow(reader, &row);
 	return true;
@@ -165,12 +166,12 @@ distance_away(const IvfReader *reader, float base)
 static bool
 read_sketch(IvfReader *reader, const IvfGathered *g)
 {
-	IvfHandle  *handle = reader->handle;
-	const IvfLayout *layout = &handle->layout;
+	const IvfLayout *layout = &reader->handle->layout;
 	const float *x = reader->query.base.q.x;
+	float		base = reader->lists[g->rank].base;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
-	Buffer		buf = read_items(handle, IVF_SKETCHES, g, &g->item);
+	Buffer		buf = read_items(reader, IVF_SKETCHES, g);
 	IvfSketchData sketch;
 	const uint8 *bits;
 	IvfRead		row;
@@ -179,7 +180,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 
 	if (!BufferIsValid(buf))
 		return false;
-	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->item.slot);
+	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->slot);
 	memcpy(&sketch, bits, sizeof(sketch));
 	bits += sizeof(sketch);
 	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
@@ -187,8 +188,8 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	UnlockReleaseBuffer(buf);
 	ip += 2 * g->ip - reader->sketch_bias;
 	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
-	row.distance = g->base + sketch.a + sketch.b * ip -
-		reader->sigmas * fabsf(sketch.b) * spread * distance_away(reader, g->base);
+	row.distance = base + sketch.a + sketch.b * ip -
+		reader->sigmas * fabsf(sketch.b) * spread * distance_away(reader, base);
 	row.error = 0;
 	row.tid = sketch.tid;
 	row.rank = g->rank;
@@ -265,21 +266,18 @@ ip_of_bound(const IvfListScan *ls, const uint16 *a16, const uint16 *b16, float b
 	return (bound - ls->estimate.base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
 }
 
-static IvfItemAt
-find_item(const IvfReader *reader, IvfItemKind which, BlockNumber block, IvfListPage head,
-		  uint32 slot)
+/* Note where the record, or sketch, of a row is. */
+static void
+find_item(const IvfReader *reader, BlockNumber block, IvfListPage head, uint32 slot, IvfGathered *g)
 {
 	const IvfLayout *layout = &reader->handle->layout;
-	const IvfItems *items = &layout->items[which];
-	IvfItemAt	at = {
-		.block = IvfItemBlock(layout, items, head, slot),
-		.number = IvfItemPageNumber(layout, items, head->number, slot),
-		.slot = IvfItemPlace(layout, items, head->number, slot)
-	};
+	const IvfItems *items = &layout->items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 
-	if (!BlockNumberIsValid(at.block))
+	g->block = IvfItemBlock(layout, items, head, slot);
+	g->number = IvfItemPageNumber(layout, items, head->number, slot);
+	g->slot = IvfItemPlace(layout, items, head->number, slot);
+	if (!BlockNumberIsValid(g->block))
 		QvReportCorruption(reader->handle->index, block, "Row %u has no page of %s.", slot, items->what);
-	return at;
 }
 
 /*
@@ -353,13 +351,10 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 			if (bounds[j] < reader->low)
 				continue;
 			g = IvfGather(reader, bounds[j]);
-			g->base = ls->base;
 			if (reader->by_sketch)
 				g->ip = ip_of_bound(ls, ls->estimate.a + j, ls->estimate.b + j, bounds[j]);
-			g->list = ls->list;
 			g->rank = ls->rank;
-			g->item = find_item(reader, reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS,
-								block, head, slot);
+			find_item(reader, block, head, slot, g);
 		}
 	}
 }

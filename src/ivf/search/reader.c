@@ -23,6 +23,7 @@
 #define GATHERED_AHEAD 4
 
 #define FIRST_ROOM 2048
+#define FIRST_LISTS 64
 
 void
 IvfBeginReading(IvfReader *reader)
@@ -31,7 +32,8 @@ IvfBeginReading(IvfReader *reader)
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
 	reader->gathered = NULL;
 	reader->order.items = NULL;
-	reader->room = 0;
+	reader->lists = NULL;
+	reader->room = reader->lists_room = 0;
 	reader->rows = NULL;
 	reader->nearest = (MinHeap) {0};
 	reader->bases = NULL;
@@ -237,13 +239,13 @@ prefetch_records(const IvfReader *reader)
 		const IvfGathered *far = gathered_after(reader, IVF_READ_AHEAD);
 
 		if (far)
-			(void) QvPrefetchBlock(handle->index, handle->hints, far->item.block);
+			(void) QvPrefetchBlock(handle->index, handle->hints, far->block);
 	}
 	if (later)
-		__builtin_prefetch(&later->item);
+		__builtin_prefetch(later);
 	if (soon)
-		QvPrefetchPage(handle->hints, soon->item.block,
-					   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) soon->item.slot * items->size, items->size);
+		QvPrefetchPage(handle->hints, soon->block,
+					   QV_PAGE_START + sizeof(IvfItemPageData) + (Size) soon->slot * items->size, items->size);
 }
 
 bool
@@ -274,6 +276,19 @@ rows_below(const IvfReader *reader)
 	return gathered > 0 ? gathered : reader->nearest.count;
 }
 
+static void
+note_list(IvfReader *reader, const IvfListScan *list)
+{
+	if (list->rank >= reader->lists_room)
+	{
+		reader->lists_room = Max(FIRST_LISTS, 2 * list->rank);
+		reader->lists = reader->lists ?
+			repalloc(reader->lists, reader->lists_room * sizeof(IvfListRead)) :
+			MemoryContextAlloc(reader->context, reader->lists_room * sizeof(IvfListRead));
+	}
+	reader->lists[list->rank] = (IvfListRead) {list->list, list->base};
+}
+
 bool
 IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 {
@@ -285,6 +300,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 
 	reader->counters->lists++;
 	reader->ops->begin_list(reader, &list);
+	note_list(reader, &list);
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;

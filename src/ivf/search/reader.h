@@ -18,25 +18,24 @@
 #include "quant/quant.h"
 #include "query/scan.h"
 
-/* Where a record or a sketch is. */
-typedef struct IvfItemAt
-{
-	BlockNumber block;
-	uint32		number;			/* of that page in the list */
-	uint16		slot;
-} IvfItemAt;
-
 /* A row whose record, or sketch, may be worth reading. */
 typedef struct IvfGathered
 {
 	float		bound;			/* its distance is hardly less */
-	float		base;			/* distance of its centroid */
 	float		ip;				/* by sketches: of its one-bit code and the
 								 * query */
-	uint32		list;
-	IvfItemAt	item;
+	BlockNumber block;			/* of its record or sketch, */
+	uint32		number;			/* number of that page in the list, */
+	uint16		slot;			/* and place there */
 	uint16		rank;			/* of its list */
 } IvfGathered;
+
+/* A list that was read, by its rank among those nearest to the query. */
+typedef struct IvfListRead
+{
+	uint32		list;
+	float		base;			/* distance of its centroid */
+} IvfListRead;
 
 /* A row that was read. */
 typedef struct IvfRead
@@ -82,6 +81,8 @@ struct IvfReader
 	IvfGathered *gathered;
 	uint32		ngathered;
 	uint32		room;
+	IvfListRead *lists;			/* by rank */
+	uint32		lists_room;
 	Backlog		order;			/* by bound; rows that were not read */
 
 	/* rows read */
