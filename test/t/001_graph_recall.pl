@@ -100,10 +100,10 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE clusters AS
 	WITH centers AS MATERIALIZED (
 		SELECT c, ARRAY(SELECT sqrt(-2 * ln(1 - random())) * cos(6.2832 * random())
-			FROM generate_series(1, 64) WHERE c > 0)::vector(64) AS v FROM generate_series(1, 400) c)
+			FROM generate_series(1, 128) WHERE c > 0)::vector(128) AS v FROM generate_series(1, 600) c)
 	SELECT i AS id, (v + ARRAY(SELECT sqrt(-2 * ln(1 - random())) * cos(6.2832 * random()) * 0.7
-			FROM generate_series(1, 64) WHERE i > 0)::vector(64))::vector(64) AS v
-	FROM generate_series(1, 8000) i JOIN centers ON c = 1 + i % 400;
+			FROM generate_series(1, 128) WHERE i > 0)::vector(128))::vector(128) AS v
+	FROM generate_series(1, 12000) i JOIN centers ON c = 1 + i % 600;
 	CREATE INDEX clusters_idx ON clusters USING quiver_graph (v vector_l2_ops);
 });
 foreach my $k (10, 20, 50, 100)

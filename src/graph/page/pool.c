@@ -11,7 +11,7 @@
 #include "graph/page/pool.h"
 
 const double graph_recalls[GRAPH_RECALLS] = {0.90, 0.95, 0.98, 0.99, 0.995};
-const int	graph_depths[GRAPH_DEPTHS] = {20, 50, 100};
+const int	graph_depths[GRAPH_DEPTHS] = {20, 50, GRAPH_DEEPEST};
 
 /* Least share of misses that differs from none. */
 #define LEAST_MISSES 0.0005

@@ -32,6 +32,7 @@ extern const double graph_recalls[GRAPH_RECALLS];
 
 /* The numbers of nearest rows that the metapage has an ef for. */
 extern const int graph_depths[GRAPH_DEPTHS];
+#define GRAPH_DEEPEST 100		/* the last of them */
 
 /*
  * Returns the pool for a share of misses, from points[n] of growing pools.  Between two points,

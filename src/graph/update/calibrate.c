@@ -30,7 +30,6 @@
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
 #define DEPTHS (1 + GRAPH_DEPTHS)
-#define MOST_ROWS 100
 #define depth_rows(depth) ((depth) == 0 ? GRAPH_MEASURED_ROWS : graph_depths[(depth) - 1])
 
 /* Least nodes of an index that is calibrated.  With fewer any pool is enough. */
@@ -176,7 +175,7 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 /* The nearest distances that a search has found, ascending.  INFINITY where there are fewer. */
 typedef struct Nearest
 {
-	float		distances[MOST_ROWS];
+	float		distances[GRAPH_DEEPEST];
 } Nearest;
 
 /* Memory that the participants share. */
@@ -239,7 +238,7 @@ load_query(Calibrator *c, uint32 id, GraphQuery *query)
 static void
 add_nearest(Nearest *nearest, float distance)
 {
-	int			i = MOST_ROWS - 1;
+	int			i = GRAPH_DEEPEST - 1;
 
 	if (!(distance < nearest->distances[i]))
 		return;
@@ -278,7 +277,7 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 						 entries[i].id);
 	GraphSearchRun(&s, exact ? &by_distance.base : &coded.base);
 
-	for (int i = 0; i < MOST_ROWS; i++)
+	for (int i = 0; i < GRAPH_DEEPEST; i++)
 		found->distances[i] = INFINITY;
 	if (exact)
 		for (uint32 i = 0; i < s.pool.count; i++)
@@ -310,7 +309,7 @@ search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 	GraphQuery	query;
 
 	c->interrupt();
-	for (int j = 0; j < MOST_ROWS; j++)
+	for (int j = 0; j < GRAPH_DEEPEST; j++)
 		found->distances[j] = INFINITY;
 	if (load_query(c, c->ids[i], &query))
 		search(c, &query, c->ids[i], pool, exact, found);
@@ -382,7 +381,7 @@ find_truth(Calibrator *c, Nearest *truth)
 	for (int i = 0; i < c->n; i++)
 	{
 		there[i] = load_query(c, c->ids[i], &queries[i]);
-		for (int j = 0; j < MOST_ROWS; j++)
+		for (int j = 0; j < GRAPH_DEEPEST; j++)
 			truth[i].distances[j] = INFINITY;
 	}
 	for (BlockNumber first; (first = crew->claim(crew->arg, CLAIM_PAGES)) < nblocks;)
@@ -403,7 +402,7 @@ find_truth(Calibrator *c, Nearest *truth)
 	for (int other = 0; other < crew->participants; other++)
 		if (other != number && c->measured->of[other].there)
 			for (int i = 0; i < c->n; i++)
-				for (int j = 0; j < MOST_ROWS; j++)
+				for (int j = 0; j < GRAPH_DEEPEST; j++)
 					add_nearest(&truth[i], c->measured->of[other].truth[i].distances[j]);
 	pfree(there);
 	pfree(unpacked);
