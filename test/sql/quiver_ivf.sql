@@ -110,3 +110,22 @@ SET quiver.iterative_scan = relaxed_order;
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> '[200,4,2]' LIMIT 1000) x;
 
 DROP TABLE t;
+
+-- a scan that goes on to the last of many lists has every row, though the first lists are found by estimates
+SELECT setseed(0.5);
+CREATE TABLE noise AS
+SELECT i AS id, (SELECT array_agg(random()) FROM generate_series(1, 16) WHERE i > 0)::vector(16) AS v
+FROM generate_series(1, 4000) i;
+CREATE INDEX noise_idx ON noise USING quiver_ivf (v vector_l2_ops) WITH (lists = 400);
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET quiver.topk_scan = off;
+SET quiver.iterative_scan = relaxed_order;
+SELECT min(x.rows), count(*) FROM noise q,
+	LATERAL (SELECT count(DISTINCT id) AS rows FROM (SELECT id FROM noise ORDER BY v <-> q.v) y) x
+WHERE q.id % 100 = 0;
+RESET quiver.iterative_scan;
+RESET quiver.topk_scan;
+RESET enable_sort;
+RESET enable_seqscan;
+DROP TABLE noise;

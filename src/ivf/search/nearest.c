@@ -44,8 +44,47 @@ nearest_of(const IvfNear *near, uint32 count)
 	return best;
 }
 
+/* Drop the lists of out[count] that are among the first n of "near"; returns how many are left. */
+static uint32
+drop_first(const IvfNear *near, uint32 n, uint32 lists, IvfNear *out, uint32 count)
+{
+	bool	   *first = palloc0(lists * sizeof(bool));
+	uint32		left = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		first[near[i].list] = true;
+	for (uint32 i = 0; i < count; i++)
+		if (!first[out[i].list])
+			out[left++] = out[i];
+	pfree(first);
+	return left;
+}
+
+/* Measure more lists.  The first "read" keep their places: others may prove to be nearer now. */
+static void
+measure_more(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32 n,
+			 IvfNearLists *near)
+{
+	uint32		lists = handle->lists->count;
+	IvfNear    *out = near->items;
+	uint32		count;
+
+	if (read > 0)
+		out = palloc_extended(lists * sizeof(IvfNear), MCXT_ALLOC_HUGE);
+	count = measure_lists(handle, query, IVF_TO_SEARCH, n, out);
+	if (read > 0)
+	{
+		count = drop_first(near->items, read, lists, out, count);
+		memcpy(near->items + read, out, count * sizeof(IvfNear));
+		pfree(out);
+	}
+	near->sorted = read;
+	near->measured = read + count;
+}
+
 void
-IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNearLists *near)
+IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32 n,
+			   IvfNearLists *near)
 {
 	uint32		lists = handle->lists->count;
 
@@ -54,8 +93,7 @@ IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear
 		return;
 	if (near->measured < lists)
 	{
-		near->measured = measure_lists(handle, query, IVF_TO_SEARCH, n, near->items);
-		near->sorted = 0;
+		measure_more(handle, query, read, n, near);
 		n = Min(n, near->measured);
 	}
 	IvfSelectNearest(near->items + near->sorted, near->measured - near->sorted, n - near->sorted);

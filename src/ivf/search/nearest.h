@@ -22,8 +22,11 @@ typedef struct IvfNearLists
 								 * no more are wanted, or these are all */
 } IvfNearLists;
 
-/* Have the n nearest lists in order, at most all. */
-extern void IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 n,
+/*
+ * Have the n nearest lists in order, at most all.  The first "read" of them keep their places,
+ * since the caller has read them.
+ */
+extern void IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32 n,
 						   IvfNearLists *near);
 
 /*

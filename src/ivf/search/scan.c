@@ -183,7 +183,8 @@ sort_lists(IvfScan *scan, uint32 n)
 {
 	/* lists that it may read soon are sorted with them */
 	if (n > scan->near.sorted)
-		IvfSortNearest(scan->handle, &scan->reader.query, Min(2 * n, scan->most), &scan->near);
+		IvfSortNearest(scan->handle, &scan->reader.query, scan->nread, Min(2 * n, scan->most),
+					   &scan->near);
 }
 
 /* Begin with the directory as it is now. */
