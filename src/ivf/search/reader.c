@@ -37,6 +37,7 @@ IvfBeginReading(IvfReader *reader)
 	reader->rows = NULL;
 	reader->nearest = (MinHeap) {0};
 	reader->bases = NULL;
+	reader->needed = -INFINITY;
 	reader->ops->begin_reading(reader);
 	IvfForgetRows(reader);
 	IvfSetLimit(reader, -INFINITY, PG_UINT32_MAX);
@@ -123,11 +124,14 @@ middle_bound(const IvfReader *reader)
 	return BacklogMiddle(&rows);
 }
 
-/* Lower the limit so that about the nearer half stays.  Where all have one bound, all do. */
+/*
+ * Lower the limit, not below "least", so that about the nearer half stays.  Where all have one
+ * bound, all do.
+ */
 static void
-halve(IvfReader *reader)
+halve(IvfReader *reader, float least)
 {
-	float		middle = middle_bound(reader);
+	float		middle = Max(middle_bound(reader), least);
 
 	if (middle <= reader->low)
 		return;
@@ -152,7 +156,7 @@ IvfMakeRoom(IvfReader *reader, uint32 more)
 		if (room * each <= reader->max_bytes || reader->ngathered <= more)
 			continue;
 		/* where all have one bound, memory is what it takes */
-		halve(reader);
+		halve(reader, -INFINITY);
 		if (reader->ngathered + more <= reader->room)
 			return;
 	}
@@ -308,8 +312,8 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		BlockNumber next;
 
 		CHECK_FOR_INTERRUPTS();
-		if (rows_below(reader) / 2 > reader->wanted)
-			halve(reader);
+		if (rows_below(reader) / 2 > reader->wanted && reader->limit > reader->needed)
+			halve(reader, reader->needed);
 		IvfMakeRoom(reader, handle->layout.slots);
 		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))

@@ -7,7 +7,8 @@
  * records, or sketches, read, which gives a distance.
  *
  * Of the rows of the lists read, those of a bound below "limit" are gathered.  The limit falls
- * while lists are read, so that about as many rows as wanted stay below it.
+ * while lists are read, so that about as many rows as wanted stay below it, and all that are
+ * needed.
  */
 #ifndef QV_IVF_SEARCH_READER_H
 #define QV_IVF_SEARCH_READER_H
@@ -76,6 +77,8 @@ struct IvfReader
 	float		low;			/* those of a lesser bound were gathered
 								 * before */
 	float		limit;			/* no others than of a lesser bound are */
+	float		needed;			/* those of a lesser bound will be read: they
+								 * stay, while there is memory */
 	uint32		wanted;			/* that number of them, or up to twice that;
 								 * UINT32_MAX: no limit */
 	IvfGathered *gathered;

@@ -35,13 +35,14 @@
  * the search can go deeper without reading the same lists again.
  */
 #define GATHERED_PER_ROW 16
-#define LEAST_GATHERED 256
+#define LEAST_GATHERED 2048
 
 /*
- * At least one in this number of the rows of the lists is gathered: one in a hundred is read.  With
- * wider bounds more are, about as the square of their width [M99].
+ * Many lists are read in stages: the nearest FIRST_STAGE of them, then STAGE_GROWTH times as many,
+ * and so on.  After each the rows read say how near others have to be.
  */
-#define GATHERED_SHARE 64
+#define FIRST_STAGE 16
+#define STAGE_GROWTH 16
 
 /* Lists that the user has chosen are enough for a fourth of their rows. */
 #define FIXED_SHARE 4
@@ -142,15 +143,12 @@ static uint32
 gathered_for(const IvfScan *scan, double rank, double before)
 {
 	double		most = scan->reader.max_bytes / (2 * sizeof(IvfGathered)),
-				caution = QvCurveCaution(scan->reader.misses),
-				wanted;
+				rows = Max(rank, scan->goal.expected),
+				wanted = Max(before, rows) * GATHERED_PER_ROW;
 
 	if (scan->reader.any_order)
 		return PG_UINT32_MAX;
-	wanted = Max(before * GATHERED_PER_ROW, GATHERED_PER_ROW * Max(rank, scan->goal.expected));
-	wanted = Max(wanted, lists_for(scan, rank) * scan->rows_per_list * caution * caution /
-				 GATHERED_SHARE);
-	return Max(LEAST_GATHERED, Min(most, wanted));
+	return Min(most, Max(LEAST_GATHERED, wanted));
 }
 
 /*
@@ -253,88 +251,6 @@ raise_limit(IvfScan *scan)
 		read_again(scan);
 }
 
-/* ---- going deeper ---- */
-
-/* For how many rows the search goes on. */
-static double
-next_rank(const IvfScan *scan)
-{
-	return IvfDepthUp(Max(scan->allowed + 1,
-						  Min(scan->goal.expected, scan->allowed * MOST_GROWTH)));
-}
-
-/* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
-static void
-allow_of_lists(IvfScan *scan)
-{
-	scan->allowed = scan->nread == scan->most ? INFINITY :
-		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
-}
-
-static void
-begin_search(IvfScan *scan)
-{
-	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
-
-	begin_lists(scan);
-	scan->allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
-	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
-	read_more(scan, scan->reader.any_order ? 1 : lists_for(scan, rank));
-	if (scan->depth.fixed && scan->goal.endless)
-		allow_of_lists(scan);
-}
-
-/* Read as many lists more as were read at first, or as its rows call for. */
-static void
-read_next_lists(IvfScan *scan)
-{
-	if (scan->depth.fixed)
-	{
-		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->depth.probes)));
-		allow_of_lists(scan);
-		return;
-	}
-	scan->allowed = next_rank(scan);
-	read_more(scan, lists_for(scan, scan->allowed));
-	if (scan->nread == scan->most)
-		scan->allowed = INFINITY;
-}
-
-/*
- * Go deeper, when what may be proposed is used up; false when that cannot be.
- */
-static bool
-go_deeper(IvfScan *scan)
-{
-	IvfReader  *reader = &scan->reader;
-	const MinHeap *heap = &reader->nearest;
-	bool		used_up = isinf(IvfLeastGathered(reader)) && heap->count == 0;
-
-	/*
-	 * rows of the lists read that were not gathered are nearer than those of
-	 * others
-	 */
-	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
-		(heap->count == 0 || heap->items[0].key >= reader->limit))
-	{
-		raise_limit(scan);
-		scan->filled = false;
-		return true;
-	}
-	if (isinf(scan->allowed))
-	{
-		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
-			return false;
-		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->reader.any_order ? 1 : scan->depth.probes)));
-	}
-	else if (!scan->goal.endless)
-		scan->allowed = INFINITY;
-	else
-		read_next_lists(scan);
-	scan->filled = false;
-	return true;
-}
-
 /* ---- reading rows ---- */
 
 /* Rows that have been read and not proposed, at most. */
@@ -414,12 +330,124 @@ fill(IvfScan *scan, uint32 proposed)
 		for (uint32 i = before; i < reader->nrows; i++)
 			note_front(scan, wanted, reader->rows[i].distance);
 	}
+	/* of what lists that are read from now on have, rows as near will be read */
+	if (scan->nfront == wanted)
+		reader->needed = nextafterf(scan->front[0], INFINITY);
 	pfree(scan->front);
 	scan->front = NULL;
 	scan->filled = true;
 	scan->crowded = reader->nearest.count >= most_read(scan);
 	scan->fill_end = scan->nproposed + proposed;
 }
+
+/* ---- going deeper ---- */
+
+/* For how many rows the search goes on. */
+static double
+next_rank(const IvfScan *scan)
+{
+	return IvfDepthUp(Max(scan->allowed + 1,
+						  Min(scan->goal.expected, scan->allowed * MOST_GROWTH)));
+}
+
+/* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
+static void
+allow_of_lists(IvfScan *scan)
+{
+	scan->allowed = scan->nread == scan->most ? INFINITY :
+		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
+}
+
+/* Read the lists for "rank" rows, in stages. */
+static void
+read_for(IvfScan *scan, double rank)
+{
+	uint32		n = lists_for(scan, rank);
+	uint32		wanted = scan->reader.wanted;
+
+	for (uint32 stage = FIRST_STAGE; stage <= n / 2; stage *= STAGE_GROWTH)
+	{
+		if (stage <= scan->nread || scan->reader.nearest.count > most_read(scan) / 4)
+			continue;
+		/* nothing is known yet: all rows of the first stage are gathered */
+		if (stage == FIRST_STAGE)
+			scan->reader.wanted = PG_UINT32_MAX;
+		read_more(scan, stage);
+		scan->reader.wanted = wanted;
+		fill(scan, Max(1, Min(rank - scan->nproposed, most_read(scan) / 4)));
+	}
+	read_more(scan, n);
+	scan->filled = false;
+}
+
+static void
+begin_search(IvfScan *scan)
+{
+	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
+
+	begin_lists(scan);
+	scan->allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
+	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
+	if (scan->reader.any_order)
+		read_more(scan, 1);
+	else
+		read_for(scan, rank);
+	if (scan->depth.fixed && scan->goal.endless)
+		allow_of_lists(scan);
+}
+
+/* Read as many lists more as were read at first, or as its rows call for. */
+static void
+read_next_lists(IvfScan *scan)
+{
+	if (scan->depth.fixed)
+	{
+		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->depth.probes)));
+		allow_of_lists(scan);
+		return;
+	}
+	scan->allowed = next_rank(scan);
+	read_for(scan, scan->allowed);
+	if (scan->nread == scan->most)
+		scan->allowed = INFINITY;
+}
+
+/*
+ * Go deeper, when what may be proposed is used up; false when that cannot be.
+ */
+static bool
+go_deeper(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+	const MinHeap *heap = &reader->nearest;
+	bool		used_up = isinf(IvfLeastGathered(reader)) && heap->count == 0;
+
+	/*
+	 * rows of the lists read that were not gathered are nearer than those of
+	 * others
+	 */
+	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
+		(heap->count == 0 || heap->items[0].key >= reader->limit))
+	{
+		raise_limit(scan);
+		scan->filled = false;
+		return true;
+	}
+	if (isinf(scan->allowed))
+	{
+		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
+			return false;
+		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->reader.any_order ? 1 : scan->depth.probes)));
+	}
+	else if (!scan->goal.endless)
+		scan->allowed = INFINITY;
+	else
+		read_next_lists(scan);
+	scan->filled = false;
+	return true;
+}
+
+/* ---- proposing rows ---- */
 
 /* Rows that are proposed before others have to be read. */
 static uint32
