@@ -80,6 +80,20 @@ def test_all_workloads(home: Path) -> None:
     assert f"{crud.point.id}-0" in raws
 
 
+def test_an_engine_that_cannot_insert_keeps_its_rows(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied: list[Any] = []
+    monkeypatch.setattr(numpy_exact.NumpyExact, "indexes_inserts", False)
+    monkeypatch.setattr(numpy_exact.NumpyExact, "empty", lambda _, params: emptied.append(params))
+    text = (
+        SUITE.split("workloads:")[0] + "workloads:\n  - {kind: ingest, clients: [1], seconds: 1}\n"
+    )
+    exact = [r for r in run(home, text) if r.point.engine == "exact"]
+    assert [r.status for r in exact if r.point.workload == "ingest"] == [UNSUPPORTED]
+    assert emptied == []
+
+
 def test_repetitions_are_interleaved(home: Path) -> None:
     lines = [r for r in run(home) if r.point.workload == "query"]
     assert [(r.rep, r.point.engine) for r in lines] == [

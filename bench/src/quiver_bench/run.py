@@ -420,6 +420,7 @@ class Runner:
         return Measured(done.metrics, (*notes, f"tier by {method}"), done.raw)
 
     def ingest(self, setting: Setting, seat: Seat, point: Point, spec: config.Ingest) -> Measured:
+        workload.check_ingest(seat.engine, point.clients)
         seat.dirty = True
         seat.engine.empty(point.build)
         return workload.ingest(seat.engine, setting, point.clients, spec)

@@ -350,12 +350,16 @@ def _counted(
     return found
 
 
-def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
-    """Inserts under an index that was empty, by so many clients, for a time."""
+def check_ingest(engine: Engine, clients: int) -> None:
+    """UnsupportedError when so many clients cannot insert under its index."""
     if not engine.indexes_inserts:
         raise UnsupportedError("rows come into its index later")
     if clients > 1 and not engine.reads_while_writing:
         raise UnsupportedError("one client inserts at a time")
+
+
+def ingest(engine: Engine, setting: Setting, clients: int, spec: config.Ingest) -> Measured:
+    """Inserts under an index that was empty, by so many clients, for a time."""
     dataset = setting.data.dataset
     vectors = dataset.train[:POOL]
     if spec.vectors == "random":
