@@ -358,24 +358,24 @@ allow_of_lists(IvfScan *scan)
 		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
 }
 
-/* Read the lists for "rank" rows, in stages. */
+/* Read the first lists, for "rank" rows, in stages. */
 static void
-read_for(IvfScan *scan, double rank)
+read_first(IvfScan *scan, double rank)
 {
 	uint32		n = lists_for(scan, rank);
 	uint32		wanted = scan->reader.wanted;
 
+	/* nothing is known yet: all rows of the first stage are gathered */
+	scan->reader.wanted = PG_UINT32_MAX;
 	for (uint32 stage = FIRST_STAGE; stage <= n / 2; stage *= STAGE_GROWTH)
 	{
-		if (stage <= scan->nread || scan->reader.nearest.count > most_read(scan) / 4)
-			continue;
-		/* nothing is known yet: all rows of the first stage are gathered */
-		if (stage == FIRST_STAGE)
-			scan->reader.wanted = PG_UINT32_MAX;
+		if (scan->reader.nearest.count > most_read(scan) / 4)
+			break;
 		read_more(scan, stage);
 		scan->reader.wanted = wanted;
-		fill(scan, Max(1, Min(rank - scan->nproposed, most_read(scan) / 4)));
+		fill(scan, Max(1, Min(rank, most_read(scan) / 4)));
 	}
+	scan->reader.wanted = wanted;
 	read_more(scan, n);
 	scan->filled = false;
 }
@@ -391,7 +391,7 @@ begin_search(IvfScan *scan)
 	if (scan->reader.any_order)
 		read_more(scan, 1);
 	else
-		read_for(scan, rank);
+		read_first(scan, rank);
 	if (scan->depth.fixed && scan->goal.endless)
 		allow_of_lists(scan);
 }
@@ -407,7 +407,7 @@ read_next_lists(IvfScan *scan)
 		return;
 	}
 	scan->allowed = next_rank(scan);
-	read_for(scan, scan->allowed);
+	read_more(scan, lists_for(scan, scan->allowed));
 	if (scan->nread == scan->most)
 		scan->allowed = INFINITY;
 }
