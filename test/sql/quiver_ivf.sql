@@ -129,3 +129,49 @@ RESET quiver.topk_scan;
 RESET enable_sort;
 RESET enable_seqscan;
 DROP TABLE noise;
+
+-- rows of the first lists leave room for those of others, where memory is short
+SELECT setseed(0.5);
+SET work_mem = '2MB';
+CREATE TABLE noise AS
+SELECT i AS id, (SELECT array_agg(random()) FROM generate_series(1, 32) WHERE i > 0)::vector(32) AS v
+FROM generate_series(1, 120000) i;
+SELECT setseed(0.1);
+CREATE TABLE queries AS
+SELECT i AS query, (SELECT array_agg(random()) FROM generate_series(1, 32) WHERE i > 0)::vector(32) AS q
+FROM generate_series(1, 20) i;
+CREATE INDEX noise_idx ON noise USING quiver_ivf (v vector_l2_ops) WITH (lists = 32);
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET quiver.topk_scan = off;
+RESET quiver.probes;
+SET quiver.recall = 1;
+CREATE TABLE found AS
+SELECT query, id FROM queries, LATERAL (SELECT id FROM noise ORDER BY v <-> q LIMIT 20) x;
+DROP INDEX noise_idx;
+RESET enable_seqscan;
+RESET enable_sort;
+RESET quiver.recall;
+SELECT count(*) > 395 AS nearly_all FROM found JOIN (
+	SELECT query, id FROM queries, LATERAL (SELECT id FROM noise ORDER BY v <-> q LIMIT 20) x) y USING (query, id);
+DROP TABLE noise, queries, found;
+
+-- rows of plain lists stay in memory
+SET work_mem = '64kB';
+CREATE TABLE bits AS
+SELECT i AS id,
+	(SELECT string_agg((random() < 0.5)::int::text, '') FROM generate_series(1, 64) WHERE i > 0)::bit(64) AS v
+FROM generate_series(1, 40000) i;
+CREATE INDEX bits_idx ON bits USING quiver_ivf (v bit_hamming_ops) WITH (lists = 32);
+SET enable_seqscan = off;
+SET quiver.probes = 32;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM bits ORDER BY v <~> (SELECT v FROM bits WHERE id = 1);
+FETCH 1 FROM c;
+SELECT sum(total_bytes) < 400000 AS little FROM pg_backend_memory_contexts WHERE name = 'quiver ivf scan';
+ROLLBACK;
+DROP TABLE bits;
+RESET quiver.probes;
+RESET quiver.topk_scan;
+RESET enable_seqscan;
+RESET work_mem;

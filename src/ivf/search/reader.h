@@ -194,6 +194,13 @@ typedef struct IvfReadAhead
 extern void IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near,
 						   uint32 n, uint32 reading);
 
+/* Are rows gathered before they are read?  Whole values are read at once. */
+static inline bool
+IvfGathersRows(const IvfReader *reader)
+{
+	return reader->ops->read_gathered != NULL;
+}
+
 /* A row's key in reader->nearest: what its distance is not below, whatever its code has lost. */
 static inline double
 IvfRowBound(const IvfReader *reader, const IvfRead *row)

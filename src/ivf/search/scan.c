@@ -301,11 +301,11 @@ note_front(IvfScan *scan, uint32 wanted, float distance)
 
 /*
  * Read the rows that may be among the next "proposed" rows, and, after the first time, among twice
- * as many.  A row whose bound is wrong, as a few are, comes too late only where it is beyond all of
- * them.
+ * as many, while fewer than "most" have been read and wait.  A row whose bound is wrong, as a few
+ * are, comes too late only where it is beyond all of them.
  */
 static void
-fill(IvfScan *scan, uint32 proposed)
+fill(IvfScan *scan, uint32 proposed, uint32 most)
 {
 	IvfReader  *reader = &scan->reader;
 	uint32		wanted = scan->nproposed > 0 ? 2 * proposed : proposed;
@@ -315,7 +315,7 @@ fill(IvfScan *scan, uint32 proposed)
 	for (uint32 i = 0; i < reader->nearest.count; i++)
 		note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
 	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)) &&
-		   reader->nearest.count < most_read(scan))
+		   reader->nearest.count < most)
 	{
 		uint32		before = reader->nrows;
 
@@ -331,12 +331,12 @@ fill(IvfScan *scan, uint32 proposed)
 			note_front(scan, wanted, reader->rows[i].distance);
 	}
 	/* of what lists that are read from now on have, rows as near will be read */
-	if (scan->nfront == wanted)
+	if (scan->nfront == wanted && IvfGathersRows(reader))
 		reader->needed = nextafterf(scan->front[0], INFINITY);
 	pfree(scan->front);
 	scan->front = NULL;
 	scan->filled = true;
-	scan->crowded = reader->nearest.count >= most_read(scan);
+	scan->crowded = reader->nearest.count >= most;
 	scan->fill_end = scan->nproposed + proposed;
 }
 
@@ -358,24 +358,28 @@ allow_of_lists(IvfScan *scan)
 		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
 }
 
-/* Read the first lists, for "rank" rows, in stages. */
+/*
+ * Read the first lists, for "rank" rows, in stages, if their rows are gathered before they are
+ * read.  The rows that stages have read leave room for those of the lists after them.
+ */
 static void
 read_first(IvfScan *scan, double rank)
 {
 	uint32		n = lists_for(scan, rank);
 	uint32		wanted = scan->reader.wanted;
+	uint32		most = most_read(scan) / 4;
 
-	/* nothing is known yet: all rows of the first stage are gathered */
-	scan->reader.wanted = PG_UINT32_MAX;
 	for (uint32 stage = FIRST_STAGE; stage <= n / 2; stage *= STAGE_GROWTH)
 	{
-		if (scan->reader.nearest.count > most_read(scan) / 4)
+		if (!IvfGathersRows(&scan->reader) || scan->reader.nearest.count >= most)
 			break;
+		/* nothing is known before the first one: all its rows are gathered */
+		if (scan->nread == 0)
+			scan->reader.wanted = PG_UINT32_MAX;
 		read_more(scan, stage);
 		scan->reader.wanted = wanted;
-		fill(scan, Max(1, Min(rank, most_read(scan) / 4)));
+		fill(scan, Max(1, Min(rank, most)), most);
 	}
-	scan->reader.wanted = wanted;
 	read_more(scan, n);
 	scan->filled = false;
 }
@@ -530,7 +534,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (scan->nproposed < scan->allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
-			fill(scan, rows_together(scan));
+			fill(scan, rows_together(scan), most_read(scan));
 		if (has_ready(scan))
 		{
 			take_row(scan, candidate);
@@ -660,7 +664,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	scan->goal.expected = most;
 	begin_search(scan);
 	scan->allowed = most;
-	fill(scan, most);
+	fill(scan, most, most_read(scan));
 	while (nrows < most && has_ready(scan))
 	{
 		rows[nrows] = scan->reader.rows[MinHeapPop(&scan->reader.nearest).value];
