@@ -35,6 +35,22 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 	return set;
 }
 
+/* Have room for the lines of that many blocks, with that many words for each. */
+static void
+set_room(QvTidSet *set, BlockNumber room, uint32 words)
+{
+	set->lines = set->lines ? repalloc_huge(set->lines, (Size) room * words * sizeof(uint32)) :
+		MemoryContextAllocHuge(set->context, (Size) room * words * sizeof(uint32));
+	/* from the last block on, as they become longer where they are */
+	for (Size i = set->used; words > set->words && i-- > 0;)
+	{
+		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint32));
+		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint32));
+	}
+	set->room = room;
+	set->words = words;
+}
+
 /*
  * Have room for one more block, with that many words for each.  When there is no memory for that,
  * the set has blocks only from now on.
@@ -54,16 +70,7 @@ make_room(QvTidSet *set, uint32 words)
 		set->words = 0;
 		return false;
 	}
-	set->lines = set->lines ? repalloc_huge(set->lines, room * words * sizeof(uint32)) :
-		MemoryContextAllocHuge(set->context, room * words * sizeof(uint32));
-	/* from the last block on, as they become longer where they are */
-	for (Size i = set->used; words > set->words && i-- > 0;)
-	{
-		memmove(set->lines + i * words, set->lines + i * set->words, set->words * sizeof(uint32));
-		memset(set->lines + i * words + set->words, 0, (words - set->words) * sizeof(uint32));
-	}
-	set->room = room;
-	set->words = words;
+	set_room(set, room, words);
 	return true;
 }
 
@@ -121,8 +128,9 @@ note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 	return last;
 }
 
-OffsetNumber
-QvTidSetLastLine(const ItemPointerData *rows, Size n)
+/* The last line of rows. */
+static OffsetNumber
+last_line(const ItemPointerData *rows, Size n)
 {
 	OffsetNumber last = 0;
 
@@ -156,15 +164,21 @@ take_line(QvTidSet *set, Size place, OffsetNumber line)
 	*lines |= bit;
 }
 
+Size
+QvTidSetAllBytes(BlockNumber nblocks)
+{
+	return (Size) nblocks * sizeof(uint32) + ((Size) nblocks / 64 + 1) * (sizeof(uint64) + sizeof(uint32));
+}
+
 QvTidSet *
-QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last)
+QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
 {
 	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
 	Size		bytes;
 
 	if (set == NULL)
 		return NULL;
-	set->words = last / QV_TIDSET_BITS + 1;
+	set->words = last_line(rows, n) / QV_TIDSET_BITS + 1;
 	bytes = (Size) nblocks * set->words * sizeof(uint32);
 	if (bytes > set->max_bytes)
 	{
@@ -175,6 +189,8 @@ QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last)
 	set->room = set->used;
 	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
 											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (Size i = 0; i < n; i++)
+		QvTidSetTake(set, &rows[i]);
 	return set;
 }
 
@@ -183,12 +199,17 @@ QvTidSetTake(QvTidSet *set, const ItemPointerData *tid)
 {
 	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+	uint32		words = line / QV_TIDSET_BITS + 1;
 
 	/* the table has been truncated meanwhile: no row is there */
 	if (block >= set->nblocks)
 		return true;
-	if (line / QV_TIDSET_BITS >= set->words)
-		return false;
+	if (unlikely(words > set->words))
+	{
+		if ((Size) set->room * words * sizeof(uint32) > set->max_bytes)
+			return false;
+		set_room(set, set->room, words);
+	}
 	take_line(set, block, line);
 	return true;
 }
@@ -201,13 +222,9 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 
 	/* where nearly all blocks have members, there is nothing to count */
 	if (n >= (Size) nblocks * FEW_A_BLOCK)
-		set = QvTidSetOfAll(nblocks, max_bytes, QvTidSetLastLine(rows, n));
+		set = QvTidSetOfAll(nblocks, max_bytes, rows, n);
 	if (set)
-	{
-		for (Size i = 0; i < n; i++)
-			QvTidSetTake(set, &rows[i]);
 		return set;
-	}
 	set = QvTidSetCreate(nblocks, max_bytes);
 	if (set == NULL)
 		return NULL;

@@ -49,16 +49,16 @@ extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemP
 extern void QvTidSetFree(QvTidSet *set);
 
 /*
- * An empty set that has room for all lines up to "last" of all blocks, so that rows may be added in
- * any order; NULL when it takes more than max_bytes.
+ * A set of n rows with a bit for each line of all blocks, so that further rows may be added in any
+ * order; NULL when it takes more than max_bytes.
  */
-extern QvTidSet *QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, OffsetNumber last);
+extern QvTidSet *QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n);
 
-/* Add a row to such a set.  False when its line is beyond those. */
+/* Bytes of such a set, if no line of a block is beyond its first word. */
+extern Size QvTidSetAllBytes(BlockNumber nblocks);
+
+/* Add a row to such a set.  False when its line takes more than max_bytes. */
 extern bool QvTidSetTake(QvTidSet *set, const ItemPointerData *tid);
-
-/* The last line of rows. */
-extern OffsetNumber QvTidSetLastLine(const ItemPointerData *rows, Size n);
 
 /* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
 extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);

@@ -95,8 +95,8 @@ all_return_rows(PlanState *node)
 /* ---- rows one after the other ---- */
 
 /*
- * The rows found take the memory that there is for them.  Have them in a set that has a place for
- * every row of the table, if there is memory for it.
+ * Have the rows found in a set that has a place for every row of the table, if there is memory for
+ * it.
  */
 static bool
 take_all(TopkSet *set)
@@ -108,10 +108,8 @@ take_all(TopkSet *set)
 	old = MemoryContextSwitchTo(set->context);
 	set->all = QvTidSetOfAll(RelationGetNumberOfBlocks(set->table),
 							 (Size) work_mem * 1024 / MEMORY_SHARE * (MEMORY_SHARE - 1),
-							 QvTidSetLastLine(set->found, set->nfound));
+							 set->found, set->nfound);
 	MemoryContextSwitchTo(old);
-	for (Size i = 0; set->all && i < set->nfound; i++)
-		QvTidSetTake(set->all, &set->found[i]);
 	if (set->all == NULL)
 		return false;
 	pfree(set->found);
@@ -125,11 +123,8 @@ add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 {
 	if (only && !QvTidSetHas(only, row))
 		return true;
-	if (set->all == NULL && set->nfound == set->room)
-	{
-		if (set->room == set->most && !take_all(set))
-			return false;
-	}
+	if (set->all == NULL && set->nfound == set->most && !take_all(set))
+		return false;
 	if (set->all)
 	{
 		set->nfound++;
@@ -274,7 +269,15 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 
 	if (!again)
 	{
-		set->most = Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
+		Size		bytes = (Size) work_mem * 1024 / MEMORY_SHARE;
+
+		/*
+		 * a scan's rows go on in a set as soon as they take more memory than
+		 * it
+		 */
+		if (IsA(set->child, BitmapIndexScanState))
+			bytes = Min(bytes, QvTidSetAllBytes(RelationGetNumberOfBlocks(set->table)));
+		set->most = Max(FIRST_ROWS, bytes / sizeof(ItemPointerData));
 		set->room = FIRST_ROWS;
 		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
 		if (set->child->chgParam)

@@ -31,7 +31,8 @@ typedef struct TopkSet
 	ItemPointerData *found;		/* rows found so far, before that */
 	Size		nfound;
 	Size		room;
-	Size		most;			/* there is memory for */
+	Size		most;			/* before they go on in a set, or for which
+								 * there is memory */
 } TopkSet;
 
 /* Begin, in CurrentMemoryContext; child may be NULL. */

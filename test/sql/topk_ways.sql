@@ -208,3 +208,18 @@ SELECT condition, is_scan('SELECT id FROM goods JOIN marks ON item = id WHERE ' 
 FROM unnest('{few = 1,r < 10,r = 7}'::text[]) condition;
 DROP TABLE goods, marks;
 DROP FUNCTION is_scan;
+
+-- a set of another index's rows, whose first ones are on the first lines of their pages
+CREATE TABLE filled (line int, v vector(3));
+INSERT INTO filled SELECT 0, ARRAY[i % 100, i % 7, i % 3]::vector FROM generate_series(1, 20000) i;
+CREATE TABLE lines AS SELECT (ctid::text::point)[1]::int AS line, v FROM filled;
+CREATE INDEX ON lines (line);
+CREATE INDEX ON lines USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE lines;
+SET quiver.topk_way = other_indexes;
+SET enable_seqscan = off;
+SELECT count(*) = (SELECT count(*) FROM filled WHERE (ctid::text::point)[1] < 90) AS all, max(line) AS last
+FROM (SELECT line FROM lines WHERE line < 90 ORDER BY v <-> '[1,1,1]' LIMIT 100000) x;
+RESET enable_seqscan;
+RESET quiver.topk_way;
+DROP TABLE filled, lines;
