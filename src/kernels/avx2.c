@@ -900,35 +900,46 @@ qv_ip_bits_f32_avx2(const uint8_t *bits, const float *x, size_t n)
 	return sum_f32(sum);
 }
 
-/* Sums the bytes of sixteen whose bit is set, in pairs and then in fours. */
-AVX2 static inline __m128i
-sum_set_bytes(uint16_t bits, const int8_t *x)
+/* Sums those of 32 signed bytes whose bit is set, in pairs. */
+AVX2 static inline __m256i
+sum_set_bytes(uint32_t bits, __m256i x)
 {
-	const __m128i each = _mm_set1_epi64x((int64_t) UINT64_C(0x8040201008040201));
-	const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-	__m128i		set = _mm_and_si128(_mm_shuffle_epi8(_mm_cvtsi32_si128(bits), spread), each);
-	__m128i		v = _mm_and_si128(_mm_loadu_si128((const __m128i *) x), _mm_cmpeq_epi8(set, each));
+	const __m256i each = _mm256_set1_epi64x((int64_t) UINT64_C(0x8040201008040201));
+	const __m256i spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+	__m256i		set = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int32_t) bits), spread), each);
 
-	return _mm_madd_epi16(_mm_maddubs_epi16(_mm_set1_epi8(1), v), _mm_set1_epi16(1));
+	return _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_and_si256(x, _mm256_cmpeq_epi8(set, each)));
 }
 
 AVX2 static int32_t
 qv_ip_bits_s8_avx2(const uint8_t *bits, const int8_t *x, size_t n)
 {
-	__m128i		sum0 = _mm_setzero_si128();
-	__m128i		sum1 = sum0;
-	size_t		i = 0;
+	__m256i		total = _mm256_setzero_si256();
 
-	for (; i + 32 <= n; i += 32)
+	/* sums of 256 bytes fit in 16 bits */
+	for (size_t i = 0; i < n;)
 	{
-		sum0 = _mm_add_epi32(sum0, sum_set_bytes(qv_load_u16(bits, i / 16), x + i));
-		sum1 = _mm_add_epi32(sum1, sum_set_bytes(qv_load_u16(bits, i / 16 + 1), x + i + 16));
+		size_t		end = n - i < 4096 ? n : i + 4096;
+		__m256i		sum = _mm256_setzero_si256();
+
+		for (; i + 32 <= end; i += 32)
+		{
+			uint32_t	set;
+
+			memcpy(&set, bits + i / 8, sizeof(set));
+			sum = _mm256_add_epi16(sum, sum_set_bytes(set, _mm256_loadu_si256((const __m256i *) (x + i))));
+		}
+		if (i < end)
+		{
+			__m128i		last = _mm_loadu_si128((const __m128i *) (x + i));
+
+			sum = _mm256_add_epi16(sum, sum_set_bytes(qv_load_u16(bits, i / 16),
+													  _mm256_inserti128_si256(_mm256_setzero_si256(), last, 0)));
+			i += 16;
+		}
+		total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, _mm256_set1_epi16(1)));
 	}
-	if (i < n)
-		sum0 = _mm_add_epi32(sum0, sum_set_bytes(qv_load_u16(bits, i / 16), x + i));
-	sum0 = _mm_add_epi32(sum0, sum1);
-	sum0 = _mm_add_epi32(sum0, _mm_shuffle_epi32(sum0, 0x4e));
-	return _mm_cvtsi128_si32(_mm_add_epi32(sum0, _mm_shuffle_epi32(sum0, 0xb1)));
+	return sum_i32(total);
 }
 
 AVX2 static void
