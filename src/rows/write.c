@@ -6,6 +6,7 @@
 
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pages/meta.h"
@@ -529,8 +530,9 @@ write_page(const Merge *merge, uint32 i)
 /*
  * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
  * because an update of such a column is never HOT.  Versions from before the build may differ, and
- * searches by the index do not see them.  So a build takes the newest, even if its transaction has
- * an older snapshot.  That of a VACUUM is younger than the index.
+ * searches by the index do not see them.  So the newest are read, even if the transaction has an
+ * older snapshot, as that of a VACUUM may be, which has waited for the index.  A worker cannot take
+ * another than its transaction's; where that is the only one, nothing is known.
  */
 static void
 read_included_of_part(const Merge *merge)
@@ -540,7 +542,9 @@ read_included_of_part(const Merge *merge)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
-	QvIncludedBegin(&reader, merge->table, rows->building ? GetLatestSnapshot() : GetTransactionSnapshot());
+	if (IsInParallelMode() && IsolationUsesXactSnapshot())
+		return;
+	QvIncludedBegin(&reader, merge->table, IsInParallelMode() ? GetTransactionSnapshot() : GetLatestSnapshot());
 	for (uint32 page = 0; page < merge->npages; page++)
 	{
 		const char *entries = entries_of(merge, page);

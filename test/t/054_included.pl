@@ -232,6 +232,31 @@ is($found, 5, 'quiver_check() finds the damage');
 write_image($file, $sound);
 $node->start;
 is(sql_value($node, "SELECT quiver_check('d_v')"), 2000, 'sound again');
+
+# A VACUUM whose only snapshot is older than the index, for which it has waited, makes row pages.
+my ($holder, $maker, $vacuum) = map { new_session($node) } 1 .. 3;
+session_sql($maker, 'CREATE TABLE w (id int, tenant int, keep bool, v vector(32)) '
+	  . 'WITH (autovacuum_enabled = off, fillfactor = 45); '
+	  . 'INSERT INTO w SELECT i, 1, i % 4 = 0, qt_vector(i, 32)::vector FROM generate_series(1, 1000) i');
+session_sql($maker, 'VACUUM ANALYZE w');
+session_sql($holder, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM w');
+session_sql($maker, 'BEGIN; LOCK TABLE w IN SHARE UPDATE EXCLUSIVE MODE');
+session_sql($vacuum, "SET default_transaction_isolation = 'repeatable read'");
+$vacuum->{in} .= "VACUUM w;\n";
+$vacuum->{handle}->pump_nb;
+wait_until_true($node, 'SELECT count(*) > 0 FROM pg_locks WHERE NOT granted', 'VACUUM waits');
+foreach my $sql ('UPDATE w SET tenant = 2 WHERE id % 20 = 0',
+	'CREATE INDEX w_v ON w USING quiver_ivf (v vector_l2_ops) INCLUDE (tenant) WHERE keep',
+	'INSERT INTO w SELECT i, 3, true, qt_vector(i, 32)::vector FROM generate_series(2001, 3300) i', 'COMMIT')
+{
+	is(session_sql($maker, $sql), '', $sql);
+}
+is(session_sql($vacuum, 'SELECT 1'), '1', 'VACUUM is done');
+is(sql_value($node, "$setup SET quiver.topk_way = row_pages; SELECT count(*) FROM (SELECT FROM w "
+		  . 'WHERE keep AND tenant = 2 ORDER BY v <-> qt_vector(3, 32)::vector LIMIT 3000) x'),
+	50, 'included columns are those that searches see');
+check_ok($node, 'w_v');
+end_session($_) foreach ($holder, $maker, $vacuum);
 clean_log_ok($node);
 $node->stop;
 done_testing();
