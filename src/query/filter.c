@@ -547,7 +547,7 @@ QvFilterFill(QvFilter *filter, const ItemPointerData *tid)
 	bool		visible;
 
 	return filter->rows && read_row(filter, tid, filter->rows->included->columns, filter->rows->included->count,
-									filter->fill_space, &visible);
+									filter->fill_space, &visible) && visible;
 }
 
 void

@@ -115,7 +115,10 @@ extern void QvFilterPrefetch(const QvFilter *filter, BlockNumber block);
  */
 extern QvAdmission QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid);
 
-/* Have all included columns of a row in the slot; false: its entry does not have them. */
+/*
+ * Have all included columns of a row in the slot; false: its entry does not have them, or the row
+ * is not visible to everybody.
+ */
 extern bool QvFilterFill(QvFilter *filter, const ItemPointerData *tid);
 
 /* Unpin the page of the visibility map. */

@@ -435,12 +435,13 @@ fill_row(void *arg, const ItemPointerData *tid)
 {
 	TopkState  *state = arg;
 
-	if (!QvFilterFill(state->filter, tid))
-		return false;
-	/* fetching the row would have locked it */
+	/*
+	 * fetching the row would have locked it; a change before that shows, as
+	 * the page is not all visible any more
+	 */
 	PredicateLockPage(state->css.ss.ss_currentRelation, ItemPointerGetBlockNumberNoCheck(tid),
 					  state->css.ss.ps.state->es_snapshot);
-	return true;
+	return QvFilterFill(state->filter, tid);
 }
 
 /* QvStreamSource.test */
