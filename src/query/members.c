@@ -67,6 +67,7 @@ typedef struct Members
 	QvScan	   *engine;
 	const QvRows *rows;
 	const QvTidSet *set;		/* NULL: all rows */
+	bool		exact;			/* which are known one by one */
 	QvFilter   *filter;			/* NULL: all entries will do */
 	char	   *included;		/* columns of a row page, for the filter; */
 	uint8	   *visible;		/* which of its rows are visible to everybody, */
@@ -125,17 +126,18 @@ static void
 add_unknown(Members *m, const ItemPointerData *tid)
 {
 	/* they were proposed in the first pass */
-	if (m->again)
+	if (m->again || !m->exact)
 		return;
 	if (m->nunknown == m->unknown_room)
 		m->unknown = more_room(m, m->unknown, &m->unknown_room, sizeof(ItemPointerData));
 	m->unknown[m->nunknown++] = *tid;
 }
 
+/* Note the lines without entries of a row page, if it has such. */
 static void
 add_crowded(Members *m, uint32 number, uint32 last_line)
 {
-	if (m->again)
+	if (m->again || last_line == 0 || (m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
 		return;
 	if (m->ncrowded == m->crowded_room)
 		m->crowded = more_room(m, m->crowded, &m->crowded_room, sizeof(CrowdedPage));
@@ -392,6 +394,8 @@ read_run(Members *m, const Run *run)
 	Buffer		buf = read_page(m, run->number);
 
 	ask_ahead(m, run->number);
+	if (!m->exact && BufferIsValid(buf))
+		add_crowded(m, run->number, QvPageRows(BufferGetPage(buf))->last_line);
 	if (m->filter && BufferIsValid(buf))
 		test_page(m, buf, run->number, run);
 	for (int i = 0; i < run->n; i++)
@@ -460,8 +464,7 @@ read_all(Members *m)
 			continue;
 		page = BufferGetPage(buf);
 		ask_ahead(m, number);
-		if (QvPageRows(page)->last_line > 0)
-			add_crowded(m, number, QvPageRows(page)->last_line);
+		add_crowded(m, number, QvPageRows(page)->last_line);
 		QvRowsTid(rows, first, &tid);
 		if (m->filter)
 			filter_page(m, buf, number);
@@ -636,6 +639,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	m->nblocks = RelationGetNumberOfBlocks(table);
 	m->rows = engine->rows;
 	m->set = set;
+	m->exact = set && QvTidSetIsExact(set);
 	m->context = context;
 
 	/*

@@ -160,6 +160,9 @@ take_line(QvTidSet *set, Size place, OffsetNumber line)
 	uint32	   *lines = &set->lines[place * set->words + line / QV_TIDSET_BITS];
 	uint32		bit = UINT32_C(1) << (line % QV_TIDSET_BITS);
 
+	/* of a damaged page */
+	if (line == 0)
+		return;
 	set->members += (*lines & bit) == 0;
 	*lines |= bit;
 }

@@ -91,6 +91,13 @@ QvTidSetHas(const QvTidSet *set, const ItemPointerData *tid)
 			(UINT32_C(1) << (offset % QV_TIDSET_BITS))) != 0;
 }
 
+/* Are its members known by their lines, all of them? */
+static inline bool
+QvTidSetIsExact(const QvTidSet *set)
+{
+	return set->words > 0 && set->lossy == 0;
+}
+
 /* Going through the members of a set that knows lines, in their order in the table. */
 typedef struct QvTidSetIterator
 {

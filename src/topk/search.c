@@ -75,7 +75,8 @@ get_known(TopkState *state)
 	known->is_there = state->set.state == TOPK_SET_READY;
 	if (known->is_there)
 	{
-		known->members = state->set.rows->members;
+		/* blocks may have fewer rows than lines */
+		known->members = Min(state->set.rows->members, known->rows);
 		known->collect = 0;
 		known->passing = Min(known->passing, Max(1, known->members));
 	}
@@ -306,22 +307,20 @@ take_way(TopkState *state, TopkWay way)
 		begin_way(state, way);
 		return;
 	}
-	if (!collect_set(state))
+	/* the way that runs goes on until more of the set is worth it */
+	if (!collect_set(state) && state->set.state == TOPK_SET_PART)
 	{
-		/* the way that runs goes on until more of the set is worth it */
-		if (state->set.state == TOPK_SET_PART && state->way != TOPK_WAYS)
-			return;
-		way = state->set.state == TOPK_SET_PART ? TOPK_WALK : cheapest(state, -1, &cost);
+		if (state->way == TOPK_WAYS)
+			begin_way(state, TOPK_WALK);
+		return;
 	}
 
 	/*
 	 * with a set that is there rows need not be fetched to see whether they
-	 * pass
+	 * pass, and it may not know lines
 	 */
-	else if (topk_way == TOPK_WAYS &&
-			 TopkWayCost(&state->known, TOPK_WALK, wanted_rows(state)) <
-			 TopkWayCost(&state->known, TOPK_SET, wanted_rows(state)))
-		way = TOPK_WALK;
+	if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
+		way = cheapest(state, -1, &cost);
 	begin_way(state, way);
 }
 
@@ -370,15 +369,21 @@ take_rest(void *arg)
 {
 	TopkState  *state = arg;
 	const TopkKnown *known = &state->known;
+	TopkWay		way = TOPK_TABLE;
 
-	if (state->way >= TOPK_SET || most_rows(state) != PG_INT64_MAX)
+	if (most_rows(state) != PG_INT64_MAX || state->way == TOPK_TABLE ||
+		(state->way == TOPK_SET && (state->reads_rows || QvTidSetIsExact(state->set.rows))))
 		return false;
-	TopkSetCollect(&state->set, NULL, NULL);
-	get_known(state);
-	if (known->is_there)
-		begin_way(state, TOPK_SET);
-	else
-		begin_way(state, state->way == TOPK_WALK && known->row_pages > 0 && state->value ? TOPK_CODES : TOPK_TABLE);
+	if (state->way != TOPK_SET)
+	{
+		TopkSetCollect(&state->set, NULL, NULL);
+		get_known(state);
+		if (known->is_there)
+			way = TOPK_SET;
+		else if (state->way == TOPK_WALK && known->row_pages > 0 && state->value)
+			way = TOPK_CODES;
+	}
+	begin_way(state, way);
 	return true;
 }
 

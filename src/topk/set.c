@@ -117,13 +117,30 @@ take_all(TopkSet *set)
 	return true;
 }
 
+/* Rows that there is memory for. */
+static Size
+most_found(void)
+{
+	return Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
+}
+
+/* There is no such set: have as many rows as there is memory for.  False: these are there. */
+static bool
+have_more(TopkSet *set)
+{
+	bool		more = set->most < most_found();
+
+	set->most = most_found();
+	return more;
+}
+
 /* Add a row, if it is in "only" or there is none; false when there is no memory. */
 static inline bool
 add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 {
 	if (only && !QvTidSetHas(only, row))
 		return true;
-	if (set->all == NULL && set->nfound == set->most && !take_all(set))
+	if (set->all == NULL && set->nfound == set->most && !take_all(set) && !have_more(set))
 		return false;
 	if (set->all)
 	{

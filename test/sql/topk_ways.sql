@@ -223,3 +223,32 @@ FROM (SELECT line FROM lines WHERE line < 90 ORDER BY v <-> '[1,1,1]' LIMIT 1000
 RESET enable_seqscan;
 RESET quiver.topk_way;
 DROP TABLE filled, lines;
+
+-- a set that knows blocks of some rows, or of all, and rows that are in no index
+CREATE TABLE sparse (id int, s int, v vector(3)) WITH (fillfactor = 10);
+INSERT INTO sparse SELECT i, i, CASE WHEN i % 4 > 0 THEN ARRAY[i % 100, i % 7, i % 3]::vector END
+FROM generate_series(1, 30000) i;
+CREATE INDEX ON sparse USING brin (s) WITH (pages_per_range = 4);
+CREATE INDEX ON sparse USING quiver_ivf (v vector_l2_ops);
+VACUUM ANALYZE sparse;
+CREATE FUNCTION sparse_rows(way text, memory text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	said text := '';
+	rows int;
+	nulls int;
+	line text;
+BEGIN
+	PERFORM set_config('quiver.topk_way', way, true), set_config('work_mem', memory, true),
+		set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true);
+	FOR line IN EXPLAIN SELECT id FROM sparse WHERE s < 25000 AND id % 30 < 2 ORDER BY v <-> '[1,1,1]' LIMIT 5000 LOOP
+		said := coalesce(substring(line FROM 'Quiver Top-K Scan|Bitmap Index Scan'), '') || said;
+	END LOOP;
+	SELECT count(*), count(*) FILTER (WHERE v IS NULL) INTO rows, nulls FROM
+		(SELECT * FROM sparse WHERE s < 25000 AND id % 30 < 2 ORDER BY v <-> '[1,1,1]' LIMIT 5000) x;
+	RETURN said || ' ' || rows || ' ' || nulls;
+END $$;
+SELECT count(*), count(*) FILTER (WHERE v IS NULL) AS nulls FROM sparse WHERE s < 25000 AND id % 30 < 2;
+SELECT memory, way, sparse_rows(way, memory)
+FROM unnest('{64kB,4MB}'::text[]) memory, unnest('{auto,index,row_pages,other_indexes}'::text[]) way;
+DROP TABLE sparse;
+DROP FUNCTION sparse_rows;
