@@ -65,8 +65,8 @@ QvRowsFinderInit(QvRowsFinder *finder, const QvRows *rows)
 {
 	finder->rows = rows;
 	memset(finder->loaded, 0, sizeof(finder->loaded));
-	if (finder->blocks == NULL)
-		finder->blocks = palloc(sizeof(BlockNumber) * QV_ROWS_FANOUT * QV_ROWS_REMEMBERED);
+	if (finder->context == NULL)
+		finder->context = CurrentMemoryContext;
 }
 
 /* Entry i of the page of blocks in a block; QV_ROWS_NO_PAGE if that is itself none. */
@@ -119,12 +119,15 @@ QvRowsFindPage(QvRowsFinder *finder, uint32 number)
 	const QvRows *rows = finder->rows;
 	uint32		directory = number / QV_ROWS_FANOUT;
 	uint32		place = directory % QV_ROWS_REMEMBERED;
-	BlockNumber *blocks = finder->blocks + place * QV_ROWS_FANOUT;
+	BlockNumber *blocks = finder->blocks[place];
 
 	if (finder->loaded[place] != directory + 1)
 	{
 		BlockNumber block = find_directory(rows, directory);
 
+		if (blocks == NULL)
+			blocks = finder->blocks[place] = MemoryContextAlloc(finder->context,
+																QV_ROWS_FANOUT * sizeof(BlockNumber));
 		if (block != QV_ROWS_NO_PAGE)
 		{
 			Buffer		buf = QvReadPage(rows->index, rows->hints, block, QV_PAGE_ROW_DIRECTORY,

@@ -136,7 +136,9 @@ typedef struct QvRowsFinder
 	const QvRows *rows;
 	uint32		loaded[QV_ROWS_REMEMBERED]; /* numbers of the directory pages
 											 * in blocks, plus 1; 0: none */
-	BlockNumber *blocks;		/* QV_ROWS_FANOUT of each */
+	BlockNumber *blocks[QV_ROWS_REMEMBERED];	/* QV_ROWS_FANOUT of each that
+												 * was loaded */
+	MemoryContext context;
 } QvRowsFinder;
 
 /* A finder is zero before that is done first.  Its memory is of CurrentMemoryContext then. */
