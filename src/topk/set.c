@@ -210,8 +210,12 @@ collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only, boo
 		if (!add_row(set, only, &scan->xs_heaptid) ||
 			(is_btree && !take_page(((BTScanOpaque) scan->opaque), only, set, &found)))
 			result = COLLECTED_TOO_MUCH;
-		else if (enough && enough(arg, set->nfound))
+		else if (enough && is_btree && enough(arg, set->nfound))
+		{
+			/* all rows of its page were taken: VACUUM need not wait for that */
+			BTScanPosUnpinIfPinned(((BTScanOpaque) scan->opaque)->currPos);
 			result = COLLECTED_PART;
+		}
 	}
 	scan->heapRelation = NULL;
 	/* as index_getnext_tid() would have, one by one */
