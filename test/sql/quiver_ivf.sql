@@ -175,3 +175,22 @@ RESET quiver.probes;
 RESET quiver.topk_scan;
 RESET enable_seqscan;
 RESET work_mem;
+
+-- rows whose factors have no place beside those of a tiny one are found, also after their list was written again
+CREATE TABLE scales (id serial, v vector(32)) WITH (autovacuum_enabled = off);
+CREATE INDEX ON scales USING quiver_ivf (v vector_l2_ops) WITH (lists = 1);
+INSERT INTO scales (v) SELECT array_fill(1e-5::real, ARRAY[32])::vector;
+INSERT INTO scales (v)
+SELECT (SELECT array_agg((j = i % 2)::int + (hashint4(i * 32 + j) % 1000) / 1e5) FROM generate_series(1, 32) j)::vector
+FROM generate_series(2, 300) i;
+SET enable_seqscan = off;
+SET quiver.topk_scan = off;
+SELECT array_agg((SELECT id FROM scales ORDER BY v <-> (SELECT v FROM scales WHERE id = q) LIMIT 1))
+FROM generate_series(201, 211, 2) q;
+DELETE FROM scales WHERE id = 1 OR id % 4 = 0;
+VACUUM (INDEX_CLEANUP ON) scales;
+SELECT array_agg((SELECT id FROM scales ORDER BY v <-> (SELECT v FROM scales WHERE id = q) LIMIT 1))
+FROM generate_series(201, 211, 2) q;
+RESET quiver.topk_scan;
+RESET enable_seqscan;
+DROP TABLE scales;

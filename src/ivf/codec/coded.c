@@ -650,7 +650,9 @@ coded_read(const IvfHandle *handle, const IvfPageImages *images, uint32 slot, ui
 	row->add = record->add;
 	row->error = record->error;
 	row->code = IvfRecordCode(record);
-	row->a = QvFactorUnpack(IvfBatchA(batch)[slot % QV_BATCH]) * head->a_scale;
+	/* nothing is known of it on a page of another scale either */
+	row->a = IvfBatchA(batch)[slot % QV_BATCH] == IVF_UNKNOWN_FACTOR ? -INFINITY :
+		QvFactorUnpack(IvfBatchA(batch)[slot % QV_BATCH]) * head->a_scale;
 	row->b = QvFactorUnpack(IvfBatchB(batch)[slot % QV_BATCH]) * head->b_scale;
 	if (IvfIsRaw(head, slot / QV_BATCH))
 		memcpy(scan, IvfBatchCodes(batch) + slot % QV_BATCH * ScanBytes(layout), ScanBytes(layout));
