@@ -48,8 +48,11 @@ make_rows($node, table => 'u', dims => $dims, first => 1, last => $rows, kind =>
 $node->safe_psql('postgres', 'CREATE INDEX u_idx ON u USING quiver_ivf (v); '
 	  . 'CREATE UNLOGGED TABLE ub (id int, v bit(16));'
 	  . 'CREATE INDEX ub_idx ON ub USING ivfflat (v bit_hamming_ops) WITH (lists = 5); '
-	  . 'INSERT INTO ub SELECT id, binary_quantize(v)::bit(16) FROM t');
+	  . 'INSERT INTO ub SELECT id, binary_quantize(v)::bit(16) FROM t;'
+	  . 'CREATE TABLE centroids AS SELECT v FROM t LIMIT 8; CREATE UNLOGGED TABLE uc (LIKE u); '
+	  . "CREATE INDEX uc_idx ON uc USING quiver_ivf (v) WITH (centroids = 'public.centroids'); INSERT INTO uc TABLE t");
 good(0.93, 'unlogged', 'u');
+is(sql_value($node, "SELECT lists FROM quiver_index_info('uc_idx')"), 8, 'unlogged, with centroids');
 $node->stop('immediate');
 $node->start;
 foreach my $am (qw(quiver_ivf ivfflat))
@@ -76,6 +79,10 @@ make_rows($node, table => 'u', dims => $dims, first => 1, last => $rows, create 
 $node->safe_psql('postgres', 'INSERT INTO ub SELECT id, binary_quantize(v)::bit(16) FROM t');
 good(0.93, 'unlogged, filled again', 'u');
 check_ok($node, 'ub_idx', $rows, 'unlogged bits, filled again');
+make_rows($node, table => 'uc', dims => $dims, first => 1, last => 8000, create => 0);
+cmp_ok(sql_value($node, "SELECT lists FROM quiver_index_info('uc_idx')"), '>', 1,
+	'unlogged, with centroids, filled again: lists are split');
+check_ok($node, 'uc_idx', 8000, 'unlogged, with centroids, filled again');
 $node->safe_psql('postgres', 'ALTER TABLE u SET LOGGED');
 good(0.93, 'unlogged made logged', 'u');
 

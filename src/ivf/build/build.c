@@ -218,6 +218,8 @@ IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const QvIndexOptions
 	float	   *zero;
 
 	init_params(&build, index, opclass, options);
+	/* there is no sense in the one list if the user has given centroids */
+	build.meta.flags |= IVF_GROWS;
 	zero = palloc0(build.layout.width * sizeof(float));
 	one.entries = palloc(build.layout.entry_size);
 	IvfMakeEntry(&build.layout, opclass, zero, 0, (IvfEntry) one.entries);
