@@ -145,10 +145,11 @@ update_lists(IvfHandle *handle, IvfLists *lists)
 
 		/*
 		 * A list may have been split meanwhile.  Its entry may then have been
-		 * read as its first part, before the other parts were counted.
+		 * read as its first part, before the other parts were counted.  Other
+		 * changes are found when the index is opened next.
 		 */
 		read_meta(handle);
-	} while (handle->meta.version_lists != lists->version);
+	} while (handle->meta.lists != lists->count);
 	IvfFinishCentroidCodes(handle, lists);
 	lists->broken = false;
 }

@@ -192,6 +192,8 @@ begin_lists(IvfScan *scan)
 	uint32		count = scan->handle->lists->count;
 	const QvSettings *settings = scan->goal.settings;
 
+	if (scan->near.items)
+		pfree(scan->near.items);
 	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->base.context, count * sizeof(IvfNear))};
 	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
