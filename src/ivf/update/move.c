@@ -398,9 +398,12 @@ part_number(const Split *s, uint32 i)
 	return i == 0 ? s->list : s->handle->lists->count + i - 1;
 }
 
-/* Notes in its entry that a list was not split.  It is left alone until it has twice the rows. */
+/*
+ * Notes in its entry that a list was to be split.  If it is not, or the work is canceled, the list
+ * is left alone until it has twice the rows.
+ */
 static void
-refuse_split(Split *s, uint64 rows)
+note_try(Split *s, uint64 rows)
 {
 	IvfListRef	ref = s->handle->lists->refs[s->list];
 
@@ -469,11 +472,9 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 	s.table = handle->meta.form == QV_FORM_CODED && TableIsReadable(table) ? table : NULL;
 	s.centroids = palloc(IVF_MAX_PARTS * layout->width * sizeof(float));
 	IvfDecodeCentroid(handle, list, s.centroid);
+	note_try(&s, rows);
 	if (!choose_parts(&s, rows, most))
-	{
-		refuse_split(&s, rows);
 		return false;
-	}
 	for (uint32 i = 0; i < s.parts; i++)
 	{
 		s.entries[i] = palloc(layout->entry_size);
@@ -495,7 +496,6 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 		/* nearly all rows are in one part, unlike those of the sample */
 		for (uint32 i = 0; i < s.parts; i++)
 			IvfFreeList(handle, part_number(&s, i), s.entries[i]->generation, s.entries[i]->head);
-		refuse_split(&s, rows);
 		return false;
 	}
 	IvfReplaceByParts(handle, list, s.entries, s.parts);
