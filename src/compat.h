@@ -219,6 +219,7 @@ QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
  */
 #if PG_VERSION_NUM >= 160000
 #define QvAllQueryRels(root) ((root)->all_query_rels)
+#define QvIsNullable(root, rel) false
 #define QvAddOuterJoin(relids, join) \
 	((join)->ojrelid != 0 ? bms_add_member(relids, (join)->ojrelid) : (relids))
 #define QvIsClone(info) ((info)->is_clone)
@@ -226,6 +227,7 @@ QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
 	generate_join_implied_equalities(root, joined, outer, inner, join)
 #else
 #define QvAllQueryRels(root) ((root)->all_baserels)
+#define QvIsNullable(root, rel) bms_is_member((rel)->relid, (root)->nullable_baserels)
 #define QvAddOuterJoin(relids, join) (relids)
 #define QvIsClone(info) false
 #define QvImpliedEqualities(root, joined, outer, inner, join) \

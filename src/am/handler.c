@@ -110,29 +110,12 @@ knnvalidate(Oid opclass)
 
 /* ---- cost ---- */
 
-/* Does the query ask for rows without a value?  These are in no index. */
-static bool
-wants_nulls(IndexOptInfo *index)
-{
-	ListCell   *lc;
-
-	foreach(lc, index->indrestrictinfo)
-	{
-		const NullTest *test = (const NullTest *) lfirst_node(RestrictInfo, lc)->clause;
-
-		if (IsA(test, NullTest) && test->nulltesttype == IS_NULL &&
-			match_index_to_operand((Node *) test->arg, 0, index))
-			return true;
-	}
-	return false;
-}
-
 /* Can a path be had at all?  It is ordered by one distance, of an index that exists. */
 static bool
 can_scan(const IndexPath *path)
 {
 	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical &&
-		!wants_nulls(path->indexinfo);
+		!KnnWantsNulls(path->indexinfo);
 }
 
 /* Rows that a search finds before the first one comes. */

@@ -7,6 +7,7 @@
 #include "am/beside.h"
 #include "am/methods.h"
 #include "catalog/pg_class.h"
+#include "optimizer/paths.h"
 
 /*
  * Each method has a function of its own to parse options: amoptions is told nothing but the
@@ -84,4 +85,20 @@ KnnDimensions(Relation index)
 	int32		typmod = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
 
 	return typmod > 0 ? typmod : USUAL_DIMENSIONS;
+}
+
+bool
+KnnWantsNulls(IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	foreach(lc, index->indrestrictinfo)
+	{
+		const NullTest *test = (const NullTest *) lfirst_node(RestrictInfo, lc)->clause;
+
+		if (IsA(test, NullTest) && test->nulltesttype == IS_NULL &&
+			match_index_to_operand((Node *) test->arg, 0, index))
+			return true;
+	}
+	return false;
 }

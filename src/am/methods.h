@@ -56,4 +56,7 @@ extern const KnnMethod *KnnMethodOfRoutine(const IndexAmRoutine *routine);
 /* Is it an index that a stock pgvector built and reads? */
 extern bool KnnIsPgvectors(Relation index);
 
+/* Does a query ask an index for rows without a value?  These are in no index. */
+extern bool KnnWantsNulls(IndexOptInfo *index);
+
 #endif							/* QV_AM_METHODS_H */

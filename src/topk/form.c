@@ -30,6 +30,7 @@ typedef enum Turn
 	RISES,
 	RISES_ROUNDED,				/* and gives the number below, or above */
 	RISES_OR_FAILS,				/* the same, with an error for large numbers */
+	RISES_TO_DIGITS,			/* the same, for those with too many digits */
 	FALLS,
 	ADDS,						/* rises with either argument */
 	SUBTRACTS,					/* rises with the first, and falls with the
@@ -61,7 +62,7 @@ static const struct
 	{F_FLOAT8UP, RISES}, {F_FLOAT4UP, RISES}, {F_NUMERIC_UPLUS, RISES},
 	/* casts */
 	{F_FLOAT4_FLOAT8, RISES}, {F_FLOAT8_FLOAT4, RISES}, {F_NUMERIC_FLOAT8, RISES}, {F_NUMERIC_FLOAT4, RISES},
-	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_OR_FAILS},
+	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_TO_DIGITS},
 	{F_INT4_FLOAT8, RISES_OR_FAILS}, {F_INT4_FLOAT4, RISES_OR_FAILS}, {F_INT4_NUMERIC, RISES_OR_FAILS},
 	{F_INT8_FLOAT8, RISES_OR_FAILS}, {F_INT8_FLOAT4, RISES_OR_FAILS}, {F_INT8_NUMERIC, RISES_OR_FAILS},
 	/* rounding */
@@ -327,9 +328,11 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 		case RISES:
 			return true;
 		case RISES_OR_FAILS:
+		case RISES_TO_DIGITS:
 		case RISES_ROUNDED:
 			if (at != 0)
 				return false;
+			form->may_fail |= turn == RISES_TO_DIGITS;
 			form->may_fail |= turn == RISES_OR_FAILS && fabs(form->least) + fabs(form->most) > PG_INT32_MAX;
 			/* to a number of digits, or before the point */
 			if (other && (!known || c < 0))
@@ -505,5 +508,5 @@ form_of(const IndexOptInfo *index, Node *expr, TopkForm *form)
 bool
 TopkMatchForm(const IndexOptInfo *index, Node *expr, TopkForm *form)
 {
-	return form_of(index, expr, form) && !contain_volatile_functions(expr);
+	return form_of(index, expr, form) && !contain_volatile_functions(expr) && !expression_returns_set(expr);
 }

@@ -17,6 +17,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "topk/groups.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -77,6 +78,19 @@ groups_by_aggregate(const PlannerInfo *root)
 }
 
 /*
+ * Are rows of one subquery all that a query is made of?  Sublinks and WITH queries are planned
+ * before it has its array of relations.
+ */
+static bool
+asks_for_subquery(const PlannerInfo *root)
+{
+	const FromExpr *from = root && root->simple_rel_array ? root->parse->jointree : NULL;
+
+	return from && list_length(from->fromlist) == 1 && IsA(linitial(from->fromlist), RangeTblRef) &&
+		rt_fetch(linitial_node(RangeTblRef, from->fromlist)->rtindex, root->parse->rtable)->rtekind == RTE_SUBQUERY;
+}
+
+/*
  * Is the query a subquery of one that wants a few of its rows, in an order of its own?  Then its
  * own order is of use for the first row of each group only.
  */
@@ -84,13 +98,12 @@ static bool
 is_distinct_on(const PlannerInfo *root)
 {
 	const Query *query = root->parse;
-	const Query *outer = root->parent_root ? root->parent_root->parse : NULL;
+	const Query *outer = asks_for_subquery(root->parent_root) ? root->parent_root->parse : NULL;
 
 	return query->hasDistinctOn && !query->hasAggs && query->groupClause == NIL && query->limitCount == NULL &&
 		query->limitOffset == NULL && list_length(query->sortClause) == list_length(query->distinctClause) + 1 &&
 		grouping_is_hashable(query->distinctClause) && outer && TopkHasLimit(outer) &&
-		outer->sortClause != NIL && list_length(outer->jointree->fromlist) == 1 &&
-		IsA(linitial(outer->jointree->fromlist), RangeTblRef);
+		outer->sortClause != NIL;
 }
 
 PathKey *

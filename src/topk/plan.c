@@ -264,7 +264,8 @@ may_be_late(PlannerInfo *root, const TopkTarget *target)
 	int			members = 0;
 	ListCell   *lc;
 
-	if (target->key == NULL || root->parent_root != NULL || !takes_first_rows(root->parse))
+	if (target->key == NULL || root->parent_root != NULL || !takes_first_rows(root->parse) ||
+		target->index->rel->reloptkind != RELOPT_BASEREL)
 		return false;
 	foreach(lc, target->key->pk_eclass->ec_members)
 	{

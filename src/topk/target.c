@@ -6,6 +6,7 @@
 
 #include "access/stratnum.h"
 #include "access/sysattr.h"
+#include "am/methods.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -131,7 +132,8 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 	bool		ascends = QvPathKeyAscends(key);
 	TopkForm	form;
 
-	if (key->pk_eclass->ec_has_volatile)
+	/* a join that fills rows with NULLs must have them all */
+	if (key->pk_eclass->ec_has_volatile || QvIsNullable(root, rel))
 		return NULL;
 	QvForeachMember(member, key->pk_eclass, rel->relids)
 	{
@@ -208,6 +210,24 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 
 /* ---- targets ---- */
 
+/* No row must be missed, wherever the order has it. */
+static void
+add_all_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target)
+{
+	if (may_be_null(root, rel, target->index))
+		target->needs |= QV_LEFT_OUT_NULLS;
+	if (target->form.may_be_nan)
+		target->needs |= QV_LEFT_OUT_NANS;
+}
+
+/* Does a query make something of all rows, or of groups of them, before it takes the first? */
+static bool
+counts_all_rows(const Query *query)
+{
+	return query->hasAggs || query->groupClause != NIL || query->hasWindowFuncs ||
+		(query->distinctClause != NIL && query->sortClause == NIL);
+}
+
 /*
  * The target of rows within a radius, in any order; NULL: there is none.  info: a condition on the
  * distance, which may be from values of other relations.
@@ -244,9 +264,15 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 		return NULL;
 	target->of_groups = true;
 	target->order |= TOPK_ORDER_STRICT | (nans_last ? TOPK_ORDER_NANS_LAST : 0);
-	/* aggregates leave NULLs out */
+
+	/*
+	 * aggregates leave NULLs out; else the outer query may have such groups
+	 * first
+	 */
 	if (root->parse->hasAggs)
 		target->order &= ~TOPK_ORDER_NULLS_FIRST;
+	else
+		add_all_needs(root, rel, target);
 	return target;
 }
 
@@ -259,8 +285,11 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 
 	if (target)
 		return target;
-	if (root->query_pathkeys != NIL)
+	/* a window without an order has all rows */
+	if (root->query_pathkeys != NIL && !(root->parse->hasWindowFuncs && root->window_pathkeys == NIL))
 		target = match_key(root, rel, index, linitial(root->query_pathkeys));
+	if (target && counts_all_rows(root->parse))
+		add_all_needs(root, rel, target);
 	if (target)
 		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;
 	foreach(lc, rel->baserestrictinfo)
@@ -275,10 +304,14 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 List *
 TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
 {
-	TopkTarget *target = find_target(root, rel, index, groups);
-	List	   *targets = target ? list_make1(target) : NIL;
+	TopkTarget *target;
+	List	   *targets;
 	ListCell   *lc;
 
+	if (KnnWantsNulls(index))
+		return NIL;
+	target = find_target(root, rel, index, groups);
+	targets = target ? list_make1(target) : NIL;
 	foreach(lc, rel->joininfo)
 	{
 		if (join_clause_is_movable_to(lfirst(lc), rel) &&

@@ -197,3 +197,39 @@ RESET plan_cache_mode;
 
 DROP TABLE found, two, seen, filled;
 DROP FUNCTION findings, count_of, nearest_of, while_set, memory_of, search_memory, explained, noted, dear;
+
+-- groups, totals and rows without a value, that the order alone does not give
+CREATE TABLE items (id int, g int, e vector(3));
+INSERT INTO items SELECT i, i % 50, CASE WHEN i % 50 = 0 THEN NULL WHEN i % 50 = 1 THEN '[0,0,0]'
+	ELSE ARRAY[cos(i / 5000.0), sin(i / 5000.0), (i % 7) / 70.0]::vector END FROM generate_series(1, 5000) i;
+CREATE INDEX items_l2 ON items USING quiver_ivf (e vector_l2_ops);
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET enable_hashagg = off;
+SELECT a = ARRAY(SELECT unnest(a) ORDER BY 1) AS ordered, cardinality(a) FROM (
+	SELECT ARRAY(SELECT DISTINCT ON (g) g FROM items WHERE e <-> '[1,0,0]' < 0.3 ORDER BY g, e <-> '[1,0,0]')
+	FROM generate_series(1, 1) t ORDER BY t LIMIT 1) x (a);
+SELECT g, d IS NULL AS without FROM (
+	SELECT DISTINCT ON (g) g, e <-> '[1,0,0]' AS d FROM items ORDER BY g, e <-> '[1,0,0]') x ORDER BY g LIMIT 2;
+SELECT count(*) AS without FROM (
+	SELECT round((e <-> '[1,0,0]')::numeric, 1) AS d, count(*) FROM items GROUP BY 1 LIMIT 50) x WHERE d IS NULL;
+SELECT cardinality(array_agg(id ORDER BY e <-> '[1,0,0]')) AS all FROM items LIMIT 1;
+SELECT count(*) FROM (SELECT id FROM items WHERE e IS NULL ORDER BY e <-> '[1,0,0]' LIMIT 10) x;
+DROP INDEX items_l2;
+CREATE INDEX items_cosine ON items USING quiver_ivf (e vector_cosine_ops);
+SELECT count(*) FROM items WHERE g > 1 AND (1 - (e <=> '[1,-0.3,0]'))::numeric(2, 2) > 0.9;
+SELECT count(*), cardinality(array_agg(id ORDER BY e <=> '[1,0,0]')) AS all FROM items
+WHERE 1 - (e <=> '[1,0,0]') > 0.99;
+SET enable_indexscan = off;
+SET quiver.topk_scan = off;
+SET enable_seqscan = on;
+SELECT count(*) FROM items WHERE g > 1 AND (1 - (e <=> '[1,-0.3,0]'))::numeric(2, 2) > 0.9;
+SELECT count(*), cardinality(array_agg(id ORDER BY e <=> '[1,0,0]')) AS all FROM items
+WHERE 1 - (e <=> '[1,0,0]') > 0.99;
+RESET enable_indexscan;
+RESET quiver.topk_scan;
+RESET enable_seqscan;
+RESET enable_sort;
+RESET enable_hashagg;
+DROP TABLE items;
