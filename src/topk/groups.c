@@ -106,6 +106,20 @@ is_distinct_on(const PlannerInfo *root)
 		outer->sortClause != NIL;
 }
 
+bool
+TopkGroupsKeepOrder(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+	const Query *outer = root->parent_root->parse;
+	SortGroupClause *distance = llast(query->sortClause);
+	SortGroupClause *first = linitial(outer->sortClause);
+	const Var  *key = (const Var *) get_sortgroupclause_expr(first, outer->targetList);
+
+	return IsA(key, Var) && key->varattno == get_sortgroupclause_tle(distance, query->targetList)->resno &&
+		first->sortop == distance->sortop && first->nulls_first == distance->nulls_first &&
+		!contain_nonstrict_functions(outer->jointree->quals);
+}
+
 PathKey *
 TopkGroupsKey(PlannerInfo *root)
 {

@@ -25,6 +25,12 @@ extern PathKey *TopkGroupsKey(PlannerInfo *root);
 extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key,
 							bool ascends, bool *nans_last);
 
+/*
+ * Does the query around one of DISTINCT ON take the groups in the order of their distances?  Then
+ * groups without one are last.
+ */
+extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
+
 /* Lets the planner know of the node. */
 extern void TopkGroupsInit(void);
 

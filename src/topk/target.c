@@ -18,6 +18,7 @@
 #include "topk/groups.h"
 #include "topk/target.h"
 #include "topk/topk.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -220,12 +221,28 @@ add_all_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target)
 		target->needs |= QV_LEFT_OUT_NANS;
 }
 
+/* Is there a window function that needs other rows than those before? */
+static bool
+looks_ahead(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, WindowFunc))
+	{
+		Oid			function = ((WindowFunc *) node)->winfnoid;
+
+		return function != F_ROW_NUMBER && function != F_RANK_ && function != F_DENSE_RANK_;
+	}
+	return expression_tree_walker(node, looks_ahead, unused);
+}
+
 /* Does a query make something of all rows, or of groups of them, before it takes the first? */
 static bool
 counts_all_rows(const Query *query)
 {
-	return query->hasAggs || query->groupClause != NIL || query->hasWindowFuncs ||
-		(query->distinctClause != NIL && query->sortClause == NIL);
+	return query->hasAggs || query->groupClause != NIL ||
+		(query->distinctClause != NIL && query->sortClause == NIL) ||
+		(query->hasWindowFuncs && (list_length(query->windowClause) > 1 || looks_ahead((Node *) query->targetList, NULL)));
 }
 
 /*
@@ -265,13 +282,10 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 	target->of_groups = true;
 	target->order |= TOPK_ORDER_STRICT | (nans_last ? TOPK_ORDER_NANS_LAST : 0);
 
-	/*
-	 * aggregates leave NULLs out; else the outer query may have such groups
-	 * first
-	 */
+	/* aggregates leave NULLs out */
 	if (root->parse->hasAggs)
 		target->order &= ~TOPK_ORDER_NULLS_FIRST;
-	else
+	else if (!TopkGroupsKeepOrder(root))
 		add_all_needs(root, rel, target);
 	return target;
 }

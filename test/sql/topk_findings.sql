@@ -212,6 +212,9 @@ SELECT a = ARRAY(SELECT unnest(a) ORDER BY 1) AS ordered, cardinality(a) FROM (
 	FROM generate_series(1, 1) t ORDER BY t LIMIT 1) x (a);
 SELECT g, d IS NULL AS without FROM (
 	SELECT DISTINCT ON (g) g, e <-> '[1,0,0]' AS d FROM items ORDER BY g, e <-> '[1,0,0]') x ORDER BY g LIMIT 2;
+EXPLAIN (COSTS OFF) SELECT g FROM (
+	SELECT DISTINCT ON (g) g, e <-> '[1,0,0]' AS d FROM items ORDER BY g, e <-> '[1,0,0]') x
+WHERE d < 2 ORDER BY d LIMIT 2;
 SELECT count(*) AS without FROM (
 	SELECT round((e <-> '[1,0,0]')::numeric, 1) AS d, count(*) FROM items GROUP BY 1 LIMIT 50) x WHERE d IS NULL;
 SELECT cardinality(array_agg(id ORDER BY e <-> '[1,0,0]')) AS all FROM items LIMIT 1;
