@@ -594,9 +594,12 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 				drop_plain_scans(rel, index);
 			if (bms_is_empty(made->outer) && made->within != NIL)
 				expect_few_rows(rel);
+			if (!add_topk_path(root, rel, rte, made, rows, bitmap))
+				/* the server may have dropped it for one of these */
+				add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));
 			/* joins keep the order from now on */
-			if (add_topk_path(root, rel, rte, made, rows, bitmap) && made->of_groups &&
-				(root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
+			else if (made->of_groups &&
+					 (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
 				QvKeepOrder(root, list_make1(groups));
 		}
 	}
