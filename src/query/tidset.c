@@ -14,11 +14,18 @@
 /* With fewer rows for each block than this, some blocks likely have none. */
 #define FEW_A_BLOCK 4
 
+/* Bytes of a set without its lines. */
+static Size
+bytes_of_blocks(BlockNumber nblocks)
+{
+	return ((Size) nblocks / 64 + 1) * (sizeof(uint64) + sizeof(uint32));
+}
+
 QvTidSet *
 QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 {
 	Size		groups = (Size) nblocks / 64 + 1;
-	Size		bytes = groups * (sizeof(uint64) + sizeof(uint32));
+	Size		bytes = bytes_of_blocks(nblocks);
 	QvTidSet   *set;
 
 	if (bytes > max_bytes)
@@ -170,7 +177,7 @@ take_line(QvTidSet *set, Size place, OffsetNumber line)
 Size
 QvTidSetAllBytes(BlockNumber nblocks)
 {
-	return (Size) nblocks * sizeof(uint32) + ((Size) nblocks / 64 + 1) * (sizeof(uint64) + sizeof(uint32));
+	return (Size) nblocks * sizeof(uint32) + bytes_of_blocks(nblocks);
 }
 
 QvTidSet *

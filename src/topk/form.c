@@ -332,8 +332,8 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 		case RISES_ROUNDED:
 			if (at != 0)
 				return false;
-			form->may_fail |= turn == RISES_TO_DIGITS;
-			form->may_fail |= turn == RISES_OR_FAILS && fabs(form->least) + fabs(form->most) > PG_INT32_MAX;
+			form->may_fail |= turn == RISES_TO_DIGITS ||
+				(turn == RISES_OR_FAILS && fabs(form->least) + fabs(form->most) > PG_INT32_MAX);
 			/* to a number of digits, or before the point */
 			if (other && (!known || c < 0))
 				set_range(form, -INFINITY, INFINITY);

@@ -124,7 +124,7 @@ typedef struct IvfEntryData
 	uint32		rows;			/* as of the last build, split or compaction */
 	float		scale;			/* of the centroid's code */
 	float		norm2;			/* |decoded centroid|^2 */
-	uint32		refused;		/* rows it had when it could not be split; 0:
+	uint32		refused;		/* rows it had when it was to be split; 0:
 								 * never */
 } IvfEntryData;
 

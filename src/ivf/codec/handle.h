@@ -18,7 +18,7 @@ typedef struct IvfListRef
 	uint32		generation;
 	uint32		parent;
 	uint32		rows;			/* as of the last build, split or compaction */
-	uint32		refused;		/* rows it had when it could not be split; 0:
+	uint32		refused;		/* rows it had when it was to be split; 0:
 								 * never */
 } IvfListRef;
 
