@@ -92,6 +92,7 @@ start_engine(void *arg)
 
 	so->engine->ops->start(so->engine, &goal);
 	QvStreamSetScan(so->stream, so->engine);
+	so->before = QvStreamGetCounters(so->stream)->proposed;
 }
 
 static void
@@ -125,7 +126,6 @@ start(IndexScanDesc scan)
 	source.max_bytes = so->settings.memory;
 	QvStreamStart(so->stream, &source);
 	start_engine(so);
-	so->before = QvStreamGetCounters(so->stream)->proposed;
 	so->started = true;
 	MemoryContextSwitchTo(old);
 }

@@ -351,7 +351,7 @@ choose_first(TopkState *state)
 	take_way(state, best);
 }
 
-/* Rows after which a search stops, if the user has said so. */
+/* Rows after which a walk or a search by codes stops, if the user has said so. */
 static int64
 most_rows(const TopkState *state)
 {
@@ -393,19 +393,20 @@ choose(void *arg)
 {
 	TopkState  *state = arg;
 	int64		proposed = QvStreamGetCounters(state->stream)->proposed;
+	int64		by_way = proposed - state->before.proposed;
 	double		so_far,
 				to_come,
 				cost;
 	TopkWay		best;
 
-	if (state->way < TOPK_SET && proposed >= most_rows(state))
+	if (state->way < TOPK_SET && by_way >= most_rows(state))
 	{
 		QvStreamStop(state->stream);
 		return;
 	}
 	if (proposed < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
 		return;
-	state->next_choice = state->before.proposed + (proposed - state->before.proposed) * CHOICE_GROWTH;
+	state->next_choice = state->before.proposed + by_way * CHOICE_GROWTH;
 	learn_passing(state);
 	best = cheapest(state, state->way, &cost);
 	if (isinf(cost))
