@@ -142,6 +142,7 @@ QvStreamSetScan(QvStream *s, QvScan *scan)
 	s->in_slot = 0;
 	s->at_hand = s->ended_early = false;
 	s->bound = scan ? -INFINITY : INFINITY;
+	s->same_bound = -INFINITY;
 	s->same_nearest = INFINITY;
 	if (scan && scan->table_hints)
 		RowReaderUseHints(s->source.rows, scan->table_hints);

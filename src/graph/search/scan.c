@@ -273,21 +273,29 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	GraphChainStart(&scan->chain, result->id, result->overflow);
 }
 
-/* More rows of the current node; false when that was all. */
+/*
+ * More rows of the current node; false when that was all.  The first rows of a node without any of
+ * its own are the node's candidate.
+ */
 static bool
 next_of_chain(GraphScan *scan, QvCandidate *candidate)
 {
 	int			n = GraphChainNext(&scan->chain);
 
 	*candidate = scan->current;
+	candidate->ntids = n;
+	candidate->tids = scan->chain.tids;
+	if (scan->current.ntids == 0)
+	{
+		scan->current.ntids = n;
+		return n > 0;
+	}
 	candidate->same_node = true;
 	/* of other nodes: the ones that wait, or are still to be found */
 	if (scan->heap.count > 0)
 		candidate->bound = scan->heap.items[0].key;
 	else
 		candidate->bound = scan->goal.endless && !scan->exhausted ? scan->settled : INFINITY;
-	candidate->ntids = n;
-	candidate->tids = scan->chain.tids;
 	return n > 0;
 }
 
