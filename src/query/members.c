@@ -122,11 +122,12 @@ more_room(Members *m, void *items, uint32 *room, Size size)
 	return items ? repalloc_huge(items, *room * size) : MemoryContextAllocHuge(m->context, *room * size);
 }
 
+/* A member of the set has no entry.  Of a block whose lines are not known, crowded lines tell. */
 static void
 add_unknown(Members *m, const ItemPointerData *tid)
 {
 	/* they were proposed in the first pass */
-	if (m->again || !m->exact)
+	if (m->again || !QvTidSetKnowsBlock(m->set, ItemPointerGetBlockNumberNoCheck(tid)))
 		return;
 	if (m->nunknown == m->unknown_room)
 		m->unknown = more_room(m, m->unknown, &m->unknown_room, sizeof(ItemPointerData));

@@ -106,8 +106,6 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 	lines = set->lines + (Size) set->used * set->words;
 	set->used++;
 	memset(lines, offsets ? 0 : 0xff, set->words * sizeof(uint32));
-	/* there is no line 0 */
-	lines[0] &= ~UINT32_C(1);
 	for (int i = 0; offsets && i < n; i++)
 		lines[offsets[i] / QV_TIDSET_BITS] |= UINT32_C(1) << (offsets[i] % QV_TIDSET_BITS);
 }

@@ -25,7 +25,8 @@ typedef struct QvTidSet
 								 * before them */
 	uint32		words;			/* of lines, for each block with members; 0:
 								 * blocks only */
-	uint32	   *lines;
+	uint32	   *lines;			/* "line 0" of a block is a member where all
+								 * lines may be */
 	BlockNumber used;			/* blocks with members so far; */
 	BlockNumber room;			/* blocks that "lines" has room for; */
 	BlockNumber lossy;			/* blocks of which all lines may be members */
@@ -98,6 +99,13 @@ QvTidSetIsExact(const QvTidSet *set)
 	return set->words > 0 && set->lossy == 0;
 }
 
+/* Does a set that knows lines know those of a block?  The block has members. */
+static inline bool
+QvTidSetKnowsBlock(const QvTidSet *set, BlockNumber block)
+{
+	return (set->lines[QvTidSetPlace(set, block) * set->words] & 1) == 0;
+}
+
 /* Going through the members of a set that knows lines, in their order in the table. */
 typedef struct QvTidSetIterator
 {
@@ -134,7 +142,7 @@ QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
 		it->block = (BlockNumber) (it->group - 1) * 64 + pg_rightmost_one_pos64(it->blocks);
 		it->blocks &= it->blocks - 1;
 		it->at++;
-		it->lines = set->lines[it->at * set->words];
+		it->lines = set->lines[it->at * set->words] & ~UINT32_C(1);
 		it->word = 1;
 	}
 	ItemPointerSet(tid, it->block,
