@@ -151,6 +151,7 @@ build_plain_assign_lists(GraphBuildState *base)
 	{
 		GraphMemNode *node = GraphMemGet(mem, queue[head++]);
 
+		CHECK_FOR_INTERRUPTS();
 		for (int i = 0; i < node->degree; i++)
 		{
 			uint32		id = GraphEdgeTo(node->edges[i].id);
@@ -213,6 +214,7 @@ build_plain_finish(GraphBuildState *base, const uint32 *order, uint32 first)
 		GraphNode	node;
 		Buffer		buf;
 
+		CHECK_FOR_INTERRUPTS();
 		GraphStoreValue(handle, value, handle->space.opclass.type->value_size(value), &ref);
 		buf = GraphLockNode(handle, first + i, BUFFER_LOCK_EXCLUSIVE, &node);
 		memcpy(GraphNodeOwn(&handle->layout, node), &ref, sizeof(ref));

@@ -83,6 +83,7 @@ number_overflow(GraphBuildState *bs)
 		GraphMemNode *node = GraphMemGet(&bs->mem, node_at(bs, i));
 		uint32		rows = 1;
 
+		CHECK_FOR_INTERRUPTS();
 		for (uint32 d = node->duplicates; d != GRAPH_NONE; d = bs->mem.duplicates[d].next)
 			rows++;
 		if (rows <= GRAPH_INLINE_TIDS)
@@ -173,11 +174,13 @@ GraphWriteNodes(GraphBuildState *bs)
 	for (uint32 at; (at = GraphClaim(bs, CLAIM)) < pages;)
 		for (uint32 i = at; i < Min(at + CLAIM, pages); i++)
 		{
-			Buffer		buf = ReadBufferExtended(bs->index, MAIN_FORKNUM, block + i,
-												 RBM_ZERO_AND_LOCK, NULL);
-			Page		page = BufferGetPage(buf);
+			Buffer		buf;
+			Page		page;
 
+			/* not while the page is locked: that holds interrupts off */
 			CHECK_FOR_INTERRUPTS();
+			buf = ReadBufferExtended(bs->index, MAIN_FORKNUM, block + i, RBM_ZERO_AND_LOCK, NULL);
+			page = BufferGetPage(buf);
 			QvPageInit(page, QV_PAGE_NODES);
 			for (uint32 slot = 0; slot < layout->per_page && i * layout->per_page + slot < n; slot++)
 			{

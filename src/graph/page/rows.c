@@ -12,6 +12,9 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 
+/* Full pages that the free space map may name to one insert, before that adds a page. */
+#define MAX_RECYCLED 64
+
 Buffer
 GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
 {
@@ -78,42 +81,61 @@ GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to)
 	return true;
 }
 
+/* Returns the first free slot of a page, or per_page. */
+static uint32
+free_slot(const GraphLayout *layout, Page page)
+{
+	uint32		slot = 0;
+
+	while (slot < layout->per_page && GraphPageNode(layout, page, slot)->state != GRAPH_SLOT_FREE)
+		slot++;
+	return slot;
+}
+
 /*
  * Returns a page that the free space map names, or InvalidBlockNumber.  Only node pages are
- * recorded in the map.  The map is not WAL-logged as inserts use it, so it may be wrong
- * after a crash.  The page is therefore checked.
+ * recorded in the map.  The map is not WAL-logged as inserts use it, so after a crash or on a
+ * new primary it may name any number of pages that are full.  Each page is therefore checked.
  */
 static BlockNumber
 recycled_page(GraphHandle *handle)
 {
 	Relation	index = handle->index;
-	BlockNumber block = GetFreeIndexPage(index);
-	Buffer		buf;
-	bool		usable;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
 
-	/* the caller has locked the metapage */
-	if (!BlockNumberIsValid(block) || block == QV_META_BLOCK ||
-		block >= RelationGetNumberOfBlocks(index))
-		return InvalidBlockNumber;
-	buf = QvReadBuffer(index, block, NULL);
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	usable = QvPageIs(BufferGetPage(buf), QV_PAGE_NODES);
-	UnlockReleaseBuffer(buf);
-	return usable ? block : InvalidBlockNumber;
+	for (int i = 0; i < MAX_RECYCLED; i++)
+	{
+		BlockNumber block = GetFreeIndexPage(index);
+		Buffer		buf;
+		bool		usable;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BlockNumberIsValid(block))
+			break;
+		if (block == QV_META_BLOCK || block >= nblocks)
+			continue;
+		buf = QvReadBuffer(index, block, NULL);
+		LockBuffer(buf, BUFFER_LOCK_SHARE);
+		usable = QvPageIs(BufferGetPage(buf), QV_PAGE_NODES) &&
+			free_slot(&handle->layout, BufferGetPage(buf)) < handle->layout.per_page;
+		UnlockReleaseBuffer(buf);
+		if (usable)
+			return block;
+	}
+	return InvalidBlockNumber;
 }
 
 /* Adds a page of free slots.  Returns it pinned and exclusively locked. */
 static Buffer
 new_node_page(GraphHandle *handle)
 {
-	Buffer		buf = QvNewPage(handle->index, MAIN_FORKNUM);
-
-	if (((uint64) BufferGetBlockNumber(buf) + 1) * handle->layout.per_page > POOL_MAX_ID)
+	/* every process may add a page of values meanwhile */
+	if (((uint64) RelationGetNumberOfBlocks(handle->index) + MaxBackends) * handle->layout.per_page > POOL_MAX_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index \"%s\" has too many nodes",
 						RelationGetRelationName(handle->index))));
-	return buf;
+	return QvNewPage(handle->index, MAIN_FORKNUM);
 }
 
 /*
@@ -123,6 +145,11 @@ new_node_page(GraphHandle *handle)
 static BlockNumber
 next_page(GraphHandle *handle, BlockNumber full)
 {
+	/*
+	 * the metapage is not locked while pages are looked for: all searches
+	 * read it
+	 */
+	BlockNumber recycled = handle->building ? InvalidBlockNumber : recycled_page(handle);
 	GraphMetaData *meta;
 	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
 	Buffer		new_buf = InvalidBuffer;
@@ -131,7 +158,8 @@ next_page(GraphHandle *handle, BlockNumber full)
 
 	if (next == full)
 	{
-		next = handle->building ? InvalidBlockNumber : recycled_page(handle);
+		next = recycled;
+		recycled = InvalidBlockNumber;
 		if (!BlockNumberIsValid(next))
 		{
 			new_buf = new_node_page(handle);
@@ -146,6 +174,9 @@ next_page(GraphHandle *handle, BlockNumber full)
 			UnlockReleaseBuffer(new_buf);
 	}
 	UnlockReleaseBuffer(meta_buf);
+	/* others have gone on: the page is for another time */
+	if (BlockNumberIsValid(recycled))
+		RecordFreeIndexPage(handle->index, recycled);
 	QvInjectionPoint("quiver-graph-another-page");
 	return next;
 }
@@ -159,17 +190,18 @@ GraphAllocSlot(GraphHandle *handle, uint32 *number)
 	for (;; block = next_page(handle, block))
 	{
 		Buffer		buf;
+		uint32		slot;
 
 		if (!BlockNumberIsValid(block))
 			continue;
 		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_NODES,
 						 BUFFER_LOCK_EXCLUSIVE);
-		for (uint32 slot = 0; slot < layout->per_page; slot++)
-			if (GraphPageNode(layout, BufferGetPage(buf), slot)->state == GRAPH_SLOT_FREE)
-			{
-				*number = GraphNodeNumber(layout, block, slot);
-				return buf;
-			}
+		slot = free_slot(layout, BufferGetPage(buf));
+		if (slot < layout->per_page)
+		{
+			*number = GraphNodeNumber(layout, block, slot);
+			return buf;
+		}
 		UnlockReleaseBuffer(buf);
 	}
 }

@@ -57,6 +57,7 @@ offer_chain(Offer *o)
 	GraphHandle *handle = o->handle;
 	const GraphLayout *layout = &handle->layout;
 	ItemPointerData *copy = palloc(layout->tids_per_slot * sizeof(ItemPointerData));
+	uint32		steps = 0;
 
 	for (uint32 slot = o->node->overflow; slot != GRAPH_NONE;)
 	{
@@ -75,6 +76,9 @@ offer_chain(Offer *o)
 		}
 		UnlockReleaseBuffer(buf);
 		CHECK_FOR_INTERRUPTS();
+		if (++steps > POOL_MAX_ID / layout->tids_per_slot)
+			QvReportCorruption(handle->index, GraphNodeBlock(layout, o->id),
+							   "The chain of heap TIDs of node %u is broken.", o->id);
 		offer_tids(o, copy, n);
 	}
 	pfree(copy);

@@ -799,7 +799,7 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 	double		before = meta->reached_rows;
 
 	/* also true if the metapage has a NaN */
-	if (!(fabs(info->num_heap_tuples - before) <= NEW_ROWS * before))
+	if (!(fabs(Max(1, info->num_heap_tuples) - before) <= NEW_ROWS * before))
 	{
 		GraphReached found;
 
