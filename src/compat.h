@@ -12,7 +12,9 @@
 #include "access/genam.h"
 #include "access/reloptions.h"
 #include "commands/vacuum.h"
+#include "miscadmin.h"
 #include "nodes/pathnodes.h"
+#include "postmaster/autovacuum.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/guc.h"
@@ -547,5 +549,18 @@ QvExplainOneQuery(Query *query, int cursor_options, IntoClause *into, ExplainSta
 	ExplainOnePlan(plan, into, es, sql, params, environment, &duration, es->buffers ? &used : NULL);
 }
 #endif
+
+/* In 17 the test for an autovacuum worker got another name. */
+#if PG_VERSION_NUM < 170000
+#define AmAutoVacuumWorkerProcess() IsAutoVacuumWorkerProcess()
+#endif
+
+/* kB that this process may use for maintenance, as the server's own VACUUM has it. */
+static inline int
+QvMaintenanceWorkMem(void)
+{
+	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ? autovacuum_work_mem :
+		maintenance_work_mem;
+}
 
 #endif							/* QV_COMPAT_H */

@@ -585,7 +585,7 @@ begin_parts(Merge *merge)
 	}
 	page_bytes = QvRowsPageBytes(rows);
 	merge->pages = ((uint64) merge->end * rows->meta.lines + rows->per_page - 1) / rows->per_page;
-	merge->room = Max(1, Min(merge->pages, (Size) maintenance_work_mem * 1024 / page_bytes));
+	merge->room = Max(1, Min(merge->pages, (Size) QvMaintenanceWorkMem() * 1024 / page_bytes));
 	merge->npages = merge->room;
 	merge->entries = MemoryContextAllocExtended(CurrentMemoryContext, merge->room * page_bytes,
 												MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);

@@ -34,7 +34,7 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
 /*
  * Give each row of an index the entry that it lacks, and the place that has changed.  The engine
  * shows its rows once to count them, then once for each part of the entries for which
- * maintenance_work_mem has room, mostly one.  No row is removed meanwhile.
+ * QvMaintenanceWorkMem() has room, mostly one.  No row is removed meanwhile.
  *
  * An index without row pages gets some, and rows->meta says where they are; unless it has no rows, or
  * so few of the table's that most entries would be empty.  The metapage says that entries are

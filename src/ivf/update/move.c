@@ -217,7 +217,7 @@ take_sample(Split *s, uint64 rows)
 {
 	IvfHandle  *handle = s->handle;
 	uint32		width = handle->layout.width;
-	Size		most = (Size) maintenance_work_mem * 1024 / 3 / (width * sizeof(float));
+	Size		most = (Size) QvMaintenanceWorkMem() * 1024 / 3 / (width * sizeof(float));
 	uint32		target = Min(SPLIT_SAMPLE, Max(16, most));
 	uint32		step = Max(1, (rows + target - 1) / target);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver split sample",
