@@ -66,9 +66,15 @@ QvSharedSymbol(Oid function)
 	char	   *symbol = NULL;
 	char	   *library = c_function_library(function, &symbol);
 
-	if (library && (names_library(library, OUR_LIBRARY) ||
-					names_library(library, PGVECTOR_LIBRARY)))
+	bool		shared = library && (names_library(library, OUR_LIBRARY) ||
+									 names_library(library, PGVECTOR_LIBRARY));
+
+	/* an insert asks for each row */
+	if (library)
+		pfree(library);
+	if (shared || symbol == NULL)
 		return symbol;
+	pfree(symbol);
 	return NULL;
 }
 

@@ -256,8 +256,12 @@ KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settin
 
 	*settings = group->values;
 	for (int i = 0; i < group->count && !group->defined; i++)
-		read_foreign(psprintf("%s.%s", group->prefix, group->settings[i].name),
-					 &group->settings[i], (char *) settings + group->settings[i].offset);
+	{
+		char		name[NAMEDATALEN];
+
+		snprintf(name, sizeof(name), "%s.%s", group->prefix, group->settings[i].name);
+		read_foreign(name, &group->settings[i], (char *) settings + group->settings[i].offset);
+	}
 	settings->fixed = group->pgvectors;
 	settings->sketches = knn_quiver_settings.values.sketches;
 	settings->scan_mem_multiplier = Max(1, settings->scan_mem_multiplier);

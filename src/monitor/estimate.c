@@ -293,6 +293,7 @@ read_values(const BuildPlan *plan, Values *sample)
 	TableScanDesc scan = QvTableBeginScan(plan->table, GetActiveSnapshot());
 	TupleTableSlot *slot = table_slot_create(plan->table, NULL);
 	EState	   *estate = CreateExecutorState();
+	ExprState  *predicate = ExecPrepareQual(plan->info->ii_Predicate, estate);
 	double		bytes = 0;
 	int			n = 0;
 
@@ -305,7 +306,10 @@ read_values(const BuildPlan *plan, Values *sample)
 
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
-		FormIndexDatum(plan->info, slot, estate, values, nulls);
+		/* an expression of the index may not be defined for other rows */
+		nulls[0] = !ExecQual(predicate, GetPerTupleExprContext(estate));
+		if (!nulls[0])
+			FormIndexDatum(plan->info, slot, estate, values, nulls);
 		if (!nulls[0])
 		{
 			void	   *value = PG_DETOAST_DATUM(values[0]);

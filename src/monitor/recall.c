@@ -580,8 +580,8 @@ count_hits(Measurement *m, Search *search)
 
 		if (!m->of_rows || !ItemPointerEquals(tid, &search->self))
 		{
-			void	   *value = PG_DETOAST_DATUM(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &isnull));
-			double		distance = distance_of(m, search, value);
+			Datum		value = SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &isnull);
+			double		distance = isnull ? INFINITY : distance_of(m, search, PG_DETOAST_DATUM(value));
 
 			counted++;
 			nearer += distance < search->nearest[0];

@@ -174,6 +174,13 @@ INSERT INTO few VALUES ('[1,2,3]'), ('[3,2,1]');
 SELECT recall, searches FROM quiver_recall('few_idx');
 SELECT quiver_prewarm('few_idx') > 0 AS read;
 
+-- an expression that is defined for rows of the index alone
+CREATE TABLE models (model int, v vector);
+INSERT INTO models SELECT 1 + i % 2, CASE i % 2 WHEN 0 THEN '[1,2,3]' ELSE '[1,2]' END::vector
+FROM generate_series(1, 100) i;
+CREATE INDEX models_v ON models USING quiver_graph ((v::vector(3)) vector_l2_ops) WHERE model = 1;
+SELECT e.bytes > 0 AS estimated FROM quiver_estimate('models_v') e LIMIT 1;
+DROP TABLE models;
 -- what cannot be
 SELECT quiver_recall(NULL), quiver_recall('see_graph', NULL), quiver_prewarm(NULL),
 	quiver_estimate(NULL) IS NULL AS estimate;

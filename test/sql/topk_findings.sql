@@ -236,3 +236,37 @@ RESET enable_seqscan;
 RESET enable_sort;
 RESET enable_hashagg;
 DROP TABLE items;
+
+-- each search of a join may look at as many rows as the user lets it
+CREATE TABLE items (id int, v vector(4)) WITH (autovacuum_enabled = off);
+INSERT INTO items SELECT i, CASE WHEN i <= 20 THEN ARRAY[10, 0, 0, 0] ELSE ARRAY[1, i % 7, i % 11, i % 13] END::vector
+FROM generate_series(1, 2000) i;
+CREATE INDEX ON items USING hnsw (v vector_ip_ops);
+SET enable_seqscan = off;
+SET hnsw.max_scan_tuples = 200;
+SELECT count(*), count(DISTINCT o.id) FROM (SELECT id, v FROM items ORDER BY id LIMIT 100) o
+CROSS JOIN LATERAL (SELECT id FROM items ORDER BY v <#> o.v LIMIT 10) x;
+RESET hnsw.max_scan_tuples;
+-- equal rows, of which those in the node itself have gone
+DELETE FROM items WHERE id IN (1, 2, 3, 18, 19, 20);
+VACUUM (INDEX_CLEANUP ON) items;
+SET quiver.topk_way = 'index';
+SELECT count(*) FROM (SELECT 1 FROM items WHERE v <#> '[1,0,0,0]' < -5 ORDER BY v <#> '[1,0,0,0]' LIMIT 50) x;
+DROP TABLE items;
+
+-- a row on a line without an entry, of a set that knows the lines of some blocks
+CREATE TABLE items (id int, part int, pad text, v vector(64)) WITH (toast_tuple_target = 128, autovacuum_enabled = off);
+ALTER TABLE items ALTER pad SET STORAGE PLAIN, ALTER v SET STORAGE EXTERNAL;
+INSERT INTO items SELECT i, CASE WHEN i = 20100 THEN 1 ELSE 0 END,
+	repeat('x', CASE WHEN i <= 20000 THEN 700 ELSE 0 END),
+	(SELECT array_agg(sin(i * j)) FROM generate_series(1, 64) j)::vector FROM generate_series(1, 20120) i;
+CREATE INDEX ON items USING brin (id) WITH (pages_per_range = 4);
+CREATE INDEX ON items (part);
+CREATE INDEX ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+SELECT v AS query FROM items WHERE id = 20100 \gset
+SET quiver.topk_way = 'other_indexes';
+SELECT id FROM items WHERE part = 1 OR id BETWEEN 2000 AND 18000 ORDER BY v <-> :'query' LIMIT 1;
+RESET quiver.topk_way;
+RESET enable_seqscan;
+DROP TABLE items;
