@@ -582,3 +582,18 @@ def test_what_could_not_start_whole_is_stopped(home: Path, monkeypatch: pytest.M
     monkeypatch.setattr(numpy_exact.NumpyExact, "stop", lambda _: told.append("stopped"))
     run(home)
     assert told == ["server started", "stopped"] * (len(told) // 2)
+
+
+def test_a_data_set_that_cannot_be_had_is_left_out(home: Path) -> None:
+    two = SUITE.replace("datasets:\n", "datasets:\n  - {name: nowhere-8-euclidean, queries: 15}\n")
+    folder = home / "results"
+    assert Runner(parse(two, "test"), Store(folder), home, None).run() == 1
+    found = results.read(folder)[0]
+    assert {r.point.dataset for r in found} == {"small-8-euclidean"}
+    # what was measured is kept where a run cannot even begin
+    none = SUITE.replace("small-8-euclidean, rows: 250", "nowhere-8-euclidean")
+    with pytest.raises(ConfigError):
+        Runner(parse(none, "test"), Store(folder), home, None).run(fresh=True)
+    assert len(results.read(folder)[0]) == len(found)
+    Runner(parse(SUITE, "test"), Store(folder), home, None).run(fresh=True)
+    assert len(results.read(folder)[0]) == len(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -45,10 +44,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or home / "results" / (args.label or suite.name)
     say(f"quiver-bench run {suite.name}: results go to {folder}")
     with servers.only_run(home):
-        if args.fresh:
-            (folder / "results.jsonl").unlink(missing_ok=True)
-            shutil.rmtree(folder / "raw", ignore_errors=True)
-        failures = Runner(suite, Store(folder), home, top).run()
+        failures = Runner(suite, Store(folder), home, top).run(args.fresh)
     say()
     say(
         f"  for tables: {command()} report {args.label or suite.name if not args.out else args.out}"
@@ -243,6 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     # A run that is told to end stops the servers it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         return int(args.do(args))
     except ConfigError as error:

@@ -86,17 +86,22 @@ def _or_dash(value: float, form: Any) -> str:
 
 def build_table(rows: Sequence[Row]) -> Table:
     table = Table("Loading and building", ("index", "load s", "build s", "+-", "index MB", "table MB",
-                                           "label", "version"))  # fmt: skip
+                                           "label", "version", "remarks"))  # fmt: skip
     for row in rows:
         if row.status != OK:
             table.add(
-                row.title, brief(f"{row.status}: {row.reason}"), *[""] * 4, row.label, row.version
+                row.title,
+                brief(f"{row.status}: {row.reason}"),
+                *[""] * 4,
+                row.label,
+                row.version,
+                "",
             )
             continue
         table.add(
             row.title, f"{row.get('load_s'):.1f}", f"{row.get('build_s'):.1f}", _spread(row, "build_s"),
             _or_dash(row.get("index_bytes"), megabytes), _or_dash(row.get("table_bytes"), megabytes),
-            row.label or "-", row.version,
+            row.label or "-", row.version, "; ".join(row.notes),
         )  # fmt: skip
     return table
 
@@ -203,7 +208,7 @@ def conditions_tables(rows: Sequence[Row]) -> list[Table]:
         for suite, of_suite in groups(of_data, lambda r: str(r.load["suite"])).items():
             table = Table(
                 f"{title}: {SUITES[suite]}",
-                ("case", "index", "rows pass", "near pass", "recall", "warm ms", "cold ms",
+                ("case", "index", "rows pass", "near pass", "n", "recall", "warm ms", "cold ms",
                  "pages", "cold pages", "rows read", "short", "remarks"),
             )  # fmt: skip
             for case, of_case in groups(of_suite, lambda r: str(r.load["case"])).items():
@@ -217,6 +222,7 @@ def conditions_tables(rows: Sequence[Row]) -> list[Table]:
 CONDITIONS_NOTES = (
     "The columns are made for these vectors, from a seed (bench/README.md).",
     "near pass: the share of the k nearest rows of all that pass.",
+    "n: queries that were answered warm, in the time that the suite allows.",
     "warm, cold: p50 of one client; cold is a session for each query, without connecting.",
     "pages: buffers of a search, hit or read, by EXPLAIN; cold pages include planning.",
     "rows read: of tables, by EXPLAIN.",
@@ -229,7 +235,7 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
     warm = by.get("warm", rows[0])
     cold = by.get("cold")
     if warm.status != OK:
-        return (warm.title, *[""] * 9, f"{warm.status}: {warm.reason}")
+        return (warm.title, *[""] * 10, f"{warm.status}: {warm.reason}")
     cold_ms = "-" if cold is None or cold.status != OK else milliseconds(cold.get("p50_ms"))
     pages = warm.get("pages_hit") + warm.get("pages_read")
     cold_pages = math.nan
@@ -241,7 +247,7 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
         remarks.append(f"cold: {cold.status}: {cold.reason}")
     return (
         warm.title, f"{warm.get('pass_share'):.2%}", f"{warm.get('near_share'):.1%}",
-        f"{warm.get('recall'):.4f}", milliseconds(warm.get("p50_ms")), cold_ms,
+        count(warm.get("queries")), f"{warm.get('recall'):.4f}", milliseconds(warm.get("p50_ms")), cold_ms,
         _or_dash(pages, count), _or_dash(cold_pages, count), _or_dash(warm.get("rows"), count),
         count(warm.get("short_results")), "; ".join(remarks),
     )  # fmt: skip
@@ -291,7 +297,7 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
     some = [r for r in rows if r.tier or r.load.get("rate")]
     if some:
         table = Table("Memory tiers and fixed rates", ("index", "search", "clients", "tier MB", "rate",
-                                                      "recall", "QPS", "p50 ms", "p99 ms", "read MB", "remarks"))  # fmt: skip
+                                                      "n", "recall", "QPS", "p50 ms", "p99 ms", "read MB", "remarks"))  # fmt: skip
         for r in some:
             about = (
                 r.title,
@@ -301,9 +307,9 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
                 str(r.load.get("rate") or "-"),
             )
             if r.status != OK:
-                table.add(*about, *[""] * 5, f"{r.status}: {r.reason}")
+                table.add(*about, *[""] * 6, f"{r.status}: {r.reason}")
             else:
-                table.add(*about, f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
+                table.add(*about, count(r.get("queries")), f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
                           milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")).replace("nan", "?"), "; ".join(r.notes))  # fmt: skip
         found.append(table)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ class Store:
         if path.is_file() and not path.read_bytes().endswith(b"\n"):
             with path.open("a") as file:  # after a crash within a line
                 file.write("\n")
+
+    def forget(self) -> None:
+        """Delete all that was measured before."""
+        (self.folder / FILE).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "raw", ignore_errors=True)
+        (self.folder / "raw").mkdir()
+        self._done.clear()
 
     def done(self, host: str, point_id: str, rep: int) -> bool:
         return (host, point_id, rep) in self._done

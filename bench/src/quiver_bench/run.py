@@ -32,7 +32,13 @@ from quiver_bench.console import Step, duration, say
 from quiver_bench.datasets import Dataset
 from quiver_bench.engines import adapter
 from quiver_bench.engines.base import ANY, Built, Data, Engine, Search, Where
-from quiver_bench.errors import BenchError, MissingError, UnsupportedError
+from quiver_bench.errors import (
+    BenchError,
+    ConfigError,
+    DataError,
+    MissingError,
+    UnsupportedError,
+)
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result
 from quiver_bench.results import Store
 from quiver_bench.views import parameters
@@ -109,17 +115,18 @@ class Runner:
         self.failures = 0
         self.cases: dict[tuple[str, str, int], dict[str, conditions.Case]] = {}
 
-    def run(self) -> int:
-        """Answers how many points failed."""
+    def run(self, fresh: bool = False) -> int:
+        """Answers how many points failed. fresh: what was measured before is forgotten."""
+        sets = self.sets()  # before servers are built for what cannot be had
+        if fresh:
+            self.store.forget()
         self.store.environment(
             {**self.facts, "suite": self.suite.name, "report": self.suite.report.model_dump()}
         )
-        for spec in self.suite.datasets:  # before servers are built for what cannot be had
-            self.have(spec)
         try:
             for seat in self.seats:
                 self.start(seat)
-            for spec in self.suite.datasets:
+            for spec in sets:
                 self.run_dataset(self.dataset(spec))
         finally:
             for seat in self.seats:
@@ -180,6 +187,22 @@ class Runner:
         )  # fmt: skip
 
     # Data.
+
+    def sets(self) -> list[config.DatasetSpec]:
+        """The data sets that can be had. One that cannot is a failure, unless it is the only one."""
+        found: list[config.DatasetSpec] = []
+        for spec in self.suite.datasets:
+            try:
+                self.have(spec)
+                found.append(spec)
+            except (ConfigError, DataError) as error:
+                if len(self.suite.datasets) == 1:
+                    raise
+                say(f"  going on without {spec.name}: {error}")
+                self.failures += 1
+        if not found:
+            raise DataError("none of the suite's data sets can be had")
+        return found
 
     def have(self, spec: config.DatasetSpec) -> None:
         """Make or download its file, unless it is here."""
@@ -350,11 +373,11 @@ class Runner:
         seat.settings = seat.engine.settings()
         seat.plans.clear()
         metrics = {
-            "load_s": seat.loaded_s,
+            "load_s": seat.loaded_s + built.loading_s,
             "build_s": built.seconds,
             "index_bytes": float(built.index_bytes),
             "table_bytes": float(built.table_bytes),
-            "create_s": built.seconds + seat.loaded_s,
+            "create_s": built.seconds + seat.loaded_s + built.loading_s,
         }
         if "others_cores" in spent:
             metrics["others_cores"] = spent["others_cores"]

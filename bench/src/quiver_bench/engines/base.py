@@ -106,6 +106,7 @@ class Built:
     table_bytes: int = 0
     mode: str = "bulk"  # "insert": the index is made as rows arrive, loading is in it
     notes: tuple[str, ...] = ()
+    loading_s: float = 0.0  # of loading that only build() can do, not in seconds
 
 
 class Session(ABC):

@@ -350,7 +350,13 @@ class Quiver(PgEngine):
     }  # fmt: skip
 
     def install(self) -> Installation:
-        return postgres.install(self.top, ("quiver", "quiver"), {})
+        try:
+            return postgres.install(self.top, ("quiver", "quiver"), {})
+        except MissingError as error:
+            # Other engines may be missing. If the checkout's own cannot be built, the run failed.
+            if self.top is None:
+                raise
+            raise EngineError(str(error)) from error
 
     def version_of(self, db: Connection) -> str:
         return f"{_one(db, 'SELECT quiver_version()')} {checkout_version(self.top)}".strip()

@@ -494,6 +494,10 @@ class PgSession(Session):
         register(self.db, statements.kind)
         for name, value in statements.settings.items():
             self.db.execute("SELECT set_config(%s, %s, false)", (name, value))
+        if statements.clauses:
+            # Else a session changes to a generic plan after some searches. count() explains one
+            # for the values at hand.
+            self.db.execute("SET plan_cache_mode = force_custom_plan")
         self.cursor = self.db.cursor(binary=True)
         self.search_sql = statements.search.encode()
         self.once = statements.uses == 1
