@@ -28,6 +28,7 @@ from quiver_bench.truth import Floats
 # Warm until the means of two windows of queries differ by less than this.
 CHUNK, WINDOW, DRIFT = 50, 4, 0.05
 START_SECONDS = 120
+MOVED = 0.01  # of the spread of all coordinates: what one coordinate of a vector is moved by
 
 # In which order a client sends, and which queries:
 #   shuffled   all of them, in an order of its own
@@ -250,7 +251,10 @@ class ColdJob(Job):
 
 @dataclass(frozen=True)
 class InsertJob(Job):
-    """Inserts rows first, first + step, ... for so long; vectors come round again."""
+    """Inserts rows first, first + step, ... for so long.
+
+    Vectors come round again, each time moved a little: some engines fold equal ones.
+    """
 
     vectors: Floats
     ranks: npt.NDArray[np.int32]  # [n, 2]
@@ -259,14 +263,17 @@ class InsertJob(Job):
     seconds: float
 
     def run(self, session: Session, wait: Callable[[], float]) -> Sent:
-        encoded = [session.encode(vector) for vector in self.vectors]
+        step = np.float32(MOVED * self.vectors.std())
         record = Recorder(wait())
         row = self.first
         while not record.over(self.seconds):
-            at = row % len(encoded)
+            turn, at = divmod(row, len(self.vectors))
             ranks = (int(self.ranks[at, 0]), int(self.ranks[at, 1]))
+            vector = self.vectors[at].copy()
+            vector[turn % len(vector)] += step
+            encoded = session.encode(vector)
             start = record.clock()
-            session.insert(row, encoded[at], ranks)
+            session.insert(row, encoded, ranks)
             record.add(row, start + record.skew, record.clock() - start)
             row += self.step
         return record.sent({}, 0, True)
