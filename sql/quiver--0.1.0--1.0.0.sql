@@ -118,7 +118,7 @@ FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_am a ON a.oid = c.relam
-    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
+    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler::pg_catalog.oid
         AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
         AND h.probin ~ '(^|/)quiver(\.[a-z]+)?$'
     CROSS JOIN (SELECT * FROM _quiver_stat() WHERE indexrelid = '0'::oid) d
@@ -172,7 +172,7 @@ FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_am a ON a.oid = c.relam
-    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler
+    JOIN pg_catalog.pg_proc h ON h.oid = a.amhandler::pg_catalog.oid
         AND h.prosrc IN ('hnswhandler', 'ivfflathandler', 'quivergraphhandler', 'quiverivfhandler')
     CROSS JOIN LATERAL (SELECT
         CASE WHEN h.probin ~ '(^|/)quiver(\.[a-z]+)?$' THEN 'quiver' ELSE 'pgvector' END AS engine,

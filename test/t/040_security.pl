@@ -49,6 +49,9 @@ CREATE FUNCTION caught(name, text) RETURNS bool LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO ran VALUES ('name', current_user); RETURN true; END $$;
 CREATE FUNCTION caught(anyelement, anyelement) RETURNS bool LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO ran VALUES ('any', current_user); RETURN true; END $$;
+CREATE FUNCTION caught(oid, regproc) RETURNS bool LANGUAGE plpgsql AS
+	$$ BEGIN INSERT INTO ran VALUES ('regproc', current_user); RETURN true; END $$;
+CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = regproc, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = text, RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = "char", RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR = (LEFTARG = name, RIGHTARG = text, FUNCTION = caught);
