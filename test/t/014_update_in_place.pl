@@ -139,8 +139,14 @@ same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there')
 		'back: a hash index stops it');
 	$node->safe_psql('home', 'DROP INDEX items_hash; CREATE VIEW hashed AS SELECT DISTINCT v FROM items');
 	($rc, $out, $err) = $node->psql('home', $update);
-	like($err, qr/views group by vectors .*\nDETAIL:  They are: hashed\./, 'back: a view made under Quiver stops it');
+	like($err,
+		qr/policies group by vectors .*\nDETAIL:  They are: hashed\./, 'back: a view made under Quiver stops it');
 	$node->safe_psql('home', 'DROP VIEW hashed');
+	$node->safe_psql('home',
+		'CREATE FUNCTION hashed() RETURNS SETOF vector BEGIN ATOMIC SELECT DISTINCT v FROM items; END');
+	($rc, $out, $err) = $node->psql('home', $update);
+	like($err, qr/They are: hashed\(\)\./, 'back: so does a function');
+	$node->safe_psql('home', 'DROP FUNCTION hashed');
 	$node->safe_psql('home', $update);
 	same_lines_ok(catalog($node, 'home'), $stock_catalog, "back: the catalog is that of pgvector $version");
 }
