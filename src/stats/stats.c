@@ -260,7 +260,7 @@ find(Table *t, Oid index)
 }
 
 /*
- * Returns when a place was used last, or 0 if it is free.  The place of a database is
+ * Returns when a place was used last, or 0 if it is free.  The place of this database is
  * never the oldest.
  */
 static uint64
@@ -268,8 +268,9 @@ last_use(Slot *slot)
 {
 	if (!OidIsValid(slot->database))
 		return 0;
+	/* another database may have been dropped */
 	if (!OidIsValid(slot->index))
-		return UINT64_MAX;
+		return slot->database == MyDatabaseId ? UINT64_MAX : Max(1, slot->reset);
 	return Max(1, pg_atomic_read_u64(&slot->last));
 }
 
