@@ -36,6 +36,6 @@ QvDefineSimdLevel(void)
 							   "Instruction set level of the distance kernels.",
 							   "\"auto\" takes the best that this CPU can run; others are for tests.",
 							   &simd_level, "auto",
-							   PGC_USERSET, 0,
+							   PGC_SUSET, 0,
 							   check_level, assign_level, NULL);
 }

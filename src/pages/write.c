@@ -145,8 +145,10 @@ QvPublishFreePages(Relation index)
 		 * as in the server, a page of the map that a crash has torn is
 		 * replaced by zeros
 		 */
-		Buffer		buf = ReadBufferExtended(index, FSM_FORKNUM, block, RBM_ZERO_ON_ERROR, NULL);
+		Buffer		buf;
 
+		CHECK_FOR_INTERRUPTS();
+		buf = ReadBufferExtended(index, FSM_FORKNUM, block, RBM_ZERO_ON_ERROR, NULL);
 		LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 		if (!PageIsNew(BufferGetPage(buf)))
 		{

@@ -119,7 +119,10 @@ longest_row(const float *rows, int n, uint32 pdim, float limit)
 	float		median;
 
 	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		norms[i] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
+	}
 	qsort(norms, n, sizeof(float), CompareFloats);
 	median = n > 0 ? norms[n / 2] : 0;
 	pfree(norms);
@@ -137,6 +140,7 @@ QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean)
 	{
 		const float *row = rows + (Size) i * pdim;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!isinf(longest) && qv_kernels.norm2_f32(row, pdim) > longest)
 			continue;
 		used++;
