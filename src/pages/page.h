@@ -52,6 +52,12 @@ StaticAssertDecl(sizeof(QvPageHeaderData) == 8, "on-disk page header changed");
 #define QV_PAGE_START (MAXALIGN(SizeOfPageHeaderData) + sizeof(QvPageHeaderData))
 #define QV_PAGE_SPACE (BLCKSZ - QV_PAGE_START)
 
+/*
+ * Pages that the free space map may name to one insert and that are not free, before the insert
+ * adds a page.  After a crash or a promotion the map may name any number of them.
+ */
+#define QV_MAX_RECYCLED 64
+
 /* Floats on a QV_PAGE_FLOATS page. */
 #define QV_FLOATS_PER_PAGE (QV_PAGE_SPACE / sizeof(float))
 

@@ -12,9 +12,6 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 
-/* Full pages that the free space map may name to one insert, before that adds a page. */
-#define MAX_RECYCLED 64
-
 Buffer
 GraphLockNode(GraphHandle *handle, uint32 id, int lockmode, GraphNode *node)
 {
@@ -103,7 +100,7 @@ recycled_page(GraphHandle *handle)
 	Relation	index = handle->index;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
 
-	for (int i = 0; i < MAX_RECYCLED; i++)
+	for (int i = 0; i < QV_MAX_RECYCLED; i++)
 	{
 		BlockNumber block = GetFreeIndexPage(index);
 		Buffer		buf;

@@ -76,7 +76,8 @@ IvfAllocPage(IvfHandle *handle)
 	Relation	index = handle->index;
 	BlockNumber block;
 
-	while (!handle->building && BlockNumberIsValid(block = GetFreeIndexPage(index)))
+	for (int i = 0; i < QV_MAX_RECYCLED && !handle->building &&
+		 BlockNumberIsValid(block = GetFreeIndexPage(index)); i++)
 	{
 		Buffer		buf;
 		Page		page;

@@ -107,6 +107,8 @@ share_for(const float *probes, float top, double recall)
 double
 IvfProbesFor(const IvfMetaData *meta, double recall)
 {
+	if (recall >= 1)
+		return 1;
 	/* not measured: a small index, or one that grew from nothing */
 	if (meta->probes[0] <= 0)
 		return Min(1, 3 / sqrt(meta->lists));
