@@ -115,6 +115,9 @@ TopkGroupsKeepOrder(const PlannerInfo *root)
 	SortGroupClause *first = linitial(outer->sortClause);
 	const Var  *key = (const Var *) get_sortgroupclause_expr(first, outer->targetList);
 
+	/* these are of all groups */
+	if (outer->hasWindowFuncs || outer->hasAggs || outer->groupClause != NIL || outer->distinctClause != NIL)
+		return false;
 	return IsA(key, Var) && key->varattno == get_sortgroupclause_tle(distance, query->targetList)->resno &&
 		first->sortop == distance->sortop && first->nulls_first == distance->nulls_first &&
 		!contain_nonstrict_functions(outer->jointree->quals);

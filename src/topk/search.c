@@ -360,6 +360,14 @@ most_rows(const TopkState *state)
 	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
 }
 
+/* Has the user set an end to searches, by rows or by lists? */
+static bool
+has_end(const TopkState *state)
+{
+	return most_rows(state) != PG_INT64_MAX ||
+		(state->settings.max_probes > 0 && state->settings.max_probes < IVFFLAT_MAX_LISTS);
+}
+
 /*
  * QvStreamSource.early, and after the end: have the rows that a search by codes has left out come
  * by another way.  False: there is none, or the user has set an end.
@@ -371,7 +379,7 @@ take_rest(void *arg)
 	const TopkKnown *known = &state->known;
 	TopkWay		way = TOPK_TABLE;
 
-	if (most_rows(state) != PG_INT64_MAX || state->way == TOPK_TABLE ||
+	if (has_end(state) || state->way == TOPK_TABLE ||
 		(state->way == TOPK_SET && (state->reads_rows || QvTidSetIsExact(state->set.rows))))
 		return false;
 	if (state->way != TOPK_SET)

@@ -245,6 +245,14 @@ counts_all_rows(const Query *query)
 		(query->hasWindowFuncs && (list_length(query->windowClause) > 1 || looks_ahead((Node *) query->targetList, NULL)));
 }
 
+/* Does a window have the order that is asked for, and the answer another one? */
+static bool
+is_sorted_anew(const PlannerInfo *root)
+{
+	return root->window_pathkeys != NIL && root->sort_pathkeys != NIL &&
+		linitial(root->window_pathkeys) != linitial(root->sort_pathkeys);
+}
+
 /*
  * The target of rows within a radius, in any order; NULL: there is none.  info: a condition on the
  * distance, which may be from values of other relations.
@@ -302,7 +310,7 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 	/* a window without an order has all rows */
 	if (root->query_pathkeys != NIL && !(root->parse->hasWindowFuncs && root->window_pathkeys == NIL))
 		target = match_key(root, rel, index, linitial(root->query_pathkeys));
-	if (target && counts_all_rows(root->parse))
+	if (target && (counts_all_rows(root->parse) || is_sorted_anew(root)))
 		add_all_needs(root, rel, target);
 	if (target)
 		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;

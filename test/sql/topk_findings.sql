@@ -270,3 +270,36 @@ SELECT id FROM items WHERE part = 1 OR id BETWEEN 2000 AND 18000 ORDER BY v <-> 
 RESET quiver.topk_way;
 RESET enable_seqscan;
 DROP TABLE items;
+
+-- answers in another order than that of the index
+CREATE TABLE items (id int, g int, e vector(3));
+INSERT INTO items VALUES (1, 1, NULL);
+INSERT INTO items SELECT i, i / 100 + 2, ARRAY[i, 0, 0] FROM generate_series(2, 5000) i;
+CREATE INDEX items_e ON items USING quiver_ivf (e vector_l2_ops) INCLUDE (id);
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET enable_hashagg = off;
+SELECT id, rank() OVER (ORDER BY e <-> '[5,0,0]') FROM items ORDER BY id LIMIT 2;
+SELECT id, rank() OVER (ORDER BY e <-> '[5,0,0]') AS r FROM items ORDER BY r DESC LIMIT 1;
+SELECT g, d, count(*) OVER () AS total FROM (
+	SELECT DISTINCT ON (g) g, e <-> '[5,0,0]' AS d FROM items ORDER BY g, e <-> '[5,0,0]') x ORDER BY d LIMIT 1;
+RESET enable_seqscan;
+RESET enable_sort;
+RESET enable_hashagg;
+-- a row that was not fetched
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM items ORDER BY e <-> '[5,0,0]' LIMIT 5;
+FETCH c;
+UPDATE items SET id = -1 WHERE CURRENT OF c;
+SELECT id FROM items WHERE e = '[5,0,0]';
+ROLLBACK;
+-- the end that the user has set
+DROP INDEX items_e;
+CREATE INDEX items_e ON items USING ivfflat (e vector_l2_ops) WITH (lists = 50);
+SET enable_seqscan = off;
+SET ivfflat.max_probes = 3;
+SELECT count(*) < 1000 AS ended FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 1000) x;
+RESET ivfflat.max_probes;
+RESET enable_seqscan;
+DROP TABLE items;
