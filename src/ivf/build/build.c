@@ -200,9 +200,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 				 errhint("Drop the index until the table has more data.")));
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
-	/* an index without rows: VACUUM measures it when there are some */
-	if (result->index_tuples > 0)
-		IvfMeasureProbes(handle, 0);
+	IvfMeasureProbes(handle, 0);
 	if (IvfCanHaveRows(&handle->meta))
 		QvRowsMerge(&handle->rows, true, result->heap_tuples, IvfVisitRows, handle);
 	QvWriteLogAll(index, MAIN_FORKNUM);

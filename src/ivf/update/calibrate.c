@@ -49,7 +49,7 @@
 /* Policy: how many times the lists that were needed a query for few rows reads. */
 #define SHORT_LISTS 2.0
 
-/* Policy: with fewer queries than this nothing is measured. */
+/* Policy: with fewer queries than this, or rows, nothing is measured. */
 #define LEAST_QUERIES 20
 
 /* Policy: probes are measured again when there are this number of times the lists. */
@@ -254,8 +254,8 @@ measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, 
 		qsort(ranks->deep[i], ranks->ndeep[i], sizeof(uint32), CompareUint32);
 }
 
-void
-IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
+static void
+measure(IvfHandle *handle, uint64 max_rows)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver measuring",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -292,4 +292,22 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 	write_probes(handle, ranks, max_rows == 0);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
+}
+
+/* Are there enough rows?  If not, VACUUM measures when there are. */
+static bool
+has_rows(const IvfLists *lists)
+{
+	uint64		rows = 0;
+
+	for (uint32 i = 0; i < lists->count; i++)
+		rows += lists->refs[i].rows;
+	return rows >= LEAST_QUERIES;
+}
+
+void
+IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
+{
+	if (has_rows(handle->lists))
+		measure(handle, max_rows);
 }
