@@ -239,7 +239,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     # A run that is told to end stops the servers it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # it is under nohup
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         return int(args.do(args))
     except ConfigError as error:

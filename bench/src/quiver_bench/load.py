@@ -270,7 +270,7 @@ class InsertJob(Job):
             turn, at = divmod(row, len(self.vectors))
             ranks = (int(self.ranks[at, 0]), int(self.ranks[at, 1]))
             vector = self.vectors[at].copy()
-            vector[turn % len(vector)] += step
+            vector[turn % len(vector)] += step * (1 + turn // len(vector))
             encoded = session.encode(vector)
             start = record.clock()
             session.insert(row, encoded, ranks)

@@ -294,6 +294,7 @@ class Runner:
             "seed": suite.seed, "warm_seconds": suite.warm_seconds,
             "longest": getattr(spec, "longest", suite.longest),
             "asked": getattr(spec, "queries", None), "queries": self.digests[1],
+            **({"version": VERSIONS[spec.kind]} if spec.kind in VERSIONS else {}),
         }  # fmt: skip
 
     # Rounds.
@@ -481,6 +482,7 @@ class Runner:
 ORDER = ("query", "filter", "conditions", "crud", "mixed", "churn", "ingest")
 FIRST_ROUND_ONLY = ("filter", "conditions", "mixed", "churn", "ingest")
 ONCE = ("crud", "churn", "mixed", "ingest")
+VERSIONS = {"conditions": 2, "ingest": 2}  # of what is measured: results of others are not reused
 
 
 def _options(spec: config.EngineSpec) -> dict[str, Any]:
