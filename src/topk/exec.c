@@ -60,7 +60,11 @@ topk_next(ScanState *ss)
 		return ExecClearTuple(slot);
 	ExecCopySlot(slot, row.filled ? state->filter->slot : state->rows->slot);
 	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
-	/* for WHERE CURRENT OF */
+
+	/*
+	 * for WHERE CURRENT OF; as in the server's index-only scans, the root of
+	 * a chain of versions
+	 */
 	slot->tts_tid = row.filled ? row.tid : state->rows->slot->tts_tid;
 	RowReleasePages(state->rows);
 	show_distance(state, &row);

@@ -360,12 +360,13 @@ most_rows(const TopkState *state)
 	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
 }
 
-/* Has the user set an end to searches, by rows or by lists? */
+/* Has the user set an end to searches, by rows, or to this one by lists? */
 static bool
 has_end(const TopkState *state)
 {
 	return most_rows(state) != PG_INT64_MAX ||
-		(state->settings.max_probes > 0 && state->settings.max_probes < IVFFLAT_MAX_LISTS);
+		(state->way == TOPK_WALK && state->settings.max_probes > 0 &&
+		 state->settings.max_probes < IVFFLAT_MAX_LISTS);
 }
 
 /*
