@@ -12,9 +12,7 @@
 #include "access/genam.h"
 #include "access/reloptions.h"
 #include "commands/vacuum.h"
-#include "miscadmin.h"
 #include "nodes/pathnodes.h"
-#include "postmaster/autovacuum.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/guc.h"
@@ -554,13 +552,5 @@ QvExplainOneQuery(Query *query, int cursor_options, IntoClause *into, ExplainSta
 #if PG_VERSION_NUM < 170000
 #define AmAutoVacuumWorkerProcess() IsAutoVacuumWorkerProcess()
 #endif
-
-/* kB that this process may use for maintenance, as the server's own VACUUM has it. */
-static inline int
-QvMaintenanceWorkMem(void)
-{
-	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ? autovacuum_work_mem :
-		maintenance_work_mem;
-}
 
 #endif							/* QV_COMPAT_H */

@@ -65,7 +65,6 @@ QvSharedSymbol(Oid function)
 {
 	char	   *symbol = NULL;
 	char	   *library = c_function_library(function, &symbol);
-
 	bool		shared = library && (names_library(library, OUR_LIBRARY) ||
 									 names_library(library, PGVECTOR_LIBRARY));
 

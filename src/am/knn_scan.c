@@ -30,7 +30,7 @@ typedef struct KnnScan
 	QvSettings	settings;
 	void	   *query;			/* detoasted; NULL: any order */
 	int64		most;			/* rows proposed after which the scan stops */
-	int64		before;			/* rows proposed by earlier scans */
+	int64		before;			/* rows proposed before the engine was started */
 	bool		started;
 	QvScanTotals totals;		/* for statistics */
 } KnnScan;

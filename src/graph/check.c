@@ -256,8 +256,7 @@ check_chain(GraphChecker *c, uint32 owner, uint32 next)
 
 		if (state_now(c, next) != GRAPH_SLOT_TIDS ||
 			++steps > (Size) c->nblocks * layout->per_page)
-			QvReportCorruption(c->index, GraphNodeBlock(layout, owner),
-							   "The chain of heap TIDs of node %u is broken.", owner);
+			GraphReportBrokenChain(c->handle, owner);
 		buf = lock_block(c, block);
 		tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf), GraphNodeSlot(layout, next));
 		if (tids->owner != owner)

@@ -13,6 +13,7 @@
 #include "pages/write.h"
 #include "rows/code.h"
 #include "rows/write.h"
+#include "space/room.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

@@ -1,15 +1,26 @@
 /*
  * room.h
- *		Memory of a build that may be more than maintenance_work_mem: a temporary file has
- *		it then, which is mapped.
+ *		Memory of builds and maintenance.  What may be more than maintenance_work_mem is in a
+ *		temporary file then, which is mapped.
  */
 #ifndef QV_SPACE_ROOM_H
 #define QV_SPACE_ROOM_H
 
 #include "postgres.h"
 
+#include "compat.h"
+#include "miscadmin.h"
+#include "postmaster/autovacuum.h"
 #include "storage/fd.h"
 #include "storage/sharedfileset.h"
+
+/* kB that this process may use for maintenance, as the server's own VACUUM has it. */
+static inline int
+QvMaintenanceWorkMem(void)
+{
+	return AmAutoVacuumWorkerProcess() && autovacuum_work_mem != -1 ? autovacuum_work_mem :
+		maintenance_work_mem;
+}
 
 /* One piece of such memory.  It ends with the memory context that it was made in. */
 typedef struct QvRoom

@@ -205,6 +205,13 @@ GraphAllocSlot(GraphHandle *handle, uint32 *number)
 
 /* ---- heap TIDs ---- */
 
+void
+GraphReportBrokenChain(const GraphHandle *handle, uint32 id)
+{
+	QvReportCorruption(handle->index, GraphNodeBlock(&handle->layout, id),
+					   "The chain of heap TIDs of node %u is broken.", id);
+}
+
 typedef enum AddResult
 {
 	ADDED,
@@ -278,8 +285,7 @@ add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 		result = add_to_slot(handle, id, tid, at, &next);
 		if (result == FULL &&
 			(next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot))
-			QvReportCorruption(handle->index, GraphNodeBlock(layout, id),
-							   "The chain of heap TIDs of node %u is broken.", id);
+			GraphReportBrokenChain(handle, id);
 	}
 	return result;
 }

@@ -66,6 +66,9 @@ extern bool GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to);
 /* Finds a free slot.  Returns its page pinned and exclusively locked. */
 extern Buffer GraphAllocSlot(GraphHandle *handle, uint32 *number);
 
+/* Raises ERRCODE_INDEX_CORRUPTED: the chain of heap TIDs of a node leads in circles, or away. */
+pg_noreturn extern void GraphReportBrokenChain(const GraphHandle *handle, uint32 id);
+
 /*
  * Tries to add a row to a node that this insert has seen live.  Returns false if the node
  * is live no longer.

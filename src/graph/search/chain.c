@@ -36,13 +36,6 @@ GraphChainStart(GraphChain *chain, uint32 owner, uint32 first)
 		IdSetClear(&chain->slots);
 }
 
-pg_noreturn static void
-report_broken_chain(const GraphChain *chain)
-{
-	QvReportCorruption(chain->handle->index, GraphNodeBlock(&chain->handle->layout, chain->owner),
-					   "The chain of heap TIDs of node %u is broken.", chain->owner);
-}
-
 /* Remember a slot; false when it was returned before. */
 static bool
 remember_slot(GraphChain *chain, uint32 slot)
@@ -109,7 +102,7 @@ read_slot(GraphChain *chain)
 	}
 	/* a chain that leads nowhere else goes in circles */
 	if (++chain->again > chain->slots.count)
-		report_broken_chain(chain);
+		GraphReportBrokenChain(chain->handle, chain->owner);
 	return 0;
 }
 
@@ -126,7 +119,7 @@ GraphChainNext(GraphChain *chain)
 		{
 			/* a chain that is always broken is not being changed, but damaged */
 			if (++chain->restarts > MAX_CHAIN_RESTARTS)
-				report_broken_chain(chain);
+				GraphReportBrokenChain(chain->handle, chain->owner);
 			chain->again = 0;
 			chain->next = chain_head(chain);
 		}

@@ -6,6 +6,7 @@
 
 #include "compat.h"
 #include "graph/page/node.h"
+#include "graph/page/rows.h"
 #include "graph/update/row_pages.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -77,8 +78,7 @@ offer_chain(Offer *o)
 		UnlockReleaseBuffer(buf);
 		CHECK_FOR_INTERRUPTS();
 		if (++steps > POOL_MAX_ID / layout->tids_per_slot)
-			QvReportCorruption(handle->index, GraphNodeBlock(layout, o->id),
-							   "The chain of heap TIDs of node %u is broken.", o->id);
+			GraphReportBrokenChain(handle, o->id);
 		offer_tids(o, copy, n);
 	}
 	pfree(copy);

@@ -313,8 +313,7 @@ unlink_empty(GraphVacuum *v, uint32 owner, uint32 head)
 			break;
 		CHECK_FOR_INTERRUPTS();
 		if (++steps > v->nblocks * layout->per_page)
-			QvReportCorruption(v->index, GraphNodeBlock(layout, owner),
-							   "The chain of heap TIDs of node %u is broken.", owner);
+			GraphReportBrokenChain(v->handle, owner);
 		if (empty)
 			unlink_slot(v, owner, previous, after);
 		else

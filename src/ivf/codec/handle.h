@@ -59,6 +59,17 @@ typedef struct IvfLists
 
 #define IVF_NO_LIST UINT32_MAX
 
+/* Rows of all lists, roughly: inserts count the rows of a list when it is split. */
+static inline double
+IvfListRows(const IvfLists *lists)
+{
+	double		rows = 0;
+
+	for (uint32 i = 0; i < lists->count; i++)
+		rows += lists->refs[i].rows;
+	return rows;
+}
+
 typedef struct IvfHandle
 {
 	Relation	index;

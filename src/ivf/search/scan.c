@@ -124,11 +124,8 @@ static double
 mean_rows(const IvfHandle *handle)
 {
 	const IvfLists *lists = handle->lists;
-	double		rows = 0;
 
-	for (uint32 i = 0; i < lists->count; i++)
-		rows += lists->refs[i].rows;
-	return Max(1, Max(rows, handle->meta.tuples) / lists->count);
+	return Max(1, Max(IvfListRows(lists), handle->meta.tuples) / lists->count);
 }
 
 /* Lists to read to propose "rank" rows. */

@@ -186,8 +186,7 @@ plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uin
 {
 	const IvfLists *lists = handle->lists;
 	const float *known = handle->meta.probes;
-	double		share = MOST_LISTS,
-				rows = 0;
+	double		share = MOST_LISTS;
 	uint32		most;
 
 	*queries = QUERIES;
@@ -202,9 +201,7 @@ plan_measuring(const IvfHandle *handle, uint64 max_rows, const Ranks *ranks, uin
 		*queries = Min(QUERIES, Max(DEEP_QUERIES, QUERIES * MOST_LISTS * lists->count / most));
 		return most;
 	}
-	for (uint32 i = 0; i < lists->count; i++)
-		rows += lists->refs[i].rows;
-	*queries = Min(QUERIES, max_rows / Max(1, rows * most / lists->count));
+	*queries = Min(QUERIES, max_rows / Max(1, IvfListRows(lists) * most / lists->count));
 	return most;
 }
 
@@ -294,20 +291,10 @@ measure(IvfHandle *handle, uint64 max_rows)
 	MemoryContextDelete(context);
 }
 
-/* Are there enough rows?  If not, VACUUM measures when there are. */
-static bool
-has_rows(const IvfLists *lists)
-{
-	uint64		rows = 0;
-
-	for (uint32 i = 0; i < lists->count; i++)
-		rows += lists->refs[i].rows;
-	return rows >= LEAST_QUERIES;
-}
-
 void
 IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 {
-	if (has_rows(handle->lists))
+	/* with fewer rows VACUUM measures when there are more */
+	if (IvfListRows(handle->lists) >= LEAST_QUERIES)
 		measure(handle, max_rows);
 }

@@ -22,6 +22,7 @@
 #include "ivf/update/move.h"
 #include "miscadmin.h"
 #include "rows/write.h"
+#include "space/room.h"
 #include "space/sample.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
