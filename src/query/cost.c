@@ -33,8 +33,10 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 	units->measure = op + units->code;
 	units->filter = of->filter;
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
+	misses = of->table_misses;
 	units->test = of->test;
-	units->row = QV_ROW_OPERATORS * op + of->test + misses * random;
+	units->row = QV_ROW_OPERATORS * op + of->test;
+	units->row_page = misses * random;
 	units->next_row = cpu_tuple_cost + of->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
 		of->table_pages / Max(1, of->table_rows);
 	units->value = units->measure + of->value_pages * (QV_PAGE_OPERATORS * op + misses * random);
@@ -55,12 +57,22 @@ QvCountersCost(const QvUnits *units, const QvScanCounters *counters)
 		(counters->nodes + counters->records + counters->entries) * units->measure;
 }
 
+/* Pages that rows are on, if these are in random places. */
+static double
+pages_met(double rows, double pages)
+{
+	return pages > 0 ? pages * (1 - exp(-rows / pages)) : 0;
+}
+
+double
+QvRowsCost(const QvUnits *units, double rows, double pages)
+{
+	return rows * units->row + pages_met(rows, pages) * units->row_page;
+}
+
 double
 QvEntriesCost(const QvUnits *units, double entries, double pages, double share)
 {
-	/* pages that the entries are on, if these are in random places */
-	double		met = pages > 0 ? pages * (1 - exp(-entries / pages)) : 0;
-
-	return met * units->next_page + entries * units->filter + entries * share * units->measure +
+	return pages_met(entries, pages) * units->next_page + entries * units->filter + entries * share * units->measure +
 		entries * share * QV_MEASURED_SHARE * (units->page + units->measure);
 }

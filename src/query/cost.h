@@ -53,6 +53,7 @@ typedef struct QvUnits
 								 * columns; 0: there are none */
 	double		test;			/* of a row's conditions, when it is at hand */
 	double		row;			/* of the table: fetched at random, and tested */
+	double		row_page;		/* that such a row is on, besides */
 	double		next_row;		/* of the table, when all are read in order */
 	double		value;			/* of a row: read and measured */
 } QvUnits;
@@ -63,6 +64,7 @@ typedef struct QvUnitsOf
 	Oid			index_tablespace;
 	Oid			table_tablespace;
 	double		index_pages;
+	double		table_misses;	/* share of its pages that are on disk */
 	double		table_pages;
 	double		table_rows;
 	int			dims;
@@ -82,6 +84,9 @@ extern void QvGetUnits(const QvUnitsOf *of, QvUnits *units);
 /* What work costs, or a search has cost so far, without its rows. */
 extern double QvWorkCost(const QvUnits *units, const QvWork *work);
 extern double QvCountersCost(const QvUnits *units, const QvScanCounters *counters);
+
+/* What it costs to fetch rows from random places of a table of that many pages. */
+extern double QvRowsCost(const QvUnits *units, double rows, double pages);
 
 /*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to

@@ -298,9 +298,13 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 
 /* ---- costs ---- */
 
-/* Costs of one of each thing that a search counts. */
+/*
+ * Costs of one of each thing that a search counts, if that share of the table's pages is read from
+ * disk.
+ */
 static void
-get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims, QvUnits *units)
+get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims,
+		  double misses, QvUnits *units)
 {
 	const IndexOptInfo *index = target->index;
 	AttrNumber	column = index->indexkeys[0];
@@ -309,6 +313,7 @@ get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 		.index_tablespace = index->reltablespace,
 		.table_tablespace = rel->reltablespace,
 		.index_pages = index->pages,
+		.table_misses = misses,
 		.table_pages = rel->pages,
 		.table_rows = rel->tuples,
 		.dims = dims,
@@ -362,10 +367,11 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
 	known->by_value = true;
-	get_units(root, rel, rte, target, KnnDimensions(relation), &known->units);
+	get_units(root, rel, rte, target, KnnDimensions(relation), QvMissShare(rel->pages + index->pages), &known->units);
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
+	known->table_pages = rel->pages;
 	known->has_filter = target->filter != NIL && known->row_pages > 0;
 	known->admitted = known->rows;
 	if (known->has_filter)
@@ -501,9 +507,16 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = TopkIsFiltered(target, conditions);
+	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
+
+	/*
+	 * Other paths count the table's pages as read from disk.  A path that
+	 * runs again and again finds its own in memory.
+	 */
+	if (path->path.param_info == NULL)
+		get_units(root, rel, rte, target, KnnDimensions(relation), 1, &known.units);
 	cost_path(&path->path, &known, path->path.param_info ? 0 : wanted_of(root, rel));
 	index_close(relation, NoLock);
-	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
 	if (!misses)
 		add_path(rel, &path->path);

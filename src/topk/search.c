@@ -68,6 +68,7 @@ get_known(TopkState *state)
 	/* as many as there are now: the plan may be old */
 	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
+	known->table_pages = RelationGetNumberOfBlocks(table);
 	known->passing = Max(1, state->planned.passing * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
 	known->admitted = state->planned.admitted * known->rows;
@@ -231,8 +232,8 @@ spent(const TopkState *state)
 	QvScanCounters counters;
 
 	TopkGetCounters(state, &counters);
-	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost + rows->fetched * units->row +
-		rows->passed * units->value + state->collected +
+	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
+		QvRowsCost(units, rows->fetched, state->known.table_pages) + rows->passed * units->value + state->collected +
 		(state->filter ? state->filter->tested * units->filter : 0);
 }
 

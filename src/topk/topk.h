@@ -34,7 +34,7 @@ typedef enum TopkResult
 #define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 10
+#define TOPK_PLAN_VERSION 11
 
 typedef struct TopkPlanned
 {

@@ -41,7 +41,7 @@ proposed_cost(const TopkKnown *known, double proposals, double wanted, bool by_e
 		cost += fetched * (known->units.page + known->units.filter);
 		fetched *= admitted_share(known);
 	}
-	return cost + fetched * known->units.row;
+	return cost + QvRowsCost(&known->units, fetched, known->table_pages);
 }
 
 /* The index proposes rows, nearest first. */
@@ -72,14 +72,14 @@ set_cost(const TopkKnown *known, double wanted)
 	double		passing = Min(known->members, known->passing);
 	double		share = admitted_share(known);
 	double		fetched = Min(known->members, wanted * known->members * share / Max(1, passing));
-	double		by_row = known->members * known->units.row + passing * known->units.value;
+	double		by_row = QvRowsCost(&known->units, known->members, known->table_pages) + passing * known->units.value;
 	double		by_code = INFINITY;
 
 	if (!known->has_set)
 		return INFINITY;
 	if (known->row_pages > 0 && known->by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share) +
-			fetched * (known->units.row + known->units.value);
+			QvRowsCost(&known->units, fetched, known->table_pages) + fetched * known->units.value;
 	/* a bitmap scan fetches the same rows */
 	by_row = Max(by_row, known->bitmap);
 	by_code = Max(by_code, known->bitmap * fetched / Max(1, known->members));

@@ -37,6 +37,7 @@ typedef struct TopkKnown
 	double		passing;		/* of these, rows that pass all conditions */
 	bool		filtered;		/* some do not */
 	double		row_pages;		/* of the index; 0: none */
+	double		table_pages;
 
 	/* what entries of row pages know */
 	bool		has_filter;		/* there are conditions on included columns */
