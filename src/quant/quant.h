@@ -99,6 +99,15 @@ extern void QvUnpackSlot(const uint8_t *batch, size_t nbits, int slot,
 extern void QvPackBatch(uint8_t *batch, size_t nbits, const uint8_t *bits,
 						size_t bits_stride, int n);
 
+/*
+ * Two-bit code y of the residual r = decode(code) - p, where decode(code)[i] is as above.  n is a
+ * multiple of 16.  y[i] is -1.5, -0.5, 0.5 or 1.5, whichever is nearest to r[i] / step.  Writes bit
+ * i = lower and bit n + i = upper bit of y[i] + 1.5 to the n / 4 bytes of bits.  Returns the sums
+ * yr = <y, r> and yp = <y, p>.
+ */
+extern void QvResidualTwoBits(const uint8_t *code, float scale, float offset, const float *p, size_t n,
+							  float step, uint8_t *bits, float *yr, float *yp);
+
 /* ---- query.c: what a query prepares once ---- */
 
 typedef struct QvQuery
@@ -123,7 +132,8 @@ extern size_t QvQuerySize(size_t pdim, size_t nbits);
 
 /*
  * Prepares a query. mem holds QvQuerySize() bytes, aligned to 64 bytes, and gets a copy
- * of x[pdim]. nbits may be 0 when no FastScan will be done.
+ * of x[pdim]. nbits may be 0 when no FastScan will be done.  Of 2 pdim bits the second half
+ * counts twice: the codes are those of QvResidualTwoBits().
  */
 extern void QvQueryInit(QvQuery *q, void *mem, const float *x, size_t pdim,
 						size_t nbits);

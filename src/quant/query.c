@@ -22,7 +22,7 @@
 size_t
 QvQuerySize(size_t pdim, size_t nbits)
 {
-	return ALIGN64(pdim * sizeof(float)) + 2 * ALIGN64(pdim) +
+	return ALIGN64((pdim > nbits ? pdim : nbits) * sizeof(float)) + 2 * ALIGN64(pdim) +
 		ALIGN64(nbits * 4);
 }
 
@@ -109,12 +109,14 @@ void
 QvQueryInit(QvQuery *q, void *mem, const float *x, size_t pdim, size_t nbits)
 {
 	float	   *copy = mem;
-	int8_t	   *hi = (int8_t *) mem + ALIGN64(pdim * sizeof(float));
+	int8_t	   *hi = (int8_t *) mem + ALIGN64((pdim > nbits ? pdim : nbits) * sizeof(float));
 	int8_t	   *lo = hi + ALIGN64(pdim);
 	uint8_t    *lut = (uint8_t *) lo + ALIGN64(pdim);
 	float		max = qv_kernels.maxabs_f32(x, pdim);
 
 	memcpy(copy, x, pdim * sizeof(float));
+	for (size_t i = pdim; i < nbits; i++)
+		copy[i] = 2 * copy[i - pdim];
 	q->pdim = pdim;
 	q->nbits = nbits;
 	q->x = copy;

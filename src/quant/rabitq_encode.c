@@ -189,3 +189,48 @@ QvEncodeBits(const float *x, size_t pdim, size_t nbits, uint8_t *bits)
 	}
 	return sum_abs > 0 ? (float) (norm2 / (0.5 * sum_abs)) : 0;
 }
+
+#define LANES 8
+
+void
+QvResidualTwoBits(const uint8_t *code, float scale, float offset, const float *p, size_t n,
+				  float step, uint8_t *bits, float *yr, float *yp)
+{
+	float		sums_r[LANES] = {0};
+	float		sums_p[LANES] = {0};
+	float		of_r = 0;
+	float		of_p = 0;
+
+	for (size_t i = 0; i < n; i += LANES)
+	{
+		int			upper[LANES];
+		int			lower[LANES];
+		unsigned	bytes[2] = {0, 0};
+
+		for (size_t j = 0; j < LANES; j++)
+		{
+			float		r = scale * ((float) code[i + j] - offset) - p[i + j];
+			float		y;
+
+			upper[j] = r >= 0;
+			lower[j] = (fabsf(r) > step) == (r >= 0);
+			y = (float) (2 * upper[j] + lower[j]) - 1.5f;
+			sums_r[j] += y * r;
+			sums_p[j] += y * p[i + j];
+		}
+		for (size_t j = 0; j < LANES; j++)
+		{
+			bytes[0] |= (unsigned) lower[j] << j;
+			bytes[1] |= (unsigned) upper[j] << j;
+		}
+		bits[i / 8] = (uint8_t) bytes[0];
+		bits[(n + i) / 8] = (uint8_t) bytes[1];
+	}
+	for (size_t j = 0; j < LANES; j++)
+	{
+		of_r += sums_r[j];
+		of_p += sums_p[j];
+	}
+	*yr = of_r;
+	*yp = of_p;
+}

@@ -86,8 +86,9 @@ EXPLAIN (COSTS OFF) DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001;
 DELETE FROM t WHERE v <=> '[1,0,0]' < 0.0001 RETURNING id, tag;
 ROLLBACK;
 -- few rows are expected within: the first one is not looked for in the table
-CREATE TABLE many (id int, v vector(3));
-INSERT INTO many SELECT i, ARRAY[cos(i * 0.01), sin(i * 0.01), i * 0.01]::vector FROM generate_series(1, 50000) i;
+CREATE TABLE many (id int, v vector(3), text text DEFAULT repeat('x', 100));
+INSERT INTO many (id, v)
+	SELECT i, ARRAY[cos(i * 0.01), sin(i * 0.01), i * 0.01]::vector FROM generate_series(1, 50000) i;
 CREATE INDEX ON many USING quiver_graph (v vector_cosine_ops);
 ANALYZE many;
 RESET enable_seqscan;

@@ -50,7 +50,10 @@ INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 3]::vector FROM generate_series(10, 
 SELECT id FROM t WHERE id % 50 = 0 ORDER BY val <-> '[60,0,0]' LIMIT 3;
 CREATE INDEX t_some ON t USING quiver_ivf (val) WHERE id % 2 = 0;
 SELECT quiver_check('t_some') = count(*) FROM t WHERE id % 2 = 0;
+BEGIN;
+DROP INDEX t_l2;
 EXPLAIN (COSTS OFF) SELECT id FROM t WHERE id % 2 = 0 ORDER BY val <-> '[61,0,0]' LIMIT 2;
+ROLLBACK;
 SELECT id FROM t WHERE id % 2 = 0 ORDER BY val <-> '[60.9,5,1]' LIMIT 2;
 CREATE INDEX t_half ON t USING quiver_ivf ((val::halfvec(3)) halfvec_l2_ops);
 SELECT id FROM t ORDER BY val::halfvec(3) <-> '[100,2,1]' LIMIT 1;

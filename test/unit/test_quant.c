@@ -788,6 +788,76 @@ test_one_bit_estimate(void)
 	}
 }
 
+/* ---- two-bit codes ---- */
+
+/* By the definition, and <y, q> through packing, the look-up table and FastScan. */
+static void
+test_two_bits(void)
+{
+	for (size_t n = 16; n <= 112; n += 16)
+	{
+		float	   *p = alloc64(n * 4);
+		float	   *q = alloc64(n * 4);
+		uint8_t    *code = alloc64(n);
+		uint8_t    *bits = alloc64(n / 4 + 1);
+		uint8_t    *block = alloc64(QvBatchBytes(2 * n));
+		void	   *mem = alloc64(QvQuerySize(n, 2 * n));
+
+		for (int kind = 0; kind < KINDS; kind++)
+		{
+			const float scale = 0.02f;
+			const float step = 0.9f;
+			double		want_r = 0;
+			double		want_p = 0;
+			double		want_q = 0;
+			double		sizes = 0;
+			double		got_q;
+			float		yr,
+						yp;
+			uint32_t	sums[QV_BATCH];
+			QvQuery		query;
+
+			UnitFillBytes(code, n);
+			UnitFillNormal(p, n);
+			fill(q, n, kind);
+			bits[n / 4] = 0x5a;
+			QvResidualTwoBits(code, scale, 127.5f, p, n, step, bits, &yr, &yp);
+			CHECK(bits[n / 4] == 0x5a, "wrote past the code");
+			for (size_t i = 0; i < n; i++)
+			{
+				int			low = bits[i / 8] >> i % 8 & 1;
+				int			high = bits[(n + i) / 8] >> i % 8 & 1;
+				double		y = 2 * high + low - 1.5;
+				float		r = scale * ((float) code[i] - 127.5f) - p[i];
+
+				CHECK(y == copysign(fabsf(r) > step ? 1.5 : 0.5, r), "coordinate %zu: %g for %g", i, y, r);
+				want_r += y * r;
+				want_p += y * p[i];
+				want_q += y * q[i];
+				sizes += fabs(q[i]);
+			}
+			CHECK(fabs(yr - want_r) <= 1e-5 * want_r, "<y, r> is %g, not %g", yr, want_r);
+			CHECK(fabs(yp - want_p) <= 1e-4 * (double) n, "<y, p> is %g, not %g", yp, want_p);
+
+			memset(block, 0, QvBatchBytes(2 * n));
+			QvPackSlot(block, 2 * n, 7, bits);
+			QvQueryInit(&query, mem, q, n, 2 * n);
+			qv_kernels.fastscan(block, query.lut, 2 * n / 4, sums);
+			got_q = (double) query.lut_scale * sums[7] + (double) query.lut_bias;
+			/* half a step of the table for each of its nibbles */
+			if (sizes > 1e-30 && sizes < 1e30)
+				CHECK(fabs(got_q - want_q) <= query.lut_scale * 2 * (double) n / 4 * 0.51 + 1e-5 * sizes,
+					  "kind %d: <y, q> is %g, not %g", kind, got_q, want_q);
+		}
+		free(p);
+		free(q);
+		free(code);
+		free(bits);
+		free(block);
+		free(mem);
+	}
+}
+
 void
 SuiteQuant(void)
 {
@@ -806,6 +876,7 @@ SuiteQuant(void)
 		UnitRun("16-bit query", *l, test_query);
 		UnitRun("look-up table", *l, test_lut);
 		UnitRun("one-bit codes", *l, test_encode_bits);
+		UnitRun("two-bit codes", *l, test_two_bits);
 		UnitRun("one-bit estimate", *l, test_one_bit_estimate);
 	}
 }

@@ -21,16 +21,26 @@ round_down(uint32 value, uint32 to)
 	return value / to * to;
 }
 
+/* The bits that neighbors' codes have if there is room. */
+static uint32
+most_bits(uint32 pdim)
+{
+	return pdim <= GRAPH_FEW_BITS ? 2 * pdim : pdim;
+}
+
 /* Returns the largest number of code bits with which per_page nodes share a page. */
 static int
 bits_that_fit(const GraphMetaData *meta, int own_bits, int per_page)
 {
 	int			room = round_down(QV_PAGE_SPACE / per_page, NODE_ALIGN);
+	uint32		bits;
 
 	room -= CodedFixed(meta->degree) + QvCodeBytes(meta->pdim, own_bits);
 	if (room <= 0)
 		return 0;
-	return Min(round_down(room * 8 / meta->degree, QV_DIM_ALIGN), meta->pdim);
+	bits = Min(round_down(room * 8 / meta->degree, QV_DIM_ALIGN), most_bits(meta->pdim));
+	/* two bits of each coordinate, or one of some or all */
+	return bits < most_bits(meta->pdim) ? Min(bits, meta->pdim) : bits;
 }
 
 /*
@@ -41,7 +51,7 @@ static int
 fewest_bits(const GraphMetaData *meta)
 {
 	if (meta->pdim <= 256)
-		return meta->pdim;
+		return most_bits(meta->pdim);
 	return Max(256, round_down(meta->pdim / 3, QV_DIM_ALIGN));
 }
 
@@ -162,7 +172,8 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 	{
 		if (meta->pdim % QV_DIM_ALIGN != 0 ||
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
-			meta->code_bits > meta->pdim || meta->pdim != QvPaddedDim(meta->dims) ||
+			(meta->code_bits > meta->pdim && meta->code_bits != most_bits(meta->pdim)) ||
+			meta->pdim != QvPaddedDim(meta->dims) ||
 			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
 			meta->entry_bits == 0 || meta->entry_bits % QV_DIM_ALIGN != 0 ||
 			meta->entry_bits > Min(meta->pdim, GRAPH_MAX_ENTRY_BITS) ||

@@ -297,6 +297,15 @@ extern void GraphChoosePlainLayout(GraphMetaData *meta);
 /* Derives the layout.  Returns false if the numbers of the metapage cannot be true. */
 extern bool GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta);
 
+/*
+ * Estimates from codes of at most this many bits are worse than others.  Where one bit of each
+ * coordinate would be as few, codes have two.
+ */
+#define GRAPH_FEW_BITS 96
+
+/* Do the neighbors' codes have two bits of each coordinate, and not one of some or all? */
+#define GraphHasTwoBits(layout) ((layout)->code_bits > (layout)->pdim)
+
 /* Block, slot and number of a node. */
 #define GraphNodeBlock(layout, id) ((BlockNumber) ((id) / (layout)->per_page))
 #define GraphNodeSlot(layout, id) ((id) % (layout)->per_page)

@@ -42,6 +42,14 @@ GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 	return -(ip + a->aux + b->aux + mean_norm2);
 }
 
+/*
+ * The step of a two-bit code that is best for coordinates of a normal distribution, in their
+ * standard deviations, and <y, r> step / |r|^2 then (Max, "Quantizing for minimum distortion",
+ * 1960, table II).
+ */
+#define TWO_BIT_STEP 0.9957f
+#define TWO_BIT_SHARE 0.8812f
+
 /* Returns the squared norm of the decoded code.  The residual is orthogonal to it. */
 static inline float
 decoded_norm2(const GraphCode *code)
@@ -57,13 +65,21 @@ GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p
 	float		ip = pair_ip(layout, p, o);
 	float		p2 = decoded_norm2(p);
 	float		r2 = Max(0, decoded_norm2(o) + p2 - 2 * ip);
-	float		sum_abs,
+	float		offset = QvCodeOffset(layout->own_bits);
+	float		yr,
 				yp,
 				f;
 
-	qv_kernels.residual_bits(o->bytes, o->scale, QvCodeOffset(layout->own_bits),
-							 p_decoded, layout->code_bits, bits, &sum_abs, &yp);
-	f = sum_abs > 0 ? 2 * r2 / sum_abs : 0;
+	if (GraphHasTwoBits(layout))
+		QvResidualTwoBits(o->bytes, o->scale, offset, p_decoded, layout->pdim,
+						  TWO_BIT_STEP * sqrtf(r2 / layout->pdim), bits, &yr, &yp);
+	else
+	{
+		qv_kernels.residual_bits(o->bytes, o->scale, offset, p_decoded, layout->code_bits, bits, &yr, &yp);
+		/* y is half a sign */
+		yr /= 2;
+	}
+	f = yr > 0 ? r2 / yr : 0;
 	edge->id = id;
 	if (space == QV_SPACE_L2)
 	{
@@ -242,13 +258,15 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 
 /*
  * b holds |r|^2 / <y, r> of the residual r.  In a random direction <y, r> is its
- * expectation, |r| sqrt(2 / pi) B / (2 sqrt(D)).
+ * expectation: |r| sqrt(2 / pi) B / (2 sqrt(D)), and that of two bits.
  */
 float
 GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
 {
 	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[place]) * node->b_scale);
 
+	if (GraphHasTwoBits(layout))
+		return f * TWO_BIT_SHARE / TWO_BIT_STEP * sqrtf(layout->pdim);
 	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
 }
 

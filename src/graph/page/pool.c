@@ -33,12 +33,6 @@ const int	graph_depths[GRAPH_DEPTHS] = {20, 50, GRAPH_DEEPEST};
 /* Without calibration: the least ef, since most queries want ten rows. */
 #define LEAST_EF 10
 
-/*
- * Estimates from at most this many bits are worse, and need a larger pool.  Those of inner
- * products are worst, since the query is not centered.
- */
-#define FEW_CODE_BITS 96
-
 void
 GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 {
@@ -46,7 +40,12 @@ GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 
 	*slope = GRAPH_POOL_SLOPE;
 	*extra = GRAPH_POOL_EXTRA;
-	if (meta->code_bits <= FEW_CODE_BITS)
+
+	/*
+	 * an older index has one bit of each coordinate; the query of inner
+	 * products is not centered
+	 */
+	if (meta->code_bits <= GRAPH_FEW_BITS && !GraphHasTwoBits(meta))
 	{
 		*slope = 3.4;
 		*extra = meta->space == QV_SPACE_IP ? 40 : 24;
