@@ -113,8 +113,9 @@ extern void QvResidualTwoBits(const uint8_t *code, float scale, float offset, co
 typedef struct QvQuery
 {
 	size_t		pdim;
-	size_t		nbits;			/* coordinates that lut covers */
-	const float *x;				/* the rotated query, pdim */
+	size_t		nbits;			/* bits of a code that lut covers */
+	const float *x;				/* the rotated query, pdim; then what further
+								 * bits count */
 	float		norm2;			/* |x|^2 */
 	float		sum;			/* sum of the 16-bit query's values * scale16 */
 	int32_t		sum16;			/* the same sum before scaling, exact */

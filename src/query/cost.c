@@ -21,7 +21,7 @@ void
 QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 {
 	const double op = cpu_operator_cost;
-	double		misses = QvMissShare(of->index_pages + of->table_pages);
+	const double misses = QvMissShare(of->index_pages + of->table_pages);
 	double		random,
 				sequential;
 
@@ -33,10 +33,9 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 	units->measure = op + units->code;
 	units->filter = of->filter;
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
-	misses = of->table_misses;
 	units->test = of->test;
 	units->row = QV_ROW_OPERATORS * op + of->test;
-	units->row_page = misses * random;
+	units->row_page = of->table_misses * random;
 	units->next_row = cpu_tuple_cost + of->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
 		of->table_pages / Max(1, of->table_rows);
 	units->value = units->measure + of->value_pages * (QV_PAGE_OPERATORS * op + misses * random);

@@ -72,7 +72,7 @@ set_cost(const TopkKnown *known, double wanted)
 	double		passing = Min(known->members, known->passing);
 	double		share = admitted_share(known);
 	double		fetched = Min(known->members, wanted * known->members * share / Max(1, passing));
-	double		by_row = QvRowsCost(&known->units, known->members, known->table_pages) + passing * known->units.value;
+	double		by_row = passing * known->units.value;
 	double		by_code = INFINITY;
 
 	if (!known->has_set)
@@ -80,8 +80,15 @@ set_cost(const TopkKnown *known, double wanted)
 	if (known->row_pages > 0 && known->by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share) +
 			QvRowsCost(&known->units, fetched, known->table_pages) + fetched * known->units.value;
-	/* a bitmap scan fetches the same rows */
-	by_row = Max(by_row, known->bitmap);
+
+	/*
+	 * a bitmap scan fetches the same rows, and the planner knows in which
+	 * order
+	 */
+	if (known->bitmap > 0)
+		by_row = Max(by_row + known->members * known->units.row, known->bitmap);
+	else
+		by_row += QvRowsCost(&known->units, known->members, known->table_pages);
 	by_code = Max(by_code, known->bitmap * fetched / Max(1, known->members));
 	return known->collect + Min(by_row, by_code);
 }

@@ -84,11 +84,11 @@ GraphChooseCodedLayout(GraphMetaData *meta, bool easy)
 		int			bits;
 
 		/*
-		 * If not even one node with the least bits fits on a page, 512 bits
-		 * are better than a finer own code.
+		 * If not even one node with the least bits fits on a page, 512 bits,
+		 * or one of each coordinate, are better than a finer own code.
 		 */
 		if (bits_that_fit(meta, own_bits, 1) < fewest)
-			fewest = own_bits == 2 ? QV_DIM_ALIGN : Min(fewest, 512);
+			fewest = own_bits == 2 ? QV_DIM_ALIGN : Min(Min(fewest, meta->pdim), 512);
 		for (int per_page = 64; per_page >= 1; per_page--)
 		{
 			bits = bits_that_fit(meta, own_bits, per_page);

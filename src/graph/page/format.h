@@ -73,7 +73,7 @@ typedef struct GraphMetaData
 	uint16		m;
 	uint16		ef_construction;
 	uint16		degree;			/* neighbors that a node has places for */
-	uint16		code_bits;		/* B: coordinates in the neighbors' codes */
+	uint16		code_bits;		/* B: bits of the neighbors' codes */
 	uint16		entry_bits;		/* coordinates in the entry points' codes */
 	uint16		nodes_per_page;
 	uint32		node_size;

@@ -44,11 +44,9 @@ GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
 
 /*
  * The step of a two-bit code that is best for coordinates of a normal distribution, in their
- * standard deviations, and <y, r> step / |r|^2 then (Max, "Quantizing for minimum distortion",
- * 1960, table II).
+ * standard deviations (Max, "Quantizing for minimum distortion", 1960, table II).
  */
 #define TWO_BIT_STEP 0.9957f
-#define TWO_BIT_SHARE 0.8812f
 
 /* Returns the squared norm of the decoded code.  The residual is orthogonal to it. */
 static inline float
@@ -254,28 +252,4 @@ GraphNodeSetEdge(const GraphLayout *layout, GraphNode node, int place,
 				   layout->code_bits, place % QV_BATCH, bits);
 	else
 		memcpy(GraphNodeCodes(layout, node, place), bits, layout->code_bits / 8);
-}
-
-/*
- * b holds |r|^2 / <y, r> of the residual r.  In a random direction <y, r> is its
- * expectation: |r| sqrt(2 / pi) B / (2 sqrt(D)), and that of two bits.
- */
-float
-GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place)
-{
-	float		f = fabsf(QvFactorUnpack(GraphNodeB(layout, node)[place]) * node->b_scale);
-
-	if (GraphHasTwoBits(layout))
-		return f * TWO_BIT_SHARE / TWO_BIT_STEP * sqrtf(layout->pdim);
-	return f * sqrtf(2 / M_PI) * layout->code_bits / (2 * sqrtf(layout->pdim));
-}
-
-void
-GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place, uint8 *bits)
-{
-	if (layout->batches)
-		QvUnpackSlot(GraphNodeCodes(layout, node, place / QV_BATCH * QV_BATCH),
-					 layout->code_bits, place % QV_BATCH, bits);
-	else
-		memcpy(bits, GraphNodeCodes(layout, node, place), layout->code_bits / 8);
 }

@@ -90,16 +90,6 @@ GraphNodeBatch(const GraphLayout *layout, GraphNode node, int first,
 	return scratch->bytes;
 }
 
-/* Reads the code of one neighbor: code_bits / 8 bytes. */
-extern void GraphNodeEdgeBits(const GraphLayout *layout, GraphNode node, int place,
-							  uint8 *bits);
-
-/*
- * Returns about |o - p| of a neighbor in an inner product graph, from its factor.  In L2
- * graphs the estimate from p itself is exact.
- */
-extern float GraphNodeEdgeLength(const GraphLayout *layout, GraphNode node, int place);
-
 /* Empties one place of a node of any form. */
 extern void GraphNodeClearEdge(const GraphLayout *layout, GraphNode node, int place);
 

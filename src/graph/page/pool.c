@@ -42,10 +42,10 @@ GraphPoolLine(const GraphMetaData *meta, double *slope, double *extra)
 	*extra = GRAPH_POOL_EXTRA;
 
 	/*
-	 * an older index has one bit of each coordinate; the query of inner
-	 * products is not centered
+	 * Two bits of a coordinate are worth those of four coordinates.  Inner
+	 * products are worst, since the query is not centered.
 	 */
-	if (meta->code_bits <= GRAPH_FEW_BITS && !GraphHasTwoBits(meta))
+	if (meta->code_bits * (GraphHasTwoBits(meta) ? 2 : 1) <= GRAPH_FEW_BITS)
 	{
 		*slope = 3.4;
 		*extra = meta->space == QV_SPACE_IP ? 40 : 24;
