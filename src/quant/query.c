@@ -19,10 +19,17 @@
 
 #define ALIGN64(size) (((size) + 63) / 64 * 64)
 
+/* The copy of the query, with what is appended to it. */
+static size_t
+copy_size(size_t pdim, size_t nbits)
+{
+	return ALIGN64((pdim > nbits ? pdim : nbits) * sizeof(float));
+}
+
 size_t
 QvQuerySize(size_t pdim, size_t nbits)
 {
-	return ALIGN64((pdim > nbits ? pdim : nbits) * sizeof(float)) + 2 * ALIGN64(pdim) +
+	return copy_size(pdim, nbits) + 2 * ALIGN64(pdim) +
 		ALIGN64(nbits * 4);
 }
 
@@ -109,7 +116,7 @@ void
 QvQueryInit(QvQuery *q, void *mem, const float *x, size_t pdim, size_t nbits)
 {
 	float	   *copy = mem;
-	int8_t	   *hi = (int8_t *) mem + ALIGN64((pdim > nbits ? pdim : nbits) * sizeof(float));
+	int8_t	   *hi = (int8_t *) mem + copy_size(pdim, nbits);
 	int8_t	   *lo = hi + ALIGN64(pdim);
 	uint8_t    *lut = (uint8_t *) lo + ALIGN64(pdim);
 	float		max = qv_kernels.maxabs_f32(x, pdim);

@@ -35,7 +35,7 @@ QvGetUnits(const QvUnitsOf *of, QvUnits *units)
 	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
 	units->test = of->test;
 	units->row = QV_ROW_OPERATORS * op + of->test;
-	units->row_page = of->table_misses * random;
+	units->row_page = misses * random;
 	units->next_row = cpu_tuple_cost + of->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
 		of->table_pages / Max(1, of->table_rows);
 	units->value = units->measure + of->value_pages * (QV_PAGE_OPERATORS * op + misses * random);

@@ -64,8 +64,6 @@ typedef struct QvUnitsOf
 	Oid			index_tablespace;
 	Oid			table_tablespace;
 	double		index_pages;
-	double		table_misses;	/* share of the rows' pages that count as on
-								 * disk */
 	double		table_pages;
 	double		table_rows;
 	int			dims;

@@ -298,13 +298,9 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 
 /* ---- costs ---- */
 
-/*
- * Costs of one of each thing that a search counts, if that share of the table's pages is read from
- * disk.
- */
+/* Costs of one of each thing that a search counts. */
 static void
-get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims,
-		  double misses, QvUnits *units)
+get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims, QvUnits *units)
 {
 	const IndexOptInfo *index = target->index;
 	AttrNumber	column = index->indexkeys[0];
@@ -313,7 +309,6 @@ get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 		.index_tablespace = index->reltablespace,
 		.table_tablespace = rel->reltablespace,
 		.index_pages = index->pages,
-		.table_misses = misses,
 		.table_pages = rel->pages,
 		.table_rows = rel->tuples,
 		.dims = dims,
@@ -367,7 +362,7 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
 	known->by_value = true;
-	get_units(root, rel, rte, target, KnnDimensions(relation), QvMissShare(rel->pages + index->pages), &known->units);
+	get_units(root, rel, rte, target, KnnDimensions(relation), &known->units);
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
@@ -514,7 +509,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	 * runs again and again finds its own in memory.
 	 */
 	if (path->path.param_info == NULL)
-		get_units(root, rel, rte, target, KnnDimensions(relation), 1, &known.units);
+		get_tablespace_page_costs(rel->reltablespace, &known.units.row_page, NULL);
 	cost_path(&path->path, &known, path->path.param_info ? 0 : wanted_of(root, rel));
 	index_close(relation, NoLock);
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
