@@ -445,7 +445,7 @@ check_measures(GraphChecker *c)
 	const GraphMetaData *meta = &c->handle->meta;
 	bool		sound = may_be(meta->pool_slope, GRAPH_POOL_SLOPE - 0.01, GRAPH_MAX_SLOPE) &&
 		may_be(meta->pool_extra, 1, GRAPH_MAX_EXTRA) &&
-		may_be(meta->pool_nodes, 1, POOL_MAX_ID);
+		may_be(meta->pool_nodes, 1, GRAPH_MAX_ID);
 
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL);

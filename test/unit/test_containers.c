@@ -1,10 +1,11 @@
 /*
  * test_containers.c
- *		Containers that do more than hold: the backlog, and a heap of its items.
+ *		Containers that do more than hold: the backlog, a heap of its items, and the pool.
  */
 #include "unit.h"
 
 #include "containers/item_heap.h"
+#include "containers/pool.h"
 
 #define MOST 20000
 
@@ -173,6 +174,120 @@ test_item_heap(void)
 	}
 }
 
+/* One candidate of the plain list that a pool is compared with. */
+typedef struct ModelCandidate
+{
+	float		distance;
+	uint32_t	id;				/* ascending in the order of insertions */
+	bool		expanded;
+} ModelCandidate;
+
+/* Returns the first waiting one of the least distance, or n. */
+static int
+model_next(const ModelCandidate *model, int n)
+{
+	int			next = n;
+
+	for (int i = 0; i < n; i++)
+		if (!model[i].expanded && (next == n || model[i].distance < model[next].distance))
+			next = i;
+	return next;
+}
+
+/* Returns the one that makes room: the farthest, a waiting one first, then the last inserted. */
+static int
+model_farthest(const ModelCandidate *model, int n)
+{
+	int			last = 0;
+
+	for (int i = 1; i < n; i++)
+		if (model[i].distance > model[last].distance ||
+			(model[i].distance == model[last].distance && model[i].expanded <= model[last].expanded))
+			last = i;
+	return last;
+}
+
+static int
+model_remove(ModelCandidate *model, int n, int i)
+{
+	memmove(model + i, model + i + 1, (n - i - 1) * sizeof(ModelCandidate));
+	return n - 1;
+}
+
+/* Any order of insertions, removals, expansions and growth. */
+static void
+test_pool(void)
+{
+	static Candidate items[2][PoolEntries(1400)];
+	static ModelCandidate model[1401];
+	static Candidate waiting[1400];
+	uint32_t	behind;
+
+	UnitSeed(11);
+	for (int round = 0; round < 300; round++)
+	{
+		uint32_t	capacity = 1 + UnitRandom() % (round % 5 ? 200 : 1200);
+		int			values = round % 2 ? 20 : 100000;
+		int			side = 0,
+					n = 0;
+		Pool		pool;
+
+		PoolReset(&pool, items[side], capacity);
+		for (uint32_t id = 0; id < 2000; id++)
+		{
+			float		distance = UnitRandom() % values - values / 2;
+			Candidate	dropped = {0, UINT32_MAX};
+			bool		full = n == (int) capacity;
+			int			farthest = model_farthest(model, n);
+			bool		enters = !full || distance < model[farthest].distance;
+			int			next;
+
+			CHECK(PoolThreshold(&pool) == (full ? model[farthest].distance : INFINITY), "threshold");
+			CHECK(PoolInsert(&pool, distance, id, &dropped) == enters, "enters");
+			if (enters && full)
+			{
+				CHECK(dropped.id == (model[farthest].expanded ? UINT32_MAX : model[farthest].id), "dropped");
+				n = model_remove(model, n, farthest);
+			}
+			else
+				CHECK(dropped.id == UINT32_MAX, "none dropped");
+			if (enters)
+				model[n++] = (ModelCandidate) {distance, id, false};
+			if (n > 0 && UnitRandom() % 4 == 0)
+			{
+				int			i = UnitRandom() % n;
+
+				if (!model[i].expanded)
+				{
+					PoolRemove(&pool, model[i].distance, model[i].id);
+					n = model_remove(model, n, i);
+				}
+			}
+			next = model_next(model, n);
+			CHECK(PoolHasNext(&pool) == (next < n), "has one that waits");
+			if (next < n && UnitRandom() % 3 == 0)
+			{
+				CHECK(PoolPop(&pool).id == model[next].id, "pop");
+				model[next].expanded = true;
+			}
+			if (id % 1000 == 999)
+			{
+				capacity += UnitRandom() % 100;
+				side = !side;
+				PoolGrow(&pool, items[side], capacity);
+			}
+			CHECK(PoolCount(&pool) == (uint32_t) n, "count");
+		}
+		CHECK(PoolCopyWaiting(&pool, waiting) == pool.nwaiting, "copied");
+		for (uint32_t i = 1; i < pool.nwaiting; i++)
+			CHECK(waiting[i - 1].distance <= waiting[i].distance, "order of those that wait");
+		for (int next; (next = model_next(model, n)) < n; model[next].expanded = true)
+			CHECK(PoolNext(&pool, &behind)->id == model[next].id && behind > 0 && PoolPop(&pool).id == model[next].id, "rest");
+		for (uint32_t i = 1; i < pool.nexpanded; i++)
+			CHECK(pool.expanded[i - 1].distance <= pool.expanded[i].distance, "order of the others");
+	}
+}
+
 void
 SuiteContainers(void)
 {
@@ -181,4 +296,5 @@ SuiteContainers(void)
 	UnitRun("backlog sort of a million", NULL, test_sort_orders);
 	UnitRun("backlog", NULL, test_backlog);
 	UnitRun("item heap", NULL, test_item_heap);
+	UnitRun("pool", NULL, test_pool);
 }

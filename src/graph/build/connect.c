@@ -65,12 +65,8 @@ find_neighbors(GraphBuildState *bs, uint32 done, uint32 i)
 	int			n;
 
 	GraphMemSearch(mem, &bs->search, id, bs->handle.meta.ef_construction, entries, nentries);
-	n = bs->search.pool.count;
-	for (int j = 0; j < n; j++)
-	{
-		bs->chosen[j] = bs->search.pool.items[j];
-		bs->chosen[j].id &= ~POOL_EXPANDED;
-	}
+	n = bs->search.pool.nexpanded;
+	memcpy(bs->chosen, bs->search.pool.expanded, n * sizeof(Candidate));
 	GraphMemChoose(mem, node, bs->chosen, n, bs->scratch);
 	for (int j = 0; j < node->degree; j++)
 	{

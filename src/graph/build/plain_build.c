@@ -97,15 +97,18 @@ build_plain_enter(GraphBuildState *base, uint32 id, uint32 connected, uint32 *en
 {
 	PlainBuild *bs = (PlainBuild *) base;
 	GraphMem   *mem = &base->mem;
-	Candidate	items[BUILD_ENTRIES + 1];
+	Candidate	items[PoolEntries(BUILD_ENTRIES)];
+	Candidate	found[BUILD_ENTRIES];
 	Pool		nearest;
+	int			n;
 
 	PoolReset(&nearest, items, BUILD_ENTRIES);
 	for (uint32 i = 0; i < bs->nentries; i++)
 		PoolInsert(&nearest, mem->pair(mem, id, bs->entries[i]), bs->entries[i], NULL);
-	for (uint32 i = 0; i < nearest.count; i++)
-		entries[i] = items[i].id;
-	return nearest.count;
+	n = PoolCopyWaiting(&nearest, found);
+	for (int i = 0; i < n; i++)
+		entries[i] = found[i].id;
+	return n;
 }
 
 static uint32 *

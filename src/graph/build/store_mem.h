@@ -176,6 +176,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 {
 	GraphMemNode *node = GraphMemGet(mem, id);
 	uint32		ids[GRAPH_MAX_DEGREE + GRAPH_MEM_SLACK];
+	uint32		behind;
 	int			n = 0;
 
 	/* all prefetches first: their misses overlap */
@@ -187,7 +188,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 		}
 	/* also the next node, if nothing nearer is found now */
 	if (PoolHasNext(&search->pool))
-		mem->base.prefetch(&mem->base, search->pool.items[search->pool.cursor].id);
+		mem->base.prefetch(&mem->base, PoolNext(&search->pool, &behind)->id);
 	for (int i = 0; i < n; i++)
 		(void) PoolInsert(&search->pool, distance(mem, mem->query, GraphMemGet(mem, ids[i])),
 						  ids[i], NULL);

@@ -110,7 +110,7 @@ write_fixed_pages(GraphBuildState *bs, GraphEntryPoints *entry_points)
 	/* the fixed pages come first: their number says where the nodes start */
 	head = 1 + (layout->pdim + QV_FLOATS_PER_PAGE - 1) / QV_FLOATS_PER_PAGE +
 		GraphEntryPointPages(handle, entry_points);
-	if ((uint64) (head + 1) * layout->per_page + n >= POOL_MAX_ID)
+	if ((uint64) (head + 1) * layout->per_page + n >= GRAPH_MAX_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index \"%s\" would have too many nodes",

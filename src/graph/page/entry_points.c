@@ -154,7 +154,7 @@ GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 {
 	const GraphEntryPoints *entry_points = handle->entry_points;
 	const QvQuery *q = &query->base.q;
-	Candidate  *items = palloc((n + 1) * sizeof(Candidate));
+	Candidate  *items = palloc(PoolEntries(n) * sizeof(Candidate));
 	Pool		pool;
 	int			found;
 
@@ -176,8 +176,7 @@ GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 		for (uint32 j = 0; j < batch->count; j++)
 			PoolInsert(&pool, est[j], batch->ids[j], NULL);
 	}
-	found = pool.count;
-	memcpy(out, items, found * sizeof(Candidate));
+	found = PoolCopyWaiting(&pool, out);
 	pfree(items);
 	return found;
 }

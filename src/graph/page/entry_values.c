@@ -96,7 +96,7 @@ int
 GraphNearestEntryValues(GraphHandle *handle, const void *query, Candidate *out, int n)
 {
 	const GraphEntryPoints *entry_points = handle->entry_points;
-	Candidate  *items = palloc((n + 1) * sizeof(Candidate));
+	Candidate  *items = palloc(PoolEntries(n) * sizeof(Candidate));
 	Pool		pool;
 	int			found;
 
@@ -108,8 +108,7 @@ GraphNearestEntryValues(GraphHandle *handle, const void *query, Candidate *out, 
 				   GraphExactDistance(&handle->space.opclass, query,
 									  entry_points->values[i].value),
 				   entry_points->values[i].id, NULL);
-	found = pool.count;
-	memcpy(out, items, found * sizeof(Candidate));
+	found = PoolCopyWaiting(&pool, out);
 	pfree(items);
 	return found;
 }

@@ -32,6 +32,11 @@
 /* pgvector's hnsw metapage starts with this number, where ours has its header. */
 #define PGVECTOR_HNSW_MAGIC 0xA953A953
 
+/*
+ * Node numbers have 31 bits, which leaves one for marks.  2^31 nodes of at least 388 bytes
+ * are an index of 0.8 TB.
+ */
+#define GRAPH_MAX_ID (UINT32_C(0x80000000) - 1)
 #define GRAPH_NONE UINT32_MAX	/* no node */
 #define GRAPH_INLINE_TIDS 4
 
@@ -41,7 +46,7 @@
  */
 #define GRAPH_ANCHOR UINT32_C(0x80000000)
 
-StaticAssertDecl((GRAPH_ANCHOR & POOL_MAX_ID) == 0, "node numbers leave no bit for anchors");
+StaticAssertDecl((GRAPH_ANCHOR & GRAPH_MAX_ID) == 0, "node numbers leave no bit for anchors");
 
 /* Options, with pgvector's names, ranges and defaults. */
 #define HNSW_MIN_M 2

@@ -127,7 +127,7 @@ static Buffer
 new_node_page(GraphHandle *handle)
 {
 	/* every process may add a page of values meanwhile */
-	if (((uint64) RelationGetNumberOfBlocks(handle->index) + MaxBackends) * handle->layout.per_page > POOL_MAX_ID)
+	if (((uint64) RelationGetNumberOfBlocks(handle->index) + MaxBackends) * handle->layout.per_page > GRAPH_MAX_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index \"%s\" has too many nodes",
@@ -284,7 +284,7 @@ add_to_chain(GraphHandle *handle, uint32 id, ItemPointer tid, uint32 head)
 		CHECK_FOR_INTERRUPTS();
 		result = add_to_slot(handle, id, tid, at, &next);
 		if (result == FULL &&
-			(next == head || ++steps > POOL_MAX_ID / layout->tids_per_slot))
+			(next == head || ++steps > GRAPH_MAX_ID / layout->tids_per_slot))
 			GraphReportBrokenChain(handle, id);
 	}
 	return result;

@@ -280,8 +280,8 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 	for (int i = 0; i < GRAPH_DEEPEST; i++)
 		found->distances[i] = INFINITY;
 	if (exact)
-		for (uint32 i = 0; i < s.pool.count; i++)
-			add_nearest(found, s.pool.items[i].distance);
+		for (uint32 i = 0; i < s.pool.nexpanded; i++)
+			add_nearest(found, s.pool.expanded[i].distance);
 	else
 		for (uint32 i = 0; i < s.nresults; i++)
 			add_nearest(found, likely_distance(query, c->handle->layout.pdim, id, s.results[i].id,

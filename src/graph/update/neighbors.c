@@ -121,7 +121,7 @@ anchor_below(GraphNeighborhood *nb, uint32 id, uint32 host,
 		{
 			GraphAnswer answer;
 
-			if (below[i] == id || below[i] > POOL_MAX_ID || (may_anchor && !may_anchor(arg, below[i])))
+			if (below[i] == id || below[i] > GRAPH_MAX_ID || (may_anchor && !may_anchor(arg, below[i])))
 				continue;
 			answer = GraphLinkBack(nb, id, below[i], GRAPH_ANCHOR_FORCED);
 			if (answer == GRAPH_TAKEN)

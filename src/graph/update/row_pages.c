@@ -77,7 +77,7 @@ offer_chain(Offer *o)
 		}
 		UnlockReleaseBuffer(buf);
 		CHECK_FOR_INTERRUPTS();
-		if (++steps > POOL_MAX_ID / layout->tids_per_slot)
+		if (++steps > GRAPH_MAX_ID / layout->tids_per_slot)
 			GraphReportBrokenChain(handle, o->id);
 		offer_tids(o, copy, n);
 	}

@@ -44,16 +44,25 @@ GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
 	IdSetInit(&s->seen, palloc(IdSetBytes(INITIAL_SEEN)), INITIAL_SEEN);
 }
 
+/* Empties the pool and sets its capacity. */
+static void
+reset_pool(GraphSearch *s, uint32 ef)
+{
+	Candidate  *items = s->pool.entries;
+
+	if (ef > s->pool.capacity)
+	{
+		if (items)
+			pfree(items);
+		items = MemoryContextAllocHuge(s->context, PoolEntries(ef) * sizeof(Candidate));
+	}
+	PoolReset(&s->pool, items, ef);
+}
+
 void
 GraphSearchReset(GraphSearch *s, uint32 ef)
 {
-	if (s->pool.items == NULL || ef > s->pool.capacity)
-	{
-		if (s->pool.items)
-			pfree(s->pool.items);
-		s->pool.items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
-	}
-	PoolReset(&s->pool, s->pool.items, ef);
+	reset_pool(s, ef);
 	IdSetClear(&s->seen);
 	s->nresults = 0;
 	BacklogClear(&s->discarded);
@@ -145,34 +154,33 @@ GraphSearchMemory(const GraphSearch *s)
 {
 	return s->max_results * sizeof(GraphResult) +
 		s->discarded.capacity * sizeof(BacklogItem) +
-		IdSetBytes(s->seen.mask + 1) + s->pool.capacity * sizeof(Candidate);
+		IdSetBytes(s->seen.mask + 1) + PoolEntries(s->pool.capacity) * sizeof(Candidate);
 }
 
 /* Prefetches the next node in the pool, unless it was "asked" for before.  Returns its number. */
 static uint32
 prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 {
-	uint32		id = PoolHasNext(&s->pool) ? s->pool.items[s->pool.cursor].id : asked;
+	uint32		n;
+	uint32		id = PoolHasNext(&s->pool) ? PoolNext(&s->pool, &n)->id : asked;
 
 	if (id != asked && store->prefetch)
 		store->prefetch(store, id);
 	return id;
 }
 
-/* Asks for the pages of the nearest nodes that wait, so that they are read together. */
+/* Asks for the pages of nodes that come next, so that they are read together. */
 static void
 ask_ahead(GraphSearch *s, GraphStore *store)
 {
-	int			n = 0;
+	uint32		n = 0;
+	const Candidate *next = PoolHasNext(&s->pool) ? PoolNext(&s->pool, &n) : NULL;
 
-	for (uint32 i = s->pool.cursor; i < s->pool.count && n < BEAM; i++)
+	for (uint32 i = 0; i < Min(n, BEAM); i++)
 	{
-		uint32		id = s->pool.items[i].id;
+		uint32		id = next[i].id;
 		uint32	   *asked = &s->asked[id % GRAPH_ASKED];
 
-		if (id & POOL_EXPANDED)
-			continue;
-		n++;
 		if (*asked != id)
 			store->ask(store, id);
 		*asked = id;
@@ -236,11 +244,11 @@ take_discarded(GraphSearch *s)
 	Pool	   *pool = &s->pool;
 	Backlog    *log = &s->discarded;
 
-	while (pool->count < pool->capacity &&
-		   BacklogSort(log, Max(LEAST_RUN, RUN_SHARE * (pool->capacity - pool->count))))
+	while (PoolCount(pool) < pool->capacity &&
+		   BacklogSort(log, Max(LEAST_RUN, RUN_SHARE * (pool->capacity - PoolCount(pool)))))
 	{
 		CHECK_FOR_INTERRUPTS();
-		while (pool->count < pool->capacity && BacklogHasRun(log))
+		while (PoolCount(pool) < pool->capacity && BacklogHasRun(log))
 		{
 			BacklogItem item = BacklogTake(log);
 			float		distance = BacklogDistance(item);
@@ -262,9 +270,11 @@ take_discarded(GraphSearch *s)
 bool
 GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
 {
+	Candidate  *items = s->pool.entries;
+
 	Assert(s->keep_discarded && ef > s->pool.capacity);
-	s->pool.items = repalloc_huge(s->pool.items, (ef + 1) * sizeof(Candidate));
-	s->pool.capacity = ef;
+	PoolGrow(&s->pool, MemoryContextAllocHuge(s->context, PoolEntries(ef) * sizeof(Candidate)), ef);
+	pfree(items);
 	take_discarded(s);
 	if (!PoolHasNext(&s->pool))
 		return false;
@@ -275,20 +285,14 @@ GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
 bool
 GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
-	Candidate  *items = s->pool.items;
 	uint32		before = s->nresults;
 
 	Assert(s->keep_discarded);
-	if (ef > s->pool.capacity)
-	{
-		pfree(items);
-		items = MemoryContextAlloc(s->context, (ef + 1) * sizeof(Candidate));
-	}
 	do
 	{
-		PoolReset(&s->pool, items, ef);
+		reset_pool(s, ef);
 		take_discarded(s);
-		if (s->pool.count == 0)
+		if (PoolCount(&s->pool) == 0)
 			return false;
 		GraphSearchRun(s, store);
 	} while (s->nresults == before);

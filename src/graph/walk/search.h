@@ -182,7 +182,7 @@ GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)
 static inline void
 GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
 {
-	Candidate	dropped;
+	Candidate	dropped = {0, GRAPH_NONE};
 	IdSetEntry *entry;
 	bool		added;
 
@@ -196,7 +196,6 @@ GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
 		if (entry->value < INFINITY)
 			PoolRemove(&s->pool, entry->value, id);
 	}
-	dropped.id = GRAPH_NONE;
 	if (PoolInsert(&s->pool, distance, id, &dropped))
 		entry->value = distance;
 	else
@@ -205,7 +204,7 @@ GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
 		if (s->keep_discarded)
 			GraphSearchDiscard(s, distance, id);
 	}
-	if (dropped.id != GRAPH_NONE && !(dropped.id & POOL_EXPANDED))
+	if (dropped.id != GRAPH_NONE)
 	{
 		IdSetFind(&s->seen, dropped.id)->value = INFINITY;
 		if (s->keep_discarded)

@@ -16,7 +16,7 @@ typedef float (*GraphPairDistance) (void *arg, uint32_t a, uint32_t b);
  * Bit of a candidate's id: the rule has chosen it before, together with the others that
  * have the bit.
  */
-#define GRAPH_AGREED POOL_EXPANDED
+#define GRAPH_AGREED (GRAPH_MAX_ID + 1)
 
 /*
  * Chooses at most max of candidates[n], which are ascending.  It keeps each candidate that
