@@ -20,13 +20,8 @@
 #include "graph/walk/store_coded.h"
 #include "utils/memutils.h"
 
-/*
- * Number of queries, which are rows of the index.  There are fewer if all their distances
- * would be more than MAX_DISTANCES.
- */
-#define MAX_QUERIES 200
-#define MIN_QUERIES 64
-#define MAX_DISTANCES 1e8
+/* Number of queries, which are rows of the index. */
+#define QUERIES 200
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
 #define DEPTHS (1 + GRAPH_DEPTHS)
@@ -44,12 +39,12 @@ static const int efs[] = {10, 40, 100};
 /* Pools that are tried: from the first on, in these steps, until almost nothing is missed. */
 #define FIRST_POOL 12
 #define STEP 1.3
-#define LAST_POOL 2000
+#define LAST_POOL 10000
 #define ENOUGH 0.998
-#define MAX_POINTS 24
+#define MAX_POINTS 27
 
 /* Share of the misses of a target recall that a pool may have, since queries differ from rows. */
-#define SLACK 0.5
+#define SLACK 0.7
 
 /* Misses for which deep searches are measured. */
 #define DEEP_MISSES ((1 - QV_DEFAULT_RECALL) * SLACK)
@@ -160,6 +155,12 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 	{
 		uint32		neighbor = GraphEdgeTo(store->ids[i]);
 
+		/*
+		 * a query has no neighbors, but nodes may be reached by its anchors
+		 * only
+		 */
+		if (id == store->number && !GraphEdgeIsAnchor(store->ids[i]))
+			continue;
 		if (neighbor != GRAPH_NONE && !IdSetHas(&search->seen, neighbor))
 		{
 			float		distance = measure(store, neighbor, NULL);
@@ -168,6 +169,26 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 				GraphSearchOffer(search, distance, neighbor);
 		}
 	}
+}
+
+/* ---- searching by estimates, as a scan does ---- */
+
+typedef struct EstimateStore
+{
+	GraphCodedStore coded;
+	void		(*expand) (GraphStore *store, GraphSearch *search, uint32 id, float offered);
+	ExactStore *exact;
+} EstimateStore;
+
+static void
+estimate_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
+{
+	EstimateStore *store = (EstimateStore *) base;
+
+	if (id == store->exact->number)
+		exact_expand(&store->exact->base, search, id, offered);
+	else
+		store->expand(base, search, id, offered);
 }
 
 /* ---- one query ---- */
@@ -186,12 +207,12 @@ typedef struct Measured
 	 * begins when all have done their part of this one, but may not have read
 	 * the results of the others.
 	 */
-	Nearest		found[2][MAX_QUERIES];
+	Nearest		found[2][QUERIES];
 	struct
 	{
 		bool		there;
-		Nearest		truth[MAX_QUERIES]; /* nearest rows on the pages that it
-										 * has read */
+		Nearest		truth[QUERIES]; /* nearest rows on the pages that it has
+									 * read */
 	}			of[FLEXIBLE_ARRAY_MEMBER];	/* for each participant */
 } Measured;
 
@@ -248,20 +269,22 @@ add_nearest(Nearest *nearest, float distance)
 }
 
 /*
- * Searches for node id, as if it were not there itself, with a pool of that size: of
- * estimates, or of exact distances.
+ * Searches for node id, which is no result itself, with a pool of that size: of estimates, or
+ * of exact distances.
  */
 static void
 search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exact, Nearest *found)
 {
-	GraphCodedStore coded;
+	EstimateStore by_estimate;
 	ExactStore	by_distance = {0};
 	GraphSearch s;
 	Candidate	entries[ENTRIES];
 	int			nentries;
-	bool		added;
 
-	GraphCodedStoreInit(&coded, c->handle, query);
+	GraphCodedStoreInit(&by_estimate.coded, c->handle, query);
+	by_estimate.expand = by_estimate.coded.base.expand;
+	by_estimate.coded.base.expand = estimate_expand;
+	by_estimate.exact = &by_distance;
 	by_distance.base.exact = true;
 	by_distance.base.expand = exact_expand;
 	by_distance.handle = c->handle;
@@ -270,18 +293,20 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 	by_distance.unpacked = palloc(c->handle->layout.pdim);
 	GraphSearchInit(&s, exact, false);
 	GraphSearchReset(&s, pool);
-	IdSetPut(&s.seen, id, -INFINITY, &added);
 	nentries = GraphNearestEntryPoints(c->handle, query, entries, ENTRIES);
 	for (int i = 0; i < nentries; i++)
 		GraphSearchOffer(&s, exact ? measure(&by_distance, entries[i].id, NULL) : entries[i].distance,
 						 entries[i].id);
-	GraphSearchRun(&s, exact ? &by_distance.base : &coded.base);
+	GraphSearchRun(&s, exact ? &by_distance.base : &by_estimate.coded.base);
 
 	for (int i = 0; i < GRAPH_DEEPEST; i++)
 		found->distances[i] = INFINITY;
 	if (exact)
 		for (uint32 i = 0; i < s.pool.nexpanded; i++)
-			add_nearest(found, s.pool.expanded[i].distance);
+		{
+			if (s.pool.expanded[i].id != id)
+				add_nearest(found, s.pool.expanded[i].distance);
+		}
 	else
 		for (uint32 i = 0; i < s.nresults; i++)
 			add_nearest(found, likely_distance(query, c->handle->layout.pdim, id, s.results[i].id,
@@ -467,11 +492,10 @@ choose_queries(Calibrator *c)
 	const GraphLayout *layout = &c->handle->layout;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(c->handle->index);
 	pg_prng_state random;
-	int			wanted = Max(MIN_QUERIES, Min(MAX_QUERIES, MAX_DISTANCES / c->handle->meta.live_nodes));
 
 	pg_prng_seed(&random, c->handle->meta.seed);
-	c->ids = palloc(wanted * sizeof(uint32));
-	for (int tries = 0; tries < 4 * wanted && c->n < wanted; tries++)
+	c->ids = palloc(QUERIES * sizeof(uint32));
+	for (int tries = 0; tries < 4 * QUERIES && c->n < QUERIES; tries++)
 	{
 		BlockNumber block = pg_prng_uint64_range(&random, 1, nblocks - 1);
 		uint32		slot = pg_prng_uint64_range(&random, 0, layout->per_page - 1);
