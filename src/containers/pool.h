@@ -179,15 +179,9 @@ PoolGrow(Pool *pool, Candidate *memory, uint32_t capacity)
 static inline uint32_t
 PoolPlace(const Candidate *items, uint32_t lo, uint32_t hi, float distance)
 {
-	while (lo < hi)
-	{
-		uint32_t	mid = (lo + hi) / 2;
-
-		if (items[mid].distance <= distance)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	/* which half is taken cannot be predicted, so nothing branches */
+	for (uint32_t n = hi - lo; n > 0; n /= 2)
+		lo += items[lo + n / 2].distance <= distance ? (n + 1) / 2 : 0;
 	return lo;
 }
 

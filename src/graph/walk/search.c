@@ -16,7 +16,7 @@
  * From this capacity on, stale candidates are dropped before the memory of discarded
  * candidates grows.
  */
-#define MIN_COMPACT 65536
+#define MIN_COMPACT 262144
 
 /*
  * Sizes of a sorted run of discarded candidates.  FRONTIER_RUN: to find the nearest that is
