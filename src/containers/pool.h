@@ -95,17 +95,19 @@ PoolHasNext(const Pool *pool)
 	return pool->nwaiting > 0;
 }
 
-/*
- * The nearest candidate that waits, and those behind it in its chunk, *n of all.
- * PoolHasNext() must hold.
- */
+/* Returns the candidate that waits for its turn as number i, or NULL. */
 static inline const Candidate *
-PoolNext(const Pool *pool, uint32_t *n)
+PoolPeek(const Pool *pool, uint32_t i)
 {
-	const PoolChunk *chunk = &pool->chunks[0];
+	for (const PoolChunk *chunk = pool->chunks; chunk < pool->chunks + pool->nchunks; chunk++)
+	{
+		uint32_t	n = chunk->end - chunk->first;
 
-	*n = chunk->end - chunk->first;
-	return PoolChunkEntries(pool, chunk) + chunk->first;
+		if (i < n)
+			return PoolChunkEntries(pool, chunk) + chunk->first + i;
+		i -= n;
+	}
+	return NULL;
 }
 
 /* Copies the candidates that wait, ascending.  Returns how many there are. */
@@ -125,12 +127,13 @@ PoolCopyWaiting(const Pool *pool, Candidate *to)
 static inline Candidate
 PoolFarthest(const Pool *pool, bool *waits)
 {
-	const PoolChunk *chunk = &pool->chunks[pool->nchunks - 1];
 	Candidate	farthest;
 
 	*waits = pool->nwaiting > 0;
 	if (*waits)
 	{
+		const PoolChunk *chunk = &pool->chunks[pool->nchunks - 1];
+
 		farthest = PoolChunkEntries(pool, chunk)[chunk->end - 1];
 		*waits = pool->nexpanded == 0 ||
 			farthest.distance >= pool->expanded[pool->nexpanded - 1].distance;

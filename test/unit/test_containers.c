@@ -214,28 +214,34 @@ model_remove(ModelCandidate *model, int n, int i)
 	return n - 1;
 }
 
+/* Memory of the exact size, so that sanitizers see what is beyond. */
+static Candidate *
+pool_memory(uint32_t capacity)
+{
+	return malloc(PoolEntries(capacity) * sizeof(Candidate));
+}
+
 /* Any order of insertions, removals, expansions and growth. */
 static void
 test_pool(void)
 {
-	static Candidate items[2][PoolEntries(1400)];
-	static ModelCandidate model[1401];
-	static Candidate waiting[1400];
-	uint32_t	behind;
+	static const uint32_t capacities[] = {1, 2, 85, 86, 255, 256, 257, 1000};
+	static ModelCandidate model[1200];
 
 	UnitSeed(11);
-	for (int round = 0; round < 300; round++)
+	for (int round = 0; round < 240; round++)
 	{
-		uint32_t	capacity = 1 + UnitRandom() % (round % 5 ? 200 : 1200);
-		int			values = round % 2 ? 20 : 100000;
-		int			side = 0,
-					n = 0;
+		uint32_t	capacity = capacities[round % 8];
+		int			values = round % 3 ? 100000 : 20;
+		int			n = 0;
+		Candidate  *memory = pool_memory(capacity);
+		Candidate  *waiting;
 		Pool		pool;
 
-		PoolReset(&pool, items[side], capacity);
-		for (uint32_t id = 0; id < 2000; id++)
+		PoolReset(&pool, memory, capacity);
+		for (uint32_t id = 0; id < 3000; id++)
 		{
-			float		distance = UnitRandom() % values - values / 2;
+			float		distance = (int) (UnitRandom() % values) - values / 2;
 			Candidate	dropped = {0, UINT32_MAX};
 			bool		full = n == (int) capacity;
 			int			farthest = model_farthest(model, n);
@@ -243,6 +249,8 @@ test_pool(void)
 			int			next;
 
 			CHECK(PoolThreshold(&pool) == (full ? model[farthest].distance : INFINITY), "threshold");
+			CHECK(!PoolInsert(&pool, NAN, id, &dropped) && !PoolInsert(&pool, INFINITY, id, &dropped),
+				  "no distance");
 			CHECK(PoolInsert(&pool, distance, id, &dropped) == enters, "enters");
 			if (enters && full)
 			{
@@ -253,7 +261,7 @@ test_pool(void)
 				CHECK(dropped.id == UINT32_MAX, "none dropped");
 			if (enters)
 				model[n++] = (ModelCandidate) {distance, id, false};
-			if (n > 0 && UnitRandom() % 4 == 0)
+			if (n > 0 && UnitRandom() % 2 == 0)
 			{
 				int			i = UnitRandom() % n;
 
@@ -265,27 +273,71 @@ test_pool(void)
 			}
 			next = model_next(model, n);
 			CHECK(PoolHasNext(&pool) == (next < n), "has one that waits");
-			if (next < n && UnitRandom() % 3 == 0)
+			if (next < n && UnitRandom() % 4 == 0)
 			{
 				CHECK(PoolPop(&pool).id == model[next].id, "pop");
 				model[next].expanded = true;
 			}
 			if (id % 1000 == 999)
 			{
-				capacity += UnitRandom() % 100;
-				side = !side;
-				PoolGrow(&pool, items[side], capacity);
+				Candidate  *larger = pool_memory(capacity += UnitRandom() % 60);
+
+				PoolGrow(&pool, larger, capacity);
+				free(memory);
+				memory = larger;
 			}
 			CHECK(PoolCount(&pool) == (uint32_t) n, "count");
 		}
+		waiting = pool_memory(capacity);
 		CHECK(PoolCopyWaiting(&pool, waiting) == pool.nwaiting, "copied");
-		for (uint32_t i = 1; i < pool.nwaiting; i++)
-			CHECK(waiting[i - 1].distance <= waiting[i].distance, "order of those that wait");
+		CHECK(PoolPeek(&pool, pool.nwaiting) == NULL, "none behind the last");
+		for (uint32_t i = 0; i < pool.nwaiting; i++)
+			CHECK(PoolPeek(&pool, i)->id == waiting[i].id, "number %u", i);
 		for (int next; (next = model_next(model, n)) < n; model[next].expanded = true)
-			CHECK(PoolNext(&pool, &behind)->id == model[next].id && behind > 0 && PoolPop(&pool).id == model[next].id, "rest");
+			CHECK(PoolPop(&pool).id == model[next].id, "rest");
 		for (uint32_t i = 1; i < pool.nexpanded; i++)
 			CHECK(pool.expanded[i - 1].distance <= pool.expanded[i].distance, "order of the others");
+		free(waiting);
+		free(memory);
 	}
+}
+
+/* Chunks that lost most of their candidates are packed when no chunk is free. */
+static void
+test_pool_packed(void)
+{
+	enum
+	{
+	CAPACITY = 4096};
+	Candidate  *memory = pool_memory(CAPACITY);
+	uint32_t	packed = 0;
+	uint32_t	id = 0;
+	uint32_t	expected = 0;
+	Pool		pool;
+
+	PoolReset(&pool, memory, CAPACITY);
+	/* ascending, so that each chunk stays half full */
+	for (; id < CAPACITY; id++)
+		PoolInsert(&pool, id, id, NULL);
+	for (uint32_t i = 0; i < CAPACITY; i++)
+		if (i % 16)
+			PoolRemove(&pool, i, i);
+	for (; PoolCount(&pool) < CAPACITY; id++)
+	{
+		uint32_t	before = pool.nchunks;
+
+		PoolInsert(&pool, id, id, NULL);
+		packed += pool.nchunks < before;
+		CHECK(pool.nchunks <= PoolChunks(CAPACITY), "%u chunks", pool.nchunks);
+	}
+	CHECK(packed > 0, "never packed");
+	for (uint32_t i = 0; PoolHasNext(&pool); i++)
+	{
+		CHECK(PoolPop(&pool).id == expected, "%u of all", i);
+		expected += expected < CAPACITY - 16 ? 16 : expected < CAPACITY ? CAPACITY - expected : 1;
+	}
+	CHECK(pool.nexpanded == CAPACITY, "none lost");
+	free(memory);
 }
 
 void
@@ -297,4 +349,5 @@ SuiteContainers(void)
 	UnitRun("backlog", NULL, test_backlog);
 	UnitRun("item heap", NULL, test_item_heap);
 	UnitRun("pool", NULL, test_pool);
+	UnitRun("pool that is packed", NULL, test_pool_packed);
 }

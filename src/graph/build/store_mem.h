@@ -176,7 +176,6 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 {
 	GraphMemNode *node = GraphMemGet(mem, id);
 	uint32		ids[GRAPH_MAX_DEGREE + GRAPH_MEM_SLACK];
-	uint32		behind;
 	int			n = 0;
 
 	/* all prefetches first: their misses overlap */
@@ -188,7 +187,7 @@ GraphMemExpand(GraphMem *mem, GraphSearch *search, uint32 id,
 		}
 	/* also the next node, if nothing nearer is found now */
 	if (PoolHasNext(&search->pool))
-		mem->base.prefetch(&mem->base, PoolNext(&search->pool, &behind)->id);
+		mem->base.prefetch(&mem->base, PoolPeek(&search->pool, 0)->id);
 	for (int i = 0; i < n; i++)
 		(void) PoolInsert(&search->pool, distance(mem, mem->query, GraphMemGet(mem, ids[i])),
 						  ids[i], NULL);

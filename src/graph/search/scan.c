@@ -166,14 +166,24 @@ widen(GraphScan *scan, uint32 pool)
 	return more;
 }
 
+/* Is there memory for a larger pool?  It grows with the pool. */
+static bool
+has_memory(GraphScan *scan, uint32 pool)
+{
+	double		most = scan->goal.settings->memory / (pool / (double) scan->pool);
+
+	if (scan_memory(scan) > most)
+		GraphSearchCompact(&scan->search);
+	return scan_memory(scan) <= most;
+}
+
 /* Go as deep as a number of results takes; false when that cannot be. */
 static bool
 deepen(GraphScan *scan, double rank)
 {
 	uint32		pool = pool_for(scan, rank);
 
-	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed ||
-		scan_memory(scan) * (pool / (double) scan->pool) > scan->goal.settings->memory)
+	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed || !has_memory(scan, pool))
 		return false;
 	scan->exhausted = !widen(scan, pool);
 	scan->allowed = scan->exhausted ? PG_UINT64_MAX : (uint64) rank;

@@ -20,8 +20,13 @@
 #include "graph/walk/store_coded.h"
 #include "utils/memutils.h"
 
-/* Number of queries, which are rows of the index. */
-#define QUERIES 200
+/*
+ * Number of queries, which are rows of the index.  There are fewer if all their distances
+ * would be more than MAX_DISTANCES.
+ */
+#define MAX_QUERIES 200
+#define MIN_QUERIES 64
+#define MAX_DISTANCES 2e9
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
 #define DEPTHS (1 + GRAPH_DEPTHS)
@@ -97,24 +102,30 @@ typedef struct ExactStore
 	GraphHandle *handle;
 	const GraphQuery *query;
 	uint32		number;			/* number of the query */
+	void		(*interrupt) (void);	/* no page is locked then */
 	uint8	   *unpacked;
 	uint32		ids[GRAPH_MAX_DEGREE];
 } ExactStore;
 
-/* Returns the likely distance of a node.  unpacked has room for a code. */
-static float
-node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
-			  GraphNode node, uint8 *unpacked)
+/* Returns the code of a node, in bytes.  unpacked has room for them. */
+static const uint8 *
+node_code(const GraphLayout *layout, GraphNode node, uint8 *unpacked)
 {
 	const uint8 *code = GraphNodeOwn(layout, node);
-	float		ip;
 
-	if (layout->own_bits != 8)
-	{
-		qv_kernels.unpack_bits(code, layout->own_bits, unpacked, layout->pdim);
-		code = unpacked;
-	}
-	ip = QvCodeIp(&query->base.q, code, layout->own_bits, node->scale);
+	if (layout->own_bits == 8)
+		return code;
+	qv_kernels.unpack_bits(code, layout->own_bits, unpacked, layout->pdim);
+	return unpacked;
+}
+
+/* Returns the likely distance of a node. */
+static float
+node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
+			  GraphNode node, const uint8 *code)
+{
+	float		ip = QvCodeIp(&query->base.q, code, layout->own_bits, node->scale);
+
 	return likely_distance(query, layout->pdim, number, id,
 						   QvSpaceQueryDistance(&query->base, ip, node->norm2),
 						   GraphQueryError(query, node->norm2, node->residual));
@@ -133,7 +144,8 @@ measure(ExactStore *store, uint32 id, uint32 *ids)
 	float		distance = INFINITY;
 
 	if (node != NULL)
-		distance = node_distance(store->query, layout, store->number, id, node, store->unpacked);
+		distance = node_distance(store->query, layout, store->number, id, node,
+								 node_code(layout, node, store->unpacked));
 	if (ids)
 	{
 		if (node != NULL)
@@ -150,6 +162,7 @@ exact_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 {
 	ExactStore *store = (ExactStore *) base;
 
+	store->interrupt();
 	(void) measure(store, id, store->ids);
 	for (uint32 i = 0; i < store->handle->layout.degree; i++)
 	{
@@ -188,7 +201,10 @@ estimate_expand(GraphStore *base, GraphSearch *search, uint32 id, float offered)
 	if (id == store->exact->number)
 		exact_expand(&store->exact->base, search, id, offered);
 	else
+	{
+		store->exact->interrupt();
 		store->expand(base, search, id, offered);
+	}
 }
 
 /* ---- one query ---- */
@@ -207,12 +223,12 @@ typedef struct Measured
 	 * begins when all have done their part of this one, but may not have read
 	 * the results of the others.
 	 */
-	Nearest		found[2][QUERIES];
+	Nearest		found[2][MAX_QUERIES];
 	struct
 	{
 		bool		there;
-		Nearest		truth[QUERIES]; /* nearest rows on the pages that it has
-									 * read */
+		Nearest		truth[MAX_QUERIES]; /* nearest rows on the pages that it
+										 * has read */
 	}			of[FLEXIBLE_ARRAY_MEMBER];	/* for each participant */
 } Measured;
 
@@ -290,9 +306,11 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 	by_distance.handle = c->handle;
 	by_distance.query = query;
 	by_distance.number = id;
+	by_distance.interrupt = c->interrupt;
 	by_distance.unpacked = palloc(c->handle->layout.pdim);
 	GraphSearchInit(&s, exact, false);
-	GraphSearchReset(&s, pool);
+	/* one place more, for the query itself */
+	GraphSearchReset(&s, pool + 1);
 	nentries = GraphNearestEntryPoints(c->handle, query, entries, ENTRIES);
 	for (int i = 0; i < nentries; i++)
 		GraphSearchOffer(&s, exact ? measure(&by_distance, entries[i].id, NULL) : entries[i].distance,
@@ -376,13 +394,14 @@ look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery
 	{
 		GraphNode	node = GraphPageNode(layout, page, slot);
 		uint32		id = GraphNodeNumber(layout, block, slot);
+		const uint8 *code;
 
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
+		code = node_code(layout, node, unpacked);
 		for (int i = 0; i < c->n; i++)
 			if (there[i] && id != c->ids[i])
-				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node,
-													 unpacked));
+				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node, code));
 	}
 }
 
@@ -492,10 +511,11 @@ choose_queries(Calibrator *c)
 	const GraphLayout *layout = &c->handle->layout;
 	BlockNumber nblocks = RelationGetNumberOfBlocks(c->handle->index);
 	pg_prng_state random;
+	int			wanted = Max(MIN_QUERIES, Min(MAX_QUERIES, MAX_DISTANCES / c->handle->meta.live_nodes));
 
 	pg_prng_seed(&random, c->handle->meta.seed);
-	c->ids = palloc(QUERIES * sizeof(uint32));
-	for (int tries = 0; tries < 4 * QUERIES && c->n < QUERIES; tries++)
+	c->ids = palloc(wanted * sizeof(uint32));
+	for (int tries = 0; tries < 4 * wanted && c->n < wanted; tries++)
 	{
 		BlockNumber block = pg_prng_uint64_range(&random, 1, nblocks - 1);
 		uint32		slot = pg_prng_uint64_range(&random, 0, layout->per_page - 1);

@@ -11,10 +11,11 @@
 
 #define INITIAL_SEEN 1024
 #define INITIAL_RESULTS 256
+#define FIRST_DISCARDED 1024
 
 /*
  * From this capacity on, stale candidates are dropped before the memory of discarded
- * candidates grows.
+ * candidates grows [M17].
  */
 #define MIN_COMPACT 262144
 
@@ -32,6 +33,8 @@
 
 /* Most candidates that an expansion discards: all neighbors, and as many that they displace. */
 #define EXPANSION_DISCARDS (2 * GRAPH_MAX_DEGREE)
+
+StaticAssertDecl(PoolChunks(GRAPH_MAX_POOL) <= UINT16_MAX, "chunks of a pool have 16-bit numbers");
 
 void
 GraphSearchInit(GraphSearch *s, bool offer_once, bool keep_discarded)
@@ -97,7 +100,7 @@ void
 GraphSearchGrowDiscarded(GraphSearch *s)
 {
 	Backlog    *log = &s->discarded;
-	uint32		size = log->capacity ? log->capacity * 2 : 4 * INITIAL_RESULTS;
+	uint32		size = log->capacity ? log->capacity * 2 : FIRST_DISCARDED;
 
 	if (log->items == NULL)
 		log->items = MemoryContextAlloc(s->context, size * sizeof(BacklogItem));
@@ -107,23 +110,20 @@ GraphSearchGrowDiscarded(GraphSearch *s)
 }
 
 /*
- * Drops stale candidates before the discarded ones need more memory: candidates that are in
- * the pool or expanded by now, and most estimates of a node but the best.  A table finds the
- * other estimates: it has an item for each hash of a node, and forgets the one before.
+ * A table finds the estimates of a node that are not its best: it has an item for each hash of a
+ * node, and forgets the one before.
  */
-static void
-make_room(GraphSearch *s)
+void
+GraphSearchCompact(GraphSearch *s)
 {
 	Backlog    *log = &s->discarded;
 	uint32		mask = log->capacity - 1;	/* capacity is a power of two */
+	uint32		size = log->capacity;
 	uint32	   *latest;
 	uint32		n = 0;
 
-	if (log->capacity < MIN_COMPACT)
-	{
-		GraphSearchGrowDiscarded(s);
+	if (log->count == 0)
 		return;
-	}
 	latest = MemoryContextAllocZero(s->context, log->capacity * sizeof(uint32));
 	for (uint32 i = log->first; i < log->count; i++)
 	{
@@ -145,7 +145,22 @@ make_room(GraphSearch *s)
 	pfree(latest);
 	BacklogClear(log);
 	log->count = n;
-	if (n > log->capacity / 2)
+	while (size > FIRST_DISCARDED && size / 4 >= n)
+		size /= 2;
+	if (size < log->capacity)
+		log->items = repalloc(log->items, size * sizeof(BacklogItem));
+	log->capacity = size;
+}
+
+/* Makes room for what an expansion discards. */
+static void
+make_room(GraphSearch *s)
+{
+	Backlog    *log = &s->discarded;
+
+	if (log->capacity >= MIN_COMPACT)
+		GraphSearchCompact(s);
+	if (log->capacity < MIN_COMPACT || log->count > log->capacity / 2)
 		GraphSearchGrowDiscarded(s);
 }
 
@@ -161,8 +176,7 @@ GraphSearchMemory(const GraphSearch *s)
 static uint32
 prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 {
-	uint32		n;
-	uint32		id = PoolHasNext(&s->pool) ? PoolNext(&s->pool, &n)->id : asked;
+	uint32		id = PoolHasNext(&s->pool) ? PoolPeek(&s->pool, 0)->id : asked;
 
 	if (id != asked && store->prefetch)
 		store->prefetch(store, id);
@@ -173,12 +187,11 @@ prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 static void
 ask_ahead(GraphSearch *s, GraphStore *store)
 {
-	uint32		n = 0;
-	const Candidate *next = PoolHasNext(&s->pool) ? PoolNext(&s->pool, &n) : NULL;
+	const Candidate *next;
 
-	for (uint32 i = 0; i < Min(n, BEAM); i++)
+	for (uint32 i = 0; i < BEAM && (next = PoolPeek(&s->pool, i)) != NULL; i++)
 	{
-		uint32		id = next[i].id;
+		uint32		id = next->id;
 		uint32	   *asked = &s->asked[id % GRAPH_ASKED];
 
 		if (*asked != id)

@@ -146,6 +146,12 @@ extern bool GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef);
 /* Returns the distance of the nearest candidate that was discarded, or INFINITY. */
 extern float GraphSearchFrontier(GraphSearch *s);
 
+/*
+ * Drops stale candidates that were discarded, and the memory that they took: candidates that are
+ * in the pool or expanded by now, and most estimates of a node but the best.
+ */
+extern void GraphSearchCompact(GraphSearch *s);
+
 extern Size GraphSearchMemory(const GraphSearch *s);
 
 extern void GraphSearchGrowSeen(GraphSearch *s);
