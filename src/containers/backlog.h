@@ -4,8 +4,9 @@
  *		nearest first.  The caller grows the memory.
  *
  * Candidates are sorted only as far as they are needed.  A sorted run of the nearest lies
- * at the front.  The others follow in the order in which they came.  A heap would cost as
- * much for each candidate put aside as this costs for each candidate taken.
+ * at the front.  Behind it are near ones, of which the next runs are made without a look at
+ * the others.  A heap would cost as much for each candidate put aside as this costs for each
+ * candidate taken.
  */
 #ifndef QV_BACKLOG_H
 #define QV_BACKLOG_H
@@ -27,10 +28,14 @@ typedef struct Backlog
 	uint32_t	count;			/* end of the candidates */
 	uint32_t	first;			/* start of the run */
 	uint32_t	sorted;			/* end of the run */
-	uint32_t	known;			/* end of the candidates that are not nearer
-								 * than any that was in a run */
+	uint32_t	near;			/* end of the near ones behind it */
+	uint32_t	known;			/* end of the candidates whose place is right */
 	BacklogItem limit;			/* the farthest that was in a run */
+	BacklogItem near_limit;		/* near ones are less, those behind are not */
 } Backlog;
+
+/* Runs that the near ones are enough for. */
+#define BACKLOG_NEAR_RUNS 8
 
 /* Up to this many items are sorted by insertion. */
 #define BACKLOG_SMALL 16
@@ -71,8 +76,8 @@ BacklogDistance(BacklogItem item)
 static inline void
 BacklogClear(Backlog *log)
 {
-	log->count = log->first = log->sorted = log->known = 0;
-	log->limit = 0;
+	log->count = log->first = log->sorted = log->near = log->known = 0;
+	log->limit = log->near_limit = 0;
 }
 
 /* Adds a candidate.  There must be room: count < capacity. */
@@ -206,6 +211,31 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 	}
 }
 
+/* Leaves at most four times "want" near ones, the least, if values differ. */
+static inline void
+BacklogChooseNear(Backlog *log, uint32_t want)
+{
+	uint32_t	random = log->count;
+
+	if (log->near == log->sorted)
+	{
+		log->near = log->count;
+		log->near_limit = UINT64_MAX;
+	}
+	while (log->near - log->sorted > 4 * want)
+	{
+		BacklogItem *items = log->items + log->sorted;
+		BacklogItem pivot = BacklogPivot(items, log->near - log->sorted, want, &random);
+		uint32_t	less = BacklogPartition(items, log->near - log->sorted, pivot, false);
+
+		/* so many that are equal, or a bad sample */
+		if (less < want)
+			return;
+		log->near = log->sorted + less;
+		log->near_limit = pivot;
+	}
+}
+
 /*
  * Makes a run of about "want" nearest candidates, unless there is one and no nearer candidates
  * were added.  Returns false if nothing is put aside.
@@ -215,10 +245,18 @@ BacklogSort(Backlog *log, uint32_t want)
 {
 	uint32_t	fresh = log->sorted;
 
-	/* candidates added since then that are nearer join the run */
+	/*
+	 * candidates added since then that are nearer join the run, or the near
+	 * ones
+	 */
 	for (uint32_t i = log->known; i < log->count; i++)
-		if (log->items[i] < log->limit)
-			BacklogSwap(&log->items[i], &log->items[fresh++]);
+		if (log->items[i] < log->near_limit)
+		{
+			BacklogSwap(&log->items[i], &log->items[log->near]);
+			if (log->items[log->near] < log->limit)
+				BacklogSwap(&log->items[log->near], &log->items[fresh++]);
+			log->near++;
+		}
 	log->known = log->count;
 	if (fresh > log->sorted)
 	{
@@ -230,10 +268,12 @@ BacklogSort(Backlog *log, uint32_t want)
 	}
 	if (log->first == log->sorted)
 	{
-		uint32_t	rest = log->count - log->sorted;
+		uint32_t	rest;
 
-		if (rest == 0)
+		if (log->count == log->sorted)
 			return false;
+		BacklogChooseNear(log, BACKLOG_NEAR_RUNS * want);
+		rest = log->near - log->sorted;
 		if (want > rest)
 			want = rest;
 		BacklogSortFront(log->items + log->sorted, rest, want);

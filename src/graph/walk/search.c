@@ -21,8 +21,8 @@
 
 /*
  * Sizes of a sorted run of discarded candidates.  FRONTIER_RUN: to find the nearest that is
- * not stale.  RUN_SHARE: for each free place of the pool, but at least LEAST_RUN, since
- * each run examines all candidates [M17].
+ * not stale.  RUN_SHARE: for each free place of the pool, but at least LEAST_RUN, since the
+ * nearest are often stale [M17].
  */
 #define FRONTIER_RUN 64
 #define RUN_SHARE 2
