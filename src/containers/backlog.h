@@ -211,7 +211,7 @@ BacklogSortFront(BacklogItem *items, uint32_t n, uint32_t want)
 	}
 }
 
-/* Leaves at most four times "want" near ones, the least, if values differ. */
+/* Leaves few more than four times "want" near ones, the least, if values differ. */
 static inline void
 BacklogChooseNear(Backlog *log, uint32_t want)
 {

@@ -172,7 +172,9 @@ has_memory(GraphScan *scan, uint32 pool)
 {
 	double		most = scan->goal.settings->memory / (pool / (double) scan->pool);
 
-	if (scan_memory(scan) > most)
+	/* only where that may be enough */
+	if (scan_memory(scan) > most &&
+		scan_memory(scan) - scan->search.discarded.capacity * sizeof(BacklogItem) <= most)
 		GraphSearchCompact(&scan->search);
 	return scan_memory(scan) <= most;
 }

@@ -25,7 +25,7 @@
  * would be more than MAX_DISTANCES.
  */
 #define MAX_QUERIES 200
-#define MIN_QUERIES 64
+#define MIN_QUERIES 100
 #define MAX_DISTANCES 2e9
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */

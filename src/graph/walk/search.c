@@ -28,6 +28,9 @@
 #define RUN_SHARE 2
 #define LEAST_RUN 128
 
+/* Candidates between two looks at interrupts. */
+#define INTERRUPT_EVERY 65536
+
 /* Nodes whose pages are asked for together. */
 #define BEAM 16
 
@@ -132,6 +135,8 @@ GraphSearchCompact(GraphSearch *s)
 		uint32	   *at = &latest[murmurhash32(id) & mask];
 		const IdSetEntry *entry = IdSetFind(&s->seen, id);
 
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (entry->generation == s->seen.generation && entry->value < INFINITY)
 			continue;
 		if (*at < n && BacklogId(log->items[*at]) == id)
