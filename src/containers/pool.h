@@ -38,7 +38,7 @@ CompareCandidates(const void *a, const void *b)
 /* Chunks of a pool: three times what full ones need, so that they are seldom packed. */
 #define PoolChunks(capacity) ((capacity) * 3 / POOL_CHUNK + 2)
 
-/* Size of the memory of a pool of that capacity, as a number of candidates. */
+/* Size of the memory of a pool of that capacity, in candidates.  A PoolChunk has that of two. */
 #define PoolEntries(capacity) (PoolChunks(capacity) * (POOL_CHUNK + 2) + (capacity))
 
 /* A chunk: where its candidates are. */

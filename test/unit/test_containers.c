@@ -302,13 +302,12 @@ test_pool(void)
 	}
 }
 
+#define CAPACITY 4096
+
 /* Chunks that lost most of their candidates are packed when no chunk is free. */
 static void
 test_pool_packed(void)
 {
-	enum
-	{
-	CAPACITY = 4096};
 	Candidate  *memory = pool_memory(CAPACITY);
 	uint32_t	packed = 0;
 	uint32_t	id = 0;

@@ -123,12 +123,7 @@ GraphNodeCode(const GraphLayout *layout, GraphNode node, GraphCode *code,
 	code->scale = node->scale;
 	code->residual = node->residual;
 	code->aux = node->aux;
-	code->bytes = GraphNodeOwn(layout, node);
-	if (layout->own_bits != 8)
-	{
-		qv_kernels.unpack_bits(code->bytes, layout->own_bits, scratch, layout->pdim);
-		code->bytes = scratch;
-	}
+	code->bytes = GraphNodeOwnBytes(layout, node, scratch);
 	code->sum = qv_kernels.sum_u8(code->bytes, layout->pdim);
 }
 

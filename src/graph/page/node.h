@@ -58,6 +58,16 @@ extern void GraphNodeInit(const GraphLayout *layout, GraphNode node);
 extern void GraphNodeSetCode(const GraphLayout *layout, GraphNode node,
 							 const GraphCode *code);
 
+/* Returns a node's own code, a byte for each coordinate.  scratch has room for pdim. */
+static inline const uint8 *
+GraphNodeOwnBytes(const GraphLayout *layout, GraphNode node, uint8 *scratch)
+{
+	if (layout->own_bits == 8)
+		return GraphNodeOwn(layout, node);
+	qv_kernels.unpack_bits(GraphNodeOwn(layout, node), layout->own_bits, scratch, layout->pdim);
+	return scratch;
+}
+
 /* Reads a node's own code.  scratch[pdim] is used when codes are packed. */
 extern void GraphNodeCode(const GraphLayout *layout, GraphNode node,
 						  GraphCode *code, uint8 *scratch);

@@ -107,18 +107,6 @@ typedef struct ExactStore
 	uint32		ids[GRAPH_MAX_DEGREE];
 } ExactStore;
 
-/* Returns the code of a node, in bytes.  unpacked has room for them. */
-static const uint8 *
-node_code(const GraphLayout *layout, GraphNode node, uint8 *unpacked)
-{
-	const uint8 *code = GraphNodeOwn(layout, node);
-
-	if (layout->own_bits == 8)
-		return code;
-	qv_kernels.unpack_bits(code, layout->own_bits, unpacked, layout->pdim);
-	return unpacked;
-}
-
 /* Returns the likely distance of a node. */
 static float
 node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
@@ -145,7 +133,7 @@ measure(ExactStore *store, uint32 id, uint32 *ids)
 
 	if (node != NULL)
 		distance = node_distance(store->query, layout, store->number, id, node,
-								 node_code(layout, node, store->unpacked));
+								 GraphNodeOwnBytes(layout, node, store->unpacked));
 	if (ids)
 	{
 		if (node != NULL)
@@ -398,7 +386,7 @@ look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery
 
 		if (node->state != GRAPH_SLOT_LIVE)
 			continue;
-		code = node_code(layout, node, unpacked);
+		code = GraphNodeOwnBytes(layout, node, unpacked);
 		for (int i = 0; i < c->n; i++)
 			if (there[i] && id != c->ids[i])
 				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node, code));

@@ -28,9 +28,6 @@
 #define RUN_SHARE 2
 #define LEAST_RUN 128
 
-/* Candidates between two looks at interrupts. */
-#define INTERRUPT_EVERY 65536
-
 /* Nodes whose pages are asked for together. */
 #define BEAM 16
 
@@ -135,8 +132,7 @@ GraphSearchCompact(GraphSearch *s)
 		uint32	   *at = &latest[murmurhash32(id) & mask];
 		const IdSetEntry *entry = IdSetFind(&s->seen, id);
 
-		if (i % INTERRUPT_EVERY == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (entry->generation == s->seen.generation && entry->value < INFINITY)
 			continue;
 		if (*at < n && BacklogId(log->items[*at]) == id)
@@ -181,7 +177,8 @@ GraphSearchMemory(const GraphSearch *s)
 static uint32
 prefetch_next(GraphSearch *s, GraphStore *store, uint32 asked)
 {
-	uint32		id = PoolHasNext(&s->pool) ? PoolPeek(&s->pool, 0)->id : asked;
+	const Candidate *next = PoolPeek(&s->pool, 0);
+	uint32		id = next ? next->id : asked;
 
 	if (id != asked && store->prefetch)
 		store->prefetch(store, id);

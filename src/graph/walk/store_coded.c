@@ -81,13 +81,8 @@ static const uint8 *
 score_node(GraphCodedStore *store, GraphNode node, GraphResult *result, float *ip)
 {
 	const GraphLayout *layout = &store->handle->layout;
-	const uint8 *code = GraphNodeOwn(layout, node);
+	const uint8 *code = GraphNodeOwnBytes(layout, node, store->unpacked);
 
-	if (layout->own_bits != 8)
-	{
-		qv_kernels.unpack_bits(code, layout->own_bits, store->unpacked, layout->pdim);
-		code = store->unpacked;
-	}
 	*ip = QvCodeIp(&store->query->base.q, code, layout->own_bits, node->scale);
 	result->distance = QvSpaceQueryDistance(&store->query->base, *ip, node->norm2);
 	result->error = GraphQueryError(store->query, node->norm2, node->residual);
