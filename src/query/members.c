@@ -353,6 +353,7 @@ static bool
 next_run(Members *m, RunReader *reader, Run *run)
 {
 	const QvRows *rows = m->rows;
+	QvRowNumber first = 0;
 
 	run->n = 0;
 	for (; reader->has_tid && run->n < RUN_ROWS; reader->has_tid = QvTidSetNext(&reader->it, &reader->tid))
@@ -365,33 +366,34 @@ next_run(Members *m, RunReader *reader, Run *run)
 			continue;
 		}
 		if (run->n == 0)
+		{
 			run->number = row / rows->per_page;
-		else if (row / rows->per_page != run->number)
+			first = (QvRowNumber) run->number * rows->per_page;
+		}
+		else if (row - first >= rows->per_page)
 			break;
 		run->tids[run->n] = reader->tid;
-		run->at[run->n++] = row % rows->per_page;
+		run->at[run->n++] = row - first;
 	}
 	return run->n > 0;
 }
 
-/* Ask the CPU for the entries of a run that will be read soon. */
-static void
-prefetch_run(Members *m, const Run *run)
+/* The entries on the page of a run that will be read soon; NULL where its buffer is not known. */
+static const char *
+entries_of(Members *m, const Run *run)
 {
-	const QvRows *rows = m->rows;
 	BlockNumber block = QvRowsFindPage(&m->finder, run->number);
+	Buffer		buf = block == QV_ROWS_NO_PAGE ? InvalidBuffer : QvHintedBuffer(m->rows->hints, block);
 
-	if (block == QV_ROWS_NO_PAGE)
-		return;
-	for (int i = 0; i < run->n; i++)
-		QvPrefetchPage(rows->hints, block, QV_PAGE_START + sizeof(QvRowPageData) + run->at[i] * rows->code_size,
-					   rows->code_size);
+	return buf > 0 ? (const char *) BufferGetBlock(buf) + QV_PAGE_START + sizeof(QvRowPageData) : NULL;
 }
 
+/* Read the entries of a run, and ask the CPU for those of the next one meanwhile. */
 static void
-read_run(Members *m, const Run *run)
+read_run(Members *m, const Run *run, const Run *next)
 {
 	const QvRows *rows = m->rows;
+	const char *soon = next->n > 0 ? entries_of(m, next) : NULL;
 	Buffer		buf = read_page(m, run->number);
 
 	ask_ahead(m, run->number);
@@ -403,6 +405,8 @@ read_run(Members *m, const Run *run)
 	{
 		const QvRowEntryData *entry = NULL;
 
+		if (soon && i < next->n)
+			QvPrefetchBytes(soon + next->at[i] * rows->code_size, rows->code_size);
 		if (BufferIsValid(buf))
 			entry = QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), run->at[i]);
 		if (entry == NULL || !QvRowEntryIsThere(entry))
@@ -428,9 +432,7 @@ read_set(Members *m)
 	while (found)
 	{
 		found = next_run(m, &reader, &runs[!now]);
-		if (found)
-			prefetch_run(m, &runs[!now]);
-		read_run(m, &runs[now]);
+		read_run(m, &runs[now], &runs[!now]);
 		now = !now;
 	}
 }

@@ -69,7 +69,7 @@ get_known(TopkState *state)
 	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
 	known->table_pages = RelationGetNumberOfBlocks(table);
-	known->passing = Max(1, state->planned.passing * known->rows);
+	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
 	known->admitted = state->planned.admitted * known->rows;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
@@ -105,7 +105,7 @@ learn_passing(TopkState *state)
 	TopkKnown  *known = &state->known;
 	const QvFilter *filter = state->filter;
 	const QvStreamCounters *now = QvStreamGetCounters(state->stream);
-	double		share = state->planned.passing;
+	double		share = state->share;
 	double		of = known->rows;
 
 	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
@@ -161,6 +161,7 @@ start_engine(TopkState *state)
 		.endless = true
 	};
 
+	state->expected = goal.expected;
 	state->engine->ops->start(state->engine, &goal);
 }
 
@@ -182,10 +183,13 @@ begin_way(TopkState *state, TopkWay way)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 	Relation	table = state->css.ss.ss_currentRelation;
+	const TopkKnown *known = &state->known;
 	Size		memory = state->settings.memory / 2;
 	const QvTidSet *set = state->set.state == TOPK_SET_READY ? state->set.rows : NULL;
 
 	end_other(state);
+	/* what this way will show is added to what those before have shown */
+	state->share = known->passing / known->rows;
 	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
 	if (state->filter)
@@ -264,13 +268,16 @@ collect_set(TopkState *state)
 		state->collected += state->planned.collect * Max(0, (double) state->set.nfound - before);
 	if (state->set.state == TOPK_SET_PART)
 	{
+		double		more = Max(1, state->set.nfound / (state->planned.members * state->known.rows));
+
 		/* more than were expected pass, too */
-		state->planned.passing *= Max(1, state->set.nfound / (state->planned.members * state->known.rows));
-		state->planned.passing = Min(1, state->planned.passing);
+		state->planned.passing = Min(1, state->planned.passing * more);
+		state->share = Min(1, state->share * more);
 		state->planned.members = Max(state->planned.members, state->set.nfound / state->known.rows);
 		state->patience *= 2;
 	}
 	get_known(state);
+	learn_passing(state);
 	return state->set.state == TOPK_SET_READY;
 }
 
@@ -404,6 +411,7 @@ choose(void *arg)
 	TopkState  *state = arg;
 	int64		proposed = QvStreamGetCounters(state->stream)->proposed;
 	int64		by_way = proposed - state->before.proposed;
+	const TopkKnown *known = &state->known;
 	double		so_far,
 				to_come,
 				cost;
@@ -422,7 +430,8 @@ choose(void *arg)
 	if (isinf(cost))
 		return;
 	so_far = spent(state) - state->spent_before;
-	to_come = TopkWayCost(&state->known, state->way, wanted_rows(state)) - so_far;
+	to_come = so_far * (TopkWayCost(known, state->way, wanted_rows(state)) /
+						TopkWayCost(known, state->way, Max(by_way, state->expected) * known->passing / known->rows) - 1);
 	/* the next step will cost as much again, at least */
 	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
 		return;
@@ -584,6 +593,7 @@ TopkStart(TopkState *state)
 	QvStreamStart(state->stream, &source);
 	state->started = true;
 	state->patience = 1;
+	state->share = state->planned.passing;
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

@@ -56,6 +56,9 @@ typedef struct TopkState
 								 * way is thought of */
 	double		spent_before;	/* on the way, when it was begun */
 	double		collected;		/* what collecting the set has cost */
+	double		share;			/* of the rows that were expected to pass when
+								 * the way was begun */
+	double		expected;		/* rows that the engine was begun for */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
 	int64		next_choice;	/* rows proposed when it is made again */
