@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -147,7 +148,8 @@ class QdrantEdge(Engine):
                 vectors=q.EdgeVectorParams(dataset.dimensions, getattr(q.Distance, METRICS[dataset.metric])),
                 hnsw_config=q.HnswIndexConfig(
                     take(params, "m", 16), take(params, "ef_construction", 100),
-                    full_scan_threshold=take(params, "full_scan_threshold", 10), max_indexing_threads=1,
+                    full_scan_threshold=take(params, "full_scan_threshold", 10),
+                    max_indexing_threads=os.cpu_count() or 1,
                 ),
                 quantization_config=quantization,
                 optimizers=q.EdgeOptimizersConfig(
