@@ -44,13 +44,16 @@ static void choose(void *arg);
 /* ---- what is known ---- */
 
 /*
- * Rows that the way is to find in all, as far as the choice is concerned: some more than it has
- * found.  (How many of these have been returned may depend on whether distances are shown.)
+ * Rows that the way is to find in all, as far as the choice is concerned: some more than it, or a
+ * way before it, has found.  (How many of these have been returned may depend on whether distances
+ * are shown.)
  */
 static double
 wanted_rows(const TopkState *state)
 {
-	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * QvStreamGetCounters(state->stream)->passed);
+	int64		by_way = QvStreamGetCounters(state->stream)->passed - state->before.passed;
+
+	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * Max(state->found, by_way));
 }
 
 static void
@@ -71,7 +74,7 @@ get_known(TopkState *state)
 	known->table_pages = RelationGetNumberOfBlocks(table);
 	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
-	known->admitted = state->planned.admitted * known->rows;
+	known->admitted = state->admitted * known->rows;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
 	known->is_there = state->set.state == TOPK_SET_READY;
 	if (known->is_there)
@@ -115,12 +118,12 @@ learn_passing(TopkState *state)
 		double		tested = filter->tested - state->tested_before;
 
 		known->admitted = known->rows *
-			learn_share(state->planned.admitted, tested, tested - (filter->removed - state->removed_before));
+			learn_share(state->admitted, tested, tested - (filter->removed - state->removed_before));
 	}
 	/* rows that an entry keeps out are not proposed */
 	if (state->way == TOPK_CODES && known->has_filter)
 	{
-		share = Min(1, share / state->planned.admitted);
+		share = Min(1, share / state->admitted);
 		of = known->admitted;
 	}
 	share = learn_share(share, now->proposed - state->before.proposed, now->passed - state->before.passed);
@@ -177,6 +180,20 @@ reads_codes(const TopkState *state)
 		TopkWayCost(&by_row, TOPK_SET, TOPK_FIRST_ROWS);
 }
 
+/* What all ways together have cost so far. */
+static double
+spent(const TopkState *state)
+{
+	const QvUnits *units = &state->known.units;
+	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
+	QvScanCounters counters;
+
+	TopkGetCounters(state, &counters);
+	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
+		QvRowsCost(units, rows->fetched, state->known.table_pages) + rows->passed * units->value + state->collected +
+		(state->filter ? state->filter->tested * units->filter : 0);
+}
+
 /* Have rows come by a way from now on, all of them. */
 static void
 begin_way(TopkState *state, TopkWay way)
@@ -190,6 +207,9 @@ begin_way(TopkState *state, TopkWay way)
 	end_other(state);
 	/* what this way will show is added to what those before have shown */
 	state->share = known->passing / known->rows;
+	state->admitted = Max(1, known->admitted) / known->rows;
+	state->found = Max(state->found, QvStreamGetCounters(state->stream)->passed - state->before.passed);
+	state->others_spent = spent(state) - state->collected;
 	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
 	if (state->filter)
@@ -225,20 +245,6 @@ begin_again(void *arg)
 	TopkState  *state = arg;
 
 	begin_way(state, state->way);
-}
-
-/* What all ways together have cost so far. */
-static double
-spent(const TopkState *state)
-{
-	const QvUnits *units = &state->known.units;
-	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-	QvScanCounters counters;
-
-	TopkGetCounters(state, &counters);
-	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
-		QvRowsCost(units, rows->fetched, state->known.table_pages) + rows->passed * units->value + state->collected +
-		(state->filter ? state->filter->tested * units->filter : 0);
 }
 
 /* ---- the set ---- */
@@ -395,6 +401,7 @@ take_rest(void *arg)
 	{
 		TopkSetCollect(&state->set, NULL, NULL);
 		get_known(state);
+		learn_passing(state);
 		if (known->is_there)
 			way = TOPK_SET;
 		else if (state->way == TOPK_WALK && known->row_pages > 0 && state->value)
@@ -404,6 +411,27 @@ take_rest(void *arg)
 	return true;
 }
 
+/*
+ * What the way that runs will still cost: as much for each unit of what is expected of it as it
+ * has cost so far.
+ */
+static double
+still_costs(const TopkState *state)
+{
+	const TopkKnown *known = &state->known;
+	double		proposed = QvStreamGetCounters(state->stream)->proposed - state->before.proposed;
+	double		of = known->rows;
+	double		found;
+
+	if (state->way == TOPK_WALK)
+		proposed = Max(proposed, state->expected);
+	else if (known->has_filter)
+		of = Max(1, known->admitted);
+	found = proposed * known->passing / of;
+	return (spent(state) - state->collected - state->others_spent) *
+		(TopkWayCost(known, state->way, wanted_rows(state)) / TopkWayCost(known, state->way, found) - 1);
+}
+
 /* QvStreamNext()'s pause: change the way if another costs less. */
 static void
 choose(void *arg)
@@ -411,7 +439,6 @@ choose(void *arg)
 	TopkState  *state = arg;
 	int64		proposed = QvStreamGetCounters(state->stream)->proposed;
 	int64		by_way = proposed - state->before.proposed;
-	const TopkKnown *known = &state->known;
 	double		so_far,
 				to_come,
 				cost;
@@ -430,8 +457,7 @@ choose(void *arg)
 	if (isinf(cost))
 		return;
 	so_far = spent(state) - state->spent_before;
-	to_come = so_far * (TopkWayCost(known, state->way, wanted_rows(state)) /
-						TopkWayCost(known, state->way, Max(by_way, state->expected) * known->passing / known->rows) - 1);
+	to_come = still_costs(state);
 	/* the next step will cost as much again, at least */
 	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
 		return;
@@ -594,6 +620,9 @@ TopkStart(TopkState *state)
 	state->started = true;
 	state->patience = 1;
 	state->share = state->planned.passing;
+	state->admitted = state->planned.admitted;
+	state->found = 0;
+	state->before = *QvStreamGetCounters(state->stream);
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

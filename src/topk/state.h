@@ -57,7 +57,10 @@ typedef struct TopkState
 	double		spent_before;	/* on the way, when it was begun */
 	double		collected;		/* what collecting the set has cost */
 	double		share;			/* of the rows that were expected to pass when
-								 * the way was begun */
+								 * the way was begun, */
+	double		admitted;		/* and to pass conditions on included columns */
+	double		found;			/* most rows that a way before it has found */
+	double		others_spent;	/* what those have cost, without the set */
 	double		expected;		/* rows that the engine was begun for */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */

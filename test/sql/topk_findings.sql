@@ -195,6 +195,14 @@ SELECT count_of(nearest_of('true', '500')), count_of(nearest_of('id > 0', '500')
 	count_of(nearest_of('true', '10 OFFSET 5000'));
 RESET plan_cache_mode;
 
+-- what searches of a join have found is no part of the next one's choice
+DROP INDEX found_v;
+CREATE INDEX found_order ON found USING quiver_graph (v vector_l2_ops);
+SELECT c AS condition, n->'Strategies' AS strategies, (n->>'Rows Proposed')::int < 40000 AS few
+FROM unnest(ARRAY['id > 0', 'part + 0 < 10000']) c,
+	explained(format('SELECT count(*) FROM (SELECT v FROM found WHERE id <= 400) q,
+		LATERAL (SELECT id FROM found f WHERE %s ORDER BY f.v <-> q.v LIMIT 10) x', c)) n;
+DROP INDEX found_order;
 DROP TABLE found, two, seen, filled;
 DROP FUNCTION findings, count_of, nearest_of, while_set, memory_of, search_memory, explained, noted, dear;
 

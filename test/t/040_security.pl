@@ -75,7 +75,7 @@ like(as('creator', 'created',
 		q{CREATE OR REPLACE FUNCTION quiver_version() RETURNS text LANGUAGE sql AS 'SELECT NULL'}),
 		qr/must be owner of function quiver_version/,
 	'its functions cannot be replaced');
-is($node->safe_psql('created', q{SELECT DISTINCT proowner::regrole, prosecdef FROM pg_proc p
+is($node->safe_psql('created', q{SELECT DISTINCT pg_get_userbyid(proowner), prosecdef FROM pg_proc p
 	JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 	JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
 	WHERE e.extname OPERATOR(pg_catalog.~) '^(vector|quiver)$'}), "$super|f",
