@@ -911,35 +911,57 @@ sum_set_bytes(uint32_t bits, __m256i x)
 	return _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_and_si256(x, _mm256_cmpeq_epi8(set, each)));
 }
 
-AVX2 static int32_t
-qv_ip_bits_s8_avx2(const uint8_t *bits, const int8_t *x, size_t n)
+/* The sums of some codes: together, since each of them waits for memory. */
+AVX2 static inline
+__attribute__((always_inline))
+void
+			ip_bits_s8_some(const uint8_t *const *bits, const int some, const int8_t *x, size_t n, int32_t *sums)
 {
-	__m256i		total = _mm256_setzero_si256();
+	__m256i		total[4] = {0};
 
 	/* sums of 256 bytes fit in 16 bits */
 	for (size_t i = 0; i < n;)
 	{
 		size_t		end = n - i < 4096 ? n : i + 4096;
-		__m256i		sum = _mm256_setzero_si256();
+		__m256i		sum[4] = {0};
 
 		for (; i + 32 <= end; i += 32)
 		{
-			uint32_t	set;
+			__m256i		v = _mm256_loadu_si256((const __m256i *) (x + i));
 
-			memcpy(&set, bits + i / 8, sizeof(set));
-			sum = _mm256_add_epi16(sum, sum_set_bytes(set, _mm256_loadu_si256((const __m256i *) (x + i))));
+			for (int c = 0; c < some; c++)
+			{
+				uint32_t	set;
+
+				memcpy(&set, bits[c] + i / 8, sizeof(set));
+				sum[c] = _mm256_add_epi16(sum[c], sum_set_bytes(set, v));
+			}
 		}
 		if (i < end)
 		{
-			__m128i		last = _mm_loadu_si128((const __m128i *) (x + i));
+			__m256i		last = _mm256_inserti128_si256(_mm256_setzero_si256(),
+													   _mm_loadu_si128((const __m128i *) (x + i)), 0);
 
-			sum = _mm256_add_epi16(sum, sum_set_bytes(qv_load_u16(bits, i / 16),
-													  _mm256_inserti128_si256(_mm256_setzero_si256(), last, 0)));
+			for (int c = 0; c < some; c++)
+				sum[c] = _mm256_add_epi16(sum[c], sum_set_bytes(qv_load_u16(bits[c], i / 16), last));
 			i += 16;
 		}
-		total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, _mm256_set1_epi16(1)));
+		for (int c = 0; c < some; c++)
+			total[c] = _mm256_add_epi32(total[c], _mm256_madd_epi16(sum[c], _mm256_set1_epi16(1)));
 	}
-	return sum_i32(total);
+	for (int c = 0; c < some; c++)
+		sums[c] = sum_i32(total[c]);
+}
+
+AVX2 static void
+qv_ip_bits_s8_avx2(const uint8_t *const *bits, size_t count, const int8_t *x, size_t n, int32_t *sums)
+{
+	size_t		c = 0;
+
+	for (; c + 4 <= count; c += 4)
+		ip_bits_s8_some(bits + c, 4, x, n, sums + c);
+	for (; c < count; c++)
+		ip_bits_s8_some(bits + c, 1, x, n, sums + c);
 }
 
 AVX2 static void

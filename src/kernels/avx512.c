@@ -814,8 +814,8 @@ set_bits64(const uint8_t *bits, size_t i, size_t n)
 	return set;
 }
 
-AVX512 static int32_t
-qv_ip_bits_s8_avx512(const uint8_t *bits, const int8_t *x, size_t n)
+AVX512 static inline int32_t
+ip_bits_s8(const uint8_t *bits, const int8_t *x, size_t n)
 {
 	__m512i		sum = _mm512_setzero_si512();
 
@@ -829,8 +829,15 @@ qv_ip_bits_s8_avx512(const uint8_t *bits, const int8_t *x, size_t n)
 	return _mm512_reduce_add_epi32(sum);
 }
 
-AVX512_VNNI static int32_t
-qv_ip_bits_s8_vnni_avx512(const uint8_t *bits, const int8_t *x, size_t n)
+AVX512 static void
+qv_ip_bits_s8_avx512(const uint8_t *const *bits, size_t count, const int8_t *x, size_t n, int32_t *sums)
+{
+	for (size_t c = 0; c < count; c++)
+		sums[c] = ip_bits_s8(bits[c], x, n);
+}
+
+AVX512_VNNI static inline int32_t
+ip_bits_s8_vnni(const uint8_t *bits, const int8_t *x, size_t n)
 {
 	const __m512i ones = _mm512_set1_epi8(1);
 	__m512i		sum0 = _mm512_setzero_si512();
@@ -845,6 +852,14 @@ qv_ip_bits_s8_vnni_avx512(const uint8_t *bits, const int8_t *x, size_t n)
 	for (; i < n; i += 64)
 		sum0 = _mm512_dpbusd_epi32(sum0, ones, _mm512_maskz_loadu_epi8(set_bits64(bits, i, n), x + i));
 	return _mm512_reduce_add_epi32(_mm512_add_epi32(sum0, sum1));
+}
+
+AVX512_VNNI static void
+qv_ip_bits_s8_vnni_avx512(const uint8_t *const *bits, size_t count, const int8_t *x, size_t n,
+						  int32_t *sums)
+{
+	for (size_t c = 0; c < count; c++)
+		sums[c] = ip_bits_s8_vnni(bits[c], x, n);
 }
 
 AVX512 static void

@@ -208,8 +208,12 @@ typedef struct QvKernels
 	 */
 	float		(*ip_bits_f32) (const uint8_t *bits, const float *x, size_t n);
 
-	/* as ip_bits_f32, for signed bytes.  Exact for n <= 32768 */
-	int32_t		(*ip_bits_s8) (const uint8_t *bits, const int8_t *x, size_t n);
+	/*
+	 * as ip_bits_f32, for signed bytes and each of count codes.  Exact for n
+	 * <= 32768
+	 */
+	void		(*ip_bits_s8) (const uint8_t *const *bits, size_t count, const int8_t *x, size_t n,
+							   int32_t *sums);
 
 	/*
 	 * 16-bit form of x: v = x[i] * inv rounded to the nearest integer, stored

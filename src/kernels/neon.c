@@ -766,8 +766,8 @@ qv_sign_bits_f32_neon(const float *x, size_t n, uint8_t *bits)
 	return vaddvq_f32(vaddq_f32(sum[0], sum[1]));
 }
 
-static int32_t
-qv_ip_bits_s8_neon(const uint8_t *bits, const int8_t *x, size_t n)
+static inline int32_t
+ip_bits_s8(const uint8_t *bits, const int8_t *x, size_t n)
 {
 	const uint8x8_t each = vcreate_u8(UINT64_C(0x8040201008040201));
 	int16x8_t	sums;
@@ -782,6 +782,13 @@ qv_ip_bits_s8_neon(const uint8_t *bits, const int8_t *x, size_t n)
 		sum = vpadalq_s16(sum, sums);
 	}
 	return vaddvq_s32(sum);
+}
+
+static void
+qv_ip_bits_s8_neon(const uint8_t *const *bits, size_t count, const int8_t *x, size_t n, int32_t *sums)
+{
+	for (size_t c = 0; c < count; c++)
+		sums[c] = ip_bits_s8(bits[c], x, n);
 }
 
 /* ---- vectors in place ---- */

@@ -452,14 +452,15 @@ qv_ip_bits_f32_scalar(const uint8_t *bits, const float *x, size_t n)
 	return sum_lanes(lanes);
 }
 
-static int32_t
-qv_ip_bits_s8_scalar(const uint8_t *bits, const int8_t *x, size_t n)
+static void
+qv_ip_bits_s8_scalar(const uint8_t *const *bits, size_t count, const int8_t *x, size_t n, int32_t *sums)
 {
-	int32_t		sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += bits[i / 8] >> i % 8 & 1 ? x[i] : 0;
-	return sum;
+	for (size_t c = 0; c < count; c++)
+	{
+		sums[c] = 0;
+		for (size_t i = 0; i < n; i++)
+			sums[c] += bits[c][i / 8] >> i % 8 & 1 ? x[i] : 0;
+	}
 }
 
 static void

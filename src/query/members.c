@@ -18,8 +18,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* One in eight rows is kept until the nearest are known. */
-#define KEPT_SHARE 8
+/* One in 16 rows is kept until the nearest are known. */
+#define KEPT_SHARE 16
 
 /* Rows are sorted as far as they will likely be measured. */
 #define RUN_SHARE 16
@@ -217,16 +217,13 @@ make_room(Members *m)
 	m->waiting.items = more_room(m, m->waiting.items, &m->waiting.capacity, sizeof(BacklogItem));
 }
 
-/* Take the entry of a row.  Its page is locked, so nothing may fail but for lack of memory. */
+/* sum: of the query's bytes whose bits are set */
 static inline void
-take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
+take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry, int32 sum)
 {
-	float		bound;
+	float		bound = QvRowLeastOf(&m->query, entry, sum);
 	QvRowPlace	place;
 
-	m->base.counters.entries++;
-	bound = QvRowLeastOf(&m->query, entry,
-						 qv_kernels.ip_bits_s8(entry->bits, m->query.base->q.hi, m->query.base->q.pdim));
 	if (bound > m->limit || (m->again && bound <= m->before))
 		return;
 	if (unlikely(m->waiting.count == m->waiting.capacity))
@@ -239,6 +236,38 @@ take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry)
 	place = QvRowEntryPlace(entry);
 	m->members[m->waiting.count] = (Member) {*tid, place.slot, place.block};
 	BacklogAdd(&m->waiting, bound, m->waiting.count);
+}
+
+/* Entries of a page, which are scored together. */
+typedef struct Batch
+{
+	uint32		n;
+	ItemPointerData tids[RUN_ROWS];
+	const QvRowEntryData *entries[RUN_ROWS];
+	const uint8 *bits[RUN_ROWS];
+} Batch;
+
+/* Score the entries.  Their page is locked, so nothing may fail but for lack of memory. */
+static void
+take_batch(Members *m, Batch *batch)
+{
+	int32		sums[RUN_ROWS];
+
+	qv_kernels.ip_bits_s8(batch->bits, batch->n, m->query.base->q.hi, m->query.base->q.pdim, sums);
+	for (uint32 i = 0; i < batch->n; i++)
+		take_entry(m, &batch->tids[i], batch->entries[i], sums[i]);
+	m->base.counters.entries += batch->n;
+	batch->n = 0;
+}
+
+static inline void
+add_to_batch(Members *m, Batch *batch, const ItemPointerData *tid, const QvRowEntryData *entry)
+{
+	batch->tids[batch->n] = *tid;
+	batch->entries[batch->n] = entry;
+	batch->bits[batch->n++] = entry->bits;
+	if (batch->n == RUN_ROWS)
+		take_batch(m, batch);
 }
 
 /* Rows of the set whose entries are on one page. */
@@ -368,7 +397,7 @@ next_run(Members *m, RunReader *reader, Run *run)
 		if (run->n == 0)
 		{
 			run->number = row / rows->per_page;
-			first = (QvRowNumber) run->number * rows->per_page;
+			first = row - row % rows->per_page;
 		}
 		else if (row - first >= rows->per_page)
 			break;
@@ -394,6 +423,7 @@ read_run(Members *m, const Run *run, const Run *next)
 {
 	const QvRows *rows = m->rows;
 	const char *soon = next->n > 0 ? entries_of(m, next) : NULL;
+	Batch		batch;
 	Buffer		buf = read_page(m, run->number);
 
 	ask_ahead(m, run->number);
@@ -401,6 +431,7 @@ read_run(Members *m, const Run *run, const Run *next)
 		add_crowded(m, run->number, QvPageRows(BufferGetPage(buf))->last_line);
 	if (m->filter && BufferIsValid(buf))
 		test_page(m, buf, run->number, run);
+	batch.n = 0;
 	for (int i = 0; i < run->n; i++)
 	{
 		const QvRowEntryData *entry = NULL;
@@ -412,10 +443,13 @@ read_run(Members *m, const Run *run, const Run *next)
 		if (entry == NULL || !QvRowEntryIsThere(entry))
 			add_unknown(m, &run->tids[i]);
 		else if (m->filter == NULL || m->may_pass[run->at[i]])
-			take_entry(m, &run->tids[i], entry);
+			add_to_batch(m, &batch, &run->tids[i], entry);
 	}
+	take_batch(m, &batch);
 	if (BufferIsValid(buf))
 		UnlockReleaseBuffer(buf);
+	for (int i = run->n; soon && i < next->n; i++)
+		QvPrefetchBytes(soon + next->at[i] * rows->code_size, rows->code_size);
 }
 
 /* Read the entries of the set's rows, page by page. */
@@ -455,6 +489,7 @@ read_all(Members *m)
 {
 	const QvRows *rows = m->rows;
 	uint32		end = QvRowsEnd(rows, NULL);
+	Batch		batch;
 
 	for (uint32 number = 0; number < end; number++)
 	{
@@ -469,6 +504,7 @@ read_all(Members *m)
 		ask_ahead(m, number);
 		add_crowded(m, number, QvPageRows(page)->last_line);
 		QvRowsTid(rows, first, &tid);
+		batch.n = 0;
 		if (m->filter)
 			filter_page(m, buf, number);
 		for (uint32 i = 0; i < rows->per_page; i++, next_line(rows, &tid))
@@ -484,8 +520,9 @@ read_all(Members *m)
 			}
 			entry = QvRowsEntry(rows, QvPageEntries(page), i);
 			if (QvRowEntryIsThere(entry) && (m->set == NULL || QvTidSetHas(m->set, &tid)))
-				take_entry(m, &tid, entry);
+				add_to_batch(m, &batch, &tid, entry);
 		}
+		take_batch(m, &batch);
 		UnlockReleaseBuffer(buf);
 	}
 }

@@ -100,6 +100,7 @@ bench_level(const size_t *dims)
 	QvRotation	rot;
 	QvCodeFactors factors;
 	QvQuery		query;
+	const uint8_t *codes[4] = {ua, ua, ua, ua};
 
 	ROW("l2sq_f32", sink = qv_kernels.l2sq_f32(fa, fb, n));
 	ROW("ip_f32", sink = qv_kernels.ip_f32(fa, fb, n));
@@ -132,7 +133,7 @@ bench_level(const size_t *dims)
 	ROW("fht_f32(2^k<=n)", qv_kernels.fht_f32(scratch, n < 128 ? 64 : n < 1024 ? 512 : 1024));
 	ROW("flip_signs_f32", qv_kernels.flip_signs_f32(scratch, ua, n));
 	ROW("sign_bits_f32", sink = qv_kernels.sign_bits_f32(fa, PAD(n), bytes));
-	ROW("ip_bits_s8", sink = qv_kernels.ip_bits_s8(ua, (const int8_t *) ub, PAD(n)));
+	ROW("ip_bits_s8, 4 codes", qv_kernels.ip_bits_s8(codes, 4, (const int8_t *) ub, PAD(n), (int32_t *) sums));
 	ROW("ip_bits_f32", sink = qv_kernels.ip_bits_f32(ua, fa, PAD(n)));
 	ROW("split_s16", qv_kernels.split_s16(fa, n, 5000.0f, 0.0002f, (int8_t *) bytes, (int8_t *) bytes + MAX_DIM, &total, &x));
 	ROW("lut_f32", qv_kernels.lut_f32(fa, PAD(n) / 4, 20.0f, bytes));

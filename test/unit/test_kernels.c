@@ -1021,23 +1021,43 @@ test_positive_bits(void)
 static void
 test_ip_bits_s8(void)
 {
+	enum
+	{
+		MOST = 6
+	};
+
 	FOR_LENGTHS_OF_16(n) FOR_PLACEMENTS(place)
 	{
 		int8_t	   *x = place_at(&buf_a, place, n);
-		uint8_t    *bits = place_at(&buf_b, place, n / 8);
-		int32_t		sum = 0;
+		uint8_t    *all = place_at(&buf_b, place, MOST * n / 8);
+		const uint8_t *bits[MOST];
+		int32_t		want[MOST] = {0};
+		int32_t		sums[MOST + 1];
 
 		UnitFillBytes((uint8_t *) x, n);
-		UnitFillBytes(bits, n / 8);
-		for (size_t i = 0; i < n; i++)
-			if (bits[i / 8] >> i % 8 & 1)
-				sum += x[i];
-		CHECK(K.ip_bits_s8(bits, x, n) == sum, "%zu bytes", n);
+		UnitFillBytes(all, MOST * n / 8);
+		for (size_t c = 0; c < MOST; c++)
+		{
+			bits[c] = all + (MOST - 1 - c) * n / 8;
+			for (size_t i = 0; i < n; i++)
+				if (bits[c][i / 8] >> i % 8 & 1)
+					want[c] += x[i];
+		}
+		for (size_t count = 0; count <= MOST; count++)
+		{
+			sums[count] = 0x5a;
+			K.ip_bits_s8(bits, count, x, n, sums);
+			for (size_t c = 0; c < count; c++)
+				CHECK(sums[c] == want[c], "%zu bytes, code %zu of %zu", n, c, count);
+			CHECK(sums[count] == 0x5a, "wrote past %zu", count);
+		}
 		for (int value = -128; value <= 127; value += 255)
 		{
 			memset(x, value, n);
-			memset(bits, 0xff, n / 8);
-			CHECK(K.ip_bits_s8(bits, x, n) == (int32_t) n * value, "%zu bytes of %d", n, value);
+			memset(all, 0xff, MOST * n / 8);
+			K.ip_bits_s8(bits, MOST, x, n, sums);
+			for (size_t c = 0; c < MOST; c++)
+				CHECK(sums[c] == (int32_t) n * value, "%zu bytes of %d, code %zu", n, value, c);
 		}
 	}
 }
