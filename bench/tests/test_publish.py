@@ -103,6 +103,27 @@ def test_lost_cells_name_who_is_ahead_and_by_how_much() -> None:
     assert servers.notes == [f"{len(servers.rows)} of {servers.notes[0].split(' of ')[1]}"]
 
 
+def test_versions_are_told_apart_within_a_data_set_only() -> None:
+    later = [
+        replace(r, point=replace(r.point, version="2", dataset="other-8-euclidean")) for r in made()
+    ]
+    names = {row.engine for row in rows_of(made() + later)}
+    assert "quiver_graph" in names
+    assert not any("[2]" in name for name in names)
+    same = [replace(r, point=replace(r.point, version="2")) for r in made() if r.status == OK]
+    assert {"quiver_graph [1]", "quiver_graph [2]"} <= {r.engine for r in rows_of(made() + same)}
+
+
+def test_a_machine_is_named_once_a_day(run: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path / "again")
+    store.environment({**FACTS, "id": "e2"})
+    for result in made():
+        store.add(replace(result, environment="e2"))
+    publish.publish([run, tmp_path / "again"], tmp_path / "out", None)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert text.count("a processor") == 1
+
+
 def test_the_page_is_made_of_small_files_and_again_without_the_run(
     run: Path, tmp_path: Path
 ) -> None:

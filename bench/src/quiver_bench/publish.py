@@ -167,11 +167,15 @@ class Page:
             f"# {title}", "", summary.load_sentence(self.rows, self.facts),
             often if reps > 1 else "Everything was measured once.", "",
         ]  # fmt: skip
-        for one in self.facts.values():
-            table = Table("", ("cores", "processor", "memory MB", "system", "begun"))
-            table.add(*(str(one.get(name, "-")) for name in ("cores", "cpu", "memory_mb", "system")),
-                      str(one.get("started"))[:10])  # fmt: skip
-            lines += [*table.markdown().splitlines()[2:], ""]
+        table = Table("", ("cores", "processor", "memory MB", "system", "begun"))
+        names = ("cores", "cpu", "memory_mb", "system")
+        machines = [
+            (*(str(one.get(name, "-")) for name in names), str(one.get("started"))[:10])
+            for one in self.facts.values()
+        ]  # fmt: skip
+        for machine in dict.fromkeys(machines):
+            table.add(*machine)
+        lines += [*table.markdown().splitlines()[2:], ""]
         lines += [
             "Made by `quiver-bench publish` of the `.jsonl` files beside this page"
             " ([how it is measured](../../bench/README.md)). To measure again:",
