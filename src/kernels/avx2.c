@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,fma,f16c")))
+#define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
 /* The first n of eight 32-bit lanes, n from 0 to 8; more count as 8. */
 AVX2 static inline __m256i
@@ -912,10 +913,8 @@ sum_set_bytes(uint32_t bits, __m256i x)
 }
 
 /* The sums of some codes: together, since each of them waits for memory. */
-AVX2 static inline
-__attribute__((always_inline))
-void
-			ip_bits_s8_some(const uint8_t *const *bits, const int some, const int8_t *x, size_t n, int32_t *sums)
+AVX2_INLINE void
+ip_bits_s8_some(const uint8_t *const *bits, const int some, const int8_t *x, size_t n, int32_t *sums)
 {
 	__m256i		total[4] = {0};
 

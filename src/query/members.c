@@ -33,7 +33,7 @@
 /* The CPU is asked for the columns of a page that many pages ahead. */
 #define COLUMNS_AHEAD 2
 
-/* Rows of a set that are read together, of one page. */
+/* Rows of one page that are read and scored together. */
 #define RUN_ROWS 64
 
 /* Rows that are kept at least. */

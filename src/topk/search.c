@@ -56,41 +56,6 @@ wanted_rows(const TopkState *state)
 	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * Max(state->found, by_way));
 }
 
-static void
-get_known(TopkState *state)
-{
-	TopkKnown  *known = &state->known;
-	Relation	table = state->css.ss.ss_currentRelation;
-
-	known->index = state->index;
-	known->engine = KnnMethodOf(state->index)->engine;
-	known->settings = &state->settings;
-	known->by_value = state->value != NULL;
-	known->units = state->planned.units;
-	known->filtered = state->planned.filtered;
-	/* as many as there are now: the plan may be old */
-	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
-	known->row_pages = known->engine->row_pages(state->index);
-	known->table_pages = RelationGetNumberOfBlocks(table);
-	known->passing = Max(1, state->share * known->rows);
-	known->has_filter = state->filter && state->filter->nconditions > 0;
-	known->admitted = state->admitted * known->rows;
-	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
-	known->is_there = state->set.state == TOPK_SET_READY;
-	if (known->is_there)
-	{
-		/* blocks may have fewer rows than lines */
-		known->members = Min(state->set.rows->members, known->rows);
-		known->collect = 0;
-		known->passing = Min(known->passing, Max(1, known->members));
-	}
-	else
-	{
-		known->members = Max(state->set.nfound, state->planned.members * known->rows);
-		known->collect = state->planned.collect * (known->members - state->set.nfound);
-	}
-}
-
 /*
  * The share of rows that pass, where some were tested.  What was expected counts as one row that
  * passed, of as many as it takes.
@@ -138,6 +103,43 @@ learn_passing(TopkState *state)
 		known->members = Max(known->members, state->set.nfound);
 		known->collect = state->planned.collect * (known->members - state->set.nfound);
 	}
+}
+
+/* What is known now: of the index, the table and the plan, and by the rows of the way that runs. */
+static void
+get_known(TopkState *state)
+{
+	TopkKnown  *known = &state->known;
+	Relation	table = state->css.ss.ss_currentRelation;
+
+	known->index = state->index;
+	known->engine = KnnMethodOf(state->index)->engine;
+	known->settings = &state->settings;
+	known->by_value = state->value != NULL;
+	known->units = state->planned.units;
+	known->filtered = state->planned.filtered;
+	/* as many as there are now: the plan may be old */
+	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
+	known->row_pages = known->engine->row_pages(state->index);
+	known->table_pages = RelationGetNumberOfBlocks(table);
+	known->passing = Max(1, state->share * known->rows);
+	known->has_filter = state->filter && state->filter->nconditions > 0;
+	known->admitted = state->admitted * known->rows;
+	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
+	known->is_there = state->set.state == TOPK_SET_READY;
+	if (known->is_there)
+	{
+		/* blocks may have fewer rows than lines */
+		known->members = Min(state->set.rows->members, known->rows);
+		known->collect = 0;
+		known->passing = Min(known->passing, Max(1, known->members));
+	}
+	else
+	{
+		known->members = Max(state->set.nfound, state->planned.members * known->rows);
+		known->collect = state->planned.collect * (known->members - state->set.nfound);
+	}
+	learn_passing(state);
 }
 
 /* ---- ways ---- */
@@ -283,7 +285,6 @@ collect_set(TopkState *state)
 		state->patience *= 2;
 	}
 	get_known(state);
-	learn_passing(state);
 	return state->set.state == TOPK_SET_READY;
 }
 
@@ -401,7 +402,6 @@ take_rest(void *arg)
 	{
 		TopkSetCollect(&state->set, NULL, NULL);
 		get_known(state);
-		learn_passing(state);
 		if (known->is_there)
 			way = TOPK_SET;
 		else if (state->way == TOPK_WALK && known->row_pages > 0 && state->value)

@@ -54,7 +54,7 @@ typedef struct TopkState
 	bool		reads_rows;		/* the way reads rows of the table in order */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */
-	double		spent_before;	/* on the way, when it was begun */
+	double		spent_before;	/* by all ways, when one was last taken */
 	double		collected;		/* what collecting the set has cost */
 	double		share;			/* of the rows that were expected to pass when
 								 * the way was begun, */

@@ -87,21 +87,23 @@ def parameters(params: Params) -> str:
 def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
     """One row a point and host, in the order of first appearance.
 
-    An engine with several versions on a host, of one data set, has them in its name. Reasons why there are no
-    numbers go when some came later: an engine that was missing may have been installed.
+    An engine with several versions on a host, of one data set, has them in its name. Reasons why
+    there are no numbers go when some came later: an engine that was missing may be there now.
     """
-    groups: dict[tuple[str, str], list[Result]] = {}
+    repetitions: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        groups.setdefault((result.host, result.point.id), []).append(result)
-    found = [_row(group, best) for group in groups.values()]
+        repetitions.setdefault((result.host, result.point.id), []).append(result)
+    found = [_row(group, best) for group in repetitions.values()]
     last = {row.place: i for i, row in enumerate(found) if row.status == OK}
     found = [r for i, r in enumerate(found) if r.status == OK or i > last.get(r.place, -1)]
-    versions: dict[tuple[str, str, str, int], set[str]] = {}
-    for row in found:
-        versions.setdefault((row.host, row.engine, row.dataset, row.count), set()).add(row.version)
+
+    def of_data(row: Row) -> str:
+        return canonical([row.host, row.engine, row.dataset, row.count])
+
+    versions = {key: {r.version for r in some} for key, some in groups(found, of_data).items()}
     found = [
         replace(row, engine=f"{row.engine} [{row.version or 'no version'}]")
-        if len(versions[row.host, row.engine, row.dataset, row.count]) > 1 else row
+        if len(versions[of_data(row)]) > 1 else row
         for row in found
     ]  # fmt: skip
     builds = {row.graph: row for row in found if row.workload == "build" and row.status == OK}
