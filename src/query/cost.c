@@ -70,8 +70,11 @@ QvRowsCost(const QvUnits *units, double rows, double pages)
 }
 
 double
-QvEntriesCost(const QvUnits *units, double entries, double pages, double share)
+QvEntriesCost(const QvUnits *units, double entries, double pages, double share, double nearest)
 {
-	return pages_met(entries, pages) * units->next_page + entries * units->filter + entries * share * units->measure +
-		entries * share * QV_MEASURED_SHARE * (units->page + units->measure);
+	double		passing = Max(1, entries * share);
+	double		measured = passing * QV_MEASURED_SHARE * cbrt(Min(1, nearest / passing));
+
+	return pages_met(entries, pages) * units->next_page + entries * units->filter + passing * units->measure +
+		measured * (units->page + units->measure);
 }

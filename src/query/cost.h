@@ -38,8 +38,11 @@
 /* Starting a search. */
 #define QV_START_OPERATORS 2000.0
 
-/* Share of the entries that a search of row pages reads whose rows are measured by a finer code. */
-#define QV_MEASURED_SHARE (1.0 / 16)
+/*
+ * A search of row pages measures this share of the rows that it scores by a finer code, times the
+ * cube root of the share that are wanted.
+ */
+#define QV_MEASURED_SHARE 0.5
 
 /* Costs of one of each, for an index. */
 typedef struct QvUnits
@@ -89,9 +92,10 @@ extern double QvRowsCost(const QvUnits *units, double rows, double pages);
 
 /*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to
- * measure the rows that may be near.  share: of the entries, that conditions on included columns
- * let pass; 1 without such conditions.
+ * measure the rows that may be among the nearest, a number of rows.  share: of the entries, that
+ * conditions on included columns let pass; 1 without such conditions.
  */
-extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share);
+extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share,
+							double nearest);
 
 #endif							/* QV_QUERY_COST_H */

@@ -80,7 +80,8 @@ typedef struct Members
 	/* rows that were not measured yet */
 	Member	   *members;
 	Backlog		waiting;		/* places in members, by their bound */
-	uint32		most;			/* there is memory for */
+	uint32		most;			/* kept in a pass, */
+	uint32		room;			/* and there is memory for */
 	float		limit;			/* rows of a greater bound were left out of
 								 * this pass, */
 	bool		dropped;		/* and there were such; */
@@ -532,6 +533,9 @@ static void
 read_entries(Members *m)
 {
 	m->again = m->begun;
+	/* as many rows are wanted, more will likely be */
+	if (m->again)
+		m->most = Min(2 * m->most, m->room);
 	m->before = m->limit;
 	m->limit = INFINITY;
 	m->dropped = false;
@@ -699,7 +703,8 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
-	m->most = Max(LEAST_KEPT, Min(max_bytes / (sizeof(Member) + sizeof(BacklogItem)), rows / KEPT_SHARE));
+	m->room = Max(LEAST_KEPT, Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem))));
+	m->most = Max(LEAST_KEPT, Min(m->room, rows / KEPT_SHARE));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
 	return &m->base;
 }

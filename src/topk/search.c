@@ -28,8 +28,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * Statistics do not show whether rows that pass are near.  So a walk for the first few rows may be
- * tried for this share of what the cheapest way costs.
+ * Statistics do not show whether rows that pass are near, and may not know a condition at all.  So
+ * a walk for a few rows, as if all passed, is tried first where it costs this share of the cheapest
+ * way.
  */
 #define LOOK_SHARE 0.25
 
@@ -352,16 +353,12 @@ choose_first(TopkState *state)
 		best = TOPK_TABLE;
 	else if (topk_way != TOPK_WAYS)
 		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY)) ? TOPK_WALK : topk_way;
-	else if (look <= cost)
-		best = TOPK_WALK;
 	else
 	{
 		near.passing = near.admitted = near.rows;
-		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
-		{
+		state->looks = TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * Min(look, cost);
+		if (state->looks || look <= cost)
 			best = TOPK_WALK;
-			state->looks = true;
-		}
 	}
 	take_way(state, best);
 }

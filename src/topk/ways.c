@@ -59,10 +59,13 @@ walk_cost(const TopkKnown *known, double wanted)
 static double
 codes_cost(const TopkKnown *known, double wanted)
 {
+	double		share = admitted_share(known);
+	double		proposals = TopkProposals(known, wanted) * share;
+
 	if (known->row_pages == 0 || !known->by_value)
 		return INFINITY;
-	return QvEntriesCost(&known->units, known->rows, known->row_pages, admitted_share(known)) +
-		proposed_cost(known, TopkProposals(known, wanted) * admitted_share(known), wanted, false);
+	return QvEntriesCost(&known->units, known->rows, known->row_pages, share, proposals) +
+		proposed_cost(known, proposals, wanted, false);
 }
 
 /* The set is collected, and its rows are read by their codes or from the table. */
@@ -78,7 +81,7 @@ set_cost(const TopkKnown *known, double wanted)
 	if (!known->has_set)
 		return INFINITY;
 	if (known->row_pages > 0 && known->by_value)
-		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share) +
+		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share, fetched) +
 			QvRowsCost(&known->units, fetched, known->table_pages) + fetched * known->units.value;
 
 	/*

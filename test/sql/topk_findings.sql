@@ -311,3 +311,31 @@ SELECT count(*) < 1000 AS ended FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0
 RESET ivfflat.max_probes;
 RESET enable_seqscan;
 DROP TABLE items;
+
+-- many rows that codes tell apart badly: a search by the index goes on while it costs less
+CREATE TABLE items AS SELECT i AS id,
+	(SELECT array_agg(hashint4(i % 120 * 64 + j) / 2.1e9 + hashint4(-i * 64 - j) / 5e9 ORDER BY j)
+		FROM generate_series(1, 64) j)::vector(64) AS v FROM generate_series(1, 20000) i;
+ALTER TABLE items ALTER v SET STORAGE PLAIN;
+CREATE INDEX ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+SELECT v AS query FROM items WHERE id = 77 \gset
+CREATE FUNCTION read_of(query text, OUT strategies text, OUT entries int) LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+	strategies := jsonb_path_query_first(plan::jsonb, '$.**."Strategies"');
+	entries := jsonb_path_query_first(plan::jsonb, '$.**."Entries Scored"');
+END $$;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SELECT * FROM read_of(format('SELECT id FROM items ORDER BY v <-> %L LIMIT 200', :'query'));
+-- and when codes are read again, twice as many rows are kept
+SET quiver.topk_way = row_pages;
+SELECT * FROM read_of(format('SELECT id FROM items ORDER BY v <-> %L LIMIT 6000', :'query'));
+RESET quiver.topk_way;
+RESET enable_seqscan;
+RESET enable_sort;
+DROP FUNCTION read_of;
+DROP TABLE items;
