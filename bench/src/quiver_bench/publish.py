@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quiver_bench import charts, drawings, report, results, summary
+from quiver_bench import charts, config, drawings, report, results, summary
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
 from quiver_bench.records import OK, Result, canonical
@@ -176,11 +176,14 @@ class Page:
         for machine in dict.fromkeys(machines):
             table.add(*machine)
         lines += [*table.markdown().splitlines()[2:], ""]
+        measured = {str(one.get("suite")) for one in self.facts.values()}
+        suites = [name for name in config.names() if name in measured] or ["public"]
         lines += [
             "Made by `quiver-bench publish` of the `.jsonl` files beside this page"
             " ([how it is measured](../../bench/README.md)). To measure again:",
             "",
-            "    bench/quiver-bench run public --fresh && bench/quiver-bench publish public",
+            *(f"    bench/quiver-bench run {suite} --fresh" for suite in suites),
+            f"    bench/quiver-bench publish {' '.join(suites)}",
             "",
         ]
         return lines
