@@ -73,8 +73,8 @@ double
 QvEntriesCost(const QvUnits *units, double entries, double pages, double share, double nearest)
 {
 	double		passing = Max(1, entries * share);
-	double		measured = passing * QV_MEASURED_SHARE * cbrt(Min(1, nearest / passing));
+	double		measured = passing * QV_MEASURED_SHARE * cbrt(nearest / passing);
 
 	return pages_met(entries, pages) * units->next_page + entries * units->filter + passing * units->measure +
-		measured * (units->page + units->measure);
+		Min(passing, Max(nearest, measured)) * (units->page + units->measure);
 }

@@ -40,7 +40,7 @@
 
 /*
  * A search of row pages measures this share of the rows that it scores by a finer code, times the
- * cube root of the share that are wanted.
+ * cube root of the share that must be proposed.
  */
 #define QV_MEASURED_SHARE 0.5
 
@@ -92,8 +92,8 @@ extern double QvRowsCost(const QvUnits *units, double rows, double pages);
 
 /*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to
- * measure the rows that may be among the nearest, a number of rows.  share: of the entries, that
- * conditions on included columns let pass; 1 without such conditions.
+ * measure the rows that may be among the nearest, of which that many must be proposed.  share: of
+ * the entries, that conditions on included columns let pass; 1 without such conditions.
  */
 extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share,
 							double nearest);

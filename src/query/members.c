@@ -10,6 +10,7 @@
 #include "containers/backlog.h"
 #include "containers/minheap.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "rows/code.h"
 #include "rows/rows.h"
 #include "query/members.h"
@@ -18,7 +19,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* One in 16 rows is kept until the nearest are known. */
+/* One in 16 rows is kept in the first pass, until the nearest are known. */
 #define KEPT_SHARE 16
 
 /* Rows are sorted as far as they will likely be measured. */
@@ -703,7 +704,8 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
-	m->room = Max(LEAST_KEPT, Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem))));
+	/* room grows by powers of two */
+	m->room = Max(LEAST_KEPT, pg_prevpower2_32(Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem)))));
 	m->most = Max(LEAST_KEPT, Min(m->room, rows / KEPT_SHARE));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
 	return &m->base;

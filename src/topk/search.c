@@ -28,11 +28,16 @@
 #include "utils/snapmgr.h"
 
 /*
- * Statistics do not show whether rows that pass are near, and may not know a condition at all.  So
- * a walk for a few rows, as if all passed, is tried first where it costs this share of the cheapest
- * way.
+ * Statistics do not show whether rows that pass are near.  So a walk for the first few rows may be
+ * tried for this share of what the cheapest way costs.
  */
 #define LOOK_SHARE 0.25
+
+/*
+ * A walk begins for at most that many rows, since statistics may not know a condition.  It goes on
+ * for more.
+ */
+#define MOST_EXPECTED 100
 
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
@@ -163,7 +168,8 @@ start_engine(TopkState *state)
 	QvScanGoal	goal = {
 		.value = state->value,
 		.settings = &state->settings,
-		.expected = state->known.filtered && !state->looks ? TopkProposals(&state->known, TOPK_FIRST_ROWS) : 0,
+		.expected = state->known.filtered && !state->looks ?
+			Min(MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS)) : 0,
 		.endless = true
 	};
 
@@ -179,8 +185,8 @@ reads_codes(const TopkState *state)
 
 	by_row.row_pages = 0;
 	return state->engine->rows && state->known.row_pages > 0 &&
-		TopkWayCost(&state->known, TOPK_SET, TOPK_FIRST_ROWS) <
-		TopkWayCost(&by_row, TOPK_SET, TOPK_FIRST_ROWS);
+		TopkWayCost(&state->known, TOPK_SET, wanted_rows(state)) <
+		TopkWayCost(&by_row, TOPK_SET, wanted_rows(state));
 }
 
 /* What all ways together have cost so far. */
@@ -353,12 +359,16 @@ choose_first(TopkState *state)
 		best = TOPK_TABLE;
 	else if (topk_way != TOPK_WAYS)
 		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY)) ? TOPK_WALK : topk_way;
+	else if (look <= cost)
+		best = TOPK_WALK;
 	else
 	{
 		near.passing = near.admitted = near.rows;
-		state->looks = TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * Min(look, cost);
-		if (state->looks || look <= cost)
+		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
+		{
 			best = TOPK_WALK;
+			state->looks = true;
+		}
 	}
 	take_way(state, best);
 }

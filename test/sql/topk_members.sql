@@ -115,11 +115,15 @@ SELECT * FROM differing('n = 0 AND id % 3 = 1 AND ', 1000);
 CREATE TABLE many (n serial, condition text);
 INSERT INTO many (condition) VALUES ('c < 3'), ('c < 6'), ('c < 8'), ('c < 8 AND b = 5'), ('c < 3 OR b = 5'),
 	('c < 6 OR b = 5'), ('c < 4 OR c > 3'), ('c < 7 AND (e < 70 OR a < 30)');
-SET quiver.topk_way = other_indexes;
 SELECT condition, l.* FROM many, look(nearest('id % 5 = 1 AND ' || condition, 900)) l ORDER BY n;
 SET work_mem = '64kB';
 SELECT condition, l.answer, strategies FROM many, look(nearest('id % 5 = 1 AND ' || condition, 900)) l ORDER BY n;
+SET quiver.topk_way = other_indexes;
+SELECT condition, l.answer, strategies FROM many, look(nearest('id % 5 = 1 AND ' || condition, 900)) l ORDER BY n;
+RESET work_mem;
+SELECT condition, l.* FROM many, look(nearest('id % 5 = 1 AND ' || condition, 900)) l ORDER BY n;
 RESET quiver.topk_way;
+SET work_mem = '64kB';
 SELECT * FROM differing('', 900);
 RESET work_mem;
 
