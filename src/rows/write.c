@@ -612,7 +612,8 @@ next_part(Merge *merge)
 		write_page(merge, i);
 	}
 	merge->first += merge->npages;
-	merge->npages = Min(merge->room, merge->pages - merge->first);
+	/* an index without rows has no pages, and one part */
+	merge->npages = merge->first < merge->pages ? Min(merge->room, merge->pages - merge->first) : 0;
 	memset(merge->entries, 0, merge->npages * QvRowsPageBytes(rows));
 	memset(merge->last_lines, 0, merge->npages * sizeof(uint16));
 	return merge->npages > 0;

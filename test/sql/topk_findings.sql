@@ -339,3 +339,19 @@ RESET enable_seqscan;
 RESET enable_sort;
 DROP FUNCTION read_of;
 DROP TABLE items;
+
+-- VACUUM of a table that has lost all rows, where some had no entry
+CREATE TABLE items (id int, v vector(4)) WITH (autovacuum_enabled = off);
+CREATE FUNCTION add(first int, last int) RETURNS void LANGUAGE sql AS $$
+	INSERT INTO items SELECT i, ARRAY[sin(i), sin(2 * i), sin(3 * i), sin(5 * i)]::vector FROM generate_series(first, last) i $$;
+SELECT add(1, 1000);
+CREATE INDEX ON items USING quiver_ivf (v vector_l2_ops);
+SELECT add(1001, 4000);
+DELETE FROM items;
+SET statement_timeout = '1min';
+VACUUM items;
+RESET statement_timeout;
+SELECT add(1, 10);
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY v <-> '[0,0,0,0]' LIMIT 20) x;
+DROP FUNCTION add;
+DROP TABLE items;
