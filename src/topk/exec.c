@@ -18,9 +18,11 @@
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "stats/stats.h"
+#include "tcop/pquery.h"
 #include "topk/form.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
+#include "utils/portal.h"
 #include "utils/rel.h"
 
 /* Let the projection find the row's distance as the query has it. */
@@ -61,10 +63,7 @@ topk_next(ScanState *ss)
 	ExecCopySlot(slot, row.filled ? state->filter->slot : state->rows->slot);
 	slot->tts_tableOid = RelationGetRelid(ss->ss_currentRelation);
 
-	/*
-	 * for WHERE CURRENT OF; as in the server's index-only scans, the root of
-	 * a chain of versions
-	 */
+	/* of a row that was not fetched: the root of a chain of versions */
 	slot->tts_tid = row.filled ? row.tid : state->rows->slot->tts_tid;
 	RowReleasePages(state->rows);
 	show_distance(state, &row);
@@ -144,6 +143,16 @@ get_leakproof(List *conditions)
 }
 
 /*
+ * May a command say WHERE CURRENT OF this query?  It needs the place of the row itself.  An index
+ * has that of its first version, which may have gone.
+ */
+static bool
+may_be_current(void)
+{
+	return ActivePortal != NULL && ActivePortal->name[0] != '\0';
+}
+
+/*
  * Can included columns stand for a row of the table?  They can if no other is wanted, nor tested.
  */
 static bool
@@ -185,7 +194,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	{
 		state->index = index_open(state->planned.index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 		QvGetOpclass(state->index, &state->opclass);
-		state->index_only = is_index_only(state, with_distance);
+		state->index_only = is_index_only(state, with_distance) && !may_be_current();
 	}
 
 	/*

@@ -111,16 +111,26 @@ groups_next(ScanState *ss)
 	return ExecStoreVirtualTuple(slot);
 }
 
-static bool
-groups_recheck(ScanState *ss, TupleTableSlot *slot)
-{
-	return true;
-}
-
+/*
+ * ExecScan() would not do: in an EvalPlanQual estate it may take a node that scans no relation for
+ * a join that was done elsewhere.
+ */
 static TupleTableSlot *
 groups_exec(CustomScanState *css)
 {
-	return ExecScan(&css->ss, groups_next, groups_recheck);
+	ProjectionInfo *projection = css->ss.ps.ps_ProjInfo;
+	ExprContext *econtext = css->ss.ps.ps_ExprContext;
+	TupleTableSlot *slot;
+
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+	slot = groups_next(&css->ss);
+	if (projection == NULL)
+		return slot;
+	if (TupIsNull(slot))
+		return ExecClearTuple(projection->pi_state.resultslot);
+	econtext->ecxt_scantuple = slot;
+	return ExecProject(projection);
 }
 
 static void

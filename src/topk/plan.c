@@ -254,6 +254,20 @@ takes_first_rows(const Query *query)
 		!query->setOperations && !query->havingQual;
 }
 
+/* May a merge join rely on the order of a target: does its key equal others? */
+static bool
+is_merged(const TopkTarget *target)
+{
+	int			members = 0;
+	ListCell   *lc;
+
+	foreach(lc, target->key->pk_eclass->ec_members)
+	{
+		members += !lfirst_node(EquivalenceMember, lc)->em_is_child;
+	}
+	return members > 1;
+}
+
 /*
  * May rows that are found late come last?  Where something above relies on the order, and in
  * subqueries, they may not: nodes that find equal neighbors do, and merge joins.
@@ -261,17 +275,18 @@ takes_first_rows(const Query *query)
 static bool
 may_be_late(PlannerInfo *root, const TopkTarget *target)
 {
-	int			members = 0;
-	ListCell   *lc;
+	return target->key != NULL && root->parent_root == NULL && takes_first_rows(root->parse) &&
+		target->index->rel->reloptkind == RELOPT_BASEREL && !is_merged(target);
+}
 
-	if (target->key == NULL || root->parent_root != NULL || !takes_first_rows(root->parse) ||
-		target->index->rel->reloptkind != RELOPT_BASEREL)
-		return false;
-	foreach(lc, target->key->pk_eclass->ec_members)
-	{
-		members += !lfirst_node(EquivalenceMember, lc)->em_is_child;
-	}
-	return members == 1;
+/* Does something above a path rely on its order, even where the user has relaxed it? */
+static bool
+relies_on_order(PlannerInfo *root, const TopkTarget *target)
+{
+	const Query *query = root->parse;
+
+	return query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->setOperations ||
+		query->limitOption == LIMIT_OPTION_WITH_TIES || (target->key && is_merged(target));
 }
 
 /*
@@ -434,8 +449,9 @@ get_exprs(const TopkTarget *target)
 
 /* What the scan gets besides. */
 static List *
-get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const TopkKnown *known)
+get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, const TopkKnown *known)
 {
+	AttrNumber	column = target->index->indexkeys[0];
 	bytea	   *bytes = palloc(VARHDRSZ + sizeof(TopkPlanned));
 	TopkPlanned planned;
 
@@ -451,7 +467,9 @@ get_private(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target, const 
 	planned.secured = root->qual_security_level > 0;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
-	planned.order = target->order | (may_be_late(root, target) ? TOPK_ORDER_LATE_LAST : 0);
+	planned.order = target->order | (may_be_late(root, target) ? TOPK_ORDER_LATE_LAST : 0) |
+		(relies_on_order(root, target) ? TOPK_ORDER_STRICT : 0);
+	planned.not_null = column > 0 && QvColumnIsNotNull(rte->relid, rel, column);
 	planned.indexed = known->rows / Max(1, rel->tuples);
 	planned.passing = known->passing / known->rows;
 	planned.members = known->members / known->rows;
@@ -502,7 +520,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = TopkIsFiltered(target, conditions);
-	path->custom_private = list_make2(exprs, get_private(root, rel, target, &known));
+	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
 
 	/*
 	 * Other paths count the table's pages as read from disk.  A path that

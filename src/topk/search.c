@@ -341,6 +341,7 @@ take_way(TopkState *state, TopkWay way)
 	 * with a set that is there rows need not be fetched to see whether they
 	 * pass, and it may not know lines
 	 */
+	state->looks = false;
 	if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
 		way = cheapest(state, -1, &cost);
 	begin_way(state, way);
@@ -642,11 +643,7 @@ TopkStart(TopkState *state)
 static bool
 may_be_unindexed(const TopkState *state)
 {
-	AttrNumber	column = state->index->rd_index->indkey.values[0];
-	TupleDesc	desc = RelationGetDescr(state->css.ss.ss_currentRelation);
-
-	return column == 0 || !TupleDescAttr(desc, column - 1)->attnotnull ||
-		state->opclass.metric == QV_METRIC_COSINE;
+	return !state->planned.not_null || state->opclass.metric == QV_METRIC_COSINE;
 }
 
 /*

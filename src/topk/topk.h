@@ -34,7 +34,7 @@ typedef enum TopkResult
 #define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 11
+#define TOPK_PLAN_VERSION 12
 
 typedef struct TopkPlanned
 {
@@ -47,6 +47,7 @@ typedef struct TopkPlanned
 								 * rows are */
 	bool		filtered;		/* not all rows of the index pass the
 								 * conditions */
+	bool		not_null;		/* every row has a value */
 	bool		secured;		/* there may be rows that row security hides
 								 * from the user */
 	TopkResult	result;

@@ -343,7 +343,8 @@ DROP TABLE items;
 -- VACUUM of a table that has lost all rows, where some had no entry
 CREATE TABLE items (id int, v vector(4)) WITH (autovacuum_enabled = off);
 CREATE FUNCTION add(first int, last int) RETURNS void LANGUAGE sql AS $$
-	INSERT INTO items SELECT i, ARRAY[sin(i), sin(2 * i), sin(3 * i), sin(5 * i)]::vector FROM generate_series(first, last) i $$;
+	INSERT INTO items SELECT i, ARRAY[sin(i), sin(2 * i), sin(3 * i), sin(5 * i)]::vector
+		FROM generate_series(first, last) i $$;
 SELECT add(1, 1000);
 CREATE INDEX ON items USING quiver_ivf (v vector_l2_ops);
 SELECT add(1001, 4000);
@@ -354,4 +355,35 @@ RESET statement_timeout;
 SELECT add(1, 10);
 SELECT count(*) FROM (SELECT 1 FROM items ORDER BY v <-> '[0,0,0,0]' LIMIT 20) x;
 DROP FUNCTION add;
+DROP TABLE items;
+
+-- a row that was not fetched, whose first version has gone
+CREATE TABLE items (id int, note text, e vector(3)) WITH (fillfactor = 50);
+INSERT INTO items SELECT i, '', ARRAY[i, 0, 0] FROM generate_series(1, 5000) i;
+CREATE INDEX ON items USING quiver_ivf (e vector_l2_ops) INCLUDE (id);
+UPDATE items SET note = 'x' WHERE id < 100;
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+SET enable_sort = off;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM items ORDER BY e <-> '[5,0,0]' LIMIT 5;
+FETCH c;
+UPDATE items SET note = 'y' WHERE CURRENT OF c RETURNING id, note;
+ROLLBACK;
+DROP TABLE items;
+
+-- rows that come late, where DISTINCT relies on the order
+CREATE TABLE items AS SELECT i AS id, (hashint4(i)::bit(32) || hashint4(-i)::bit(32))::bit(64) AS b
+	FROM generate_series(1, 20000) i;
+CREATE INDEX ON items USING hnsw (b bit_hamming_ops) WITH (m = 4, ef_construction = 10);
+VACUUM ANALYZE items;
+SET hnsw.iterative_scan = relaxed_order;
+SET hnsw.ef_search = 1;
+SELECT b AS query FROM items WHERE id = 77 \gset
+SELECT count(*) > 20 AS many, count(*) = count(DISTINCT d) AS distinct_rows
+	FROM (SELECT DISTINCT b <~> :'query'::bit(64) AS d FROM items ORDER BY d LIMIT 40) x;
+RESET hnsw.iterative_scan;
+RESET hnsw.ef_search;
+RESET enable_seqscan;
+RESET enable_sort;
 DROP TABLE items;
