@@ -332,7 +332,6 @@ typedef struct Merge
 {
 	QvRows	   *rows;
 	Relation	table;
-	BlockNumber table_blocks;
 	double		table_rows;
 
 	/* counting */
@@ -381,14 +380,17 @@ note_line_of_part(Merge *merge, const ItemPointerData *tid)
 		merge->last_lines[i] = Max(merge->last_lines[i], line);
 }
 
-/* Have a part for a page, too, if rows of it were added after they had been counted. */
+/*
+ * Have a part for a page, too, if rows of it were added after they had been counted.  Inserts since
+ * the first part was begun have written their entries: parts must not go on as long as rows come.
+ */
 static void
 want_page(Merge *merge, const ItemPointerData *tid, uint32 page)
 {
 	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
 
 	/* a damaged heap TID leads nowhere */
-	if (page < merge->pages || line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage ||
+	if (merge->first > 0 || page < merge->pages || line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage ||
 		ItemPointerGetBlockNumberNoCheck(tid) >= RelationGetNumberOfBlocks(merge->table))
 		return;
 	merge->pages = page + 1;
@@ -632,7 +634,6 @@ QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, v
 	merge->rows = rows;
 	/* a build or VACUUM has locked the table */
 	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);
-	merge->table_blocks = RelationGetNumberOfBlocks(merge->table);
 	merge->table_rows = table_rows;
 	merge->counting = true;
 	visit(engine, &visitor);

@@ -26,6 +26,9 @@
  */
 #define MAX_QUERIES 200
 #define MIN_QUERIES 100
+
+/* Slots that are looked at for a query. */
+#define TRIES 100
 #define MAX_DISTANCES 2e9
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
@@ -492,7 +495,7 @@ pool_like(Calibrator *c, int ef, const Nearest *truth, const PoolPoints *points)
 				   GRAPH_MAX_SLOPE * ef + GRAPH_POOL_EXTRA));
 }
 
-/* Chooses random live nodes, by the index's seed.  There are fewer if many slots have none. */
+/* Chooses random live nodes, by the index's seed.  There are fewer if hardly any slots have one. */
 static void
 choose_queries(Calibrator *c)
 {
@@ -503,7 +506,7 @@ choose_queries(Calibrator *c)
 
 	pg_prng_seed(&random, c->handle->meta.seed);
 	c->ids = palloc(wanted * sizeof(uint32));
-	for (int tries = 0; tries < 4 * wanted && c->n < wanted; tries++)
+	for (int tries = 0; tries < TRIES * wanted && c->n < wanted; tries++)
 	{
 		BlockNumber block = pg_prng_uint64_range(&random, 1, nblocks - 1);
 		uint32		slot = pg_prng_uint64_range(&random, 0, layout->per_page - 1);

@@ -691,9 +691,13 @@ remove_deleted(GraphVacuum *v)
 	/* those inserts may have added pages; later ones choose no deleted node */
 	nblocks = RelationGetNumberOfBlocks(v->index);
 	for (BlockNumber block = 1; block < nblocks; block++)
+	{
+		/* at once: if it is canceled, nobody knows which nodes lost edges */
 		remove_edges(v, block);
-	for (uint32 i = 0; i < v->repairs.count; i++)
-		repair(v, v->repairs.items[i]);
+		for (uint32 i = 0; i < v->repairs.count; i++)
+			repair(v, v->repairs.items[i]);
+		v->repairs.count = 0;
+	}
 	if (!found.anchored)
 		GraphReachAll(&reach, &found);
 	GraphReplaceEntryPoints(v->handle, replace_entry_point, v);
@@ -801,18 +805,24 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 	if (!(fabs(Max(1, info->num_heap_tuples) - before) <= NEW_ROWS * before))
 	{
 		GraphReached found;
+		bool		calibrates;
 
 		GraphReachAll(&(GraphReach) {handle, info->strategy, delay}, &found);
-		write_reached(handle, info->num_heap_tuples, found.live);
-		GraphReadMeta(info->index, meta);
 
 		/*
 		 * Searches of a damaged index raise errors.  Nothing more is done
 		 * then.
 		 */
-		if (found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
-							 found.live >= meta->pool_nodes / 2))
+		calibrates = found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
+									  found.live >= meta->pool_nodes / 2);
+		/* if the calibration is canceled, the next VACUUM does it */
+		write_reached(handle, calibrates ? before : info->num_heap_tuples, found.live);
+		GraphReadMeta(info->index, meta);
+		if (calibrates)
+		{
 			GraphCalibrateAlone(handle, delay);
+			write_reached(handle, info->num_heap_tuples, found.live);
+		}
 	}
 	if (GraphCanHaveRows(meta) && QvRowsWantMerge(&meta->rows, info->num_heap_tuples))
 		QvRowsMerge(&handle->rows, false, info->num_heap_tuples, GraphVisitRows, handle);

@@ -300,16 +300,11 @@ GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
 bool
 GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
-	uint32		before = s->nresults;
-
 	Assert(s->keep_discarded);
-	do
-	{
-		reset_pool(s, ef);
-		take_discarded(s);
-		if (PoolCount(&s->pool) == 0)
-			return false;
-		GraphSearchRun(s, store);
-	} while (s->nresults == before);
+	reset_pool(s, ef);
+	take_discarded(s);
+	if (PoolCount(&s->pool) == 0)
+		return false;
+	GraphSearchRun(s, store);
 	return true;
 }

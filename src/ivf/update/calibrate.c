@@ -294,7 +294,13 @@ measure(IvfHandle *handle, uint64 max_rows)
 void
 IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 {
+	const Ranks none = {0};
+
 	/* with fewer rows VACUUM measures when there are more */
-	if (IvfListRows(handle->lists) >= LEAST_QUERIES)
-		measure(handle, max_rows);
+	if (IvfListRows(handle->lists) < LEAST_QUERIES)
+		return;
+	/* if an INSERT is canceled here, VACUUM measures, and not the next one */
+	if (max_rows > 0)
+		write_probes(handle, &none, false);
+	measure(handle, max_rows);
 }
