@@ -230,18 +230,32 @@ COMMENT ON COLUMN quiver_indexes.advice IS 'what to do and why; null: nothing';
 GRANT SELECT ON quiver_stat_indexes, quiver_indexes TO PUBLIC;
 
 -- quiver.ef_search is 0 where quiver.recall decides, which knows k: only what is set to
--- less than k is raised to it. (n + 65535) % 65536 is n - 1, and 65535 of 0.
+-- less than k is raised to it. (n + 65535) % 65536 is n - 1, and 65535 of 0. A setting may be
+-- missing, or empty. A cast to regrole folds the letters of a name.
 DO $do$
 DECLARE
     before text := pg_catalog.pg_get_functiondef('quiver_sharded_search'::pg_catalog.regproc);
-    after text := pg_catalog.replace(before,
+    changes text[] := ARRAY[
         $$('quiver.ef_search', least(k, 65535)::text, '::int4 OPERATOR(pg_catalog.>=) ' || k)$$,
         $$('quiver.ef_search', least(k, 65535)::text, '::int4 OPERATOR(pg_catalog.+) 65535'
-                ' OPERATOR(pg_catalog.%) 65536 OPERATOR(pg_catalog.>=) ' || k - 1)$$);
+                ' OPERATOR(pg_catalog.%) 65536 OPERATOR(pg_catalog.>=) ' || k - 1)$$,
+        $$current_user::regrole$$,
+        $$quote_ident(current_user)::regrole$$,
+        $$pg_catalog.current_setting(%L, true)%s THEN$$,
+        $$pg_catalog.substring(pg_catalog.current_setting(%L, true), ''.+'')%s THEN$$,
+        $$FROM jsonb_each_text(saved) s LOOP$$,
+        $$FROM jsonb_each_text(saved) s
+        WHERE s.value <> '' AND s.value IS DISTINCT FROM current_setting(s.key, true) LOOP$$];
+    after text;
 BEGIN
-    IF after OPERATOR(pg_catalog.=) before THEN
-        RAISE EXCEPTION 'quiver_sharded_search is not that of extension quiver 0.1.0';
-    END IF;
+    FOR i IN 1 .. 4 LOOP
+        after := pg_catalog.replace(before, changes[2 OPERATOR(pg_catalog.*) i OPERATOR(pg_catalog.-) 1],
+            changes[2 OPERATOR(pg_catalog.*) i]);
+        IF after OPERATOR(pg_catalog.=) before THEN
+            RAISE EXCEPTION 'quiver_sharded_search is not that of extension quiver 0.1.0';
+        END IF;
+        before := after;
+    END LOOP;
     EXECUTE after;
 END $do$;
 

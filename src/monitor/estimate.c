@@ -74,6 +74,9 @@
 #define TIMED_CALLS 2000
 #define TIMED_SLICES 8
 
+/* Dimensions that are timed at most: a sparse type has up to a billion. */
+#define MOST_TIMED_DIMS 64000
+
 /* The index to be built. */
 typedef struct BuildPlan
 {
@@ -413,7 +416,7 @@ measure_code(const void *arg, uint32 i)
 static double
 time_code(int dims)
 {
-	int			pdim = QvPaddedDim(dims);
+	int			pdim = QvPaddedDim(Min(dims, MOST_TIMED_DIMS));
 	uint8	   *bytes = palloc((Size) TIMED_VALUES * pdim);
 	Codes		codes = {bytes, pdim};
 	double		seconds;

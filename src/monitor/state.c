@@ -56,7 +56,9 @@ typedef struct StateRow
 static bool
 may_read(Oid table)
 {
-	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+	bool		gone = false;
+
+	return pg_class_aclcheck_ext(table, GetUserId(), ACL_SELECT, &gone) == ACLCHECK_OK;
 }
 
 static void
@@ -151,7 +153,7 @@ static bool
 is_of_index(int sqlerrcode)
 {
 	return sqlerrcode == ERRCODE_INDEX_CORRUPTED || sqlerrcode == ERRCODE_DATA_CORRUPTED ||
-		sqlerrcode == ERRCODE_UNDEFINED_FILE ||
+		sqlerrcode == ERRCODE_UNDEFINED_FILE || sqlerrcode == ERRCODE_FEATURE_NOT_SUPPORTED ||
 		sqlerrcode == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 }
 

@@ -383,7 +383,7 @@ quiver_stat(PG_FUNCTION_ARGS)
 		values[n++] = CStringGetTextDatum(table_shared ? "server" : "session");
 		for (int j = 0; j < COUNTS; j++)
 			values[n++] = Int64GetDatum(pg_atomic_read_u64((pg_atomic_uint64 *) &slot->counts[j]));
-		nulls[n] = last == 0;
+		nulls[n] = (TimestampTz) last < slot->reset || last == 0;
 		values[n++] = TimestampTzGetDatum(last);
 		values[n++] = TimestampTzGetDatum(Max(since, slot->reset));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -362,6 +362,12 @@ fails_like($main, q{SET ROLE reader; SELECT quiver_shard_settings('shard1', '{"h
 sql('GRANT SELECT ON docs TO reader;');
 like(answer('SET ROLE reader; SELECT FROM ' . search("$vector", 1)),
 	qr/user mapping not found|permission denied for foreign server/, 'no privilege on the server');
+# A name that needs quotes; and settings that were missing are so again for the second search.
+sql(q{CREATE ROLE "Reader.One"; CREATE TABLE alone (id int, v vector(1)); INSERT INTO alone VALUES (7, '[1]');
+	GRANT SELECT ON alone TO "Reader.One";});
+is( sql(q{SET ROLE "Reader.One"; } . q{SELECT id FROM quiver_sharded_search('alone', 'v', '[1]', 1, '{id}')
+	AS s(id int, d float8);} x 2),
+	"7\n7", 'a role whose name needs quotes');
 sql('ALTER TABLE docs ENABLE ROW LEVEL SECURITY;');
 fails_like($main, 'SET ROLE reader; SELECT FROM ' . search("$vector", 1) . ';',
 	'0A000', 'cannot search the shards of "docs"', 'row-level security');
