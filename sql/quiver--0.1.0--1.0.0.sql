@@ -245,10 +245,12 @@ DECLARE
         $$pg_catalog.substring(pg_catalog.current_setting(%L, true), ''.+'')%s THEN$$,
         $$FROM jsonb_each_text(saved) s LOOP$$,
         $$FROM jsonb_each_text(saved) s
-        WHERE s.value <> '' AND s.value IS DISTINCT FROM current_setting(s.key, true) LOOP$$];
+        WHERE s.value IS DISTINCT FROM current_setting(s.key, true) LOOP$$,
+        $$PERFORM set_config(r.key, r.value, true);$$,
+        $$PERFORM set_config(r.key, nullif(r.value, ''), true);$$];
     after text;
 BEGIN
-    FOR i IN 1 .. 4 LOOP
+    FOR i IN 1 .. 5 LOOP
         after := pg_catalog.replace(before, changes[2 OPERATOR(pg_catalog.*) i OPERATOR(pg_catalog.-) 1],
             changes[2 OPERATOR(pg_catalog.*) i]);
         IF after OPERATOR(pg_catalog.=) before THEN

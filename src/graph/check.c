@@ -427,11 +427,14 @@ check_entry_points(GraphChecker *c)
 	if (count != meta->entry_count)
 		QvReportCorruption(c->index, QV_META_BLOCK, "There are %u entry points, not %u.",
 						   count, meta->entry_count);
-	/* a crash while the first row was inserted leaves that, too */
-	if (count == 0 && c->info.nodes > 0)
-		ereport(NOTICE,
-				(errmsg("index \"%s\" has nodes, but no entry point", RelationGetRelationName(c->index)),
-				 errhint("VACUUM or the next INSERT makes one.")));
+	if (count > 0 || c->info.nodes == 0)
+		return;
+	if (meta->live_nodes > 0)
+		QvReportCorruption(c->index, QV_META_BLOCK, "There are nodes, but no entry point.");
+	ereport(NOTICE,
+			(errmsg("index \"%s\" has nodes, but no entry point", RelationGetRelationName(c->index)),
+			 errdetail("A crash while the first row was inserted leaves that."),
+			 errhint("The next INSERT makes an entry point.")));
 }
 
 /* Tells whether a measured number is possible.  0: not measured. */

@@ -285,8 +285,11 @@ relies_on_order(PlannerInfo *root, const TopkTarget *target)
 {
 	const Query *query = root->parse;
 
+	/* a radius has no order */
+	if (target->key == NULL)
+		return false;
 	return query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->setOperations ||
-		query->limitOption == LIMIT_OPTION_WITH_TIES || (target->key && is_merged(target));
+		query->limitOption == LIMIT_OPTION_WITH_TIES || is_merged(target);
 }
 
 /*

@@ -387,3 +387,17 @@ RESET hnsw.ef_search;
 RESET enable_seqscan;
 RESET enable_sort;
 DROP TABLE items;
+
+-- groups of the rows within a radius, of which none may be missing
+CREATE TABLE items AS SELECT i AS id, i % 7 AS g, ARRAY[sin(i), cos(3 * i), sin(5 * i), cos(7 * i)]::vector(4) AS v
+	FROM generate_series(1, 5000) i;
+CREATE INDEX ON items USING hnsw (v vector_l2_ops) WITH (m = 4, ef_construction = 10);
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+SET hnsw.ef_search = 1;
+CREATE TABLE groups AS SELECT g, count(*) AS n FROM items WHERE v <-> '[0.5,0.5,0.5,0.5]' < 0.7 GROUP BY g;
+SELECT count(*) FROM groups JOIN
+	(SELECT g, count(*) AS n FROM items WHERE (v <-> '[0.5,0.5,0.5,0.5]') + 0 < 0.7 GROUP BY g) x USING (g, n);
+RESET hnsw.ef_search;
+RESET enable_seqscan;
+DROP TABLE items, groups;

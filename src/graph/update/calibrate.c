@@ -517,6 +517,7 @@ choose_queries(Calibrator *c)
 			GraphPageNode(layout, page, slot)->state == GRAPH_SLOT_LIVE)
 			c->ids[c->n++] = GraphNodeNumber(layout, block, slot);
 		UnlockReleaseBuffer(buf);
+		c->interrupt();
 	}
 }
 
