@@ -337,11 +337,13 @@ take_way(TopkState *state, TopkWay way)
 		return;
 	}
 
+	/* more is known than when it was begun */
+	state->looks = false;
+
 	/*
 	 * with a set that is there rows need not be fetched to see whether they
 	 * pass, and it may not know lines
 	 */
-	state->looks = false;
 	if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
 		way = cheapest(state, -1, &cost);
 	begin_way(state, way);

@@ -26,10 +26,10 @@
  */
 #define MAX_QUERIES 200
 #define MIN_QUERIES 100
-
-/* Slots that are looked at for a query. */
-#define TRIES 100
 #define MAX_DISTANCES 2e9
+
+/* Slots that are looked at for a query, at most. */
+#define TRIES 100
 
 /* Numbers of nearest rows to be found for each: GRAPH_MEASURED_ROWS, and graph_depths. */
 #define DEPTHS (1 + GRAPH_DEPTHS)
