@@ -21,8 +21,8 @@
  */
 #define ESTIMATES_POOL 2
 
-/* Most times that a repair goes on when most nodes that it found were deleted. */
-#define MAX_REPAIR_ROUNDS 32
+/* Most times that a search goes on when most nodes that it found were deleted. */
+#define MAX_ROUNDS 32
 
 static int
 compare_candidates(const void *a, const void *b)
@@ -40,10 +40,11 @@ GraphFindNeighborhood(GraphHandle *handle, GraphPoint *point, uint32 around)
 	GraphNeighborhood *nb = GraphFormOf(handle)->neighborhood(handle, point, 2 * ef);
 	GraphStore *store = nb->store;
 	uint32		pool_size = store->exact ? ef : ef * ESTIMATES_POOL;
+	uint32		enough = around != GRAPH_NONE ? ef : handle->layout.degree;
 	GraphSearch search;
 
 	nb->exclude = around;
-	GraphSearchInit(&search, store->exact, around != GRAPH_NONE);
+	GraphSearchInit(&search, store->exact, true);
 	GraphSearchReset(&search, pool_size);
 	if (around != GRAPH_NONE)
 		GraphSearchOffer(&search, 0, around);
@@ -51,12 +52,11 @@ GraphFindNeighborhood(GraphHandle *handle, GraphPoint *point, uint32 around)
 	GraphSearchRun(&search, store);
 
 	/*
-	 * A repair begins where nodes were deleted.  They are way-points, but
-	 * they also fill the pool.  After a large deletion few of ef nodes are
-	 * live.
+	 * Deleted nodes are way-points, but they also fill the pool.  After a
+	 * large deletion few of ef nodes are live.  A repair begins among the
+	 * deleted.  An insert meets them while VACUUM has not unlinked them.
 	 */
-	for (int round = 0; around != GRAPH_NONE && nb->count < ef &&
-		 round < MAX_REPAIR_ROUNDS; round++)
+	for (int round = 0; nb->count < enough && round < MAX_ROUNDS; round++)
 		if (!GraphSearchResume(&search, store, pool_size))
 			break;
 	qsort(nb->candidates, nb->count, sizeof(Candidate), compare_candidates);
