@@ -49,7 +49,9 @@ class QdrantSession(Session):
             below = q.RangeFloat(lt=float(search.where.below))
             self.filter = q.Filter(must=[q.FieldCondition(search.where.column, range=below)])
         self.parameters = q.SearchParams(
-            hnsw_ef=max(search.k, take(search.params, "ef_search", 40)), exact=False
+            hnsw_ef=max(search.k, take(search.params, "ef_search", 40)),
+            exact=False,
+            acorn=q.AcornSearchParams(enable=True) if take(search.params, "acorn", 0) else None,
         )
 
     def encode(self, vector: Floats) -> Any:
@@ -108,11 +110,16 @@ class QdrantSession(Session):
 
 
 class QdrantEdge(Engine):
+    """payload_m: the links of a row for each indexed column, m as Qdrant's default, or 0.
+
+    acorn: 1 for Qdrant's search that also walks through rows that a condition excludes.
+    """
+
     adapter = "qdrant-edge"
     label = "Qdrant's engine in process: no server, no network"
     indexes_inserts = False  # not before optimize()
-    parameters = ("m", "ef_construction", "full_scan_threshold")
-    search_parameters = ("ef_search",)
+    parameters = ("m", "ef_construction", "full_scan_threshold", "payload_m")
+    search_parameters = ("ef_search", "acorn")
     shard: Any = None
 
     def start(self, server: Params) -> str:
@@ -136,7 +143,7 @@ class QdrantEdge(Engine):
 
     def empty(self, params: Params) -> None:
         """A shard without rows, its payload indexes made: filters need them before the graph."""
-        q, dataset = self.q, self.data.dataset
+        q, dataset, m = self.q, self.data.dataset, take(params, "m", 16)
         self.stop()
         self.place.mkdir(parents=True)
         quantization = None
@@ -147,8 +154,9 @@ class QdrantEdge(Engine):
             q.EdgeConfig(
                 vectors=q.EdgeVectorParams(dataset.dimensions, getattr(q.Distance, METRICS[dataset.metric])),
                 hnsw_config=q.HnswIndexConfig(
-                    take(params, "m", 16), take(params, "ef_construction", 100),
+                    m, take(params, "ef_construction", 100),
                     full_scan_threshold=take(params, "full_scan_threshold", 10),
+                    payload_m=take(params, "payload_m", m),
                     max_indexing_threads=os.cpu_count() or 1,
                 ),
                 quantization_config=quantization,
