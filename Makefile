@@ -4,6 +4,7 @@
 #   make install              install; does not overwrite a stock pgvector
 #        REPLACE_PGVECTOR=1   ... but takes its place, its files kept aside
 #        ONLY_QUIVER=1        ... but goes beside it: extension quiver only
+#   make uninstall            remove Quiver's files; does not remove a stock pgvector's
 #   make installcheck         regress and isolation tests, on a running server
 #   make prove_installcheck   TAP tests; they start servers of their own
 #   make check-unit           C tests that need no server
@@ -19,8 +20,9 @@
 only_quiver = $(filter-out 0 no,$(ONLY_QUIVER))
 
 MODULE_big = quiver
-EXTENSION = $(if $(only_quiver),,vector) quiver
-DATA = $(sort $(wildcard $(EXTENSION:%=sql/%--*.sql)))
+extensions = $(if $(only_quiver),,vector) quiver
+EXTENSION = $(extensions)
+DATA = $(sort $(wildcard $(extensions:%=sql/%--*.sql)))
 
 # In-place updates of extension vector, from these versions of pgvector and back to
 # those whose objects are the newest: see sql/README.md.
@@ -97,6 +99,11 @@ installdirs installdirs-lib: spare-pgvector
 spare-pgvector:
 	@$(if $(only_quiver),:,tools/spare_pgvector) '$(DESTDIR)$(datadir)/extension' \
 		'$(DESTDIR)$(pkglibdir)' '$(REPLACE_PGVECTOR)'
+
+# A control file of pgvector stays.
+uninstall: EXTENSION = $(filter-out $(pgvectors_control),$(extensions))
+pgvectors_control = $(shell tools/spare_pgvector '$(DESTDIR)$(datadir)/extension' \
+	'$(DESTDIR)$(pkglibdir)' >/dev/null 2>&1 || echo vector)
 
 # bindir= on the command line picks another (private) installation, TESTDIR=
 # another place for what the tests write (since 16 by the other two variables).

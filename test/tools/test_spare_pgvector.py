@@ -1,13 +1,16 @@
-"""`make install` leaves a stock pgvector alone unless told to replace it."""
+"""`make install` and `make uninstall` leave a stock pgvector alone unless told to replace it."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
+PG_CONFIG = os.environ.get("PG_CONFIG", "pg_config")
 STOCK = "default_version = '0.8.0'\nmodule_pathname = '$libdir/vector'\n"
 
 
@@ -77,6 +80,30 @@ class SparePgvector(unittest.TestCase):
         (self.extension / "pgvector-backup-0.8.0").mkdir()
         self.assertEqual(self.run_it("1").returncode, 1)
         self.assertTrue((self.extension / "vector.control").exists())
+
+
+@unittest.skipUnless(shutil.which("make") and shutil.which(PG_CONFIG), "needs make and pg_config")
+class Uninstall(unittest.TestCase):
+    def uninstall(self, vector_control: str) -> list[str]:
+        """Which of the files of both extensions, and of pgvector's, stay."""
+        with tempfile.TemporaryDirectory() as root:
+            shared = subprocess.check_output([PG_CONFIG, "--sharedir"], text=True).strip()
+            extension = Path(root + shared) / "extension"
+            extension.mkdir(parents=True)
+            scripts = [script.name for script in (TOP / "sql").glob("*--*.sql")]
+            for name in (*scripts, "vector--0.8.0.sql", "quiver.control"):
+                (extension / name).touch()
+            (extension / "vector.control").write_text(vector_control)
+            command = ["make", "-s", "-C", TOP, "uninstall", f"DESTDIR={root}", f"PG_CONFIG={PG_CONFIG}"]
+            subprocess.run(command, check=True, capture_output=True)
+            return sorted(file.name for file in extension.iterdir())
+
+    def test_stock_stays(self) -> None:
+        self.assertEqual(self.uninstall(STOCK), ["vector--0.8.0.sql", "vector.control"])
+
+    def test_ours_goes(self) -> None:
+        ours = (TOP / "vector.control").read_text()
+        self.assertEqual(self.uninstall(ours), ["vector--0.8.0.sql"])
 
 
 if __name__ == "__main__":
