@@ -147,7 +147,15 @@ same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there')
 	($rc, $out, $err) = $node->psql('home', $update);
 	like($err, qr/They are: hashed\(\)\./, 'back: so does a function');
 	$node->safe_psql('home', 'DROP FUNCTION hashed');
-	$node->safe_psql('home', $update);
+	$node->safe_psql('postgres', q{ALTER DATABASE home SET session_preload_libraries = 'quiver'});
+	($rc, $out, $err) = $node->psql('home', $update);
+	like($err, qr/this session has used Quiver\n.*\nHINT:  .* session_preload_libraries/,
+		'back: refused in a session that preloads Quiver');
+	{
+		local $ENV{PGOPTIONS} = '-c session_preload_libraries=';
+		$node->safe_psql('home', $update);
+	}
+	$node->safe_psql('postgres', 'ALTER DATABASE home RESET session_preload_libraries');
 	same_lines_ok(catalog($node, 'home'), $stock_catalog, "back: the catalog is that of pgvector $version");
 }
 my $folder = installed_file($root, '');
