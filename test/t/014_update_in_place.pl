@@ -123,6 +123,12 @@ is($node->safe_psql('home', 'INSERT INTO items SELECT 3000, v, h, s, b FROM item
 	'', 'after REINDEX: INSERT, DELETE, VACUUM');
 same_lines_ok(contents($node, 'home'), $expected, 'after REINDEX: all is there');
 
+# A session may preload both libraries, pgvector's first.
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=vector,quiver';
+	is($node->safe_psql('home', 'SHOW hnsw.ef_search'), 40, 'both libraries preloaded');
+}
+
 # And back.
 {
 	my $update = "ALTER EXTENSION vector UPDATE TO '$version'";
