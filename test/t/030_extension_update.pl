@@ -9,7 +9,8 @@ use QuiverMoving;
 use QuiverTest;
 use Test::More;
 
-my @released = slurp_file('sql/released') =~ /quiver--([0-9.]+)\.sql$/mg;
+# of the base script and of update scripts, the version that each leads to
+my @released = slurp_file('sql/released') =~ /--([0-9.]+)\.sql$/mg;
 ok(@released > 0, 'there are released versions: ' . join(', ', @released));
 my ($default) = slurp_file('quiver.control') =~ /^default_version = '(.*)'/m;
 
