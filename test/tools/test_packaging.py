@@ -114,6 +114,7 @@ class Versions(unittest.TestCase):
                     " see sql/README.md",
                 )  # fmt: skip
 
+    @unittest.skipUnless(shutil.which("git"), "no git")
     def test_dist(self) -> None:
         """Both archives of a commit, and checksums that hold."""
         with tempfile.TemporaryDirectory() as folder:
