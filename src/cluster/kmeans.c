@@ -92,6 +92,10 @@ set_centroid(Work *w, size_t c, const float *values)
 	memcpy(w->centroids + c * w->p->dim, values, w->p->dim * sizeof(float));
 }
 
+/*
+ * Gives a centroid unit length.  One without direction gets any: as 0 it would be nearest to all
+ * short rows.
+ */
 static void
 normalize(const Work *w, float *centroid)
 {
@@ -102,6 +106,8 @@ normalize(const Work *w, float *centroid)
 		for (size_t i = 0; i < w->p->dim; i++)
 			centroid[i] /= norm;
 	}
+	else if (norm == 0 && w->p->dim > 0)
+		centroid[0] = 1;
 }
 
 /* ---- seeding ---- */

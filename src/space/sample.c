@@ -111,9 +111,16 @@ QvSampleRows(const QvSample *s, double rows)
 	return sampling.sampled;
 }
 
-/* Returns limit times the median of the rows' squared lengths. */
+/*
+ * Rows whose squared length is more than this many times the median do not count for the
+ * mean.  A few rows of another order of magnitude would move the mean away from all others,
+ * whose codes would then be useless.
+ */
+#define OUTLIER 1e4f
+
+/* Returns the longest squared length of a row that counts for the mean. */
 static float
-longest_row(const float *rows, int n, uint32 pdim, float limit)
+longest_row(const float *rows, int n, uint32 pdim)
 {
 	float	   *norms = palloc(Max(1, n) * sizeof(float));
 	float		median;
@@ -126,14 +133,14 @@ longest_row(const float *rows, int n, uint32 pdim, float limit)
 	qsort(norms, n, sizeof(float), CompareFloats);
 	median = n > 0 ? norms[n / 2] : 0;
 	pfree(norms);
-	return limit * median;
+	return OUTLIER * median;
 }
 
 void
-QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean)
+QvMeanOfRows(const float *rows, int n, uint32 pdim, float *mean)
 {
 	double	   *sum = palloc0(pdim * sizeof(double));
-	float		longest = isinf(limit) ? limit : longest_row(rows, n, pdim, limit);
+	float		longest = longest_row(rows, n, pdim);
 	int			used = 0;
 
 	for (int i = 0; i < n; i++)
@@ -141,7 +148,7 @@ QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean)
 		const float *row = rows + (Size) i * pdim;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!isinf(longest) && qv_kernels.norm2_f32(row, pdim) > longest)
+		if (qv_kernels.norm2_f32(row, pdim) > longest)
 			continue;
 		used++;
 		for (uint32 j = 0; j < pdim; j++)

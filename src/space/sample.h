@@ -36,11 +36,8 @@ typedef struct QvSample
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 
-/*
- * Computes the mean of rows[n x pdim].  Rows whose squared length is more than limit
- * times the median are left out (INFINITY: none).
- */
-extern void QvMeanOfRows(const float *rows, int n, uint32 pdim, float limit, float *mean);
+/* Computes the mean of rows[n x pdim], but for the few that are very long. */
+extern void QvMeanOfRows(const float *rows, int n, uint32 pdim, float *mean);
 
 /* The interrupt callback of src/cluster: it answers Ctrl-C. */
 extern void QvClusterInterrupt(void *arg);

@@ -399,6 +399,33 @@ test_spherical(void)
 	problem_free(&x);
 }
 
+/* Rows without a direction do not take those that are short. */
+static void
+test_spherical_zeros(void)
+{
+	Problem		x = problem_new(900, 12, 30);
+	size_t		count[30] = {0};
+	size_t		largest = 0;
+
+	x.p.spherical = 1;
+	UnitFillNormal(x.rows, x.p.n * 12);
+	for (size_t i = 0; i < x.p.n * 12; i++)
+		x.rows[i] *= i / 12 % 20 == 0 ? 0 : 0.03f;
+	solve(&x);
+	for (size_t c = 0; c < x.made; c++)
+	{
+		double		norm = sqrt(distance2(x.centroids + c * 12, (float[12]) {0}, 12));
+
+		CHECK(fabs(norm - 1) < 1e-5, "centroid %zu has length %g", c, norm);
+	}
+	for (size_t i = 0; i < x.p.n; i++)
+		count[x.assign[i]]++;
+	for (size_t c = 0; c < 30; c++)
+		largest = count[c] > largest ? count[c] : largest;
+	CHECK(largest <= 150, "the largest of 30 clusters has %zu of 900 rows", largest);
+	problem_free(&x);
+}
+
 /* One far row takes a seed each time; the rest must still be divided. */
 static void
 test_refill(void)
@@ -890,6 +917,7 @@ SuiteCluster(void)
 		UnitRun("k-means of few rows", *l, test_few_rows);
 		UnitRun("k-means of duplicates", *l, test_duplicates);
 		UnitRun("spherical k-means", *l, test_spherical);
+		UnitRun("spherical k-means, zeros", *l, test_spherical_zeros);
 		UnitRun("k-means refills clusters", *l, test_refill);
 		UnitRun("k-means is deterministic", *l, test_deterministic);
 		UnitRun("rounds of k-means", *l, test_rounds);

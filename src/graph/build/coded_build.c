@@ -109,19 +109,12 @@ sample_rows(CodedBuild *bs, double rows)
 	bs->sampled = QvSampleRows(&sample, rows);
 }
 
-/*
- * Rows whose squared length is more than this many times the median do not count for the
- * mean.  A few rows of another order of magnitude would move the mean away from all others,
- * whose codes would then be useless.
- */
-#define OUTLIER 1e4f
-
 static void
 compute_mean(CodedBuild *bs, float *mean)
 {
 	uint32		pdim = bs->base.handle.meta.pdim;
 
-	QvMeanOfRows(bs->sample, bs->sampled, pdim, OUTLIER, mean);
+	QvMeanOfRows(bs->sample, bs->sampled, pdim, mean);
 	QvSpaceSetMean(&bs->base.handle.space, mean);
 	for (int i = 0; i < bs->sampled; i++)
 	{

@@ -67,18 +67,6 @@ is_spherical(const IvfBuildParams *build)
 	return metric == QV_METRIC_COSINE || metric == QV_METRIC_IP;
 }
 
-/* Subtracts the mean of the sample from the centroids (L2 space only). */
-static void
-center(const Sampling *sampling, float *vectors, IvfNewLists *lists)
-{
-	uint32		pdim = sampling->build->layout.pdim;
-
-	QvMeanOfRows(sampling->rows, sampling->n, pdim, INFINITY, lists->mean);
-	for (uint32 i = 0; i < lists->lists; i++)
-		for (uint32 j = 0; j < pdim; j++)
-			vectors[(Size) i * pdim + j] -= lists->mean[j];
-}
-
 /*
  * Gives unit centroids a length.  A unit centroid is a direction.  Rows are coded relative to
  * the point of that direction that is nearest to them on average.  It is found from a part of
@@ -148,10 +136,6 @@ make_entries(const Sampling *sampling, float *vectors, const uint32 *parent, Ivf
 
 	if (is_spherical(build) && sampling->n > 0)
 		set_lengths(sampling->rows, sampling->n, layout->width, vectors, lists->lists);
-	if (layout->pdim > 0)
-		lists->mean = palloc0(layout->pdim * sizeof(float));
-	if (layout->space == QV_SPACE_L2)
-		center(sampling, vectors, lists);
 	lists->entries = MemoryContextAllocHuge(CurrentMemoryContext,
 											(Size) lists->lists * layout->entry_size);
 	for (uint32 i = 0; i < lists->lists; i++)
@@ -178,6 +162,31 @@ take_sample(Sampling *sampling, int target, double rows)
 	sampling->scratch = palloc(build->layout.width * sizeof(float));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_SAMPLE);
 	sampling->n = QvSampleRows(&sample, rows);
+}
+
+static void
+subtract(float *rows, Size n, const float *mean, uint32 width)
+{
+	for (Size i = 0; i < n; i++)
+		for (uint32 j = 0; j < width; j++)
+			rows[i * width + j] -= mean[j];
+}
+
+/*
+ * Finds the mean that rows are coded relative to, and subtracts it from the sample (L2 space).
+ * Rows far from the origin would lose digits when they are clustered.
+ */
+static void
+center(Sampling *sampling, IvfNewLists *lists)
+{
+	const IvfLayout *layout = &sampling->build->layout;
+
+	if (layout->pdim > 0)
+		lists->mean = palloc0(layout->pdim * sizeof(float));
+	if (layout->space != QV_SPACE_L2)
+		return;
+	QvMeanOfRows(sampling->rows, sampling->n, layout->pdim, lists->mean);
+	subtract(sampling->rows, sampling->n, lists->mean, layout->pdim);
 }
 
 size_t
@@ -241,6 +250,7 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	data = IvfClusterGet(cluster);
 	sampling.rows = data->rows;
 	take_sample(&sampling, params.target, new->rows);
+	center(&sampling, new);
 	check_room(build->options, lists, room, sampling.n);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
@@ -301,15 +311,18 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 	uint32	   *parent = palloc(new->lists * sizeof(uint32));
 	size_t		target;
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
-	new->tops = group(build, vectors, new->lists, parent);
-
 	/* for the mean, and for the length of centroids */
 	target = Max(MIN_SAMPLE, (double) new->lists * LENGTH_ROWS);
 	target = Max(64, Min(target, memory / 3 / (width * sizeof(float))));
 	target = Min(target, Max(MIN_SAMPLE, 2 * new->rows));
 	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext, target * width * sizeof(float));
 	take_sample(&sampling, target, new->rows);
+	center(&sampling, new);
+	if (build->layout.space == QV_SPACE_L2)
+		subtract(vectors, new->lists, new->mean, width);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
+	new->tops = group(build, vectors, new->lists, parent);
 	make_entries(&sampling, vectors, parent, new);
 	pfree(sampling.rows);
 	pfree(parent);
