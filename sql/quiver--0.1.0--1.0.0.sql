@@ -158,8 +158,9 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
             0.2::float8 * pg_catalog.pg_stat_get_live_tuples(t.oid)::float8) THEN 'VACUUM: searches meet rows that are gone' END,
         CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5::bigint ELSE 1::bigint END THEN
             'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
-        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > p.cache / 2::bigint THEN
-            'effective_cache_size: as it is, searches take the index for larger than memory' END,
+        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > greatest(p.cache, p.shared) / 2::bigint
+            AND p.cache_unset THEN
+            'effective_cache_size: it is the default, by which searches may take the index for larger than memory' END,
         CASE WHEN c.reltuples >= 100000::real AND r.searches >= 100::bigint
             AND greatest(r.entries_removed, r.rows_fetched)::float8
                 > 0.5::float8 * r.searches::float8 * c.reltuples::float8
@@ -179,7 +180,8 @@ FROM pg_catalog.pg_index i
         CASE WHEN h.prosrc IN ('hnswhandler', 'quivergraphhandler') THEN 'graph' ELSE 'lists' END AS kind) e
     CROSS JOIN (SELECT pg_catalog.current_setting('block_size')::bigint AS page,
         pg_catalog.pg_size_bytes(pg_catalog.current_setting('shared_buffers')) AS shared,
-        pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache) p
+        pg_catalog.pg_size_bytes(pg_catalog.current_setting('effective_cache_size')) AS cache,
+        (SELECT source = 'default' FROM pg_catalog.pg_settings WHERE name = 'effective_cache_size') AS cache_unset) p
     LEFT JOIN _quiver_buffers() b ON b.indexrelid = c.oid
     LEFT JOIN _quiver_stat() r ON r.indexrelid = c.oid
     CROSS JOIN LATERAL _quiver_index_state(c.oid) s;

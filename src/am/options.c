@@ -166,7 +166,7 @@ static const Setting quiver_rows[] = {
 	SCAN_MEM_MULTIPLIER,
 	{ENUM(sketches), SKETCHES_AUTO, 0, 0,
 		"Whether searches of posting lists read sketches rather than codes.",
-		"Sketches are an eighth as large: auto takes them for an index larger than half of effective_cache_size.",
+		"Sketches are an eighth as large: auto takes them for an index larger than half of the memory for caching.",
 	sketches_names}
 };
 
