@@ -21,6 +21,7 @@
 #include "pages/meta.h"
 #include "query/cost.h"
 #include "space/space.h"
+#include "table/values.h"
 #include "utils/float.h"
 #include "utils/selfuncs.h"
 
@@ -110,12 +111,19 @@ knnvalidate(Oid opclass)
 
 /* ---- cost ---- */
 
-/* Can a path be had at all?  It is ordered by one distance, of an index that exists. */
+/*
+ * Can a path be had at all?  It is ordered by one distance, of an index that exists.  A scan
+ * computes the index's expression before the executor tests row security, so this user's code must
+ * not be in it.
+ */
 static bool
-can_scan(const IndexPath *path)
+can_scan(const PlannerInfo *root, const IndexPath *path)
 {
-	return list_length(path->indexorderbys) == 1 && !path->indexinfo->hypothetical &&
-		!KnnWantsNulls(path->indexinfo);
+	IndexOptInfo *index = path->indexinfo;
+
+	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
+		(root->qual_security_level == 0 || index->indexprs == NIL ||
+		 !IndexRunsUsersCode(index->indexoid));
 }
 
 /* Rows that a search finds before the first one comes. */
@@ -157,7 +165,7 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *sta
 	GenericCosts costs = {0};
 
 	*correlation = 0;
-	if (!can_scan(path))
+	if (!can_scan(root, path))
 	{
 		*startup = *total = get_float8_infinity();
 		*selectivity = 0;

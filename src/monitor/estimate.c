@@ -30,6 +30,7 @@
 #include "quant/quant.h"
 #include "space/count.h"
 #include "space/space.h"
+#include "table/values.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -227,6 +228,13 @@ plan_index(BuildPlan *plan, Datum options)
 	Relation	index = plan->index;
 	const IndexAmRoutine *routine = index->rd_indam;
 
+	/* rows are read with the rights of the table's owner */
+	if (IndexRunsUsersCode(RelationGetRelid(index)) &&
+		!QvIsIndexOwner(RelationGetRelid(index), GetUserId()))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of index \"%s\"", RelationGetRelationName(index)),
+				 errdetail("Its expression or condition may run a function that is not written in C.")));
 	plan->method = KnnMethodOfRoutine(routine);
 	plan->info = BuildIndexInfo(index);
 	plan->included = QvIncludedSize(index);

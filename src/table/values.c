@@ -53,9 +53,13 @@ runs_users_code(Node *node, void *context)
 		case T_Var:
 		case T_Const:
 		case T_RelabelType:
+		case T_BoolExpr:
+		case T_BooleanTest:
+		case T_NullTest:
 			break;
 		case T_FuncExpr:
 		case T_OpExpr:
+		case T_ScalarArrayOpExpr:
 			if (check_functions_in_node(node, is_users_function, NULL))
 				return true;
 			break;
@@ -65,18 +69,24 @@ runs_users_code(Node *node, void *context)
 	return expression_tree_walker(node, runs_users_code, context);
 }
 
-/*
- * Returns the index's expressions as they were written.  In those of the relation cache
- * SQL functions are inlined, with what this user's search_path finds.
- */
-static Node *
-expressions(Relation index)
+bool
+IndexRunsUsersCode(Oid index)
 {
-	bool		isnull;
-	Datum		datum = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indexprs,
-										&isnull);
+	static const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	bool		found = false;
 
-	return isnull ? NULL : stringToNode(TextDatumGetCString(datum));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", index);
+	for (int i = 0; i < lengthof(columns) && !found; i++)
+	{
+		bool		isnull;
+		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
+
+		found = !isnull && runs_users_code(stringToNode(TextDatumGetCString(tree)), NULL);
+	}
+	ReleaseSysCache(tuple);
+	return found;
 }
 
 /*
@@ -91,7 +101,7 @@ static bool
 may_read(const TableValues *values)
 {
 	return ActiveSnapshotSet() && !QvSnapshotsAge() &&
-		!runs_users_code(expressions(values->index), NULL);
+		!IndexRunsUsersCode(RelationGetRelid(values->index));
 }
 
 static void

@@ -23,6 +23,13 @@ typedef struct TableValues
 	RowReader  *reader;			/* NULL: values may not be read */
 } TableValues;
 
+/*
+ * May an expression or the condition of an index run code that a user wrote?  They are taken as
+ * they were written: in those of the relation cache SQL functions are inlined, with what this
+ * user's search_path finds.
+ */
+extern bool IndexRunsUsersCode(Oid index);
+
 extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 							const QvOpclassInfo *opclass);
 

@@ -158,6 +158,35 @@ like(as($super, 'postgres', "SELECT rows FROM quiver_estimate('docs', 's')"), qr
 is(as('tenant', 'postgres', "SELECT searches, recall = 1 FROM quiver_recall('docs_v', 3, 1000)"), '500|t',
 	'quiver_recall: of the rows that one sees');
 
+# ---- an index's expression, which finds a function by the search_path of who runs it ----
+
+$node->safe_psql('postgres', q{
+CREATE FUNCTION score(t text) RETURNS vector LANGUAGE plpgsql IMMUTABLE AS
+	$$ BEGIN RETURN ARRAY[length(t), 1, 1]::public.vector; END $$;
+CREATE TABLE notes (tenant text, body text);
+INSERT INTO notes SELECT CASE WHEN i % 2 = 0 THEN 'tenant' ELSE 'other' END,
+	repeat(CASE WHEN i % 2 = 0 THEN 'a' ELSE 'b' END, i) FROM generate_series(1, 200) i;
+CREATE INDEX notes_i ON notes USING quiver_graph ((score(body)::vector(3)) vector_l2_ops);
+CREATE SCHEMA mine AUTHORIZATION tenant;
+GRANT SELECT ON notes TO tenant});
+as('tenant', 'postgres', q{CREATE FUNCTION mine.length(t text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+	$$ BEGIN RAISE NOTICE 'seen %', t; RETURN pg_catalog.length(t); END $$});
+my $path = 'SET search_path = mine, pg_catalog, public;';
+like(as('tenant', 'postgres', "$path SELECT quiver_estimate('notes_i')"), qr/must be owner of index "notes_i"/,
+	'quiver_estimate: nobody has the owner run it');
+like(as($super, 'postgres', "SELECT rows FROM quiver_estimate('notes_i')"), qr/^200$/, 'but the owner');
+$node->safe_psql('postgres',
+	'ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON notes USING (tenant = current_user)');
+foreach my $topk (qw(on off))
+{
+	my ($rc, $out, $err) = $node->psql('postgres', "$path SET quiver.topk_scan = $topk; SET enable_seqscan = off; "
+		  . "SELECT body FROM notes ORDER BY score(body)::vector(3) <-> '[2.5,1,1]' LIMIT 3", extra_params => [ '-U', 'tenant' ]);
+
+	is($out, join("\n", 'aa', 'aaaa', 'aaaaaa'), "row security, top-k $topk: rows by an expression");
+	like($err, qr/seen aa/, "row security, top-k $topk: it is run");
+	unlike($err, qr/seen b/, "row security, top-k $topk: not for hidden rows");
+}
+
 # ---- locks ----
 
 $node->safe_psql('postgres', q{
