@@ -340,14 +340,18 @@ static double
 run_search(SPIPlanPtr plan, const void *value)
 {
 	Datum		arg = PointerGetDatum(value);
+	int			level = NewGUCNestLevel();
 	instr_time	started,
 				ended;
 
+	/* otherwise the search could be planned again, without the index */
+	set_for_now("plan_cache_mode", "auto");
 	INSTR_TIME_SET_CURRENT(started);
 	if (SPI_execute_plan(plan, &arg, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "a search is no query");
 	INSTR_TIME_SET_CURRENT(ended);
 	INSTR_TIME_SUBTRACT(ended, started);
+	AtEOXact_GUC(true, level);
 	return INSTR_TIME_GET_MILLISEC(ended);
 }
 

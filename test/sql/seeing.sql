@@ -50,6 +50,11 @@ SET quiver.recall = 1;
 SELECT recall, recall_low < 1 AS not_sure, recall_high, searches FROM quiver_recall('see_lists', 10, 50);
 SET quiver.probes = 1;
 SELECT recall < 1 AS less FROM quiver_recall('spread_lists', 10, 50);
+SET enable_indexscan = off;
+SET plan_cache_mode = force_custom_plan;
+SELECT recall < 1 AS less FROM quiver_recall('spread_lists', 10, 50);
+RESET plan_cache_mode;
+RESET enable_indexscan;
 RESET quiver.probes;
 RESET quiver.recall;
 
