@@ -249,10 +249,16 @@ DECLARE
         $$FROM jsonb_each_text(saved) s
         WHERE s.value IS DISTINCT FROM current_setting(s.key, true) LOOP$$,
         $$PERFORM set_config(r.key, r.value, true);$$,
-        $$PERFORM set_config(r.key, nullif(r.value, ''), true);$$];
+        $$PERFORM set_config(r.key, nullif(r.value, ''), true);$$,
+        $$IF cardinality(leaves) = 0 OR k = 0 THEN$$,
+        $$IF EXISTS (SELECT FROM unnest(leaves) l WHERE row_security_active(l)) THEN
+        RAISE EXCEPTION 'cannot search the shards of "%", a partition of which has row-level security', alias
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+    IF cardinality(leaves) = 0 OR k = 0 THEN$$];
     after text;
 BEGIN
-    FOR i IN 1 .. 5 LOOP
+    FOR i IN 1 .. 6 LOOP
         after := pg_catalog.replace(before, changes[2 OPERATOR(pg_catalog.*) i OPERATOR(pg_catalog.-) 1],
             changes[2 OPERATOR(pg_catalog.*) i]);
         IF after OPERATOR(pg_catalog.=) before THEN

@@ -336,7 +336,8 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 	for (int i = 0; i < COUNTS; i++)
 		if (counts[i] != 0)
 			pg_atomic_fetch_add_u64(&slot->counts[i], counts[i]);
-	pg_atomic_write_u64(&slot->last, GetCurrentStatementStartTimestamp());
+	/* a statement may have begun before the counts were reset */
+	pg_atomic_write_u64(&slot->last, Max(GetCurrentStatementStartTimestamp(), slot->reset));
 	unlock_table(t);
 }
 

@@ -371,7 +371,13 @@ is( sql(q{SET ROLE "Reader.One"; } . q{SELECT id FROM quiver_sharded_search('alo
 sql('ALTER TABLE docs ENABLE ROW LEVEL SECURITY;');
 fails_like($main, 'SET ROLE reader; SELECT FROM ' . search("$vector", 1) . ';',
 	'0A000', 'cannot search the shards of "docs"', 'row-level security');
-sql('ALTER TABLE docs DISABLE ROW LEVEL SECURITY;');
+sql(q{ALTER TABLE docs DISABLE ROW LEVEL SECURITY;
+	CREATE TABLE parted (id int, v vector(1)) PARTITION BY LIST (id);
+	CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
+	ALTER TABLE parted_1 ENABLE ROW LEVEL SECURITY;
+	GRANT SELECT ON parted, parted_1 TO reader;});
+fails_like($main, "SET ROLE reader; SELECT FROM quiver_sharded_search('parted', 'v', '[1]', 1, '{id}')"
+	  . ' AS s(id int, d float8);', '0A000', 'cannot search the shards of "parted", a partition of which has', 'nor of a partition');
 
 # Failed searches leave nothing behind in the session.
 my $ten = 'SELECT count(*), sum(d) FROM ' . search($vector, 10);
