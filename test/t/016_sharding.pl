@@ -377,7 +377,8 @@ sql(q{ALTER TABLE docs DISABLE ROW LEVEL SECURITY;
 	ALTER TABLE parted_1 ENABLE ROW LEVEL SECURITY;
 	GRANT SELECT ON parted, parted_1 TO reader;});
 fails_like($main, "SET ROLE reader; SELECT FROM quiver_sharded_search('parted', 'v', '[1]', 1, '{id}')"
-	  . ' AS s(id int, d float8);', '0A000', 'cannot search the shards of "parted", a partition of which has', 'nor of a partition');
+	  . ' AS s(id int, d float8);',
+	'0A000', 'cannot search the shards of "parted", a partition of which has', 'nor of a partition');
 
 # Failed searches leave nothing behind in the session.
 my $ten = 'SELECT count(*), sum(d) FROM ' . search($vector, 10);

@@ -180,7 +180,8 @@ $node->safe_psql('postgres',
 foreach my $topk (qw(on off))
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "$path SET quiver.topk_scan = $topk; SET enable_seqscan = off; "
-		  . "SELECT body FROM notes ORDER BY score(body)::vector(3) <-> '[2.5,1,1]' LIMIT 3", extra_params => [ '-U', 'tenant' ]);
+		  . "SELECT body FROM notes ORDER BY score(body)::vector(3) <-> '[2.5,1,1]' LIMIT 3",
+		extra_params => [ '-U', 'tenant' ]);
 
 	is($out, join("\n", 'aa', 'aaaa', 'aaaaaa'), "row security, top-k $topk: rows by an expression");
 	like($err, qr/seen aa/, "row security, top-k $topk: it is run");
