@@ -106,6 +106,19 @@ set_lengths(const float *rows, int n, Size width, float *centroids, uint32 lists
 	pfree(workspace);
 }
 
+/* Subtracts the mean (L2 space only). */
+static void
+center(const IvfBuildParams *build, const IvfNewLists *lists, float *rows, Size n)
+{
+	uint32		pdim = build->layout.pdim;
+
+	if (build->layout.space != QV_SPACE_L2)
+		return;
+	for (Size i = 0; i < n; i++)
+		for (uint32 j = 0; j < pdim; j++)
+			rows[i * pdim + j] -= lists->mean[j];
+}
+
 /* Numbers the groups that have centroids, from 0 on.  Returns how many there are. */
 static uint32
 number_groups(uint32 *parent, uint32 lists, uint32 tops)
@@ -126,7 +139,7 @@ number_groups(uint32 *parent, uint32 lists, uint32 tops)
 
 /*
  * Makes entries of the directory from centroids as clustering gives them: lists x width, in
- * groups parent[].
+ * groups parent[].  Directions are not centered yet.
  */
 static void
 make_entries(const Sampling *sampling, float *vectors, const uint32 *parent, IvfNewLists *lists)
@@ -134,8 +147,12 @@ make_entries(const Sampling *sampling, float *vectors, const uint32 *parent, Ivf
 	const IvfBuildParams *build = sampling->build;
 	const IvfLayout *layout = &build->layout;
 
-	if (is_spherical(build) && sampling->n > 0)
-		set_lengths(sampling->rows, sampling->n, layout->width, vectors, lists->lists);
+	if (is_spherical(build))
+	{
+		if (sampling->n > 0)
+			set_lengths(sampling->rows, sampling->n, layout->width, vectors, lists->lists);
+		center(build, lists, vectors, lists->lists);
+	}
 	lists->entries = MemoryContextAllocHuge(CurrentMemoryContext,
 											(Size) lists->lists * layout->entry_size);
 	for (uint32 i = 0; i < lists->lists; i++)
@@ -164,29 +181,16 @@ take_sample(Sampling *sampling, int target, double rows)
 	sampling->n = QvSampleRows(&sample, rows);
 }
 
+/* Finds the mean that rows are coded relative to: that of the sample in L2 space, else 0. */
 static void
-subtract(float *rows, Size n, const float *mean, uint32 width)
-{
-	for (Size i = 0; i < n; i++)
-		for (uint32 j = 0; j < width; j++)
-			rows[i * width + j] -= mean[j];
-}
-
-/*
- * Finds the mean that rows are coded relative to, and subtracts it from the sample (L2 space).
- * Rows far from the origin would lose digits when they are clustered.
- */
-static void
-center(Sampling *sampling, IvfNewLists *lists)
+find_mean(const Sampling *sampling, IvfNewLists *lists)
 {
 	const IvfLayout *layout = &sampling->build->layout;
 
 	if (layout->pdim > 0)
 		lists->mean = palloc0(layout->pdim * sizeof(float));
-	if (layout->space != QV_SPACE_L2)
-		return;
-	QvMeanOfRows(sampling->rows, sampling->n, layout->pdim, lists->mean);
-	subtract(sampling->rows, sampling->n, lists->mean, layout->pdim);
+	if (layout->space == QV_SPACE_L2)
+		QvMeanOfRows(sampling->rows, sampling->n, layout->pdim, lists->mean);
 }
 
 size_t
@@ -250,7 +254,10 @@ from_sample(const IvfBuildParams *build, IvfNewLists *new)
 	data = IvfClusterGet(cluster);
 	sampling.rows = data->rows;
 	take_sample(&sampling, params.target, new->rows);
-	center(&sampling, new);
+	find_mean(&sampling, new);
+	/* rows far from the origin would lose digits when they are clustered */
+	if (!params.spherical)
+		center(build, new, sampling.rows, sampling.n);
 	check_room(build->options, lists, room, sampling.n);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
@@ -317,9 +324,9 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 	target = Min(target, Max(MIN_SAMPLE, 2 * new->rows));
 	sampling.rows = MemoryContextAllocHuge(CurrentMemoryContext, target * width * sizeof(float));
 	take_sample(&sampling, target, new->rows);
-	center(&sampling, new);
-	if (build->layout.space == QV_SPACE_L2)
-		subtract(vectors, new->lists, new->mean, width);
+	find_mean(&sampling, new);
+	if (!is_spherical(build))
+		center(build, new, vectors, new->lists);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_CLUSTER);
 	new->tops = group(build, vectors, new->lists, parent);
