@@ -83,10 +83,33 @@ def test_sentences_come_of_the_rows() -> None:
 def test_the_load_of_the_machine_is_the_first_thing_said() -> None:
     rows = rows_of(made())
     assert "0.5 of 2 cores" in summary.load_sentence(rows, {"e1": FACTS})
+    one = [replace(r, metrics={"others_cores": 1.5 * (r.engine == "redis")}) for r in rows]
+    text = summary.load_sentence(one, {"e1": FACTS})
+    assert "mostly quiet" in text
+    assert "They took more than 0.5 at 7 points. The most was 1.5." in text
+    assert "The highest median was 1.5, that of redis on d-8-euclidean." in text
     quiet = [replace(r, metrics={"others_cores": 0.02}) for r in rows]
     assert "was quiet" in summary.load_sentence(quiet, {"e1": FACTS})
     unknown = [replace(r, metrics={}) for r in rows]
     assert "load average was 3.0" in summary.load_sentence(unknown, {"e1": FACTS})
+
+
+def test_what_other_programs_took_is_remarked_on_in_old_results_too() -> None:
+    busy = [replace(r, metrics={**r.metrics, "others_cores": 0.7}) for r in made()]
+    note = "other programs took more than 0.5 cores"
+    rows = rows_of(busy)
+    assert all(r.notes == (note,) for r in rows if r.status == OK)
+    assert all(note not in r.notes for r in rows_of(made()))
+    cold = [replace(r, load={**r.load, "sessions": "cold"}, notes=()) for r in rows
+            if r.workload == "conditions"]  # fmt: skip
+    asked = [r for r in rows if r.workload == "conditions"]
+    for table in (
+        report.build_table([r for r in rows if r.workload == "build"]),
+        report.target_table([r for r in rows if r.workload == "query" and not r.tier], 0.9),
+        *report.conditions_tables([*asked, *cold]),
+    ):
+        assert note in table.text()
+        assert f"cold: {note}" in table.text() or table.columns[0] != "case"
 
 
 def test_lost_cells_name_who_is_ahead_and_by_how_much() -> None:

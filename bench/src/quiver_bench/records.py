@@ -19,9 +19,19 @@ MISSING = "missing"
 UNSUPPORTED = "unsupported"
 
 
+OTHERS = 0.5  # cores of other programs, above which numbers are remarked on
+
+
 def canonical(value: object) -> str:
     """JSON that is the same for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def disturbed(metrics: Mapping[str, float]) -> tuple[str, ...]:
+    """The note on numbers that were measured while other programs took much of the machine."""
+    if metrics.get("others_cores", 0.0) <= OTHERS:
+        return ()
+    return (f"other programs took more than {OTHERS} cores",)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,11 @@ class Result:
     host: str = ""
     label: str = ""  # of the adapter: "not run for real", "stands in for ..."
     started: str = ""  # UTC, ISO 8601
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, with the one on other programs, which older results lack."""
+        return tuple(dict.fromkeys((*self.notes, *disturbed(self.metrics))))
 
     def to_json(self) -> str:
         record = {"schema": SCHEMA, "kind": "result", "id": self.point.id, **asdict(self)}

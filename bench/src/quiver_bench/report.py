@@ -14,7 +14,7 @@ from typing import Any
 from quiver_bench import charts, drawings, like, like_edb, results, summary
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
-from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Result
+from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Result, disturbed
 from quiver_bench.tables import Table, count, decimal, megabytes, milliseconds, rate, small
 from quiver_bench.views import (
     Row,
@@ -77,6 +77,7 @@ def target_table(rows: Sequence[Row], target: float) -> Table:
             _or_dash(row.get("build_s"), lambda v: f"{v:.1f}"),
             _or_dash(row.get("index_bytes"), megabytes),
         )  # fmt: skip
+        table.notes += [f"{row.title}: {note}" for note in disturbed(row.metrics)]
     return table
 
 
@@ -243,6 +244,8 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
         cold_pages = sum(cold.get(f"pages_{kind}") for kind in ("hit", "read", "planning"))
     plans = [note for note in warm.notes if note.startswith("plan of ")]
     remarks = [*plans, *(note for note in warm.notes if note not in plans)]
+    if cold is not None:
+        remarks += [f"cold: {note}" for note in disturbed(cold.metrics)]
     if cold is not None and cold.status == FAILED:
         remarks.append(f"cold: {cold.status}: {cold.reason}")
     return (

@@ -39,7 +39,7 @@ from quiver_bench.errors import (
     MissingError,
     UnsupportedError,
 )
-from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result
+from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result, disturbed
 from quiver_bench.results import Store
 from quiver_bench.views import parameters
 from quiver_bench.workload import Measured, Setting
@@ -385,7 +385,7 @@ class Runner:
         trip = workload.round_trip(seat.engine, setting)
         if trip:
             metrics["ping_ms"] = trip
-        notes = built.notes
+        notes = (*built.notes, *disturbed(metrics))
         if built.mode == "insert":
             notes = (*notes, "index made as rows arrive: build is load and index")
         return Measured(metrics, notes)

@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from quiver_bench.engines import adapter as adapter_of
 from quiver_bench.like import dataset_title
-from quiver_bench.records import OK
+from quiver_bench.records import OK, OTHERS
 from quiver_bench.tables import Table, megabytes, milliseconds, rate
 from quiver_bench.views import Row, at_recall, groups, parameters, searches_of, select
 
@@ -21,7 +22,8 @@ FASTEST = 3
 
 def load_sentence(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -> str:
     """How busy the machine was with other things; the first line of a report."""
-    shares = sorted(r.get("others_cores") for r in rows if "others_cores" in r.metrics)
+    known = [r for r in rows if "others_cores" in r.metrics]
+    shares = [r.get("others_cores") for r in known]
     cores = ", ".join(sorted({str(one.get("cores", "?")) for one in facts.values()}))
     if not shares:
         averages = [one["load_average"][0] for one in facts.values() if one.get("load_average")]
@@ -31,15 +33,26 @@ def load_sentence(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -
             f"When the run began, the load average was {max(averages):.1f} on {cores} cores. What"
             " other programs took meanwhile was not measured."
         )
-    middle, most = shares[len(shares) // 2], shares[-1]
+    middle, most = median(shares), max(shares)
     if most <= QUIET:
         return f"The machine was quiet: other programs took at most {most:.2f} of {cores} cores."
     quiet = middle <= QUIET
-    return (
+    text = (
         f"The machine was {'mostly quiet' if quiet else 'shared with other programs'}. Other programs"
-        f" took {middle:.1f} of {cores} cores at the median. The most was {most:.1f}."
-        + ("" if quiet else " Speeds are lower than on a quiet machine, and noisy.")
+        f" took {middle:.1f} of {cores} cores at the median."
     )
+    much = sum(share > OTHERS for share in shares)
+    if much:
+        text += f" They took more than {OTHERS} at {much} point{'s' * (much > 1)}."
+    text += f" The most was {most:.1f}."
+    middles = {
+        name: median(r.get("others_cores") for r in some)
+        for name, some in groups(known, lambda r: f"{r.engine} on {r.dataset}").items()
+    }
+    worst = max(middles, key=lambda name: middles[name])
+    if middles[worst] > QUIET:
+        text += f" The highest median was {middles[worst]:.1f}, that of {worst}."
+    return text + ("" if quiet else " Speeds are lower than on a quiet machine, and noisy.")
 
 
 def _times(ratio: float) -> str:

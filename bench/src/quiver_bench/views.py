@@ -126,7 +126,7 @@ def _row(group: Sequence[Result], best: bool) -> Row:
     middle = {name: median(numbers) for name, numbers in values.items()}
     if best and good and "qps" in names:
         middle = dict(max(good, key=lambda r: r.metrics.get("qps", 0.0)).metrics)
-    notes = tuple(dict.fromkeys(note for result in good for note in result.notes))
+    notes = tuple(dict.fromkeys(note for result in good for note in result.remarks))
     failed = [result for result in group if result.status == FAILED]
     if good and failed:
         lost = f"{len(failed)} of {len(group)} repetitions failed: {failed[0].reason}"

@@ -21,7 +21,7 @@ from quiver_bench import conditions, config, load, measure, truth
 from quiver_bench.engines.base import ANY, NEAR, Counted, Data, Engine, Search, Session, Where
 from quiver_bench.errors import MeasureError, UnsupportedError
 from quiver_bench.recall import Allowed, recalls
-from quiver_bench.records import Params
+from quiver_bench.records import Params, disturbed
 from quiver_bench.truth import Floats, Truth
 
 # Above this share of one core the client is what is measured.
@@ -231,6 +231,7 @@ def _notes(
         yield f"{_answers(metrics['duplicate_results'])} had a row twice"
     if metrics["wrong_results"]:
         yield f"{_answers(metrics['wrong_results'])} had rows that do not belong there"
+    yield from disturbed(metrics)
     # Rows that are not there are no neighbors, either; a wrong metric finds k others.
     if metrics["recall"] < 0.1 and metrics["short_results"] < 0.5 * metrics["answered"]:
         yield "recall below 0.1: is this the metric of the data?"
