@@ -123,7 +123,20 @@ def test_lost_cells_name_who_is_ahead_and_by_how_much() -> None:
     assert not any(row[4] == "redis" and "grid" in row[0] for row in servers.rows)
     ahead = {(row[0], row[1]): row[4] for row in libraries.rows}
     assert ahead[title, "build s"] == ahead[f"{title}, recall >= 0.95", "QPS"] == "faiss"
-    assert servers.notes == [f"{len(servers.rows)} of {servers.notes[0].split(' of ')[1]}"]
+    assert servers.notes == [f"{len(servers.rows)} of 13 cells"]
+    assert libraries.notes == [f"{len(libraries.rows)} of 11 cells"]
+    assert "of 13 cells" in (said := summary.lost_sentence([servers, libraries]))
+    assert "of 11 cells" in said
+
+
+def test_a_cell_that_nobody_else_has_is_not_won() -> None:
+    ours = [r for r in rows_of(made()) if r.adapter == "quiver"]
+    tables = summary.lost_tables(summary.cells(ours, (0.9, 0.95, 0.99)))
+    assert [table.notes for table in tables] == [["0 of 0 cells"]] * 2
+    # Who has the number of another is not behind it.
+    same = [*ours, *(replace(r, engine="faiss", adapter="faiss") for r in ours)]
+    _, libraries = summary.lost_tables(summary.cells(same, (0.9,)))
+    assert libraries.notes == [f"0 of {len(summary.cells(same, (0.9,)))} cells"]
 
 
 def test_versions_are_told_apart_within_a_data_set_only() -> None:

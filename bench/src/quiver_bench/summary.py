@@ -168,39 +168,40 @@ def cells(rows: Sequence[Row], targets: Sequence[float], adapter: str = "quiver"
 
 def lost_tables(found: Sequence[Cell]) -> list[Table]:
     """The cells in which a server, and those in which a library in the client's process, is ahead
-    of all of ours, or none of ours has a number."""
+    of all of ours, or none of ours has a number. Cells without a number of theirs do not count."""
     tables = []
     for title, library in (
         ("Where another server is ahead of Quiver", False),
         ("Where a library in the client's process is ahead of Quiver", True),
     ):
         table = Table(title, ("what", "unit", "Quiver", "value", "ahead", "value of it", "times"))
+        compared = 0
         for cell in found:
-            among = (
-                set(cell.values) & cell.libraries if library else set(cell.values) - cell.libraries
-            )
+            others = set(cell.values) - cell.ours
+            among = others & cell.libraries if library else others - cell.libraries
             ahead, mine = cell.winner(among), cell.winner(cell.ours)
-            if ahead is None or ahead in cell.ours:
+            if ahead is None:
                 continue
+            compared += 1
             value = cell.values[ahead][0]
             own = cell.values[mine][0] if mine else math.nan
-            if own > value if cell.most else own < value:
+            if own >= value if cell.most else own <= value:
                 continue
             ratio = max(value, own) / max(min(value, own), 1e-12)
             table.add(
                 cell.what, cell.unit, mine or "none", _form(cell, own), ahead, _form(cell, value),
                 "-" if math.isnan(own) else _times(ratio),
             )  # fmt: skip
-        table.notes.append(f"{len(table.rows)} of {len(found)} cells")
+        table.notes.append(f"{len(table.rows)} of {compared} cells")
         tables.append(table)
     return tables
 
 
 def lost_sentence(tables: Sequence[Table]) -> str:
-    servers, libraries = (table.notes[0].split(" of ") for table in tables)
+    servers, libraries = (table.notes[0] for table in tables)
     return (
-        f"Another server is ahead of all of Quiver's indexes in {servers[0]} of {servers[1]}."
-        f" A library in the client's process is ahead in {libraries[0]}. Tables name them."
+        f"Another server is ahead of all of Quiver's indexes in {servers}."
+        f" A library in the client's process is ahead in {libraries}. Tables name them."
     )
 
 
