@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quiver_bench import charts, drawings, publish, report, summary
+from quiver_bench import charts, drawings, like_edb, publish, report, summary
 from quiver_bench.charts import Dot
 from quiver_bench.errors import ConfigError
 from quiver_bench.records import FAILED, MISSING, OK, Point, Result
@@ -148,6 +148,55 @@ def test_versions_are_told_apart_within_a_data_set_only() -> None:
     assert not any("[2]" in name for name in names)
     same = [replace(r, point=replace(r.point, version="2")) for r in made() if r.status == OK]
     assert {"quiver_graph [1]", "quiver_graph [2]"} <= {r.engine for r in rows_of(made() + same)}
+
+
+def of_two_hosts() -> list[Result]:
+    """A second host, twice as fast, without Quiver."""
+    others = [
+        replace(r, host="h2", environment="e2", metrics={**r.metrics, "qps": 2 * r.metrics["qps"]})
+        for r in made() if "qps" in r.metrics and r.point.adapter != "quiver"
+    ]  # fmt: skip
+    builds = [replace(r, host="h2", environment="e2") for r in made()
+              if r.point.workload == "build" and r.point.adapter != "quiver"]  # fmt: skip
+    return [*made(), *builds, *others]
+
+
+def test_hosts_are_not_compared() -> None:
+    rows = rows_of(of_two_hosts())
+    first, second = (f"d-8-euclidean (500 rows), {host}" for host in ("h", "h2"))
+    told = summary.sentences(rows, 0.95, "pgvector_hnsw")
+    assert [heading.split(", one client")[0] for heading in told] == [first, second]
+    assert told[f"{first}, one client, recall of at least 0.95"][1].startswith(
+        "quiver_graph answers 2.00 times"
+    )
+    assert all(cell.what.startswith((first, second)) for cell in summary.cells(rows, (0.95,)))
+    tables = [*report.default(rows, (0.95,)), *like_edb.edb(rows, "pgvector_hnsw")]
+    for table in tables:
+        if table.title.startswith("d-8") or "Dataset" in table.columns:
+            assert "quiver_graph" not in "".join(
+                "".join(row) for row in table.rows if "h2" in table.title + row[0]
+            )
+    assert sum(f"{second}: " in table.title for table in tables) >= 4
+    titles = [chart.title for chart in drawings.of(rows)]
+    assert len(set(titles)) == len(titles)
+    assert all(title.endswith((", h", ", h2")) for title in titles)
+    alone = rows_of(made())
+    assert not any(", h" in chart.title for chart in drawings.of(alone))
+
+
+def test_a_chart_and_its_table_are_of_one_host(tmp_path: Path) -> None:
+    store = Store(tmp_path / "two")
+    for name in ("e1", "e2"):
+        store.environment({**FACTS, "id": name})
+    gone = Point("query", "exact", "numpy", "1", **{**DATA, "dataset": "a"})  # type: ignore[arg-type]
+    store.add(Result(gone, 0, FAILED, "why", environment="e1", host="h"))
+    for result in of_two_hosts():
+        store.add(result)
+    publish.publish([tmp_path / "two"], tmp_path / "out", None)
+    text = (tmp_path / "out" / "README.md").read_text().split("## Searches")[1]
+    for host in ("h", "h2"):
+        part = text.split(f"### Recall and speed: d-8-euclidean (500 rows), {host}\n")[1]
+        assert part.split("\n### ")[1].startswith(f"d-8-euclidean (500 rows), {host}: recall")
 
 
 def test_a_machine_is_named_once_a_day(run: Path, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_report_compare_and_gate(home: Path) -> None:
     for kind in ("katz", "callaghan", "docarray", "edb"):
         assert "exact" in report.make([home / "results"], report.Options(like=kind), page)
 
-    assert "null" not in text.split("every search")[0].split("Loading and building")[1]
+    assert "null" not in text.split("every search")[0].split("loading and building")[1]
 
     rows = compare.rows(home / "results")
     _, worse = compare.compare(rows, rows, compare.LIMITS)

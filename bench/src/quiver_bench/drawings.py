@@ -24,24 +24,20 @@ def of(rows: Sequence[Row]) -> list[Chart]:
     colors = order | {r.title: order[r.engine] for r in rows}
     good = [r for r in rows if r.status == OK]
     found: list[Chart] = []
-    hosts = len({r.host for r in good})
-    for title, same in groups(
-        searches_of(good), lambda r: dataset_title(r) + (f", {r.host}" if hosts > 1 else "")
-    ).items():
+    for title, same in groups(searches_of(good), dataset_title).items():
         found += _searches(title, same, colors)
     found += conditions(good, colors)
     found += _tiers([r for r in good if r.tier], colors)
     for title, same in groups(select(good, workload="build"), dataset_title).items():
         found += _builds(title, [r for r in same if r.get("index_bytes") > 0], colors)
-    loads = select(good, workload="ingest")
-    if loads:
+    for title, loads in groups(select(good, workload="ingest"), dataset_title).items():
         series = {
             t: sorted((Dot(float(r.clients), r.get("tps"), f"{rate(r.get('tps'))} rows/s")
                        for r in some), key=lambda d: d.x)
             for t, some in groups(loads, lambda r: r.title).items()
         }  # fmt: skip
         alt = _best("Rows inserted a second by clients", series)
-        found.append(charts.lines("Inserts under an index", "clients", "rows a second", series,
+        found.append(charts.lines(f"Inserts under an index: {title}", "clients", "rows a second", series,
                                   colors, alt))  # fmt: skip
     return found
 

@@ -27,8 +27,13 @@ GIB, MIB = 2**30, 2**20
 NAMES = ("katz", "callaghan", "docarray", "rds", "edb")
 
 
-def dataset_title(row: Row) -> str:
+def data_title(row: Row) -> str:
     return f"{row.dataset} ({row.count:,} rows)"
+
+
+def dataset_title(row: Row) -> str:
+    """What rows are compared within: a data set, and a host where there are several."""
+    return data_title(row) + (f", {row.shown_host}" if row.shown_host else "")
 
 
 def _plain(rows: Iterable[Row]) -> list[Row]:
@@ -50,7 +55,7 @@ def sweep(rows: Sequence[Row]) -> list[Row]:
 
 def katz_table(rows: Sequence[Row], target: float, host: str, recall: str = "recall_ann") -> Table:
     """rows: of one data set and host, one client."""
-    title = f"{dataset_title(rows[0])} @ {target:.0%} recall on {host}"
+    title = f"{data_title(rows[0])} @ {target:.0%} recall on {host}"
     table = Table(title, (
         "Test", "Recall", "Single Connection Throughput (QPS)", "QPS Speedup", "p99 Latency (ms)",
         "p99 Speedup", "Index Build (s)", "Index Build Speedup", "Index Size (GiB)",
@@ -284,7 +289,7 @@ def docarray(rows: Sequence[Row]) -> list[Table]:
             continue
         some = [docarray_latency(good), docarray_qps(good), docarray_percentiles(good)]
         some[0].notes += [
-            f"{dataset_title(good[0])}; {good[0].host}; {good[0].version}; {good[0].label}".rstrip(
+            f"{data_title(good[0])}; {good[0].host}; {good[0].version}; {good[0].label}".rstrip(
                 "; "
             )
         ]
@@ -346,7 +351,7 @@ def rds(rows: Sequence[Row], baseline: str) -> list[Table]:
         found += _pairs("Inserts", same, baseline)
     searches = searches_of(rows)
     by_query = groups(
-        searches, lambda r: f"{dataset_title(r)}, {parameters(r.query) or 'no parameters'}"
+        searches, lambda r: f"{data_title(r)}, {parameters(r.query) or 'no parameters'}"
     )
     for title, same in by_query.items():
         table = scaling(f"Searches, {title} (TPS)", same)

@@ -272,7 +272,7 @@ def claims(rows: Sequence[Row], baseline: str, target: float = TARGET, recall: s
 def edb(rows: Sequence[Row], baseline: str) -> list[Table]:
     queries = [r for r in select(rows, workload="query") if not r.load.get("rate")]
     found = [build_table(rows, baseline), size_table(rows, baseline)]
-    for same in groups(queries, lambda r: f"{dataset_title(r)} {r.host}").values():
+    for same in groups(queries, dataset_title).values():
         good = [r for r in same if r.status == OK]
         if not good:
             continue

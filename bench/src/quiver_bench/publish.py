@@ -129,7 +129,7 @@ class Page:
         lines = self.head("Results")
         lines += ["## Summary", ""]
         for heading, some in summary.sentences(self.rows, self.aim, self.baseline).items():
-            lines += [f"{heading}:", "", *(f"- {line}" for line in some), ""]
+            lines += [f"### {heading}", "", *(f"- {line}" for line in some), ""]
         lost = summary.lost_tables(summary.cells(self.rows, self.targets))
         lines += [summary.lost_sentence(lost), ""]
         lines += self.searches([c for c in drawn if c.title.startswith("Recall and speed")])
@@ -143,10 +143,8 @@ class Page:
                 lines += [f"### {chart.title}", "", *self.picture(chart)]
         lines += ["## Builds and sizes", ""]
         builds = [r for r in select(self.rows, workload="build") if r.adapter != "null"]
-        for title, built in groups(builds, dataset_title).items():
-            table = report.build_table(built)
-            table.title = f"{title}: loading and building"
-            lines += [table.markdown(), ""]
+        for built in groups(builds, dataset_title).values():
+            lines += [report.build_table(built).markdown(), ""]
         lines += ["## Where Quiver is not ahead", ""]
         lines += [part for table in lost for part in (table.markdown(), "")]
         lines += ["## Engines", "", report.labels_table(self.rows).markdown(), ""]
@@ -191,7 +189,9 @@ class Page:
     def searches(self, drawn: Sequence[charts.Chart]) -> list[str]:
         lines = ["## Searches", ""]
         good = [r for r in searches_of(self.rows) if r.clients == 1 and r.adapter != "null"]
-        for chart, some in zip(drawn, groups(good, dataset_title).values(), strict=False):
+        of_data = groups(good, dataset_title)
+        for chart in drawn:
+            some = of_data[chart.title.removeprefix("Recall and speed: ")]
             lines += [f"### {chart.title}", "", *self.picture(chart)]
             lines += [report.target_table(some, self.aim).markdown(), ""]
         return lines
@@ -217,7 +217,7 @@ def readme_block(page: Page, link: str) -> list[str]:
     if not chosen:
         raise ConfigError(f"none of {', '.join(COLUMNS)} reaches a recall of {page.aim}")
     return [
-        f"{title}, one client, recall of at least {page.aim} ([all results]({link}/README.md)).",
+        f"{title}. One client, recall of at least {page.aim} ([all results]({link}/README.md)).",
         summary.load_sentence(page.rows, page.facts), "",
         *_few(chosen).markdown().splitlines()[2:], "", f"![{chart.alt}]({link}/{CHART})",
     ]  # fmt: skip

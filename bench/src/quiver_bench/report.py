@@ -86,7 +86,9 @@ def _or_dash(value: float, form: Any) -> str:
 
 
 def build_table(rows: Sequence[Row]) -> Table:
-    table = Table("Loading and building", ("index", "load s", "build s", "+-", "index MB", "table MB",
+    """rows: of one data set."""
+    title = f"{dataset_title(rows[0])}: loading and building"
+    table = Table(title, ("index", "load s", "build s", "+-", "index MB", "table MB",
                                            "label", "version", "remarks"))  # fmt: skip
     for row in rows:
         if row.status != OK:
@@ -257,8 +259,8 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def other_tables(rows: Sequence[Row]) -> list[Table]:
-    """What the workloads beside plain searches gave."""
-    found = []
+    """What the workloads beside plain searches gave. rows: of one data set."""
+    found: list[Table] = []
     some = [r for r in select(rows, workload="filter") if r.adapter != "null"]
     if some:
         table = Table("Searches with a condition", ("index", "search", "rows pass", "correlation", "recall",
@@ -315,6 +317,8 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
                 table.add(*about, count(r.get("queries")), f"{r.get('recall'):.4f}", rate(r.get("qps")), milliseconds(r.get("p50_ms")),
                           milliseconds(r.get("p99_ms")), megabytes(r.get("read_bytes")).replace("nan", "?"), "; ".join(r.notes))  # fmt: skip
         found.append(table)
+    for table in found:
+        table.title = f"{dataset_title(rows[0])}: {table.title}"
     return found
 
 
@@ -361,21 +365,22 @@ def unmeasured_table(rows: Sequence[Row]) -> Table | None:
 def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
     searches = searches_of(rows)
-    for same in groups(searches, lambda r: f"{dataset_title(r)} {r.host}").values():
+    for same in groups(searches, dataset_title).values():
         single = [r for r in same if r.clients == 1 and r.adapter != "null"]
         ceilings = {r.clients: r.get("qps") for r in same if r.adapter == "null" and r.status == OK}
         found += [target_table(single, target) for target in targets] if single else []
         found.append(points_table(same, ceilings))
-    for same in groups(all_searches(rows), lambda r: f"{dataset_title(r)} {r.host}").values():
+    for same in groups(all_searches(rows), dataset_title).values():
         cost = cost_table(same)
         found += [cost] if cost else []
-    builds = [r for r in select(rows, workload="build") if r.adapter != "null"]
-    if builds:
-        found.insert(0, build_table(builds))
+    built = [r for r in select(rows, workload="build") if r.adapter != "null"]
+    found = [*(build_table(some) for some in groups(built, dataset_title).values()), *found]
     if select(rows, workload="ingest"):
         found += like.rds(select(rows, workload="ingest"), "")[:1]
     found += conditions_tables(rows)
-    found += other_tables(rows) + like.docarray([r for r in rows if r.adapter != "null"])
+    for same in groups(rows, dataset_title).values():
+        found += other_tables(same)
+    found += like.docarray([r for r in rows if r.adapter != "null"])
     lost = unmeasured_table(rows)
     return [*found, lost] if lost else found
 

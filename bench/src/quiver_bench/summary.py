@@ -20,6 +20,11 @@ QUIET = 0.1  # cores of other programs, up to which a machine counts as quiet
 FASTEST = 3
 
 
+def _measured(row: Row) -> str:
+    """An engine, and what it was measured on."""
+    return f"{row.engine} on {row.dataset}" + (f", {row.shown_host}" if row.shown_host else "")
+
+
 def load_sentence(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -> str:
     """How busy the machine was with other things; the first line of a report."""
     known = [r for r in rows if "others_cores" in r.metrics]
@@ -47,7 +52,7 @@ def load_sentence(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -
     text += f" The most was {most:.1f}."
     middles = {
         name: median(r.get("others_cores") for r in some)
-        for name, some in groups(known, lambda r: f"{r.engine} on {r.dataset}").items()
+        for name, some in groups(known, _measured).items()
     }
     worst = max(middles, key=lambda name: middles[name])
     if middles[worst] > QUIET:

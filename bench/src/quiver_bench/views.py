@@ -49,6 +49,7 @@ class Row:
     notes: tuple[str, ...] = ()
     adapter: str = ""
     data: str = ""
+    shown_host: str = ""  # the host, where there are rows of several
 
     def get(self, name: str) -> float:
         return self.metrics.get(name, float("nan"))
@@ -87,8 +88,10 @@ def parameters(params: Params) -> str:
 def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
     """One row a point and host, in the order of first appearance.
 
-    An engine with several versions on a host, of one data set, has them in its name. Reasons why
-    there are no numbers go when some came later: an engine that was missing may be there now.
+    An engine with several versions on a host, of one data set, has them in its name. Where there
+    are several hosts, a data set has the host in its title, by which tables and charts are made.
+    Reasons why there are no numbers go when some came later: an engine that was missing may be
+    there now.
     """
     repetitions: dict[tuple[str, str], list[Result]] = {}
     for result in results:
@@ -106,6 +109,8 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
         if len(versions[of_data(row)]) > 1 else row
         for row in found
     ]  # fmt: skip
+    if len({row.host for row in found}) > 1:
+        found = [replace(row, shown_host=row.host) for row in found]
     builds = {row.graph: row for row in found if row.workload == "build" and row.status == OK}
     joined = []
     for row in found:
