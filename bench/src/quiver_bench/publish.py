@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
 from quiver_bench.records import OK, Result, canonical
 from quiver_bench.tables import Table, megabytes, milliseconds, rate
-from quiver_bench.views import Row, groups, rows_of, searches_of, select
+from quiver_bench.views import Row, groups, rows_of, searches_of, select, why_not
 
 # What is kept of a result.
 METRICS = (
@@ -201,35 +201,47 @@ CHART = "chart.svg"
 
 
 def readme_block(page: Page, link: str) -> list[str]:
-    """The chart and the table of the project's README, of the first data set. link: to the folder."""
+    """The chart and the table of the project's README. link: to the folder.
+
+    They are of the data set in which most of COLUMNS reach the recall, the first of several.
+    """
     good = [
         r for r in searches_of(page.rows)
         if r.clients == 1 and r.adapter != "null" and r.status == OK
     ]  # fmt: skip
-    of_data = groups(good, dataset_title)
-    title, single = next(iter(of_data.items()))
-    order = {e: i for i, e in enumerate(groups(page.rows, lambda r: r.engine)) if e != "null"}
-    few = [r for r in single if r.engine in COLUMNS]
-    chart = drawings.recall_and_speed(title, few or single, order)
-    (page.folder / CHART).write_text(chart.svg + "\n")
-    best = summary.fastest(single, page.aim)
-    chosen = [best[e] for e in COLUMNS if e in best]
-    if not chosen:
+    few = groups([r for r in good if r.engine in COLUMNS], dataset_title)
+    best = {title: summary.fastest(some, page.aim) for title, some in few.items()}
+    title = max(best, key=lambda name: len(best[name]), default="")
+    if not best.get(title):
         raise ConfigError(f"none of {', '.join(COLUMNS)} reaches a recall of {page.aim}")
+    order = {e: i for i, e in enumerate(groups(page.rows, lambda r: r.engine)) if e != "null"}
+    chart = drawings.recall_and_speed(title, few[title], order)
+    (page.folder / CHART).write_text(chart.svg + "\n")
+    engines = groups(few[title], lambda r: r.engine)
+    # How busy the machine was with these.
+    same = [r for r in page.rows if dataset_title(r) == title and r.engine in engines]
+    facts = {n: f for n, f in page.facts.items() if f.get("host") == same[0].host}
     return [
         f"{title}. One client, recall of at least {page.aim} ([all results]({link}/README.md)).",
-        summary.load_sentence(page.rows, page.facts), "",
-        *_few(chosen).markdown().splitlines()[2:], "", f"![{chart.alt}]({link}/{CHART})",
+        summary.load_sentence(same, facts), "",
+        *_few(engines, best[title]).markdown().splitlines()[2:], "", f"![{chart.alt}]({link}/{CHART})",
     ]  # fmt: skip
 
 
-def _few(chosen: Sequence[Row]) -> Table:
-    table = Table("", ("", *(f"`{r.engine}`" for r in chosen)))
-    table.add("searches per second", *(rate(r.get("qps")) for r in chosen))
-    table.add("at a recall of", *(f"{r.get('recall'):.3f}" for r in chosen))
-    table.add("p99", *(f"{milliseconds(r.get('p99_ms'))} ms" for r in chosen))
-    table.add("build", *(f"{r.get('build_s'):.1f} s" for r in chosen))
-    table.add("index", *(f"{megabytes(r.get('index_bytes'))} MB" for r in chosen))
+def _few(engines: Mapping[str, Sequence[Row]], best: Mapping[str, Row]) -> Table:
+    """engines: those that were measured. best: those that reach the recall."""
+    measured = [name for name in COLUMNS if name in engines]
+    table = Table("", ("", *(f"`{name}`" for name in measured)))
+
+    def line(what: str, form: Callable[[Row], str]) -> None:
+        table.add(what, *(form(best[name]) if name in best else "-" for name in measured))
+
+    line("searches per second", lambda r: rate(r.get("qps")))
+    table.add("at a recall of", *(f"{best[name].get('recall'):.3f}" if name in best
+                                  else why_not(engines[name]) for name in measured))  # fmt: skip
+    line("p99", lambda r: f"{milliseconds(r.get('p99_ms'))} ms")
+    line("build", lambda r: f"{r.get('build_s'):.1f} s")
+    line("index", lambda r: f"{megabytes(r.get('index_bytes'))} MB")
     return table
 
 
