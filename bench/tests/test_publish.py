@@ -203,10 +203,51 @@ def test_a_machine_is_named_once_a_day(run: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "again")
     store.environment({**FACTS, "id": "e2"})
     for result in made():
-        store.add(replace(result, environment="e2"))
+        other = replace(result.point, dataset="other-8-euclidean")
+        store.add(replace(result, point=other, environment="e2"))
     publish.publish([run, tmp_path / "again"], tmp_path / "out", None)
     text = (tmp_path / "out" / "README.md").read_text()
     assert text.count("a processor") == 1
+
+
+def test_a_case_is_published_of_the_newest_run(tmp_path: Path) -> None:
+    old, searches = Point("build", "e", "quiver", "1", **DATA), []  # type: ignore[arg-type]
+    for version, protocol, started in (
+        ("1", {}, "2026-01-01"),  # as files of before have it
+        ("1", {"longest": 5}, "2026-01-03"),
+        ("1", {"longest": 9}, "2026-01-02"),
+        ("0", {}, "2026-01-01"),
+    ):
+        base = replace(old, version=version, protocol=protocol)
+        build = Result(base, 0, OK, metrics={"build_s": len(searches)}, started=started)
+        point = replace(base, workload="query")
+        searches += [build, *(Result(point, rep, OK, metrics={"qps": 1.0}, started=started)
+                              for rep in range(2))]  # fmt: skip
+    missing = replace(old, version="", workload="query")
+    found = [(f"{i // 3}.jsonl", r) for i, r in enumerate(searches)]
+    found.append(("new.jsonl", Result(missing, 0, MISSING, "not here", started="2026-01-09")))
+    for order in (found, found[::-1]):
+        kept = publish.newest(order)
+        assert {r.started for r in kept} == {"2026-01-03"}
+        assert [r.point.workload for r in kept].count("query") == 2
+        assert len(kept) == 3
+    (row,) = rows_of(r for r in kept if r.point.workload == "query")
+    assert (row.reps, row.engine) == (2, "e")
+    # The same by two runs is no repetition either; another host is another case.
+    twice = [("a", searches[1]), ("b", searches[1]), ("c", replace(searches[1], host="h2"))]
+    assert len(publish.newest(twice)) == 2
+    # A later run with searches of another kind needs the build of the first.
+    other = replace(searches[4], point=replace(searches[4].point, clients=2, version="2"))
+    assert len(publish.newest([*found[:6], ("b", other)])) == 4
+    alone = [("a", searches[0])]
+    assert publish.newest(alone) == [searches[0]]
+
+
+def test_all_versions_of_an_engine_are_named() -> None:
+    other = [replace(r, point=replace(r.point, version="2", dataset="other-8-euclidean"))
+             for r in made()]  # fmt: skip
+    table = report.labels_table(rows_of([*made(), *other]))
+    assert {row[0]: row[1] for row in table.rows}["quiver_graph"] == "1; 2"
 
 
 def test_the_page_is_made_of_small_files_and_again_without_the_run(
@@ -218,6 +259,7 @@ def test_the_page_is_made_of_small_files_and_again_without_the_run(
     assert "private" not in kept
     assert "/home" not in kept
     assert '"client_cpu_ms":0.12346' in kept
+    assert '"protocol":{}' in kept
     first = {path.name: path.read_bytes() for path in out.iterdir()}
     text = first["README.md"].decode()
     assert "0.5 of 2 cores" in text

@@ -11,13 +11,15 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from quiver_bench import charts, config, drawings, report, results, summary
+from quiver_bench.console import say
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import dataset_title
-from quiver_bench.records import OK, Result, canonical
+from quiver_bench.records import MISSING, OK, Result, canonical
 from quiver_bench.tables import Table, megabytes, milliseconds, rate
 from quiver_bench.views import Row, groups, rows_of, searches_of, select, why_not
 
@@ -55,23 +57,59 @@ def kept(folder: Path) -> str:
     for result in found:
         record = json.loads(result.to_json())
         record["metrics"] = {n: _short(result.metrics[n]) for n in METRICS if n in result.metrics}
-        record["point"].pop("protocol")
         record["reason"] = FOLDERS.sub("", record["reason"])
         lines.append(canonical(record))
     return "\n".join(lines) + "\n"
 
 
+def _place(result: Result, **changes: Any) -> str:
+    """A point and its host, however it was measured."""
+    return canonical([result.host, asdict(result.point.but(data="", protocol={}, **changes))])
+
+
+def _index(result: Result) -> str:
+    """The build that a result is of."""
+    return _place(result, workload="build", query={}, clients=1, tier="", load={})
+
+
+def newest(found: Sequence[tuple[str, Result]]) -> list[Result]:
+    """The results of each case that were measured last: by one run, of one version, in one way.
+
+    found: a result, and the file it is from. A missing engine hides no numbers. The build of an
+    index stays unless everything that was measured with it was replaced.
+    """
+
+    def case(result: Result) -> str:
+        return _index(result) if result.point.workload == "build" else _place(result, version="")
+
+    last: dict[str, tuple[bool, str, str, str]] = {}
+    for file, result in found:
+        this = (result.status != MISSING, result.started, file, result.point.id)
+        last[case(result)] = max(this, last.get(case(result), this))
+    kept = [r for file, r in found if (file, r.point.id) == last[case(r)][2:]]
+    others, left = (
+        {_index(r) for r in some if r.point.workload != "build"}
+        for some in ([r for _, r in found], kept)
+    )
+    gone = others - left
+    return [r for r in kept if r.point.workload != "build" or _index(r) not in gone]
+
+
 def read(folder: Path) -> tuple[list[Result], dict[str, Mapping[str, Any]]]:
-    """The results of all files of a folder."""
-    found: list[Result] = []
+    """The results of all files of a folder, each case once, and the environments of these."""
+    every: list[tuple[str, Result]] = []
     facts: dict[str, Mapping[str, Any]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         some, environments = results.read_file(path)
-        found += some
+        every += [(path.name, result) for result in some]
         facts |= environments
-    if not found:
+    if not every:
         raise ConfigError(f"{folder} has no results: name a run that has some")
-    return found, facts
+    found = newest(every)
+    if len(found) < len(every):
+        say(f"  left out, because newer ones are there: {len(every) - len(found)} results")
+    used = {result.environment for result in found}
+    return found, {name: one for name, one in facts.items() if name in used}
 
 
 def _name(title: str) -> str:

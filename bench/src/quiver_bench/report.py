@@ -529,7 +529,6 @@ def labels_table(rows: Sequence[Row]) -> Table:
     for engine, some in groups(rows, lambda r: r.engine).items():
         good = sum(r.status == OK for r in some)
         bad = next((f"; {r.status}: {r.reason}" for r in some if r.status != OK), "")
-        table.add(
-            engine, some[0].version or "-", some[0].label or "-", f"{good} of {len(some)}{bad}"
-        )
+        versions = "; ".join(dict.fromkeys(r.version for r in some if r.version))
+        table.add(engine, versions or "-", some[0].label or "-", f"{good} of {len(some)}{bad}")
     return table
