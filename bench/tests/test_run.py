@@ -440,6 +440,18 @@ def test_what_is_not_the_same_is_measured_again(home: Path) -> None:
     assert searches() == before + 2
 
 
+def test_results_of_another_server_are_not_used_again(home: Path) -> None:
+    text = SUITE.split("  - {kind: filter")[0].replace("reps: 3", "reps: 1")
+    exact = "adapter: numpy"
+    for options in ('{url: ""}', "{url: 'http://a:secret@b'}", "{url: c}", "{url: c, engine: d}",
+                    "{url: c, engine: d, api_key: secret}"):  # fmt: skip
+        found = run(home, text.replace(exact, f"{exact}, options: {options}"))
+    kinds = [r.point.workload for r in found if r.point.engine == "exact"]
+    assert kinds.count("build") == kinds.count("query") == 4
+    assert "secret" not in (home / "results" / results.FILE).read_text()
+    assert len(select(rows_of(found), engine="exact")) == 2  # of the last server alone
+
+
 def test_results_of_another_machine_are_not_ours(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ engine that fails is out until the next round, and its points are kept as failed
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,17 @@ from quiver_bench.errors import (
     MissingError,
     UnsupportedError,
 )
-from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Params, Point, Result, disturbed
+from quiver_bench.records import (
+    FAILED,
+    MISSING,
+    OK,
+    UNSUPPORTED,
+    Params,
+    Point,
+    Result,
+    canonical,
+    disturbed,
+)
 from quiver_bench.results import Store
 from quiver_bench.views import parameters
 from quiver_bench.workload import Measured, Setting
@@ -262,7 +273,7 @@ class Runner:
             version=seat.version, dataset=dataset.name, rows=dataset.rows,
             dimensions=dataset.dimensions, metric=dataset.metric, k=self.suite.k,
             build=dict(build) | _options(seat.spec), server=dict(seat.spec.server),
-            data=self.digests[0],
+            data=self.digests[0], protocol=self.protocol(seat.spec, None),
         )  # fmt: skip
 
     def points(self, dataset: Dataset, number: int) -> Iterator[tuple[Seat, Point, int, Any]]:
@@ -285,16 +296,21 @@ class Runner:
                         continue
                     base = self.point(seat, dataset, seat.spec.all_builds()[number])
                     for point in _points_of(spec, seat.spec, base):
-                        yield seat, point.but(protocol=self.protocol(spec)), rep, spec
+                        protocol = self.protocol(seat.spec, spec)
+                        yield seat, point.but(protocol=protocol), rep, spec
 
-    def protocol(self, spec: config.Workload) -> Params:
-        """What else decides the numbers: measured otherwise, they are other ones."""
-        suite = self.suite
+    def protocol(self, engine: config.EngineSpec, spec: config.Workload | None) -> Params:
+        """What else decides the numbers: measured otherwise, they are other ones. None: a build."""
+        suite, kind = self.suite, spec.kind if spec else "build"
+        found = _other_options(engine)
+        if kind in VERSIONS:
+            found["version"] = VERSIONS[kind]
+        if spec is None:
+            return found
         return {
             "seed": suite.seed, "warm_seconds": suite.warm_seconds,
             "longest": getattr(spec, "longest", suite.longest),
-            "asked": getattr(spec, "queries", None), "queries": self.digests[1],
-            **({"version": VERSIONS[spec.kind]} if spec.kind in VERSIONS else {}),
+            "asked": getattr(spec, "queries", None), "queries": self.digests[1], **found,
         }  # fmt: skip
 
     # Rounds.
@@ -482,16 +498,24 @@ class Runner:
 ORDER = ("query", "filter", "conditions", "crud", "mixed", "churn", "ingest")
 FIRST_ROUND_ONLY = ("filter", "conditions", "mixed", "churn", "ingest")
 ONCE = ("crud", "churn", "mixed", "ingest")
-VERSIONS = {"conditions": 2, "ingest": 2}  # of what is measured: results of others are not reused
+# What is measured: results of another version are not used again.
+VERSIONS = {"build": 2, "conditions": 2, "ingest": 2}
+OF_INDEX = ("index", "type", "quantization")
 
 
 def _options(spec: config.EngineSpec) -> dict[str, Any]:
     """What an engine's options say about its index, so that results say it too."""
-    return {
-        name: spec.options[name]
-        for name in ("index", "type", "quantization")
-        if name in spec.options
+    return {name: spec.options[name] for name in OF_INDEX if name in spec.options}
+
+
+def _other_options(spec: config.EngineSpec) -> dict[str, Any]:
+    """The rest, as one text: which server it is, and how it is made. A url may have a password."""
+    rest = {
+        name: hashlib.sha256(str(value).encode()).hexdigest()[:16] if name == "url" else value
+        for name, value in spec.options.items()
+        if name not in (*OF_INDEX, "api_key") and value not in (None, "")
     }
+    return {"options": canonical(rest)} if rest else {}
 
 
 def _points_of(spec: Any, engine: config.EngineSpec, base: Point) -> Iterator[Point]:

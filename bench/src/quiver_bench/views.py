@@ -90,15 +90,19 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
 
     An engine with several versions on a host, of one data set, has them in its name. Where there
     are several hosts, a data set has the host in its title, by which tables and charts are made.
-    Reasons why there are no numbers go when some came later: an engine that was missing may be
-    there now.
+    Of a point that was measured under several protocols the last one stays. Reasons why there are
+    no numbers go when some came later: an engine that was missing may be there now.
     """
     repetitions: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         repetitions.setdefault((result.host, result.point.id), []).append(result)
     found = [_row(group, best) for group in repetitions.values()]
     last = {row.place: i for i, row in enumerate(found) if row.status == OK}
-    found = [r for i, r in enumerate(found) if r.status == OK or i > last.get(r.place, -1)]
+    same = {(row.place, row.version): i for i, row in enumerate(found) if row.status == OK}
+    found = [
+        r for i, r in enumerate(found)
+        if (i == same[r.place, r.version] if r.status == OK else i > last.get(r.place, -1))
+    ]  # fmt: skip
 
     def of_data(row: Row) -> str:
         return canonical([row.host, row.engine, row.dataset, row.count])
