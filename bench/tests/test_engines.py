@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import subprocess
 import sys
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -346,6 +348,32 @@ def test_options_of_vectorchord_s_indexes(tmp_path: Path) -> None:
         " WITH (options = 'm = 16\nef_construction = 64')"
     )
     assert "lists = [10]\nspherical_centroids = false" in created("vchordrq", {})
+
+
+class Asked:
+    """A connection to a database with one extension."""
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        self.answers = answers
+
+    def execute(self, statement: bytes, values: object) -> Any:
+        name = next(name for name in self.answers if f"SELECT {name}".encode() in statement)
+        return SimpleNamespace(fetchone=lambda: (self.answers[name],))
+
+
+def test_two_builds_of_a_version_are_two_versions(tmp_path: Path) -> None:
+    db: Any = Asked(
+        {"extversion": "1.1.1", "probin": "$libdir/vchord-1.1", "setting": str(tmp_path)}
+    )
+    engine: Any = engines.adapter("vectorchord")("vectorchord", {}, tmp_path, None)
+    assert engine.version_of(db) == "1.1.1, pgvector 1.1.1"  # by url
+    engine.cluster = object()
+    found = set()
+    for build in (b"one", b"two"):
+        (tmp_path / "vchord-1.1.so").write_bytes(build)
+        found.add(engine.version_of(db))
+    assert len(found) == 2
+    assert all(re.fullmatch(r"1\.1\.1 (\w{8}), pgvector 1\.1\.1 \1", text) for text in found)
 
 
 def test_extension_that_nobody_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,12 @@ class PgEngine(Engine):
         raise NotImplementedError
 
     def version_of(self, db: Connection) -> str:
-        return str(_one(db, "SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+        return self.built(db, "vector")
+
+    def built(self, db: Connection, extension: str) -> str:
+        """Its version, with a digest of the library in a server of ours: a version has many builds."""
+        version = str(_one(db, "SELECT extversion FROM pg_extension WHERE extname = %s", extension))
+        return version if self.cluster is None else f"{version} {library_digest(db, extension)}"
 
     def start(self, server: Params) -> str:
         """Engines of an installation share a cluster when they have the same settings."""
@@ -320,6 +325,22 @@ class PgEngine(Engine):
             raise MeasureError(f"the planner chose another way: {' '.join(plan.split())}")
 
 
+def library_digest(db: Connection, extension: str) -> str:
+    """8 hexadecimal digits of the SHA-256 of an extension's library, which is on this machine."""
+    name = _one(
+        db,
+        "SELECT probin FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid"
+        " AND d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass"
+        " JOIN pg_proc p ON p.oid = d.objid"
+        " WHERE e.extname = %s AND d.deptype = 'e' AND probin IS NOT NULL LIMIT 1",
+        extension,
+    )
+    folder = _one(db, "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")
+    path = str(name).replace("$libdir", str(folder))
+    library = Path(path if path.endswith(".so") else f"{path}.so")
+    return hashlib.sha256(library.read_bytes()).hexdigest()[:8]
+
+
 def _one(db: Connection, statement: str, *values: Any) -> Any:
     row = db.execute(statement.encode(), values or None).fetchone()
     return row[0] if row else None
@@ -400,8 +421,7 @@ class _Beside(PgEngine):
         return postgres.install(self.top, (self.adapter, "pgvector", folder), {})
 
     def version_of(self, db: Connection) -> str:
-        found = _one(db, "SELECT extversion FROM pg_extension WHERE extname = %s", self.extension)
-        return f"{found}, pgvector {super().version_of(db)}"
+        return f"{self.built(db, self.extension)}, pgvector {super().version_of(db)}"
 
 
 class VectorChord(_Beside):
