@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import re
 import subprocess
 import sys
@@ -100,6 +101,17 @@ def test_conditions_and_changes(name: str, tmp_path: Path) -> None:
             session.close()
     finally:
         engine.stop()
+
+
+def test_qdrant_edge_says_what_its_build_was_for(tmp_path: Path) -> None:
+    engine = started("qdrant-edge", tmp_path, make_dataset())
+    try:
+        said = [engine.build({"m": 8, **more}).notes[-1] for more in ({}, {"payload_m": 0})]
+    finally:
+        engine.stop()
+    threads = os.cpu_count()
+    assert said == [f"build: with links for 2 columns, by {threads} threads",
+                    f"build: without links for columns, by {threads} threads"]  # fmt: skip
 
 
 def test_an_unknown_adapter_is_named() -> None:

@@ -26,6 +26,7 @@ from quiver_bench.records import Params
 from quiver_bench.truth import Floats
 
 METRICS = {"euclidean": "Euclid", "angular": "Cosine", "ip": "Dot"}
+THREADS = os.cpu_count() or 1  # of a build
 BATCH = 500
 
 
@@ -157,7 +158,7 @@ class QdrantEdge(Engine):
                     m, take(params, "ef_construction", 100),
                     full_scan_threshold=take(params, "full_scan_threshold", 10),
                     payload_m=take(params, "payload_m", m),
-                    max_indexing_threads=os.cpu_count() or 1,
+                    max_indexing_threads=THREADS,
                 ),
                 quantization_config=quantization,
                 optimizers=q.EdgeOptimizersConfig(
@@ -170,6 +171,7 @@ class QdrantEdge(Engine):
             of_rows = (*self.data.columns.numbers, "tags")
             kinds |= dict.fromkeys(of_rows, q.PayloadSchemaType.Integer)
             kinds["words"] = q.PayloadSchemaType.Text
+        self.indexed = len(kinds)
         for column, kind in kinds.items():
             self.shard.update(q.UpdateOperation.create_field_index(column, kind))
 
@@ -197,9 +199,11 @@ class QdrantEdge(Engine):
             raise EngineError(f"only {indexed:,} of {dataset.rows:,} rows are in the graph")
         size = sum(p.stat().st_size for p in self.place.rglob("vector_index*/*") if p.is_file())
         whole = sum(p.stat().st_size for p in self.place.rglob("*") if p.is_file())
+        linked = take(params, "payload_m", take(params, "m", 16))
+        links = f"with links for {self.indexed} columns" if linked else "without links for columns"
         return Built(
             seconds, size, whole - size, loading_s=loading_s,
-            notes=("size: files of the graph alone",),
+            notes=("size: files of the graph alone", f"build: {links}, by {THREADS} threads"),
         )  # fmt: skip
 
     def settle(self) -> None:
