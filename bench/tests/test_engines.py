@@ -27,7 +27,7 @@ from quiver_bench.engines.base import ANY, Data, Engine, Search, Where
 from quiver_bench.engines.http import Client, HttpEngine
 from quiver_bench.engines.opensearch import find_java
 from quiver_bench.engines.pg_engines import PgEngine
-from quiver_bench.engines.postgres import copy_blocks, encode
+from quiver_bench.engines.postgres import Cluster, Installation, copy_blocks, encode
 from quiver_bench.engines.redis_vset import Lift
 from quiver_bench.errors import EngineError, MissingError, UnsupportedError
 
@@ -360,6 +360,32 @@ def test_options_of_vectorchord_s_indexes(tmp_path: Path) -> None:
         " WITH (options = 'm = 16\nef_construction = 64')"
     )
     assert "lists = [10]\nspherical_centroids = false" in created("vchordrq", {})
+
+
+def test_data_of_another_postgresql_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(Installation(tmp_path, tmp_path, "postgres"), "a")
+    ran: list[str] = []
+    version = [""]
+
+    def run(_: Cluster, program: str, *arguments: str) -> str:
+        ran.append(program)
+        if program == "initdb":
+            (cluster.data / "PG_VERSION").write_text(version[0][:2] + "\n")
+        return f"postgres (PostgreSQL) {version[0]}\n" if program == "postgres" else ""
+
+    monkeypatch.setattr(Cluster, "run", run)
+    monkeypatch.setattr(Cluster, "_give", lambda *_: None)
+    try:
+        for number, kept in (("15.20 (Debian)", False), ("15.21", True), ("19rc1", False)):
+            version[0] = number
+            cluster.launch({})
+            assert (cluster.data / "rows").exists() == kept
+            (cluster.data / "rows").mkdir(exist_ok=True)
+            assert ran.pop() == "pg_ctl"
+    finally:
+        cluster.stop()
 
 
 class Asked:

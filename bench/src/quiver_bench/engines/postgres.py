@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
@@ -157,10 +158,23 @@ class Cluster:
         self.halt()
         self.launch(settings)
 
+    def made_by(self) -> str:
+        """The major version of the PostgreSQL that made its data, which no later run needs."""
+        file = self.data / "PG_VERSION"
+        return file.read_text().strip() if file.is_file() else ""
+
+    def major(self) -> str:
+        """That of the programs."""
+        said = self.run("postgres", "--version")
+        found = re.search(r"\(PostgreSQL\) (\d+)", said)
+        if found is None:
+            raise EngineError(f"postgres --version says {said.strip()}")
+        return found[1]
+
     def launch(self, settings: Params) -> None:
         self.launches += 1
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a server that was killed
-        if not (self.data / "PG_VERSION").is_file():
+        if self.made_by() != self.major():  # nothing is there, or it is of another PostgreSQL
             shutil.rmtree(self.data, ignore_errors=True)
             self.data.mkdir(parents=True)
             self._give(self.data)
