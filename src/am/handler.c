@@ -111,10 +111,27 @@ knnvalidate(Oid opclass)
 
 /* ---- cost ---- */
 
+/* Are there rows that policies or a security_barrier view hide from this user? */
+static bool
+hides_rows(const PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	for (; root; root = root->parent_root)
+	{
+		if (root->qual_security_level > 0)
+			return true;
+		foreach(lc, root->parse->rtable)
+			if (lfirst_node(RangeTblEntry, lc)->security_barrier)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Can a path be had at all?  It is ordered by one distance, of an index that exists.  A scan
- * computes the index's expression before the executor tests row security, so this user's code must
- * not be in it.
+ * computes the index's expression before the executor tests conditions, so this user's code must
+ * not be in it where rows are hidden.
  */
 static bool
 can_scan(const PlannerInfo *root, const IndexPath *path)
@@ -122,8 +139,7 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 	IndexOptInfo *index = path->indexinfo;
 
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
-		(root->qual_security_level == 0 || index->indexprs == NIL ||
-		 !IndexRunsUsersCode(index->indexoid));
+		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 
 /* Rows that a search finds before the first one comes. */

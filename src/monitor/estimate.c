@@ -229,7 +229,7 @@ plan_index(BuildPlan *plan, Datum options)
 	const IndexAmRoutine *routine = index->rd_indam;
 
 	/* rows are read with the rights of the table's owner */
-	if (IndexRunsUsersCode(RelationGetRelid(index)) &&
+	if (IndexRunsUsersCode(RelationGetRelid(index), true) &&
 		!QvIsIndexOwner(RelationGetRelid(index), GetUserId()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

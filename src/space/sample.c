@@ -112,8 +112,8 @@ QvSampleRows(const QvSample *s, double rows)
 }
 
 /*
- * Rows whose squared length is more than this many times the median do not count for the
- * mean.  A few rows of another order of magnitude would move the mean away from all others,
+ * Rows whose squared length is more than this many times the median, but for zeros, do not count
+ * for the mean.  A few rows of another order of magnitude would move the mean away from all others,
  * whose codes would then be useless.
  */
 #define OUTLIER 1e4f
@@ -124,14 +124,17 @@ longest_row(const float *rows, int n, uint32 pdim)
 {
 	float	   *norms = palloc(Max(1, n) * sizeof(float));
 	float		median;
+	int			found = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		norms[i] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
+		norms[found] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
+		if (norms[found] > 0)
+			found++;
 	}
-	qsort(norms, n, sizeof(float), CompareFloats);
-	median = n > 0 ? norms[n / 2] : 0;
+	qsort(norms, found, sizeof(float), CompareFloats);
+	median = found > 0 ? norms[found / 2] : 0;
 	pfree(norms);
 	return OUTLIER * median;
 }

@@ -53,12 +53,16 @@ runs_users_code(Node *node, void *context)
 		case T_Var:
 		case T_Const:
 		case T_RelabelType:
+		case T_CollateExpr:
+		case T_ArrayExpr:
 		case T_BoolExpr:
 		case T_BooleanTest:
 		case T_NullTest:
 			break;
 		case T_FuncExpr:
 		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:
 			if (check_functions_in_node(node, is_users_function, NULL))
 				return true;
@@ -70,15 +74,15 @@ runs_users_code(Node *node, void *context)
 }
 
 bool
-IndexRunsUsersCode(Oid index)
+IndexRunsUsersCode(Oid index, bool or_condition)
 {
-	static const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
+	const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
 	bool		found = false;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for index %u", index);
-	for (int i = 0; i < lengthof(columns) && !found; i++)
+	for (int i = 0; i <= or_condition && !found; i++)
 	{
 		bool		isnull;
 		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
@@ -101,7 +105,7 @@ static bool
 may_read(const TableValues *values)
 {
 	return ActiveSnapshotSet() && !QvSnapshotsAge() &&
-		!IndexRunsUsersCode(RelationGetRelid(values->index));
+		!IndexRunsUsersCode(RelationGetRelid(values->index), false);
 }
 
 static void

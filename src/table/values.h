@@ -24,11 +24,11 @@ typedef struct TableValues
 } TableValues;
 
 /*
- * May an expression or the condition of an index run code that a user wrote?  They are taken as
+ * May an expression of an index, or its condition, run code that a user wrote?  They are taken as
  * they were written: in those of the relation cache SQL functions are inlined, with what this
  * user's search_path finds.
  */
-extern bool IndexRunsUsersCode(Oid index);
+extern bool IndexRunsUsersCode(Oid index, bool or_condition);
 
 extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
 							const QvOpclassInfo *opclass);

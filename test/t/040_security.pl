@@ -175,8 +175,30 @@ my $path = 'SET search_path = mine, pg_catalog, public;';
 like(as('tenant', 'postgres', "$path SELECT quiver_estimate('notes_i')"), qr/must be owner of index "notes_i"/,
 	'quiver_estimate: nobody has the owner run it');
 like(as($super, 'postgres', "SELECT rows FROM quiver_estimate('notes_i')"), qr/^200$/, 'but the owner');
+$node->safe_psql('postgres', q{CREATE TABLE kinds (kind text, v vector(3));
+	INSERT INTO kinds SELECT chr(96 + i % 3), ARRAY[i, 1, 1] FROM generate_series(1, 300) i;
+	CREATE INDEX kinds_i ON kinds USING quiver_ivf (v vector_l2_ops) WHERE kind IN ('a', 'b');
+	GRANT SELECT ON kinds TO tenant});
+like(as('tenant', 'postgres', "SELECT rows FROM quiver_estimate('kinds_i')"), qr/^200$/,
+	'nor is there such code in a condition with IN');
 $node->safe_psql('postgres',
 	'ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON notes USING (tenant = current_user)');
+$node->safe_psql('postgres', q{
+CREATE TABLE mixed (tenant text, body text);
+INSERT INTO mixed TABLE notes;
+CREATE INDEX mixed_i ON mixed USING quiver_graph ((score(body)::vector(3)) vector_l2_ops)
+	WHERE tenant IN ('tenant', 'other');
+CREATE VIEW barrier WITH (security_barrier) AS SELECT body FROM mixed
+	WHERE tenant = current_user AND tenant IN ('tenant', 'other') ORDER BY score(body)::vector(3) <-> '[2.5,1,1]';
+GRANT SELECT ON barrier TO tenant});
+{
+	my ($rc, $out, $err) = $node->psql('postgres', "$path SET quiver.topk_scan = off; SET enable_seqscan = off; "
+		  . 'SET enable_sort = off; SELECT * FROM barrier LIMIT 3', extra_params => [ '-U', 'tenant' ]);
+
+	is($out, join("\n", 'aa', 'aaaa', 'aaaaaa'), 'a security_barrier view: rows by an expression');
+	like($err, qr/seen aa/, 'a security_barrier view: it is run');
+	unlike($err, qr/seen b/, 'a security_barrier view: not for hidden rows');
+}
 foreach my $topk (qw(on off))
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "$path SET quiver.topk_scan = $topk; SET enable_seqscan = off; "
@@ -185,6 +207,9 @@ foreach my $topk (qw(on off))
 
 	is($out, join("\n", 'aa', 'aaaa', 'aaaaaa'), "row security, top-k $topk: rows by an expression");
 	like($err, qr/seen aa/, "row security, top-k $topk: it is run");
+	like(as('tenant', 'postgres', "SET quiver.topk_scan = $topk; SET enable_seqscan = off; EXPLAIN (COSTS OFF) "
+			  . "SELECT body FROM notes ORDER BY public.score(body)::vector(3) <-> '[2.5,1,1]' LIMIT 3"),
+		$topk eq 'on' ? qr/Top-K Scan/ : qr/Sort/, "row security, top-k $topk: the plan");
 	unlike($err, qr/seen b/, "row security, top-k $topk: not for hidden rows");
 }
 
