@@ -227,7 +227,8 @@ QvColumnIsNotNull(Oid table, const RelOptInfo *rel, AttrNumber attribute)
 	generate_join_implied_equalities(root, joined, outer, inner, join)
 #else
 #define QvAllQueryRels(root) ((root)->all_baserels)
-#define QvIsNullable(root, rel) bms_is_member((rel)->relid, (root)->nullable_baserels)
+#define QvIsNullable(root, rel) \
+	bms_overlap((rel)->top_parent_relids ? (rel)->top_parent_relids : (rel)->relids, (root)->nullable_baserels)
 #define QvAddOuterJoin(relids, join) (relids)
 #define QvIsClone(info) false
 #define QvImpliedEqualities(root, joined, outer, inner, join) \

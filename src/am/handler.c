@@ -138,7 +138,9 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 {
 	IndexOptInfo *index = path->indexinfo;
 
+	/* a join that fills rows with NULLs must have them all */
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
+		!QvIsNullable(root, index->rel) &&
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 

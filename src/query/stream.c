@@ -648,7 +648,7 @@ return_top(QvStream *s, QvStreamRow *out)
 {
 	Waiting		row = s->heap[0];
 
-	if (!row.measured && row.most > Min(s->bound, second_key(s)))
+	if (!row.measured && row.most > Min(Min(s->bound, s->dropped), second_key(s)))
 	{
 		bool		gone;
 
@@ -711,7 +711,12 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 			s->keeps = true;
 		}
 		else if (s->source.beyond && s->source.beyond(s->source.arg, s->bound))
-			return return_late(s, row);
+		{
+			if (s->dropped == INFINITY)
+				return return_late(s, row);
+			/* rows that were left out may be within the radius */
+			end_scan(s);
+		}
 		else
 			take_candidate(s);
 	}

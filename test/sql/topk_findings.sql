@@ -401,3 +401,50 @@ SELECT count(*) FROM groups JOIN
 RESET hnsw.ef_search;
 RESET enable_seqscan;
 DROP TABLE items, groups;
+
+-- a radius that more rows are within than may wait
+CREATE TABLE items AS SELECT i AS id,
+	(SELECT array_agg(hashint4(i * 16 + j) / 2147483648.0 ORDER BY j) FROM generate_series(1, 16) j)::vector(16) AS v
+	FROM generate_series(1, 10000) i;
+CREATE FUNCTION lost(way text) RETURNS TABLE (many bool, few_lost bool, few_lost_in_order bool) LANGUAGE plpgsql AS $$
+DECLARE
+	q vector := (SELECT v FROM items WHERE id = 17);
+	n bigint := (SELECT count(*) FROM items WHERE (v <-> q) + 0 < 3);
+BEGIN
+	PERFORM set_config('quiver.topk_way', way, true);
+	RETURN QUERY SELECT n > 1000, n - (SELECT count(*) FROM items WHERE v <-> q < 3) < n / 20,
+		n - (SELECT count(*) FROM (SELECT 1 FROM items WHERE v <-> q < 3 ORDER BY v <-> q LIMIT n) x) < n / 20;
+END $$;
+CREATE INDEX items_v ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+SET work_mem = '64kB';
+SELECT * FROM lost('index');
+SELECT * FROM lost('row_pages');
+DROP INDEX items_v;
+CREATE INDEX items_v ON items USING quiver_ivf (v vector_l2_ops) WITH (bits = 4);
+SELECT * FROM lost('index');
+SELECT * FROM lost('row_pages');
+RESET work_mem;
+DROP FUNCTION lost;
+DROP TABLE items;
+
+-- a partition on the side of an outer join that may be NULL
+CREATE TABLE items (id int);
+INSERT INTO items VALUES (1), (2);
+CREATE TABLE parts (id int, item int, v vector(3)) PARTITION BY HASH (id);
+CREATE TABLE part PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+INSERT INTO parts VALUES (10, 1, '[1,2,3]'), (20, 2, NULL);
+CREATE INDEX ON parts USING quiver_graph (v vector_l2_ops);
+ANALYZE parts;
+SELECT i.id, p.id FROM items i LEFT JOIN parts p ON p.item = i.id ORDER BY p.v <-> '[0,0,0]' LIMIT 10;
+DROP TABLE items, parts;
+
+-- NaN is within NaN
+CREATE TABLE items AS SELECT i AS id, ARRAY[i % 3, 0, 0]::vector(3) AS v FROM generate_series(0, 8) i;
+CREATE INDEX ON items USING quiver_graph (v vector_cosine_ops);
+ANALYZE items;
+SELECT count(*) FROM items WHERE v <=> '[1,2,3]' <= 'NaN'::float8;
+SELECT count(*) FROM items WHERE v <=> '[1,2,3]' < 2;
+RESET enable_seqscan;
+DROP TABLE items;
