@@ -347,6 +347,11 @@ typedef struct Merge
 	uint32		room;			/* for so many */
 	char	   *entries;		/* of the pages in hand */
 	uint16	   *last_lines;		/* QvRowPageData.last_line of each */
+
+	/* included columns */
+	QvRowsFinder finder;
+	bool	   *known;			/* of a page's entries: those that have them */
+	uint32		lacking;		/* entries that still lack them */
 } Merge;
 
 /* The entries of a page in hand, as they are on the page. */
@@ -470,8 +475,19 @@ make_root(Merge *merge, uint16 lines)
 	QvInjectionPoint("quiver-rows-begun");
 }
 
-/* Write one of the pages in hand, where it is not so already: one WAL record. */
-static void
+/* Are the included columns of an entry not known?  at: the entries of its page. */
+static bool
+lacks_columns(const QvRows *rows, const char *at, uint32 i)
+{
+	return rows->included &&
+		!(*QvIncludedBits(rows->included, QvRowsIncluded(rows, at), i) & QV_INCLUDED_KNOWN);
+}
+
+/*
+ * Write one of the pages in hand, where it is not so already: one WAL record.  Returns how many of
+ * these entries lack their columns.
+ */
+static uint32
 write_page(const Merge *merge, uint32 i)
 {
 	const QvRows *rows = merge->rows;
@@ -481,11 +497,12 @@ write_page(const Merge *merge, uint32 i)
 	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "begun" */
 	Page		page;
 	uint32		e = 0;
+	uint32		lacking = 0;
 
 	while (e < rows->per_page && !QvRowEntryIsThere(QvRowsEntry(rows, made, e)))
 		e++;
 	if (e == rows->per_page && merge->last_lines[i] == 0)
-		return;
+		return 0;
 	buf = lock_page(rows, merge->first + i);
 	page = BufferGetPage(buf);
 	if (QvPageRows(page)->last_line < merge->last_lines[i])
@@ -499,12 +516,21 @@ write_page(const Merge *merge, uint32 i)
 	{
 		const QvRowEntryData *entry = QvRowsEntry(rows, made, e);
 		QvRowEntry	there = QvRowsEntry(rows, QvPageEntries(page), e);
+		bool		has_columns;
+
+		if (!QvRowEntryIsThere(entry))
+			continue;
+		has_columns = !lacks_columns(rows, made, e);
+		if (QvRowEntryIsThere(there) && !lacks_columns(rows, QvPageEntries(page), e))
+			has_columns = false;
+		else if (!has_columns)
+			lacking++;
 
 		/*
 		 * the code that is there may be of the row's value, and better than
 		 * ours
 		 */
-		if (!QvRowEntryIsThere(entry) || memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
+		if (!has_columns && memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
 			continue;
 		if (!begun)
 		{
@@ -513,14 +539,15 @@ write_page(const Merge *merge, uint32 i)
 			begun = true;
 			there = QvRowsEntry(rows, QvPageEntries(page), e);
 		}
-		/* only its place is new, if there is an entry */
+		/* only its place and columns are new, if there is an entry */
 		if (QvRowEntryIsThere(there))
-		{
 			memcpy(there, entry, offsetof(QvRowEntryData, norm2));
-			continue;
+		else
+		{
+			memcpy(there, entry, rows->code_size);
+			has_columns = rows->included != NULL;
 		}
-		memcpy(there, entry, rows->code_size);
-		if (rows->included)
+		if (has_columns)
 			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)), QvRowsIncluded(rows, made), e);
 	}
 	if (begun)
@@ -528,17 +555,39 @@ write_page(const Merge *merge, uint32 i)
 	UnlockReleaseBuffer(buf);
 	if (begun)
 		QvInjectionPoint("quiver-rows-merged");
+	return lacking;
+}
+
+/* Which entries of row page "number" have their columns? */
+static void
+note_known(Merge *merge, uint32 number)
+{
+	const QvRows *rows = merge->rows;
+	BlockNumber block = rows->building ? QV_ROWS_NO_PAGE : QvRowsFindPage(&merge->finder, number);
+	Buffer		buf;
+
+	memset(merge->known, false, rows->per_page * sizeof(bool));
+	if (block == QV_ROWS_NO_PAGE)
+		return;
+	buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
+	for (uint32 i = 0; i < rows->per_page; i++)
+	{
+		const char *at = QvPageEntries(BufferGetPage(buf));
+
+		merge->known[i] = QvRowEntryIsThere(QvRowsEntry(rows, at, i)) && !lacks_columns(rows, at, i);
+	}
+	UnlockReleaseBuffer(buf);
 }
 
 /*
- * Have the included columns of all rows in hand.  Each version that an entry leads to has the same,
+ * Have the included columns of the rows in hand that lack them.  Each version that an entry leads to has the same,
  * because an update of such a column is never HOT.  Versions from before the build may differ, and
  * searches by the index do not see them.  So the newest are read, even if the transaction has an
  * older snapshot, as that of a VACUUM may be, which has waited for the index.  A worker cannot take
  * another than its transaction's; where that is the only one, nothing is known.
  */
 static void
-read_included_of_part(const Merge *merge)
+read_included_of_part(Merge *merge)
 {
 	const QvRows *rows = merge->rows;
 	QvIncludedReader reader;
@@ -552,12 +601,16 @@ read_included_of_part(const Merge *merge)
 	{
 		const char *entries = entries_of(merge, page);
 
-		CHECK_FOR_INTERRUPTS();
+		if (rows->building)
+			CHECK_FOR_INTERRUPTS();
+		else
+			QvVacuumDelayPoint();
+		note_known(merge, merge->first + page);
 		for (uint32 i = 0; i < rows->per_page; i++)
 		{
 			ItemPointerData tid;
 
-			if (!QvRowEntryIsThere(QvRowsEntry(rows, entries, i)))
+			if (merge->known[i] || !QvRowEntryIsThere(QvRowsEntry(rows, entries, i)))
 				continue;
 			QvRowsTid(rows, (QvRowNumber) (merge->first + page) * rows->per_page + i, &tid);
 			if (QvIncludedRead(&reader, rows->included, tid, values, isnull))
@@ -586,6 +639,8 @@ begin_parts(Merge *merge)
 		}
 		make_root(merge, lines);
 	}
+	QvRowsFinderInit(&merge->finder, rows);
+	merge->known = palloc(rows->per_page * sizeof(bool));
 	page_bytes = QvRowsPageBytes(rows);
 	merge->pages = ((uint64) merge->end * rows->meta.lines + rows->per_page - 1) / rows->per_page;
 	merge->room = Max(1, Min(merge->pages, (Size) QvMaintenanceWorkMem() * 1024 / page_bytes));
@@ -611,7 +666,7 @@ next_part(Merge *merge)
 			CHECK_FOR_INTERRUPTS();
 		else
 			QvVacuumDelayPoint();
-		write_page(merge, i);
+		merge->lacking += write_page(merge, i);
 	}
 	merge->first += merge->npages;
 	/* an index without rows has no pages, and one part */
@@ -642,7 +697,8 @@ QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, v
 		do
 			visit(engine, &visitor);
 		while (next_part(merge));
-		write_missing(rows, 0);
+		/* a later VACUUM reads the columns of rows that were being inserted */
+		write_missing(rows, merge->lacking);
 	}
 	table_close(merge->table, NoLock);
 	MemoryContextSwitchTo(old);
