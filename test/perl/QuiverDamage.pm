@@ -82,7 +82,9 @@ sub damage_noticed
 {
 	my (%a) = @_;
 	my $seen = 0;
+	my %statements = map { $_->[0] => 1 } @{ $a{statements} };
 
+	exists $statements{$_} or die "no statement $_" foreach keys %{ $a{answers} // {} };
 	foreach (@{ $a{statements} })
 	{
 		my ($name, $sql) = @$_;

@@ -33,6 +33,7 @@ our @EXPORT = qw(
   end_session
   background_pgbench
   stop_background
+  writes_ok
   wait_until_true
   clean_log_ok
 );
@@ -218,14 +219,16 @@ sub scan_of
 	my $where = $a{where} ? "WHERE $a{where}" : '';
 	my $limit = $a{limit} // 1000000;
 	my $queries = $a{queries} // 'queries';
-	my $answer = $a{node}->safe_psql('postgres', qq{
-$index_only SET enable_bitmapscan = off; SET quiver.topk_scan = off; $a{set}
-SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE d < before)
+	my $settings = "$index_only SET enable_bitmapscan = off; SET quiver.topk_scan = off; $a{set};";
+	my $select = qq{SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE d < before)
 	FROM (SELECT id, d, lag(d) OVER () AS before
 		FROM (SELECT id, v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) AS d FROM $a{table} $where
-			ORDER BY v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) LIMIT $limit) x) y});
+			ORDER BY v $a{op} (SELECT v FROM $queries WHERE id = $a{query}) LIMIT $limit) x) y};
+	my $plan = $a{node}->safe_psql('postgres', "$settings EXPLAIN (COSTS OFF) $select");
+	my $answer = $a{node}->safe_psql('postgres', "$settings $select");
 	my %r;
 
+	die "not by an index:\n$plan" unless $plan =~ /Index Scan using/;
 	@r{qw(count distinct inversions)} = split /\|/, $answer;
 	return \%r;
 }
@@ -389,6 +392,17 @@ sub stop_background
 	$bg->{handle}->signal('INT');
 	eval { $bg->{handle}->finish };
 	return ${ $bg->{output} };
+}
+
+# Stop it: no statement failed, and it did what the query tells ('t').
+sub writes_ok
+{
+	my ($node, $bg, $query, $name) = @_;
+	my $said = stop_background($bg);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	unlike($said, qr/ERROR|FATAL|aborted/, "$name: no error");
+	return is(sql_value($node, "SELECT $query"), 't', "$name: there were some");
 }
 
 sub wait_until_true

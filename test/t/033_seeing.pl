@@ -200,9 +200,7 @@ DO $$ BEGIN FOR i IN 1 .. 1500 LOOP
 	DROP INDEX small_idx;
 END LOOP; END $$});
 $node->safe_psql('postgres', $search);
-is(searches($node, 't_lists'), 'server '
-	  . sql_value($node, "SELECT searches FROM quiver_stat_indexes WHERE indexrelname = 't_lists'"),
-	'the server counts on');
+is(searches($node, 't_lists'), 'server 1', 'the server counts on');
 cmp_ok(sql_value($node, 'SELECT count(*) FROM _quiver_stat()'), '<=', 1025, 'within the room that there is');
 cmp_ok(sql_value($node, q{
 SELECT count(*) FROM _quiver_stat()

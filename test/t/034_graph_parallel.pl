@@ -202,7 +202,7 @@ foreach my $sql ("CREATE INDEX CONCURRENTLY t_idx ON t $definition", 'REINDEX IN
 	is($rc, 0, "$sql while others write") or diag($err);
 	like($err, qr/building index "t_idx\w*" using 2 parallel workers/, '... with workers');
 }
-stop_background($bg);
+writes_ok($node, $bg, 'count(*) > 0 FROM t WHERE id > 200000', 'concurrent writes');
 check_ok($node, 't_idx', undef, 'after concurrent writes');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE id % 3 = 0; VACUUM t');
 check_ok($node, 't_idx', sql_value($node, 'SELECT count(*) FROM t'), 'after vacuum');

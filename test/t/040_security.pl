@@ -40,7 +40,7 @@ like(as('creator', 'created', 'CREATE EXTENSION quiver'), qr/"quiver_version" al
 as('creator', 'created', 'DROP FUNCTION quiver_version()');
 
 # operators that a script could run as the superuser: none of the creator's is
-as('creator', 'created', q{
+is(as('creator', 'created', q{
 CREATE TABLE ran (what text, who text);
 CREATE FUNCTION caught(text, text) RETURNS bool LANGUAGE plpgsql AS
 	$$ BEGIN INSERT INTO ran VALUES ('text', current_user); RETURN true; END $$;
@@ -62,8 +62,8 @@ CREATE OPERATOR ~ (LEFTARG = text, RIGHTARG = text, FUNCTION = caught);
 CREATE OPERATOR > (LEFTARG = anyelement, RIGHTARG = anyelement, FUNCTION = caught);
 CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS
 	$$ INSERT INTO ran VALUES ('concat_ws', current_user); SELECT '' $$;
-CREATE FUNCTION replace(text, text, unknown) RETURNS text LANGUAGE sql AS $$ SELECT '' $$;
-GRANT INSERT ON ran TO PUBLIC});
+CREATE FUNCTION replace(text, text, text) RETURNS text LANGUAGE sql AS $$ SELECT '' $$;
+GRANT INSERT ON ran TO PUBLIC}), '', 'the creator sets traps');
 is(as('creator', 'created', 'CREATE EXTENSION quiver'), '', "a database's owner creates quiver");
 as('creator', 'created', 'CREATE TABLE mine (id int, v vector(3)); INSERT INTO mine SELECT i, ARRAY[i, i, i] '
 	  . 'FROM generate_series(1, 500) i; CREATE INDEX mine_idx ON mine USING quiver_graph (v vector_l2_ops)');
