@@ -350,7 +350,7 @@ typedef struct Merge
 
 	/* included columns */
 	QvRowsFinder finder;
-	bool	   *known;			/* of a page's entries: those that have them */
+	bool	   *known;			/* which entries of a page have them */
 	uint32		lacking;		/* entries that still lack them */
 } Merge;
 
@@ -548,7 +548,8 @@ write_page(const Merge *merge, uint32 i)
 			has_columns = rows->included != NULL;
 		}
 		if (has_columns)
-			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)), QvRowsIncluded(rows, made), e);
+			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)),
+						   QvRowsIncluded(rows, made), e);
 	}
 	if (begun)
 		QvWriteCommit(&w);
@@ -580,11 +581,12 @@ note_known(Merge *merge, uint32 number)
 }
 
 /*
- * Have the included columns of the rows in hand that lack them.  Each version that an entry leads to has the same,
- * because an update of such a column is never HOT.  Versions from before the build may differ, and
- * searches by the index do not see them.  So the newest are read, even if the transaction has an
- * older snapshot, as that of a VACUUM may be, which has waited for the index.  A worker cannot take
- * another than its transaction's; where that is the only one, nothing is known.
+ * Have the included columns of the rows in hand that lack them.  Each version that an entry leads
+ * to has the same, because an update of such a column is never HOT.  Versions from before the
+ * build may differ, and searches by the index do not see them.  So the newest are read, even if
+ * the transaction has an older snapshot, as that of a VACUUM may be, which has waited for the
+ * index.  A worker cannot take another than its transaction's; where that is the only one, nothing
+ * is known.
  */
 static void
 read_included_of_part(Merge *merge)
