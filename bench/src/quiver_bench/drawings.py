@@ -57,9 +57,11 @@ def _best(what: str, series: charts.Series) -> str:
 
 
 def _some(texts: Sequence[str]) -> str:
-    """The first of them, and how many others there are."""
+    """The first of them, and how many others there are; without parameters where that is clear."""
+    short = [text.split(" (")[0] for text in texts]
+    said = short if len({*short}) == len(texts) else texts
     rest = len(texts) - SAID
-    return ", ".join(texts[:SAID]) + (f", and {rest} others" if rest > 0 else "")
+    return ", ".join(said[:SAID]) + (f", and {rest} others" if rest > 0 else "")
 
 
 def missed(rows: Sequence[Row], target: float) -> str:
