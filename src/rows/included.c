@@ -140,7 +140,7 @@ void
 QvIncludedBegin(QvIncludedReader *reader, Relation table, Snapshot snapshot)
 {
 	reader->table_blocks = RelationGetNumberOfBlocks(table);
-	reader->snapshot = RegisterSnapshot(snapshot);
+	reader->snapshot = IsMVCCSnapshot(snapshot) ? RegisterSnapshot(snapshot) : snapshot;
 	reader->fetch = QvTableFetchBegin(table);
 	reader->slot = table_slot_create(table, NULL);
 }
@@ -166,5 +166,6 @@ QvIncludedEnd(QvIncludedReader *reader)
 {
 	ExecDropSingleTupleTableSlot(reader->slot);
 	table_index_fetch_end(reader->fetch);
-	UnregisterSnapshot(reader->snapshot);
+	if (IsMVCCSnapshot(reader->snapshot))
+		UnregisterSnapshot(reader->snapshot);
 }

@@ -351,7 +351,6 @@ typedef struct Merge
 	/* included columns */
 	QvRowsFinder finder;
 	bool	   *known;			/* which entries of a page have them */
-	uint32		lacking;		/* entries that still lack them */
 } Merge;
 
 /* The entries of a page in hand, as they are on the page. */
@@ -483,11 +482,8 @@ lacks_columns(const QvRows *rows, const char *at, uint32 i)
 		!(*QvIncludedBits(rows->included, QvRowsIncluded(rows, at), i) & QV_INCLUDED_KNOWN);
 }
 
-/*
- * Write one of the pages in hand, where it is not so already: one WAL record.  Returns how many of
- * these entries lack their columns.
- */
-static uint32
+/* Write one of the pages in hand, where it is not so already: one WAL record. */
+static void
 write_page(const Merge *merge, uint32 i)
 {
 	const QvRows *rows = merge->rows;
@@ -497,12 +493,11 @@ write_page(const Merge *merge, uint32 i)
 	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "begun" */
 	Page		page;
 	uint32		e = 0;
-	uint32		lacking = 0;
 
 	while (e < rows->per_page && !QvRowEntryIsThere(QvRowsEntry(rows, made, e)))
 		e++;
 	if (e == rows->per_page && merge->last_lines[i] == 0)
-		return 0;
+		return;
 	buf = lock_page(rows, merge->first + i);
 	page = BufferGetPage(buf);
 	if (QvPageRows(page)->last_line < merge->last_lines[i])
@@ -520,11 +515,8 @@ write_page(const Merge *merge, uint32 i)
 
 		if (!QvRowEntryIsThere(entry))
 			continue;
-		has_columns = !lacks_columns(rows, made, e);
-		if (QvRowEntryIsThere(there) && !lacks_columns(rows, QvPageEntries(page), e))
-			has_columns = false;
-		else if (!has_columns)
-			lacking++;
+		has_columns = !lacks_columns(rows, made, e) &&
+			!(QvRowEntryIsThere(there) && !lacks_columns(rows, QvPageEntries(page), e));
 
 		/*
 		 * the code that is there may be of the row's value, and better than
@@ -556,7 +548,6 @@ write_page(const Merge *merge, uint32 i)
 	UnlockReleaseBuffer(buf);
 	if (begun)
 		QvInjectionPoint("quiver-rows-merged");
-	return lacking;
 }
 
 /* Which entries of row page "number" have their columns? */
@@ -583,22 +574,20 @@ note_known(Merge *merge, uint32 number)
 /*
  * Have the included columns of the rows in hand that lack them.  Each version that an entry leads
  * to has the same, because an update of such a column is never HOT.  Versions from before the
- * build may differ, and searches by the index do not see them.  So the newest are read, even if
- * the transaction has an older snapshot, as that of a VACUUM may be, which has waited for the
- * index.  A worker cannot take another than its transaction's; where that is the only one, nothing
- * is known.
+ * build may differ, and searches by the index do not see them.  So the newest are read, and rows
+ * that other transactions are inserting, as these wrote no entry before there were row pages.
  */
 static void
 read_included_of_part(Merge *merge)
 {
 	const QvRows *rows = merge->rows;
+	SnapshotData dirty;
 	QvIncludedReader reader;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
-	if (IsInParallelMode() && IsolationUsesXactSnapshot())
-		return;
-	QvIncludedBegin(&reader, merge->table, IsInParallelMode() ? GetTransactionSnapshot() : GetLatestSnapshot());
+	InitDirtySnapshot(dirty);
+	QvIncludedBegin(&reader, merge->table, &dirty);
 	for (uint32 page = 0; page < merge->npages; page++)
 	{
 		const char *entries = entries_of(merge, page);
@@ -668,7 +657,7 @@ next_part(Merge *merge)
 			CHECK_FOR_INTERRUPTS();
 		else
 			QvVacuumDelayPoint();
-		merge->lacking += write_page(merge, i);
+		write_page(merge, i);
 	}
 	merge->first += merge->npages;
 	/* an index without rows has no pages, and one part */
@@ -699,8 +688,7 @@ QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, v
 		do
 			visit(engine, &visitor);
 		while (next_part(merge));
-		/* a later VACUUM reads the columns of rows that were being inserted */
-		write_missing(rows, merge->lacking);
+		write_missing(rows, 0);
 	}
 	table_close(merge->table, NoLock);
 	MemoryContextSwitchTo(old);

@@ -616,10 +616,6 @@ TopkStart(TopkState *state)
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
 	state->reads_table = state->planned.needs != 0 && (state->planned.needs & QvMetaLeftOut(state->index)) != 0;
-	/* NaN is within a radius of NaN */
-	if (state->within && order == TOPK_ORDER_NONE &&
-		(QvMetaLeftOut(state->index) & QV_LEFT_OUT_NANS) != 0 && is_within(state, NAN, false))
-		state->reads_table = true;
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
 	source.guess = state->planned.guesses && state->value != NULL &&
