@@ -33,6 +33,7 @@
 #include "optimizer/plancat.h"
 #include "portability/instr_time.h"
 #include "space/space.h"
+#include "table/values.h"
 #include "topk/topk.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -206,24 +207,18 @@ runs_foreign_code(Node *node, void *owner)
 
 /*
  * Raises an error if the expressions or the condition of an index would run another
- * user's code with the rights of this one.  They are read from the catalog, because in
- * those of the relation constants have been evaluated.
+ * user's code with the rights of this one.
  */
 static void
 check_code(Relation index)
 {
 	static const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for index %u", RelationGetRelid(index));
 	for (int i = 0; i < lengthof(columns); i++)
 	{
-		bool		isnull;
-		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
 		Oid			owner;
 
-		if (!isnull && runs_foreign_code(stringToNode(TextDatumGetCString(tree)), &owner))
+		if (runs_foreign_code(IndexAsWritten(RelationGetRelid(index), columns[i]), &owner))
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 					 errmsg("an expression or condition of index \"%s\" runs a function of another user",
@@ -232,7 +227,6 @@ check_code(Relation index)
 							   GetUserNameFromId(GetUserId(), false)),
 					 errhint("Measure as role \"%s\".", GetUserNameFromId(owner, false))));
 	}
-	ReleaseSysCache(tuple);
 }
 
 /* ---- queries ---- */

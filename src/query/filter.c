@@ -484,7 +484,7 @@ QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible)
 		ItemPointerData tid;
 
 		visible[i] = false;
-		if (!(*QvIncludedBits(included, (char *) at, i) & QV_INCLUDED_KNOWN))
+		if (!QvIncludedIsKnown(included, at, i))
 			continue;
 		QvRowsTid(filter->rows, first + i, &tid);
 		if (ItemPointerGetBlockNumberNoCheck(&tid) != asked)

@@ -81,6 +81,13 @@ QvIncludedValue(const QvIncluded *included, const QvIncludedColumn *column, char
 	return at + (Size) column->offset * included->per_page + (Size) i * column->length;
 }
 
+/* Are the columns of entry i known? */
+static inline bool
+QvIncludedIsKnown(const QvIncluded *included, const char *at, uint32 i)
+{
+	return (*QvIncludedBits(included, (char *) at, i) & QV_INCLUDED_KNOWN) != 0;
+}
+
 static inline bool
 QvIncludedHasBit(const char *bits, int bit)
 {

@@ -474,12 +474,11 @@ make_root(Merge *merge, uint16 lines)
 	QvInjectionPoint("quiver-rows-begun");
 }
 
-/* Are the included columns of an entry not known?  at: the entries of its page. */
+/* Are the included columns of an entry known?  at: the entries of its page. */
 static bool
-lacks_columns(const QvRows *rows, const char *at, uint32 i)
+has_columns(const QvRows *rows, const char *at, uint32 i)
 {
-	return rows->included &&
-		!(*QvIncludedBits(rows->included, QvRowsIncluded(rows, at), i) & QV_INCLUDED_KNOWN);
+	return QvIncludedIsKnown(rows->included, QvRowsIncluded(rows, at), i);
 }
 
 /* Write one of the pages in hand, where it is not so already: one WAL record. */
@@ -511,18 +510,14 @@ write_page(const Merge *merge, uint32 i)
 	{
 		const QvRowEntryData *entry = QvRowsEntry(rows, made, e);
 		QvRowEntry	there = QvRowsEntry(rows, QvPageEntries(page), e);
-		bool		has_columns;
+		bool		is_there = QvRowEntryIsThere(there);
+		bool		columns;
 
 		if (!QvRowEntryIsThere(entry))
 			continue;
-		has_columns = !lacks_columns(rows, made, e) &&
-			!(QvRowEntryIsThere(there) && !lacks_columns(rows, QvPageEntries(page), e));
-
-		/*
-		 * the code that is there may be of the row's value, and better than
-		 * ours
-		 */
-		if (!has_columns && memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
+		columns = rows->included &&
+			(!is_there || (has_columns(rows, made, e) && !has_columns(rows, QvPageEntries(page), e)));
+		if (is_there && !columns && memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
 			continue;
 		if (!begun)
 		{
@@ -531,15 +526,13 @@ write_page(const Merge *merge, uint32 i)
 			begun = true;
 			there = QvRowsEntry(rows, QvPageEntries(page), e);
 		}
-		/* only its place and columns are new, if there is an entry */
-		if (QvRowEntryIsThere(there))
-			memcpy(there, entry, offsetof(QvRowEntryData, norm2));
-		else
-		{
-			memcpy(there, entry, rows->code_size);
-			has_columns = rows->included != NULL;
-		}
-		if (has_columns)
+
+		/*
+		 * the code that is there may be of the row's value, and better than
+		 * ours
+		 */
+		memcpy(there, entry, is_there ? offsetof(QvRowEntryData, norm2) : rows->code_size);
+		if (columns)
 			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)),
 						   QvRowsIncluded(rows, made), e);
 	}
@@ -566,7 +559,7 @@ note_known(Merge *merge, uint32 number)
 	{
 		const char *at = QvPageEntries(BufferGetPage(buf));
 
-		merge->known[i] = QvRowEntryIsThere(QvRowsEntry(rows, at, i)) && !lacks_columns(rows, at, i);
+		merge->known[i] = QvRowEntryIsThere(QvRowsEntry(rows, at, i)) && has_columns(rows, at, i);
 	}
 	UnlockReleaseBuffer(buf);
 }

@@ -73,24 +73,27 @@ runs_users_code(Node *node, void *context)
 	return expression_tree_walker(node, runs_users_code, context);
 }
 
-bool
-IndexRunsUsersCode(Oid index, bool or_condition)
+Node *
+IndexAsWritten(Oid index, AttrNumber column)
 {
-	const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	bool		found = false;
+	Node	   *node;
+	Datum		tree;
+	bool		isnull;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for index %u", index);
-	for (int i = 0; i <= or_condition && !found; i++)
-	{
-		bool		isnull;
-		Datum		tree = SysCacheGetAttr(INDEXRELID, tuple, columns[i], &isnull);
-
-		found = !isnull && runs_users_code(stringToNode(TextDatumGetCString(tree)), NULL);
-	}
+	tree = SysCacheGetAttr(INDEXRELID, tuple, column, &isnull);
+	node = isnull ? NULL : stringToNode(TextDatumGetCString(tree));
 	ReleaseSysCache(tuple);
-	return found;
+	return node;
+}
+
+bool
+IndexRunsUsersCode(Oid index, bool or_condition)
+{
+	return runs_users_code(IndexAsWritten(index, Anum_pg_index_indexprs), NULL) ||
+		(or_condition && runs_users_code(IndexAsWritten(index, Anum_pg_index_indpred), NULL));
 }
 
 /*

@@ -24,10 +24,13 @@ typedef struct TableValues
 } TableValues;
 
 /*
- * May an expression of an index, or its condition, run code that a user wrote?  They are taken as
- * they were written: in those of the relation cache SQL functions are inlined, with what this
- * user's search_path finds.
+ * The expressions of an index, or its condition, as they were written; NULL: none.  In those of the
+ * relation cache constants are evaluated and SQL functions inlined, with what this user's
+ * search_path finds.  column: Anum_pg_index_indexprs, or Anum_pg_index_indpred.
  */
+extern Node *IndexAsWritten(Oid index, AttrNumber column);
+
+/* May an expression of an index, or its condition, run code that a user wrote? */
 extern bool IndexRunsUsersCode(Oid index, bool or_condition);
 
 extern void TableValuesInit(TableValues *values, Relation heap, Relation index,
