@@ -79,6 +79,7 @@ struct QvStream
 	/* the candidate at hand */
 	bool		at_hand;
 	QvCandidate candidate;
+	double		nearest;		/* no row at all is nearer */
 	double		bound;			/* no row of it, or to come, is nearer */
 	double		same_bound;		/* rows of one node: no less is their
 								 * distance, */
@@ -115,12 +116,26 @@ forget_aside(QvStream *s)
 	s->aside = NULL;
 }
 
+/* How near rows may be.  All rows are alike for a value that has no distance to any. */
+static double
+nearest_row(const QvStreamSource *source)
+{
+	if (source->nulls_first)
+		return -INFINITY;
+	if (source->value == NULL)
+		return 0;
+	if (QvIsIndexed(source->rows->opclass, source->value))
+		return -INFINITY;
+	return source->nans_first ? -KEY_NAN : KEY_NAN;
+}
+
 void
 QvStreamStart(QvStream *s, const QvStreamSource *source)
 {
 	forget_aside(s);
 	MemoryContextReset(s->context);
 	s->source = *source;
+	s->nearest = nearest_row(source);
 	s->heap = s->late = NULL;
 	s->room = s->count = s->late_room = 0;
 	s->order = 0;
@@ -200,15 +215,6 @@ static int
 compare_rows(const void *a, const void *b)
 {
 	return is_before(a, b) ? -1 : 1;
-}
-
-static int
-compare_keys(const void *a, const void *b)
-{
-	double		x = *(const double *) a,
-				y = *(const double *) b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* ---- rows put aside ---- */
@@ -306,16 +312,16 @@ QvStreamStop(QvStream *s)
 static void
 drop_farthest(QvStream *s)
 {
-	double		sample[MEDIAN_SAMPLE];
-	double		limit;
+	Waiting		sample[MEDIAN_SAMPLE];
+	Waiting		limit;
 	uint32		kept = 0;
 
 	for (int i = 0; i < MEDIAN_SAMPLE; i++)
-		sample[i] = s->heap[(uint64) s->count * i / MEDIAN_SAMPLE].key;
-	qsort(sample, MEDIAN_SAMPLE, sizeof(double), compare_keys);
+		sample[i] = s->heap[(uint64) s->count * i / MEDIAN_SAMPLE];
+	qsort(sample, MEDIAN_SAMPLE, sizeof(Waiting), compare_rows);
 	limit = sample[MEDIAN_SAMPLE / 2];
 	for (uint32 i = 0; i < s->count; i++)
-		if (s->heap[i].key <= limit)
+		if (is_before(&s->heap[i], &limit))
 			s->heap[kept++] = s->heap[i];
 		else
 			leave_out(s, &s->heap[i]);
@@ -563,6 +569,7 @@ next_candidate(QvStream *s)
 	/* damaged factors: then nothing is known */
 	if (isnan(s->bound))
 		s->bound = -INFINITY;
+	s->bound = Max(s->bound, s->nearest);
 	ask_ahead(s);
 }
 

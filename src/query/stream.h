@@ -39,7 +39,8 @@ typedef struct QvStreamSource
 {
 	RowReader  *rows;
 	Snapshot	snapshot;
-	const void *value;			/* as QvScanGoal.value */
+	const void *value;			/* as QvScanGoal.value, or one that is never
+								 * indexed */
 	QvAdmission (*admit) (void *arg, const ItemPointerData *tid);	/* of a row that was not
 																	 * fetched yet; NULL: it
 																	 * may pass */

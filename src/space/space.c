@@ -150,6 +150,14 @@ QvCheckDims(const QvOpclassInfo *opclass, uint32 dims, const void *value)
 }
 
 const void *
+QvSearchedValue(const QvOpclassInfo *opclass, uint32 dims, const void *value)
+{
+	if (value && opclass->type->dims(value) != dims)
+		opclass->type->different_dims(dims, opclass->type->dims(value));
+	return value && QvIsIndexed(opclass, value) ? value : NULL;
+}
+
+const void *
 QvIndexedValue(const QvSpace *space, Datum value)
 {
 	const void *detoasted = PG_DETOAST_DATUM(value);

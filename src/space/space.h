@@ -120,6 +120,12 @@ QvIsIndexed(const QvOpclassInfo *opclass, const void *value)
 }
 
 /*
+ * Returns a value that is searched for (NULL: any order), or NULL if it has no distance to any row.
+ * Raises the operator's error for a value of other dimensions than the column's.
+ */
+extern const void *QvSearchedValue(const QvOpclassInfo *opclass, uint32 dims, const void *value);
+
+/*
  * Returns a value of the column detoasted, or NULL if an index does not have it.  Raises an error
  * for a value of other dimensions than the column's.
  */

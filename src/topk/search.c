@@ -121,7 +121,6 @@ get_known(TopkState *state)
 	known->index = state->index;
 	known->engine = KnnMethodOf(state->index)->engine;
 	known->settings = &state->settings;
-	known->by_value = state->value != NULL;
 	known->units = state->planned.units;
 	known->filtered = state->planned.filtered;
 	/* as many as there are now: the plan may be old */
@@ -414,7 +413,7 @@ take_rest(void *arg)
 		get_known(state);
 		if (known->is_there)
 			way = TOPK_SET;
-		else if (state->way == TOPK_WALK && known->row_pages > 0 && state->value)
+		else if (state->way == TOPK_WALK && known->row_pages > 0 && known->by_value)
 			way = TOPK_CODES;
 	}
 	begin_way(state, way);
@@ -579,7 +578,7 @@ TopkStart(TopkState *state)
 	Datum		value;
 	bool		isnull;
 	int			order = state->planned.order;
-	bool		known;
+	bool		by_value;
 
 	if (!IsMVCCSnapshot(estate->es_snapshot))
 		elog(ERROR, "non-MVCC snapshots are not supported by the top-k scan");
@@ -618,11 +617,10 @@ TopkStart(TopkState *state)
 	state->reads_table = state->planned.needs != 0 && (state->planned.needs & QvMetaLeftOut(state->index)) != 0;
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
-	source.guess = state->planned.guesses && state->value != NULL &&
-		state->within == NULL;
+	by_value = state->known.by_value = state->value && QvIsIndexed(&state->opclass, state->value);
+	source.guess = state->planned.guesses && by_value && state->within == NULL;
 	source.fetch = true;
-	known = state->value && QvIsIndexed(&state->opclass, state->value);
-	source.beyond = state->within && known ? is_beyond : NULL;
+	source.beyond = state->within && by_value ? is_beyond : NULL;
 	state->way = TOPK_WAYS;
 	state->collected = 0;
 	source.max_bytes = state->settings.memory / 2;
@@ -636,7 +634,7 @@ TopkStart(TopkState *state)
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */
-	if (state->within && !known && !is_within(state, NAN, state->value == NULL))
+	if (state->within && !by_value && !is_within(state, NAN, state->value == NULL))
 		return;
 	choose_first(state);
 }

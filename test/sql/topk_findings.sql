@@ -203,6 +203,38 @@ FROM unnest(ARRAY['id > 0', 'part + 0 < 10000']) c,
 	explained(format('SELECT count(*) FROM (SELECT v FROM found WHERE id <= 400) q,
 		LATERAL (SELECT id FROM found f WHERE %s ORDER BY f.v <-> q.v LIMIT 10) x', c)) n;
 DROP INDEX found_order;
+
+-- many equal rows, read from the table: some wait in memory, and each comes once
+CREATE TABLE items AS SELECT i AS id, i % 2 AS g, '[1,2,3]'::vector(3) AS v FROM generate_series(1, 20000) i;
+CREATE INDEX items_v ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+SET work_mem = '64kB';
+SET quiver.topk_way = 'table';
+SELECT memory_of('SELECT id FROM items WHERE g = 1 ORDER BY v <-> ''[0,0,0]'' LIMIT 9999', 1) < 128 * 1024 AS little;
+SELECT count(*), count(DISTINCT id) FROM
+	(SELECT id FROM items WHERE g = 1 ORDER BY v <-> '[0,0,0]' LIMIT 9999) x;
+RESET quiver.topk_way;
+RESET work_mem;
+
+-- a value that has no distance to any row: the first rows will do, and its dimensions count
+DROP INDEX items_v;
+UPDATE items SET v = ARRAY[id, 1, 2] WHERE id > 2;
+UPDATE items SET v = NULL WHERE id = 1;
+UPDATE items SET v = '[0,0,0]' WHERE id = 2;
+CREATE FUNCTION seen_for_zero() RETURNS bool LANGUAGE sql VOLATILE AS $$
+	SELECT (explained('SELECT id FROM items ORDER BY v <=> ''[0,0,0]'' LIMIT 5')->>'Rows Proposed')::int < 1000 $$;
+CREATE INDEX items_v ON items USING quiver_graph (v vector_cosine_ops);
+SELECT seen_for_zero();
+SELECT v <=> '[0,0,0]' AS d, count(*) FROM (SELECT v FROM items ORDER BY v <=> '[0,0,0]' LIMIT 5) x GROUP BY 1;
+SELECT id FROM items ORDER BY v <=> '[0,0,0,0]' LIMIT 1;
+DROP INDEX items_v;
+CREATE INDEX items_v ON items USING quiver_ivf (v vector_cosine_ops);
+SELECT seen_for_zero();
+SELECT v <=> '[0,0,0]' AS d, count(*) FROM (SELECT v FROM items ORDER BY v <=> '[0,0,0]' LIMIT 5) x GROUP BY 1;
+SELECT id FROM items ORDER BY v <=> '[0,0,0,0]' LIMIT 1;
+DROP FUNCTION seen_for_zero;
+DROP TABLE items;
+
 DROP TABLE found, two, seen, filled;
 DROP FUNCTION findings, count_of, nearest_of, while_set, memory_of, search_memory, explained, noted, dear;
 

@@ -62,7 +62,7 @@ BEGIN
 			FROM (SELECT i, ways_vector(i, i % 30, dims) AS x FROM generate_series(1, 3000) i) r;
 		DROP TABLE IF EXISTS ways_asked;
 		CREATE TABLE ways_asked AS SELECT row_number() OVER (ORDER BY id) AS q, v, h
-			FROM ways WHERE v IS NOT NULL ORDER BY id LIMIT 12;
+			FROM ways WHERE v IS NOT NULL AND (op <> '<=>' OR vector_norm(v) > 0) ORDER BY id LIMIT 12;
 		EXECUTE format('CREATE INDEX ways_v ON ways USING %s (%s %s)', am, value, opclass);
 		CREATE INDEX ways_part ON ways (part);
 		ANALYZE ways;

@@ -406,21 +406,20 @@ static void
 graph_scan_start(QvScan *base, const QvScanGoal *goal)
 {
 	GraphScan  *scan = (GraphScan *) base;
-	const VectorTypeOps *type = scan->opclass->type;
 	GraphHandle *handle;
+	const void *value;
 	MemoryContext old;
 
 	MemoryContextReset(scan->base.context);
 	old = MemoryContextSwitchTo(scan->base.context);
 	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
-	if (goal->value && type->dims(goal->value) != handle->meta.dims)
-		type->different_dims(handle->meta.dims, type->dims(goal->value));
+	value = QvSearchedValue(scan->opclass, handle->meta.dims, goal->value);
 	scan->goal = *goal;
 	GraphEffortInit(&scan->effort, &handle->meta, goal);
-	scan->point = GraphFormOf(handle)->prepare(handle, goal->value);
+	scan->point = GraphFormOf(handle)->prepare(handle, value);
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = QvRowsExist(&handle->rows) && goal->value ? &handle->rows : NULL;
+	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
 	base->query = scan->point->query;
 	base->scale = scan->point->scale;
 	base->offset = scan->point->offset;

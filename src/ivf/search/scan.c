@@ -591,6 +591,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	QvScanCounters *counters = reader->counters;
 	MemoryContext old;
 	IvfHandle  *handle;
+	const void *value;
 
 	scan->handle = NULL;
 	MemoryContextReset(scan->base.context);
@@ -607,21 +608,20 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	if (handle->cached.entry->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
-	if (goal->value && scan->opclass.type->dims(goal->value) != handle->meta.dims)
-		scan->opclass.type->different_dims(handle->meta.dims, scan->opclass.type->dims(goal->value));
+	value = QvSearchedValue(&scan->opclass, handle->meta.dims, goal->value);
 	scan->handle = handle;
 	handle->hints->scarce = handle->cached.entry->table_hints.scarce = handle->cached.entry->cold > 0;
 	scan->goal = *goal;
 	memset(reader, 0, sizeof(*reader));
 	reader->counters = counters;
 	reader->handle = handle;
-	reader->any_order = goal->value == NULL;
+	reader->any_order = value == NULL;
 	reader->by_sketch = handle->layout.sketch_bytes > 0 && is_on_disk(scan);
 	reader->sure = !reader->by_sketch && wants_all(scan);
 	reader->misses = goal->settings->probes > 0 ? 1 : QvCurveMisses(&handle->meta.curve, goal->settings);
 	reader->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	reader->max_bytes = goal->settings->memory / 2;
-	handle->layout.codec->prepare(handle, goal->value, IvfLutBits(handle, true), &reader->query);
+	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &reader->query);
 	IvfBeginReading(reader);
 	scan->near.items = NULL;
 	scan->nproposed = scan->asked = 0;
@@ -629,7 +629,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->fill_end = 0;
 	scan->crowded = false;
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = QvRowsExist(&handle->rows) && goal->value ? &handle->rows : NULL;
+	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
 	base->caution = reader->sure ? INFINITY : QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = reader->certainty;
