@@ -510,9 +510,12 @@ split_list(IvfHandle *handle, uint32 list, uint64 rows, TableValues *table)
 static void
 measure_again(IvfHandle *handle)
 {
+	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
+	if (!IvfWantsMeasuring(&handle->meta))
+		return;
+	/* the directory has changed, too */
 	(void) IvfRefresh(handle);
-	if (IvfWantsMeasuring(&handle->meta))
-		IvfMeasureProbes(handle, MEASURE_ROWS);
+	IvfMeasureProbes(handle, MEASURE_ROWS);
 }
 
 void
