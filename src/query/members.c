@@ -35,13 +35,13 @@
 #define COLUMNS_AHEAD 2
 
 /* Rows of one page that are read and scored together. */
-#define RUN_ROWS 64
+#define RUN_ROWS QV_ROW_BATCH
 
 /* Rows that are kept at least. */
 #define LEAST_KEPT 4096
 
 /* Room to begin with. */
-#define FIRST_ROOM 64
+#define FIRST_ROOM RUN_ROWS
 
 typedef struct Member
 {
@@ -180,7 +180,10 @@ next_crowded(Members *m)
 	return false;
 }
 
-/* Leave out the farther half of the rows.  Where all have one bound, memory is what it takes. */
+/*
+ * Leave out the farther half of the rows.  Where all have one bound, memory is what it takes.  The
+ * loop has no branch on a bound, which a processor could not predict.
+ */
 static void
 drop_farthest(Members *m)
 {
@@ -191,11 +194,9 @@ drop_farthest(Members *m)
 	{
 		float		bound = BacklogDistance(m->waiting.items[i]);
 
-		if (bound > limit)
-			continue;
 		m->members[kept] = m->members[i];
 		m->waiting.items[kept] = BacklogMake(bound, kept);
-		kept++;
+		kept += bound <= limit;
 	}
 	if (kept < m->waiting.count)
 	{
@@ -205,39 +206,20 @@ drop_farthest(Members *m)
 	m->waiting.count = kept;
 }
 
-/* Have room for one more row. */
+/* Have room for the rows of one more batch. */
 static void
 make_room(Members *m)
 {
 	uint32		room = m->waiting.capacity;
 
+	if (m->waiting.count + RUN_ROWS <= room)
+		return;
 	if (room >= m->most)
 		drop_farthest(m);
-	if (m->waiting.count < room)
+	if (m->waiting.count + RUN_ROWS <= room)
 		return;
 	m->members = more_room(m, m->members, &room, sizeof(Member));
 	m->waiting.items = more_room(m, m->waiting.items, &m->waiting.capacity, sizeof(BacklogItem));
-}
-
-/* sum: of the query's bytes whose bits are set */
-static inline void
-take_entry(Members *m, const ItemPointerData *tid, const QvRowEntryData *entry, int32 sum)
-{
-	float		bound = QvRowLeastOf(&m->query, entry, sum);
-	QvRowPlace	place;
-
-	if (bound > m->limit || (m->again && bound <= m->before))
-		return;
-	if (unlikely(m->waiting.count == m->waiting.capacity))
-	{
-		make_room(m);
-		/* rows that were left out to have room for it may be nearer */
-		if (bound > m->limit)
-			return;
-	}
-	place = QvRowEntryPlace(entry);
-	m->members[m->waiting.count] = (Member) {*tid, place.slot, place.block};
-	BacklogAdd(&m->waiting, bound, m->waiting.count);
 }
 
 /* Entries of a page, which are scored together. */
@@ -246,18 +228,32 @@ typedef struct Batch
 	uint32		n;
 	ItemPointerData tids[RUN_ROWS];
 	const QvRowEntryData *entries[RUN_ROWS];
-	const uint8 *bits[RUN_ROWS];
 } Batch;
 
 /* Score the entries.  Their page is locked, so nothing may fail but for lack of memory. */
 static void
 take_batch(Members *m, Batch *batch)
 {
-	int32		sums[RUN_ROWS];
+	float		bounds[RUN_ROWS];
+	uint32		near[RUN_ROWS];
+	uint32		nnear = 0;
 
-	qv_kernels.ip_bits_s8(batch->bits, batch->n, m->query.base->q.hi, m->query.base->q.pdim, sums);
+	make_room(m);
+	QvRowLeast(&m->query, batch->entries, batch->n, bounds);
+	/* a processor could not predict which rows are near */
 	for (uint32 i = 0; i < batch->n; i++)
-		take_entry(m, &batch->tids[i], batch->entries[i], sums[i]);
+	{
+		near[nnear] = i;
+		nnear += (bounds[i] <= m->limit) & !(m->again & (bounds[i] <= m->before));
+	}
+	for (uint32 n = 0; n < nnear; n++)
+	{
+		uint32		i = near[n];
+		QvRowPlace	place = QvRowEntryPlace(batch->entries[i]);
+
+		m->members[m->waiting.count] = (Member) {batch->tids[i], place.slot, place.block};
+		BacklogAdd(&m->waiting, bounds[i], m->waiting.count);
+	}
 	m->base.counters.entries += batch->n;
 	batch->n = 0;
 }
@@ -266,8 +262,7 @@ static inline void
 add_to_batch(Members *m, Batch *batch, const ItemPointerData *tid, const QvRowEntryData *entry)
 {
 	batch->tids[batch->n] = *tid;
-	batch->entries[batch->n] = entry;
-	batch->bits[batch->n++] = entry->bits;
+	batch->entries[batch->n++] = entry;
 	if (batch->n == RUN_ROWS)
 		take_batch(m, batch);
 }

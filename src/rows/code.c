@@ -79,3 +79,33 @@ QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base
 	if (QvIsShortened(base->kind, q->norm2))
 		query->rounding = INFINITY;
 }
+
+void
+QvRowLeast(const QvRowQuery *query, const QvRowEntryData *const *entries, uint32 n, float *least)
+{
+	const uint8 *bits[QV_ROW_BATCH];
+	int32		sums[QV_ROW_BATCH]; /* of the query's bytes whose bits are set */
+	float		factors[QV_ROW_BATCH];
+	float		spreads[QV_ROW_BATCH];
+	float		norms[QV_ROW_BATCH];
+	bool		is_l2 = query->base->kind == QV_SPACE_L2;
+
+	if (n == 0)
+		return;
+	for (uint32 i = 0; i < n; i++)
+	{
+		bits[i] = entries[i]->bits;
+		factors[i] = QvHalfToFloat(entries[i]->factor);
+		spreads[i] = QvHalfToFloat(entries[i]->spread);
+		norms[i] = is_l2 ? QvHalfToFloat(entries[i]->norm2) : 0;
+	}
+	qv_kernels.ip_bits_s8(bits, n, query->base->q.hi, query->base->q.pdim, sums);
+	for (uint32 i = 0; i < n; i++)
+	{
+		float		ip = factors[i] * (query->scale * (sums[i] - query->half_sum) + query->rounding) +
+			spreads[i] * query->spread;
+		float		distance = query->base_distance - query->weight * ip + norms[i];
+
+		least[i] = isfinite(distance) ? distance : -INFINITY;
+	}
+}

@@ -34,21 +34,12 @@ typedef struct QvRowQuery
 /* caution: how many times the usual error bounds count; INFINITY: they are to hold for all rows. */
 extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution);
 
-/*
- * The search distance that a row is hardly below; -INFINITY where nothing is known.  sum: of the
- * query's bytes whose bits are set.
- */
-static inline float
-QvRowLeastOf(const QvRowQuery *query, const QvRowEntryData *entry, int32 sum)
-{
-	float		factor = QvHalfToFloat(entry->factor);
-	float		ip = factor * (query->scale * (sum - query->half_sum) + query->rounding) +
-		QvHalfToFloat(entry->spread) * query->spread;
-	float		least = query->base_distance - query->weight * ip;
+/* Entries whose bounds are computed together, at most. */
+#define QV_ROW_BATCH 64
 
-	if (query->base->kind == QV_SPACE_L2)
-		least += QvHalfToFloat(entry->norm2);
-	return isfinite(least) ? least : -INFINITY;
-}
+/*
+ * The search distances that rows are hardly below; -INFINITY where nothing is known.
+ */
+extern void QvRowLeast(const QvRowQuery *query, const QvRowEntryData *const *entries, uint32 n, float *least);
 
 #endif							/* QV_ROWS_CODE_H */

@@ -396,6 +396,7 @@ graph_scan_prefetch_place(QvScan *base, QvRowPlace place)
 	BlockNumber block = GraphNodeBlock(layout, place.block);
 
 	(void) QvPrefetchBlock(scan->index, scan->handle->hints, block);
+	QvPrefetchPin(scan->handle->hints, block);
 	QvPrefetchPage(scan->handle->hints, block, slot, sizeof(GraphNodeData));
 	QvPrefetchPage(scan->handle->hints, block, slot + layout->own, layout->own_bytes);
 }

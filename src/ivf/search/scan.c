@@ -714,6 +714,7 @@ ivf_scan_prefetch_place(QvScan *base, QvRowPlace place)
 	Size		size = handle->layout.items[IVF_RECORDS].size;
 
 	(void) QvPrefetchBlock(handle->index, handle->hints, place.block);
+	QvPrefetchPin(handle->hints, place.block);
 	QvPrefetchPage(handle->hints, place.block,
 				   QV_PAGE_START + sizeof(IvfItemPageData) + place.slot * size, size);
 }
