@@ -182,9 +182,12 @@ PoolGrow(Pool *pool, Candidate *memory, uint32_t capacity)
 static inline uint32_t
 PoolPlace(const Candidate *items, uint32_t lo, uint32_t hi, float distance)
 {
-	/* which half is taken cannot be predicted, so nothing branches */
+	/*
+	 * which half is taken cannot be predicted, and of a product compilers
+	 * make no branch
+	 */
 	for (uint32_t n = hi - lo; n > 0; n /= 2)
-		lo += items[lo + n / 2].distance <= distance ? (n + 1) / 2 : 0;
+		lo += (items[lo + n / 2].distance <= distance) * ((n + 1) / 2);
 	return lo;
 }
 
