@@ -72,6 +72,13 @@ learn_share(double share, double tested, double passed)
 	return Min(1, (passed + 1) / (tested + 1 / share));
 }
 
+/* Rows that the way that runs has proposed. */
+static int64
+proposed_by_way(const TopkState *state)
+{
+	return QvStreamGetCounters(state->stream)->proposed - state->before.proposed;
+}
+
 /* Rows that were tested tell how many pass. */
 static void
 learn_passing(TopkState *state)
@@ -97,7 +104,7 @@ learn_passing(TopkState *state)
 		share = Min(1, share / state->admitted);
 		of = known->admitted;
 	}
-	share = learn_share(share, now->proposed - state->before.proposed, now->passed - state->before.passed);
+	share = learn_share(share, proposed_by_way(state), now->passed - state->before.passed);
 	known->passing = Max(1, share * of);
 	if (known->is_there)
 		known->passing = Min(known->passing, Max(1, known->members));
@@ -240,7 +247,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->way = way;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->next_choice = state->before.proposed + TOPK_FIRST_ROWS;
+	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
 	QvStreamSetOnly(state->stream, set);
 	MemoryContextSwitchTo(old);
@@ -384,11 +391,11 @@ most_rows(const TopkState *state)
 	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
 }
 
-/* Has the user set an end to searches, by rows, or to this one by lists? */
+/* Has the search come to the end that the user has set, by rows, or is it one by lists? */
 static bool
-has_end(const TopkState *state)
+is_at_end(const TopkState *state)
 {
-	return most_rows(state) != PG_INT64_MAX ||
+	return (state->way < TOPK_SET && proposed_by_way(state) >= most_rows(state)) ||
 		(state->way == TOPK_WALK && state->settings.max_probes > 0 &&
 		 state->settings.max_probes < IVFFLAT_MAX_LISTS);
 }
@@ -404,7 +411,7 @@ take_rest(void *arg)
 	const TopkKnown *known = &state->known;
 	TopkWay		way = TOPK_TABLE;
 
-	if (has_end(state) || state->way == TOPK_TABLE ||
+	if (is_at_end(state) || state->way == TOPK_TABLE ||
 		(state->way == TOPK_SET && (state->reads_rows || QvTidSetIsExact(state->set.rows))))
 		return false;
 	if (state->way != TOPK_SET)
@@ -428,7 +435,7 @@ static double
 still_costs(const TopkState *state)
 {
 	const TopkKnown *known = &state->known;
-	double		proposed = QvStreamGetCounters(state->stream)->proposed - state->before.proposed;
+	double		proposed = proposed_by_way(state);
 	double		of = known->rows;
 	double		found;
 
@@ -446,8 +453,7 @@ static void
 choose(void *arg)
 {
 	TopkState  *state = arg;
-	int64		proposed = QvStreamGetCounters(state->stream)->proposed;
-	int64		by_way = proposed - state->before.proposed;
+	int64		by_way = proposed_by_way(state);
 	double		so_far,
 				to_come,
 				cost;
@@ -458,9 +464,9 @@ choose(void *arg)
 		QvStreamStop(state->stream);
 		return;
 	}
-	if (proposed < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
+	if (by_way < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
 		return;
-	state->next_choice = state->before.proposed + by_way * CHOICE_GROWTH;
+	state->next_choice = by_way * CHOICE_GROWTH;
 	learn_passing(state);
 	best = cheapest(state, state->way, &cost);
 	if (isinf(cost))

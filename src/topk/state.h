@@ -64,7 +64,8 @@ typedef struct TopkState
 	double		expected;		/* rows that the engine was begun for */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
-	int64		next_choice;	/* rows proposed when it is made again */
+	int64		next_choice;	/* rows proposed by the way when it is made
+								 * again */
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;
