@@ -278,11 +278,14 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	return target;
 }
 
-/* The target of rows in the order of nearest groups; NULL: there is none. */
+/*
+ * The target of rows in the order of nearest groups; NULL: there is none.  Groups of several tables
+ * have none: their rows are appended.
+ */
 static TopkTarget *
 match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 {
-	TopkTarget *target = match_key(root, rel, index, key);
+	TopkTarget *target = rel->reloptkind == RELOPT_BASEREL ? match_key(root, rel, index, key) : NULL;
 	bool		nans_last;
 
 	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &nans_last))

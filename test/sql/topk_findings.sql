@@ -202,6 +202,16 @@ SELECT c AS condition, n->'Strategies' AS strategies, (n->>'Rows Proposed')::int
 FROM unnest(ARRAY['id > 0', 'part + 0 < 10000']) c,
 	explained(format('SELECT count(*) FROM (SELECT v FROM found WHERE id <= 400) q,
 		LATERAL (SELECT id FROM found f WHERE %s ORDER BY f.v <-> q.v LIMIT 10) x', c)) n;
+-- a limit on rows that is not reached is no end
+SET work_mem = '64kB';
+SET quiver.max_scan_tuples = 1000000;
+SELECT count_of(nearest_of('id % 100 = 3', '20')), count_of(nearest_of('true', '400'));
+SET quiver.max_scan_tuples = 300;
+SET quiver.topk_way = index;
+SELECT count_of(nearest_of('id % 100 = 3', '20')) < 20 AS ended;
+RESET quiver.topk_way;
+RESET quiver.max_scan_tuples;
+RESET work_mem;
 DROP INDEX found_order;
 
 -- many equal rows, read from the table: some wait in memory, and each comes once
@@ -432,6 +442,26 @@ SELECT count(*) FROM groups JOIN
 	(SELECT g, count(*) AS n FROM items WHERE (v <-> '[0.5,0.5,0.5,0.5]') + 0 < 0.7 GROUP BY g) x USING (g, n);
 RESET hnsw.ef_search;
 RESET enable_seqscan;
+DROP TABLE items, groups;
+
+-- nearest groups of partitions
+CREATE TABLE items (id int, g int, kind int, v vector(8), pad text) PARTITION BY RANGE (id);
+CREATE TABLE part1 PARTITION OF items FOR VALUES FROM (0) TO (10000);
+CREATE TABLE part2 PARTITION OF items FOR VALUES FROM (10000) TO (20000);
+INSERT INTO items SELECT i, hashint4(i) % 100, CASE WHEN i % 40 = 0 THEN 1 ELSE 0 END,
+	(SELECT array_agg(hashint4(i * 8 + j) % 1000) FROM generate_series(1, 8) j)::vector, repeat(i::text, 200)
+	FROM generate_series(0, 19999) i;
+CREATE INDEX ON items USING hnsw (v vector_l2_ops) WHERE kind = 1;
+VACUUM ANALYZE items;
+SET enable_seqscan = off;
+CREATE VIEW nearest_groups AS SELECT * FROM (SELECT DISTINCT ON (g) g, v <-> '[0,0,0,0,0,0,0,0]' AS d
+	FROM items WHERE kind = 1 ORDER BY g, v <-> '[0,0,0,0,0,0,0,0]') x ORDER BY d LIMIT 200;
+CREATE TABLE groups AS SELECT * FROM nearest_groups;
+SET quiver.topk_scan = off;
+SELECT count(*), (SELECT count(*) FROM groups NATURAL JOIN nearest_groups) AS same FROM nearest_groups;
+RESET quiver.topk_scan;
+RESET enable_seqscan;
+DROP VIEW nearest_groups;
 DROP TABLE items, groups;
 
 -- a radius that more rows are within than may wait
