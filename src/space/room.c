@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "commands/tablespace.h"
 #include "miscadmin.h"
 #include "space/room.h"
 #include "utils/memutils.h"
@@ -93,6 +94,7 @@ QvRoomMake(QvRoom *room, Size size, Size most)
 		room->memory = MemoryContextAllocHuge(CurrentMemoryContext, Max(1, size));
 		return room->memory;
 	}
+	PrepareTempTablespaces();
 	file = OpenTemporaryFile(false);
 	fill_file(file, size);
 	return map_file(room, file, size);

@@ -52,6 +52,18 @@ fails_like($node, "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'
 is(temporary_files(), 0, 'no temporary file is left');
 check_ok($node, 't_idx', $rows, 'the index of before is used');
 
+# and they are where temp_tablespaces says
+my $space = PostgreSQL::Test::Utils::tempdir;
+$node->append_conf('postgresql.conf', 'log_temp_files = 0');
+$node->reload;
+$node->safe_psql('postgres', "CREATE TABLESPACE space LOCATION '$space'");
+my $before = -s $node->logfile;
+$node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SET max_parallel_maintenance_workers = 0;
+	SET temp_tablespaces = space; REINDEX INDEX t_idx");
+my @files = slurp_file($node->logfile, $before) =~ /temporary file: path "([^"]*)"/g;
+ok(@files > 0, 'a build has temporary files');
+is(scalar(grep { !m{^pg_tblspc/} } @files), 0, 'all of them are in temp_tablespaces');
+
 # canceled; the table stays usable.  A build of so many different rows takes seconds, and ends by
 # itself within none of the timeouts on a fast machine either.
 my $many = $rows * 12;
