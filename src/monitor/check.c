@@ -186,7 +186,8 @@ check_graph(Relation index, const QvOpclassInfo *opclass)
 		ereport(NOTICE,
 				(errmsg("a search cannot reach " INT64_FORMAT " of " INT64_FORMAT " nodes of index \"%s\"",
 						info.unreached, info.nodes, RelationGetRelationName(index)),
-				 errdetail("Nothing is damaged, but their rows are found by exact search only."),
+				 errdetail("Nothing is damaged, but rows of them that were committed are "
+						   "found by exact search only."),
 				 errhint("VACUUM the table.")));
 	return info.tuples;
 }
