@@ -33,6 +33,22 @@ my $leave = q{DO $$BEGIN PERFORM injection_points_attach('quiver-ivf-list-split'
 BEGIN INSERT INTO $t (id, v) SELECT id, v FROM $b WHERE id > 300; EXCEPTION WHEN internal_error THEN NULL; END;
 PERFORM injection_points_detach('quiver-ivf-list-split'); END$$};
 
+# A compaction fails for lack of space, say: the table is rid of its dead rows all the same, and the next
+# VACUUM frees what was written.
+$node->safe_psql('postgres', q{
+CREATE TABLE sparse AS SELECT * FROM base_coded;
+CREATE INDEX sparse_idx ON sparse USING quiver_ivf (v vector_l2_ops) WITH (lists = 2);
+DELETE FROM sparse WHERE id % 2 = 0;
+SELECT injection_points_attach('quiver-ivf-page-written', 'error');});
+fails_like($node, 'VACUUM (INDEX_CLEANUP ON) sparse', 'XX000', 'error triggered', 'VACUUM, as a compaction fails');
+is($node->psql('postgres', 'VACUUM (INDEX_CLEANUP ON) sparse'), 0, 'the next VACUUM has no dead rows to remove');
+$node->safe_psql('postgres', q{SELECT injection_points_detach('quiver-ivf-page-written')});
+is(sql_value($node, q{SELECT dead_rows, lost_pages, free_pages > 0 FROM quiver_index_info('sparse_idx')}),
+	'700|0|t', 'the dead rows of the index wait for a compaction');
+$node->safe_psql('postgres', 'DELETE FROM sparse WHERE id = 1; VACUUM (INDEX_CLEANUP ON) sparse');
+is(sql_value($node, q{SELECT dead_rows, lost_pages FROM quiver_index_info('sparse_idx')}), '0|0', 'and it comes');
+check_ok($node, 'sparse_idx', 699, 'after it');
+
 every_line_ok(
 	node => $node,
 	folders => [ 'src/ivf', 'src/rows' ],

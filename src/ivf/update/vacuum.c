@@ -4,11 +4,12 @@
  *
  *	1. Entries of dead rows are cleared on row pages.
  *	2. Every list is read, page by page with its records, and dead rows are marked.
- *	   A list with many dead rows is compacted.
  *	3. Pages that nothing leads to become free: those of lists that were moving when
  *	   the server went down, and pages added just before that.
+ *	4. Lists with many dead rows are compacted.  That needs space, so it comes when the
+ *	   table is rid of its dead rows, and when all pages that may be used again are free.
  *
- * IVF_MOVE_LOCK is held from the first step to the last.  A row that moved from a list
+ * IVF_MOVE_LOCK is held from the first step to the third.  A row that moved from a list
  * not read yet to a list that was read would keep pointing to a row that is gone.
  */
 #include "postgres.h"
@@ -47,10 +48,6 @@ typedef struct IvfVacuum
 	double		live;			/* live rows so far */
 	IvfWalk		walk;
 	uint8	   *dead;			/* by slot of the current page: it dies now */
-
-	/* the list being read */
-	uint64		list_live;
-	uint64		list_dead;
 } IvfVacuum;
 
 static void
@@ -129,10 +126,7 @@ find_dead(IvfVacuum *v)
 
 		v->dead[slot] = live && v->callback(tid, v->callback_state);
 		ndead += v->dead[slot];
-		if (live && !v->dead[slot])
-			v->list_live++;
-		else
-			v->list_dead++;
+		v->live += live && !v->dead[slot];
 	}
 	return ndead;
 }
@@ -186,7 +180,6 @@ vacuum_list(IvfVacuum *v, uint32 list)
 	/* the list may have got its first page since the directory was read */
 	head = entry->head;
 	UnlockReleaseBuffer(buf);
-	v->list_live = v->list_dead = 0;
 	IvfWalkStart(&v->walk, list, head);
 	while (IvfWalkNextPage(&v->walk))
 	{
@@ -195,13 +188,6 @@ vacuum_list(IvfVacuum *v, uint32 list)
 			vacuum_page(v);
 		else
 			note_used(v);
-	}
-	v->live += v->list_live;
-	if (v->list_dead > COMPACT_ABOVE * (v->list_live + v->list_dead))
-	{
-		IvfSetFlags(handle, IVF_MOVING, 0);
-		QvInjectionPoint("quiver-ivf-move-begun");
-		IvfCompactList(handle, list);
 	}
 }
 
@@ -255,6 +241,56 @@ free_unused(IvfVacuum *v)
 	}
 	QvPublishFreePages(index);
 }
+
+/* ---- compaction ---- */
+
+/* Are more slots of a list dead than it may have? */
+static bool
+is_sparse(IvfVacuum *v, uint32 list)
+{
+	IvfHandle  *handle = v->handle;
+	uint64		rows = 0;
+	uint64		dead = 0;
+	uint32		number = 0;
+	IvfEntry	entry;
+	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
+	BlockNumber block = entry->head;
+	uint32		generation = entry->generation;
+
+	UnlockReleaseBuffer(buf);
+	while (BlockNumberIsValid(block))
+	{
+		IvfListPage head;
+
+		QvVacuumDelayPoint();
+		buf = IvfReadListPage(handle, block, list, generation, BUFFER_LOCK_SHARE);
+		head = BufferIsValid(buf) ? IvfPageList(BufferGetPage(buf)) : NULL;
+		if (head == NULL || head->number != number++)
+			QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
+		rows += head->count;
+		dead += IvfDeadSlots(head);
+		block = QvPageGetHeader(BufferGetPage(buf))->next;
+		UnlockReleaseBuffer(buf);
+	}
+	return dead > COMPACT_ABOVE * rows;
+}
+
+/* Compacts the lists that have many dead rows. */
+static void
+compact_lists(IvfVacuum *v)
+{
+	for (uint32 list = 0; list < v->handle->lists->count; list++)
+		if (is_sparse(v, list))
+		{
+			IvfSetFlags(v->handle, IVF_MOVING, 0);
+			QvInjectionPoint("quiver-ivf-move-begun");
+			IvfCompactList(v->handle, list);
+		}
+	IvfSetFlags(v->handle, 0, IVF_MOVING);
+	QvInjectionPoint("quiver-ivf-move-ended");
+}
+
+/* ---- */
 
 /* Writes the counts into the metapage, as one WAL record. */
 static void
@@ -336,8 +372,9 @@ lacks_rows(const IvfMetaData *meta, const IndexVacuumInfo *info)
 }
 
 /*
- * Does the upkeep that needs no dead rows: frees pages that an interrupted move has left,
- * measures probes that inserts have left to VACUUM, makes entries that are missing.
+ * Does the upkeep after the table's dead rows are gone: frees pages that an interrupted
+ * move has left, compacts lists, measures probes that inserts have left to VACUUM, makes
+ * entries that are missing.
  */
 static void
 keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo *opclass)
@@ -350,6 +387,12 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 	begin_vacuum(&v, info, stats, opclass);
 	if (v.handle->meta.flags & IVF_MOVING)
 		vacuum_lists(&v);
+	if (stats->tuples_removed > 0)
+	{
+		compact_lists(&v);
+		/* entries of rows that have moved are missing */
+		v.handle = IvfOpen(info->index, opclass);
+	}
 	if (IvfLacksMeasuring(&v.handle->meta))
 		IvfMeasureProbes(v.handle, 0);
 	if (lacks_rows(&v.handle->meta, info))
@@ -380,7 +423,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
 						RelationGetRelationName(info->index)),
 				 errhint("Please REINDEX it.")));
-	else if ((meta.flags & IVF_MOVING) || IvfLacksMeasuring(&meta) || lacks_rows(&meta, info))
+	else if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 || IvfLacksMeasuring(&meta) || lacks_rows(&meta, info))
 		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
