@@ -121,20 +121,16 @@ raise_usage(Buffer buf)
 		(void) QvExchangeBufferState(desc, &state, state + BUF_USAGECOUNT_ONE);
 }
 
-/*
- * Pins a block through its hint.  Returns InvalidBuffer if the block has to be looked up.
- * "passing": the read does not raise the usage count.
- */
-static Buffer
-read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool passing)
+Buffer
+QvReadRecent(Relation relation, QvBufferHints *hints, BlockNumber block)
 {
 	Buffer		buf = QvHintedBuffer(hints, block);
 
-	if (buf == InvalidBuffer || (!passing && hints->scarce) ||
+	if (buf == InvalidBuffer || hints->scarce ||
 		!ReadRecentBuffer(QvRelationLocator(relation), MAIN_FORKNUM, block, buf))
 		return InvalidBuffer;
 	/* ReadRecentBuffer() has done that for a temporary table */
-	if (!passing && !BufferIsLocal(buf) && ++hints->reads % USED_EVERY == 0)
+	if (!BufferIsLocal(buf) && ++hints->reads % USED_EVERY == 0)
 		raise_usage(buf);
 	/* ReadBuffer() would have counted this */
 	pgstat_count_buffer_read(relation);
@@ -142,21 +138,15 @@ read_recent(Relation relation, QvBufferHints *hints, BlockNumber block, bool pas
 	return buf;
 }
 
-Buffer
-QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block)
-{
-	return read_recent(table, hints, block, false);
-}
-
 static Buffer
 read_buffer(Relation index, QvBufferHints *hints, BlockNumber block,
-			BufferAccessStrategy strategy, bool passing)
+			BufferAccessStrategy strategy)
 {
 	Buffer		buf;
 
 	if (hints == NULL)
 		return QvReadBuffer(index, block, strategy);
-	buf = read_recent(index, hints, block, passing);
+	buf = QvReadRecent(index, hints, block);
 	if (BufferIsValid(buf))
 		return buf;
 	if (block > 0 && !has_block(index, hints, block))
@@ -170,17 +160,7 @@ Buffer
 QvReadAnyPage(Relation index, QvBufferHints *hints, BlockNumber block,
 			  BufferAccessStrategy strategy, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block, strategy, false);
-
-	LockBuffer(buf, lockmode);
-	return buf;
-}
-
-Buffer
-QvReadPassedPage(Relation index, QvBufferHints *hints, BlockNumber block,
-				 BufferAccessStrategy strategy, int lockmode)
-{
-	Buffer		buf = read_buffer(index, hints, block, strategy, true);
+	Buffer		buf = read_buffer(index, hints, block, strategy);
 
 	LockBuffer(buf, lockmode);
 	return buf;
@@ -227,7 +207,7 @@ Buffer
 QvReadPage(Relation index, QvBufferHints *hints, BlockNumber block,
 		   QvPageKind kind, int lockmode)
 {
-	Buffer		buf = read_buffer(index, hints, block, NULL, false);
+	Buffer		buf = read_buffer(index, hints, block, NULL);
 
 	LockBuffer(buf, lockmode);
 	QvPageCheck(index, block, BufferGetPage(buf), kind);

@@ -76,24 +76,16 @@ extern Buffer QvReadAnyPage(Relation index, QvBufferHints *hints,
 							int lockmode);
 
 /*
- * As QvReadAnyPage(), for passes through all pages: the read does not keep the page in
- * shared buffers.
- */
-extern Buffer QvReadPassedPage(Relation index, QvBufferHints *hints,
-							   BlockNumber block, BufferAccessStrategy strategy,
-							   int lockmode);
-
-/*
  * Asks for a block to be read into shared buffers in the background, unless it is likely
  * to be there, or effective_io_concurrency is 0.  Returns whether it was asked for.
  */
 extern bool QvPrefetchBlock(Relation index, QvBufferHints *hints, BlockNumber block);
 
 /*
- * Pins a page of the table, if its hint is right.  Otherwise returns InvalidBuffer, and
- * the page has to be read.
+ * Pins a block, if its hint is right.  Otherwise returns InvalidBuffer, and the block has to be
+ * looked up.
  */
-extern Buffer QvReadRecent(Relation table, QvBufferHints *hints, BlockNumber block);
+extern Buffer QvReadRecent(Relation relation, QvBufferHints *hints, BlockNumber block);
 
 /* Records that a block is in that buffer. */
 extern void QvRememberBuffer(QvBufferHints *hints, BlockNumber block, Buffer buf);

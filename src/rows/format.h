@@ -55,7 +55,6 @@ typedef QvRowEntryData *QvRowEntry;
 StaticAssertDecl(offsetof(QvRowEntryData, bits) == 12, "on-disk row entry changed");
 
 #define QvRowEntrySize(pdim) (offsetof(QvRowEntryData, bits) + (pdim) / 8)
-#define QV_ROW_MAX_SLOT (PG_UINT16_MAX - 1)
 
 /*
  * What a row page starts with.  Entries follow, without their included columns, and then these,

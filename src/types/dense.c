@@ -37,8 +37,9 @@ QvDenseNew(const DenseType *type, int dim)
 	return value;
 }
 
-void *
-QvDenseZero(const DenseType *type, int dim)
+/* Returns a new value of zeros. */
+static void *
+new_zeros(const DenseType *type, int dim)
 {
 	void	   *value = QvDenseNew(type, dim);
 
@@ -364,7 +365,7 @@ QvDenseNormalize(FunctionCallInfo fcinfo, const DenseType *type)
 	float	   *out;
 
 	if (norm == 0)
-		PG_RETURN_POINTER(QvDenseZero(type, v.dim));
+		PG_RETURN_POINTER(new_zeros(type, v.dim));
 
 	out = NewComputed(type, v.dim, &value);
 	qv_kernels.divide_f32(x, norm, out, v.dim);

@@ -44,9 +44,8 @@ typedef struct DenseType
 extern const DenseType qv_vector_type;
 extern const DenseType qv_halfvec_type;
 
-/* Return a new value whose elements the caller sets, and one of zeros. */
+/* Returns a new value whose elements the caller sets. */
 extern void *QvDenseNew(const DenseType *type, int dim);
-extern void *QvDenseZero(const DenseType *type, int dim);
 
 /* Returns the elements of a value that has the long varlena header. */
 extern void *QvDenseElems(void *value);

@@ -21,8 +21,9 @@ typedef struct SparseElem
 	float		value;
 } SparseElem;
 
-SparseVector *
-QvNewSparse(int dim, int nnz)
+/* Returns a new value whose elements the caller sets. */
+static SparseVector *
+new_sparse(int dim, int nnz)
 {
 	Size		size = offsetof(SparseVector, indices) +
 		(Size) nnz * (sizeof(int32) + sizeof(float));
@@ -86,7 +87,7 @@ QvSparseFromFloats(const float *x, int dim)
 		nnz += (x[i] != 0);
 	CheckNnz(nnz, dim, NULL);
 
-	result = QvNewSparse(dim, nnz);
+	result = new_sparse(dim, nnz);
 	values = SparseValues(result);
 	for (int i = 0; i < dim; i++)
 	{
@@ -244,7 +245,7 @@ QV_FUNCTION(sparsevec_in)
 		}
 	}
 
-	result = QvNewSparse(dim, nnz);
+	result = new_sparse(dim, nnz);
 	values = SparseValues(result);
 	for (int i = 0; i < nnz; i++)
 	{
@@ -303,7 +304,7 @@ QV_FUNCTION(sparsevec_recv)
 	QvCheckTypmod(typmod, dim, NULL);
 	QvCheckUnused(unused);
 
-	result = QvNewSparse(dim, nnz);
+	result = new_sparse(dim, nnz);
 	values = SparseValues(result);
 	for (int i = 0; i < nnz; i++)
 	{
@@ -357,7 +358,7 @@ QV_FUNCTION(sparsevec_l2_norm)
 static SparseVector *
 WithoutZeros(SparseVector *v, int nnz)
 {
-	SparseVector *result = QvNewSparse(v->dim, nnz);
+	SparseVector *result = new_sparse(v->dim, nnz);
 	const float *from = SparseValues(v);
 	float	   *to = SparseValues(result);
 	int			j = 0;
@@ -378,7 +379,7 @@ WithoutZeros(SparseVector *v, int nnz)
 QV_FUNCTION(sparsevec_l2_normalize)
 {
 	SparseView	v = SparseViewOf(PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0)));
-	SparseVector *result = QvNewSparse(v.dim, v.nnz);
+	SparseVector *result = new_sparse(v.dim, v.nnz);
 	float	   *values = SparseValues(result);
 	int			zeros = 0;
 

@@ -167,7 +167,6 @@ pg_noreturn extern void QvDifferentDims(const char *name, int a, int b);
 extern Datum QvTypmodIn(FunctionCallInfo fcinfo, const char *name, int max);
 
 /* sparsevec.c */
-extern SparseVector *QvNewSparse(int dim, int nnz);
 extern SparseVector *QvSparseFromFloats(const float *x, int dim);
 
 /* bit.c */

@@ -141,8 +141,9 @@ halve(IvfReader *reader, float least)
 		forget_read(reader, reader->limit);
 }
 
-void
-IvfMakeRoom(IvfReader *reader, uint32 more)
+/* Have room to gather "more" rows.  No page may be locked. */
+static void
+make_room(IvfReader *reader, uint32 more)
 {
 	const Size	each = sizeof(IvfGathered) + sizeof(BacklogItem);
 	uint32		room = reader->room;
@@ -314,7 +315,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		CHECK_FOR_INTERRUPTS();
 		if (rows_below(reader) / 2 > reader->wanted && reader->limit > reader->needed)
 			halve(reader, reader->needed);
-		IvfMakeRoom(reader, handle->layout.slots);
+		make_room(reader, handle->layout.slots);
 		buf = IvfReadListPage(handle, block, near->list, ref->generation, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buf))
 			return false;

@@ -171,9 +171,6 @@ extern bool IvfReadNext(IvfReader *reader);
 extern IvfGathered *IvfGather(IvfReader *reader, float bound);
 extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
 
-/* Have room to gather "more" rows.  No page may be locked. */
-extern void IvfMakeRoom(IvfReader *reader, uint32 more);
-
 /* Ask the CPU for a list that will be read soon. */
 extern void IvfPrefetchList(const IvfReader *reader, const IvfNear *near);
 
