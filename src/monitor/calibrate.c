@@ -21,6 +21,7 @@
 #include "monitor/open_index.h"
 #include "monitor/recall.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/tuplestore.h"
 
@@ -120,12 +121,21 @@ check_index(Relation index)
 				 errhint("Use an index of access method quiver_graph or quiver_ivf.")));
 }
 
-/* Does that, and leaves no trial behind. */
+/*
+ * Does that, and leaves no trial behind.  What is measured is for all sessions, so settings of this
+ * one that change what searches find are left out.
+ */
 static void
 try_efforts(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
 {
+	int			level = NewGUCNestLevel();
+
 	PG_TRY();
 	{
+		QvSetForNow("quiver.topk_scan", "on");
+		QvSetForNow("quiver.iterative_scan", "strict_order");
+		QvSetForNow("quiver.max_scan_tuples", CppAsString2(DEFAULT_MAX_SCAN_TUPLES));
+		QvSetForNow("quiver.sketches", "auto");
 		measure_points(index, recall, points, n);
 	}
 	PG_FINALLY();
@@ -133,6 +143,7 @@ try_efforts(Relation index, QvRecall *recall, QvCurvePoint *points, int *n)
 		knn_trial_misses = 0;
 	}
 	PG_END_TRY();
+	AtEOXact_GUC(true, level);
 }
 
 /* Measures, and stores the curve in the index.  Returns the best recall. */

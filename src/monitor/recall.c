@@ -98,8 +98,8 @@ QvMonitorInit(void)
 	}
 }
 
-static void
-set_for_now(const char *setting, const char *value)
+void
+QvSetForNow(const char *setting, const char *value)
 {
 	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
 							 true, 0, false);
@@ -301,8 +301,8 @@ plan_with(const Measurement *m, SPIPlanPtr plan, Oid index)
 	{
 		if (OidIsValid(index))
 		{
-			set_for_now("enable_seqscan", "off");
-			set_for_now("enable_indexscan", "on");
+			QvSetForNow("enable_seqscan", "off");
+			QvSetForNow("enable_indexscan", "on");
 		}
 		cached = SPI_plan_get_cached_plan(plan);
 	}
@@ -339,7 +339,7 @@ run_search(SPIPlanPtr plan, const void *value)
 				ended;
 
 	/* otherwise the search could be planned again, without the index */
-	set_for_now("plan_cache_mode", "auto");
+	QvSetForNow("plan_cache_mode", "auto");
 	INSTR_TIME_SET_CURRENT(started);
 	if (SPI_execute_plan(plan, &arg, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "a search is no query");

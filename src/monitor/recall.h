@@ -23,4 +23,7 @@ extern double QvRecallMeasure(QvRecall *recall);
 
 extern void QvRecallEnd(QvRecall *recall);
 
+/* Sets a setting until the level of settings ends that the caller has begun. */
+extern void QvSetForNow(const char *setting, const char *value);
+
 #endif							/* QV_MONITOR_RECALL_H */

@@ -53,6 +53,18 @@ SELECT * FROM pg_temp.plan('cal_graph');
 SELECT * FROM cal_state;
 RESET quiver.ef_search;
 
+-- settings of the session are no part of what is measured, and stay
+
+SET quiver.topk_scan = off;
+SET quiver.iterative_scan = off;
+SET quiver.max_scan_tuples = 5;
+SELECT bool_and(c.effort = o.effort) AS same FROM quiver_calibrate('cal_graph', 'SELECT v FROM cal_log') c
+	JOIN curves o USING (recall) WHERE index = 'cal_graph';
+SHOW quiver.max_scan_tuples;
+RESET quiver.topk_scan;
+RESET quiver.iterative_scan;
+RESET quiver.max_scan_tuples;
+
 -- what searches use is the curve; held-out queries find what was asked for
 
 CREATE FUNCTION pg_temp.found(index regclass, wanted float8) RETURNS float8 LANGUAGE plpgsql AS $$
