@@ -266,6 +266,11 @@ KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settin
 	settings->sketches = knn_quiver_settings.values.sketches;
 	settings->scan_mem_multiplier = Max(1, settings->scan_mem_multiplier);
 	settings->memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
+	/* what the session says counts more than what its role or database does */
+	if (!settings->fixed && recall_of_session && !ef_search_of_session)
+		settings->ef_search = 0;
+	if (!settings->fixed && recall_of_session && !probes_of_session)
+		settings->probes = 0;
 	if (set == NULL)
 		return;
 	if (!recall_of_session && set->recall > 0)

@@ -79,7 +79,7 @@ delete $ENV{PGOPTIONS};
 $node->safe_psql('postgres', 'SELECT quiver_version(); ALTER SYSTEM SET quiver.probes = 2; SELECT pg_reload_conf()');
 wait_until_true($node, "SELECT current_setting('quiver.probes') = '2'");
 like(sql_value($node, $target), qr/^0\.9\|/, "the index's recall goes before the server's probes");
-like(sql_value($node, "SET quiver.recall = .85; $target"), qr/^\|2$/, "the session's recall does not, as ever");
+like(sql_value($node, "SET quiver.recall = .85; $target"), qr/^0\.85\|/, "and so does the session's");
 $node->safe_psql('postgres', 'ALTER INDEX t_lists RESET (recall)');
 is(sql_value($node, $target), '|2', 'without the option it has them');
 $node->safe_psql('postgres', 'SELECT quiver_version(); ALTER SYSTEM RESET quiver.probes; SELECT pg_reload_conf()');
