@@ -408,10 +408,16 @@ static void
 cost_path(Path *path, const TopkKnown *known, double wanted)
 {
 	double		rows = Max(1, path->param_info ? Min(path->rows, TOPK_FIRST_ROWS) : path->rows);
-	double		start = QV_START_OPERATORS * cpu_operator_cost + QvDisabledCost(enable_indexscan);
+	double		start = QvDisabledCost(enable_indexscan);
 	double		first = TopkScanCost(known, Min(rows, TOPK_FIRST_ROWS));
 	double		all = TopkScanCost(known, rows);
 
+	/*
+	 * a scan that is to read the table looks for near rows before, so it is
+	 * never worse than a sort of all rows, and often better than expected
+	 */
+	if (first < TopkWayCost(known, TOPK_TABLE, Min(rows, TOPK_FIRST_ROWS)))
+		start += QV_START_OPERATORS * cpu_operator_cost;
 	if (wanted > 0 && wanted < rows)
 		all = first + (TopkScanCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
 	path->startup_cost = start + first + path->pathtarget->cost.startup;
@@ -530,7 +536,12 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	 * runs again and again finds its own in memory.
 	 */
 	if (path->path.param_info == NULL)
-		get_tablespace_page_costs(rel->reltablespace, &known.units.row_page, NULL);
+	{
+		double		next_page;
+
+		get_tablespace_page_costs(rel->reltablespace, &known.units.row_page, &next_page);
+		known.units.next_row = known.units.test + next_page * rel->pages / Max(1, rel->tuples);
+	}
 	cost_path(&path->path, &known, path->path.param_info ? 0 : wanted_of(root, rel));
 	index_close(relation, NoLock);
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);

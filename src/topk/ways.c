@@ -143,8 +143,7 @@ TopkScanCost(const TopkKnown *known, double wanted)
 	double		least_first = INFINITY;
 	double		least = INFINITY;
 
-	/* reading all of the table is a path of its own */
-	for (TopkWay way = 0; way < TOPK_TABLE; way++)
+	for (TopkWay way = 0; way < TOPK_WAYS; way++)
 	{
 		double		cost = TopkWayCost(known, way, Min(wanted, TOPK_FIRST_ROWS));
 
