@@ -102,6 +102,9 @@ QvDenseAccum(FunctionCallInfo fcinfo, const DenseType *type)
 	{
 		state = NewState(v.dim);
 		*state.count = *old.count;
+		/* the sum of no rows, so that one of -0 stays */
+		for (int i = 0; i < v.dim; i++)
+			state.sums[i] = -0.0;
 	}
 	else
 	{

@@ -11,6 +11,7 @@ INSERT INTO t VALUES (0, NULL, NULL), (3, NULL, NULL);
 SELECT avg(v), sum(v), avg(h), sum(h) FROM t;
 SELECT g, avg(v), sum(v), avg(h), sum(h), count(v) FROM t GROUP BY g ORDER BY g;
 SELECT avg(v), sum(v), avg(h), sum(h) FROM t WHERE false;
+SELECT avg('[-0,0]'::vector), sum('[-0,0]'::vector), avg('[-0,0]'::halfvec);
 
 -- running totals, where the state must not be shared with the result
 SELECT v, sum(v) OVER w, sum(h) OVER w AS sum_h, avg(v) OVER w
