@@ -41,6 +41,15 @@ adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, in
 }
 
 void
+GraphCheckOptions(const QvIndexOptions *options)
+{
+	if (options->ef_construction < 2 * options->m)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ef_construction must be greater than or equal to 2 * m")));
+}
+
+void
 GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions *options,
 				   double rows, double value_size, void *const *values, int nvalues,
 				   GraphEstimate *estimate)
@@ -51,6 +60,7 @@ GraphEstimateBuild(const QvOpclassInfo *opclass, int dims, const QvIndexOptions 
 	Size		payload;
 	Size		apart;
 
+	GraphCheckOptions(options);
 	GraphMetaInit(&meta, dims, options->m, options->ef_construction, opclass);
 	/* a build has no larger sample than there are rows */
 	if (meta.form == QV_FORM_CODED)

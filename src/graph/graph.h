@@ -38,6 +38,9 @@ extern QvEngineSetCurve GraphSetCurve;
 extern void GraphParallelWork(dsm_segment *segment, shm_toc *toc,
 							  void (*get_opclass) (Relation index, QvOpclassInfo *opclass));
 
+/* estimate.c: raises an error for options that no graph can be built with. */
+extern void GraphCheckOptions(const QvIndexOptions *options);
+
 /* pool.c: returns the ef for a recall, calibrated or by a rule of thumb. */
 extern int	GraphEfFor(Relation index, const QvSettings *settings);
 

@@ -87,6 +87,7 @@ typedef struct BuildPlan
 	const KnnMethod *method;
 	QvOpclassInfo opclass;
 	int			dims;
+	bool		can_include;
 	const bytea *options;		/* parsed, or NULL */
 	double		rows;
 	double		table_rows;
@@ -187,6 +188,7 @@ plan_column(BuildPlan *plan, const char *column, const char *am_name, Datum opti
 				   OidIsValid(get_opfamily_proc(family, type, type, HNSW_NORM_PROC)),
 				   operator_class ? operator_class : "default", &plan->opclass);
 	plan->dims = typmod;
+	plan->can_include = routine->amcaninclude;
 	plan->options = routine->amoptions(options, true);
 }
 
@@ -205,6 +207,10 @@ plan_included(BuildPlan *plan, ArrayType *names)
 				(errcode(ERRCODE_TOO_MANY_COLUMNS),
 				 errmsg("cannot use more than %d columns in an index", INDEX_MAX_KEYS)));
 	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &count);
+	if (count > 0 && !plan->can_include)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support included columns", plan->method->name)));
 	for (int i = 0; i < count; i++)
 	{
 		const char *name = nulls[i] ? "" : NameStr(*DatumGetName(elements[i]));

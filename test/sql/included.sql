@@ -220,6 +220,8 @@ SELECT round((a.bytes - b.bytes) / 100000.0) AS bytes_a_row, a.bytes = c.bytes A
 		quiver_estimate('t', 'v', 'quiver_ivf', '{}', NULL, 100000, '{tenant,done,big}') c;
 SELECT * FROM quiver_estimate('t', 'v', include => '{note}');
 SELECT * FROM quiver_estimate('t', 'v', include => '{none}');
+SELECT * FROM quiver_estimate('t', 'v', 'hnsw', include => '{tenant}');
+SELECT * FROM quiver_estimate('t', 'v', 'quiver_graph', '{m=40}');
 -- verified against the table: an update that the index has missed
 SELECT quiver_check('p1_v_tenant_idx') > 0 AS checked;
 UPDATE pg_index SET indislive = false WHERE indexrelid = 'p1_v_tenant_idx'::regclass;

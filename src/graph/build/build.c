@@ -51,15 +51,6 @@ GraphBuildPhaseName(int64 phase)
 	}
 }
 
-static void
-check_options(const QvIndexOptions *options)
-{
-	if (options->ef_construction < 2 * options->m)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("ef_construction must be greater than or equal to 2 * m")));
-}
-
 /* Makes a handle for an index that has no pages yet. */
 static void
 init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *opclass,
@@ -234,7 +225,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	float	   *floats;
 	Size		n;
 
-	check_options(options);
+	GraphCheckOptions(options);
 	init_handle(&handle, index, opclass, options);
 	QvCountRows(heap, info, opclass, &count);
 	prepared->rows = count.indexed;
@@ -278,7 +269,7 @@ GraphBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 {
 	GraphHandle handle;
 
-	check_options(options);
+	GraphCheckOptions(options);
 	init_handle(&handle, index, opclass, options);
 	GraphWriteFixedPages(&handle, INIT_FORKNUM, NULL);
 	QvWriteLogAll(index, INIT_FORKNUM);
