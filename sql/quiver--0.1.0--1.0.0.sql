@@ -79,6 +79,7 @@ CREATE FUNCTION _quiver_index_state(index oid,
     OUT lost_pages bigint,
     OUT measured bool,
     OUT old_format bool,
+    OUT sketches bool,
     OUT error text)
     AS 'MODULE_PATHNAME', 'quiver_index_state' LANGUAGE C VOLATILE STRICT;
 COMMENT ON FUNCTION _quiver_index_state(oid) IS 'for the view quiver_indexes';
@@ -158,7 +159,7 @@ SELECT n.nspname AS schema_name, t.relname AS table_name, c.relname AS index_nam
             0.2::float8 * pg_catalog.pg_stat_get_live_tuples(t.oid)::float8) THEN 'VACUUM: searches meet rows that are gone' END,
         CASE WHEN s.bytes > p.shared * CASE e.kind WHEN 'lists' THEN 5::bigint ELSE 1::bigint END THEN
             'shared_buffers: more of them would hold ' || CASE e.kind WHEN 'lists' THEN 'its codes' ELSE 'it' END END,
-        CASE WHEN e.engine = 'quiver' AND e.kind = 'lists' AND s.bytes > greatest(p.cache, p.shared) / 2::bigint
+        CASE WHEN s.sketches AND s.bytes > greatest(p.cache, p.shared) / 2::bigint
             AND p.cache_unset THEN
             'effective_cache_size: it is the default, by which searches may take the index for larger than memory' END,
         CASE WHEN c.reltuples >= 100000::real AND r.searches >= 100::bigint

@@ -49,5 +49,6 @@ IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most, IvfGla
 	glanced->lost_pages = g.lost * pages;
 	glanced->measured = handle->meta.probes[0] > 0 && handle->meta.deep_lists > 0 &&
 		!(handle->meta.flags & IVF_MEASURE);
+	glanced->sketches = handle->layout.sketch_bytes > 0;
 	glanced->old_format = handle->meta.form == QV_FORM_CODED && !IvfCanHaveRows(&handle->meta);
 }

@@ -80,6 +80,7 @@ typedef struct IvfGlanced
 	double		lost_pages;		/* estimate of the pages that nothing leads to */
 	bool		measured;		/* all probes are measured */
 	bool		old_format;		/* REINDEX gives it row pages */
+	bool		sketches;		/* it has them */
 } IvfGlanced;
 
 /* Reads at most "most" pages. */

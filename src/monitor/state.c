@@ -42,6 +42,7 @@ typedef enum StateColumn
 	STATE_LOST_PAGES,
 	STATE_MEASURED,
 	STATE_OLD_FORMAT,
+	STATE_SKETCHES,
 	STATE_ERROR,
 	STATE_COLUMNS
 } StateColumn;
@@ -110,6 +111,7 @@ describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 	set_state(row, STATE_LOST_PAGES, Int64GetDatum((int64) glanced.lost_pages));
 	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));
 	set_state(row, STATE_OLD_FORMAT, BoolGetDatum(glanced.old_format));
+	set_state(row, STATE_SKETCHES, BoolGetDatum(glanced.sketches));
 }
 
 /* Fills in the answer for an index, which is locked. */
