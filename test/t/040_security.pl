@@ -253,6 +253,11 @@ like(as('tenant', 'postgres', $_->[0]), qr/$_->[1]/, "a bound: $_->[0]") foreach
 	[ 'SELECT quiver_version(); SET hnsw.scan_mem_multiplier = 1001', 'outside the valid range' ],
 	[ 'SELECT quiver_version(); SET quiver.scan_mem_multiplier = 1001', 'outside the valid range' ];
 
+# a version of pgvector cannot be created
+$node->safe_psql('postgres', 'CREATE DATABASE pinned');
+my (undef, undef, $refused) = $node->psql('pinned', "CREATE EXTENSION vector VERSION '0.8.6'");
+like($refused, qr/this version of extension vector is only a way back to pgvector/, 'VERSION names what is meant');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();
