@@ -138,9 +138,12 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 {
 	IndexOptInfo *index = path->indexinfo;
 
-	/* a join that fills rows with NULLs must have them all */
+	/*
+	 * a join that fills rows with NULLs must have them all, and so must a
+	 * window without an order
+	 */
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
-		!QvIsNullable(root, index->rel) &&
+		!QvIsNullable(root, index->rel) && !KnnHasWholeWindow(root) &&
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 

@@ -50,6 +50,14 @@ KnnMethodOf(Relation index)
 }
 
 bool
+KnnHasRecall(Oid am)
+{
+	const KnnMethod *method = KnnMethodOfRoutine(GetIndexAmRoutineByAmId(am, false));
+
+	return method && method->settings == &knn_quiver_settings;
+}
+
+bool
 KnnIsPgvectors(Relation index)
 {
 	char	   *symbol;
@@ -85,6 +93,12 @@ KnnDimensions(Relation index)
 	int32		typmod = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
 
 	return typmod > 0 ? typmod : USUAL_DIMENSIONS;
+}
+
+bool
+KnnHasWholeWindow(const PlannerInfo *root)
+{
+	return root->parse->hasWindowFuncs && root->window_pathkeys == NIL;
 }
 
 bool

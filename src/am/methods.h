@@ -53,8 +53,14 @@ extern void KnnSettingsOf(Relation index, QvSettings *settings);
 extern const KnnMethod *KnnMethodOf(Relation index);
 extern const KnnMethod *KnnMethodOfRoutine(const IndexAmRoutine *routine);
 
+/* Do searches of an access method have a recall to reach?  In pgvector's they have an effort. */
+extern bool KnnHasRecall(Oid am);
+
 /* Is it an index that a stock pgvector built and reads? */
 extern bool KnnIsPgvectors(Relation index);
+
+/* Has a query a window of all rows? */
+extern bool KnnHasWholeWindow(const PlannerInfo *root);
 
 /* Does a query ask an index for rows without a value?  These are in no index. */
 extern bool KnnWantsNulls(IndexOptInfo *index);

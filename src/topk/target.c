@@ -255,7 +255,8 @@ is_sorted_anew(const PlannerInfo *root)
 
 /*
  * The target of rows within a radius, in any order; NULL: there is none.  info: a condition on the
- * distance, which may be from values of other relations.
+ * distance, which may be from values of other relations.  Indexes of pgvector's methods have none, as
+ * in pgvector: a DELETE would leave the rows that their effort does not find.
  */
 static TopkTarget *
 match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info)
@@ -263,7 +264,8 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	TopkTarget *target;
 	TopkForm	form;
 
-	if (!restriction_is_securely_promotable(info, rel) || !match_bound(root, rel, index, info, &form))
+	if (!KnnHasRecall(index->relam) || !restriction_is_securely_promotable(info, rel) ||
+		!match_bound(root, rel, index, info, &form))
 		return NULL;
 	target = palloc0(sizeof(TopkTarget));
 	target->index = index;
@@ -310,13 +312,12 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 
 	if (target)
 		return target;
-	/* a window without an order has all rows */
-	if (root->query_pathkeys != NIL && !(root->parse->hasWindowFuncs && root->window_pathkeys == NIL))
+	if (root->query_pathkeys != NIL && !KnnHasWholeWindow(root))
 		target = match_key(root, rel, index, linitial(root->query_pathkeys));
 	if (target && (counts_all_rows(root->parse) || is_sorted_anew(root)))
 		add_all_needs(root, rel, target);
 	if (target)
-		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;
+		return TopkHasLimit(root->parse) || (target->within != NIL && KnnHasRecall(index->relam)) ? target : NULL;
 	foreach(lc, rel->baserestrictinfo)
 	{
 		target = match_radius(root, rel, index, lfirst(lc));
