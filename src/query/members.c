@@ -529,9 +529,9 @@ static void
 read_entries(Members *m)
 {
 	m->again = m->begun;
-	/* as many rows are wanted, more will likely be */
+	/* as many rows are wanted, more will likely be, and a pass costs much */
 	if (m->again)
-		m->most = Min(2 * m->most, m->room);
+		m->most = Min(4 * m->most, m->room);
 	m->before = m->limit;
 	m->limit = INFINITY;
 	m->dropped = false;
