@@ -60,6 +60,7 @@ struct QvStream
 	MemoryContext context;		/* of rows that wait */
 	QvScan	   *scan;			/* NULL: none, or it has ended */
 	const QvTidSet *only;		/* or NULL */
+	bool		at_once;		/* rows are returned as they come */
 	QvStreamCounters counters;
 	bool		ended_early;
 
@@ -150,6 +151,7 @@ void
 QvStreamSetScan(QvStream *s, QvScan *scan)
 {
 	s->scan = scan;
+	s->at_once = false;
 	s->count = s->nlate = s->late_next = 0;
 	s->dropped = INFINITY;
 	s->keeps = false;
@@ -161,6 +163,12 @@ QvStreamSetScan(QvStream *s, QvScan *scan)
 	s->same_nearest = INFINITY;
 	if (scan && scan->table_hints)
 		RowReaderUseHints(s->source.rows, scan->table_hints);
+}
+
+void
+QvStreamReturnAtOnce(QvStream *s)
+{
+	s->at_once = true;
 }
 
 void
@@ -456,7 +464,8 @@ static void
 take_row(QvStream *s, const ItemPointerData *tid, double least, double most, bool passes)
 {
 	Waiting		row = {.key = least, .most = most, .order = s->order++, .passes = passes, .tid = *tid};
-	bool		gone;
+	bool		late,
+				gone;
 
 	s->in_slot = passes ? 0 : row.order + 1;
 	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->guessed < MAX_GUESSED))
@@ -465,7 +474,11 @@ take_row(QvStream *s, const ItemPointerData *tid, double least, double most, boo
 			return;
 		s->same_nearest = Min(s->same_nearest, row.key);
 	}
-	if (!is_late(s, &row, &gone))
+	late = is_late(s, &row, &gone);
+	/* it is returned next */
+	if (s->at_once)
+		row.key = -INFINITY;
+	if (!late)
 		add_row(s, &row);
 	else if (!gone && QvTids_lookup(s->returned, row.tid) == NULL)
 		add_late(s, &row);
@@ -638,7 +651,10 @@ return_row(QvStream *s, Waiting row, QvStreamRow *out)
 	out->filled = row.passes && s->in_slot != row.order + 1 && s->source.fill(s->source.arg, &row.tid);
 	if (s->source.fetch && !out->filled && !have_in_slot(s, &row))
 		return false;
-	note_returned(s, &row);
+	if (s->at_once)
+		s->counters.returned++;
+	else
+		note_returned(s, &row);
 	/* infinity and NaN alike */
 	out->distance = fabs(row.most) >= KEY_INFINITE ? INFINITY : row.most;
 	out->measured = row.measured;
@@ -727,6 +743,12 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		else
 			take_candidate(s);
 	}
+}
+
+bool
+QvStreamHasWaiting(const QvStream *s)
+{
+	return s->count > 0;
 }
 
 double

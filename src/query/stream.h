@@ -53,7 +53,8 @@ typedef struct QvStreamSource
 	void		(*again) (void *arg);	/* have a search propose all rows a
 										 * second time: memory did not do for
 										 * the rows that wait */
-	bool		(*early) (void *arg);	/* the search has ended early: true
+	bool		(*early) (void *arg);	/* the search has ended early, and it
+										 * is asked for before each row: true
 										 * when another has been set; may be
 										 * NULL */
 	void	   *arg;
@@ -104,6 +105,12 @@ extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
  */
 extern void QvStreamSetScan(QvStream *stream, QvScan *scan);
 
+/*
+ * Return rows as they come, in any order, until another search is set.  The search is the last one,
+ * and proposes no row twice.
+ */
+extern void QvStreamReturnAtOnce(QvStream *stream);
+
 /* Test no rows but those of a set; NULL: any. */
 extern void QvStreamSetOnly(QvStream *stream, const QvTidSet *only);
 
@@ -115,6 +122,9 @@ extern void QvStreamStop(QvStream *stream);
  * for more rows.  It may change the search.
  */
 extern bool QvStreamNext(QvStream *stream, void (*pause) (void *arg), QvStreamRow *row);
+
+/* Do rows wait that were proposed? */
+extern bool QvStreamHasWaiting(const QvStream *stream);
 
 /* How near the next row that is proposed may be; -INFINITY: not known. */
 extern double QvStreamBound(const QvStream *stream);

@@ -249,6 +249,9 @@ begin_way(TopkState *state, TopkWay way)
 	state->before = *QvStreamGetCounters(state->stream);
 	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
+	/* no other way comes after it */
+	if (state->reads_rows && state->planned.order == TOPK_ORDER_NONE)
+		QvStreamReturnAtOnce(state->stream);
 	QvStreamSetOnly(state->stream, set);
 	MemoryContextSwitchTo(old);
 }
@@ -402,7 +405,7 @@ is_at_end(const TopkState *state)
 
 /*
  * QvStreamSource.early, and after the end: have the rows that a search by codes has left out come
- * by another way.  False: there is none, or the user has set an end.
+ * by another way.  False: there is none yet, or none at all, or the user has set an end.
  */
 static bool
 take_rest(void *arg)
@@ -413,6 +416,13 @@ take_rest(void *arg)
 
 	if (is_at_end(state) || state->way == TOPK_TABLE ||
 		(state->way == TOPK_SET && (state->reads_rows || QvTidSetIsExact(state->set.rows))))
+		return false;
+
+	/*
+	 * the rows that a walk without conditions has found are near, and all
+	 * other rows cost much more
+	 */
+	if (state->way == TOPK_WALK && !known->filtered && QvStreamHasWaiting(state->stream))
 		return false;
 	if (state->way != TOPK_SET)
 	{

@@ -255,8 +255,8 @@ is_sorted_anew(const PlannerInfo *root)
 
 /*
  * The target of rows within a radius, in any order; NULL: there is none.  info: a condition on the
- * distance, which may be from values of other relations.  Indexes of pgvector's methods have none, as
- * in pgvector: a DELETE would leave the rows that their effort does not find.
+ * distance, which may be from values of other relations.  Indexes of pgvector's methods have none,
+ * as in pgvector: a DELETE would leave the rows that their effort does not find.
  */
 static TopkTarget *
 match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info)

@@ -212,6 +212,25 @@ SELECT count_of(nearest_of('id % 100 = 3', '20')) < 20 AS ended;
 RESET quiver.topk_way;
 RESET quiver.max_scan_tuples;
 RESET work_mem;
+-- a search without a condition that memory ends: rows that it has found come before another way is tried
+SET work_mem = '64kB';
+SET quiver.topk_way = index;
+SELECT explained('SELECT id FROM found ORDER BY v <-> (SELECT v FROM found WHERE id = 8) LIMIT 14')
+	->'Strategies' AS strategies;
+RESET quiver.topk_way;
+RESET work_mem;
+
+-- a page with the number of all rows: a window of all rows
+SET enable_seqscan = off;
+SET enable_sort = on;
+SELECT count(*), min(n), max(n) FROM
+	(SELECT id, count(*) OVER () AS n FROM found WHERE id <= 9000
+		ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
+RESET enable_seqscan;
+
+-- a table whose conditions seem to leave no row: near rows are looked for before all are sorted
+SELECT explained(nearest_of('a % 2 = 1 AND a % 4 < 2 AND part % 2 = 0', '10')) IS NOT NULL AS is_scan;
+SET enable_sort = off;
 DROP INDEX found_order;
 
 -- many equal rows, read from the table: some wait in memory, and each comes once
