@@ -491,12 +491,36 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 }
 
 /*
+ * A sort by the distance, or a condition on it, reads the values that rows have elsewhere.  The
+ * server does not count that.  rows: of which the distance is computed.
+ */
+static void
+count_values(RelOptInfo *rel, double rows, double value_cost)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL && path->pathkeys == NIL)
+			path->total_cost += value_cost * rows * path->rows / rel->rows;
+	}
+	foreach(lc, rel->partial_pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		path->total_cost += value_cost * rows * path->rows / rel->rows;
+	}
+}
+
+/*
  * Add a path to a relation, unless it would miss rows that it must return, or conditions of its
  * own are volatile.
  */
 static bool
 add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget *target,
-			  double rows, BitmapHeapPath *bitmap)
+			  double rows, BitmapHeapPath *bitmap, bool *counted)
 {
 	CustomPath *path = makeNode(CustomPath);
 	const IndexOptInfo *index = target->index;
@@ -529,6 +553,11 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	KnnSettingsOf(relation, &settings);
 	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
 	known.filtered = TopkIsFiltered(target, conditions);
+	if (target->key && !*counted && is_only_relation(root, rel))
+	{
+		count_values(rel, known.passing, known.units.value - known.units.measure);
+		*counted = true;
+	}
 	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
 
 	/*
@@ -599,6 +628,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 {
 	BitmapHeapPath *bitmap = NULL;
 	bool		bitmap_made = false;
+	bool		counted = false;
 	PathKey    *groups;
 	double		rows = rel->rows;
 	ListCell   *lc;
@@ -634,7 +664,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 				drop_plain_scans(rel, index);
 			if (bms_is_empty(made->outer) && made->within != NIL)
 				expect_few_rows(rel);
-			if (!add_topk_path(root, rel, rte, made, rows, bitmap))
+			if (!add_topk_path(root, rel, rte, made, rows, bitmap, &counted))
 				/* the server may have dropped it for one of these */
 				add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));
 			/* joins keep the order from now on */

@@ -264,6 +264,17 @@ SELECT id FROM items ORDER BY v <=> '[0,0,0,0]' LIMIT 1;
 DROP FUNCTION seen_for_zero;
 DROP TABLE items;
 
+-- values that are stored elsewhere: a sort reads them all
+CREATE TABLE items AS SELECT i AS id,
+	(SELECT array_agg(hashint4(i * 1000 + j) / 2e9 ORDER BY j) FROM generate_series(1, 800) j)::vector(800) AS v
+	FROM generate_series(1, 2000) i;
+CREATE INDEX ON items USING hnsw (v vector_l2_ops) WITH (m = 4, ef_construction = 10);
+VACUUM ANALYZE items;
+SET enable_sort = on;
+SELECT explained('SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 7) LIMIT 10') IS NOT NULL AS scan;
+SET enable_sort = off;
+DROP TABLE items;
+
 DROP TABLE found, two, seen, filled;
 DROP FUNCTION findings, count_of, nearest_of, while_set, memory_of, search_memory, explained, noted, dear;
 
