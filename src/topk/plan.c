@@ -416,7 +416,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 	 * a scan that is to read the table looks for near rows before, so it is
 	 * never worse than a sort of all rows, and often better than expected
 	 */
-	if (first < TopkWayCost(known, TOPK_TABLE, Min(rows, TOPK_FIRST_ROWS)))
+	if (!known->has_table || first < TopkWayCost(known, TOPK_TABLE, Min(rows, TOPK_FIRST_ROWS)))
 		start += QV_START_OPERATORS * cpu_operator_cost;
 	if (wanted > 0 && wanted < rows)
 		all = first + (TopkScanCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
@@ -433,10 +433,10 @@ passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 	ListCell   *lc;
 
 	/*
-	 * the rows within a radius are the nearest: it has no part in how many
-	 * are met
+	 * the rows within a radius are the nearest, and few rows are nearer than
+	 * a page of an answer: neither has a part in how many are met
 	 */
-	foreach(lc, target->within)
+	foreach(lc, list_concat_copy(target->within, target->beyond))
 	{
 		const RestrictInfo *info = lfirst(lc);
 
@@ -491,6 +491,17 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 }
 
 /*
+ * Is reading the table a way that the planner counts?  Other paths that read it are exact, so it is
+ * for a few rows only, and where the search has all rows and the user has set it no end.
+ */
+static bool
+counts_table(const TopkKnown *known, double wanted, int left_out)
+{
+	return known->filtered && wanted > 0 && wanted <= MOST_EXPECTED && left_out == 0 &&
+		TopkMostRows(known->settings) == PG_INT64_MAX && !TopkHasMostLists(known->settings);
+}
+
+/*
  * A sort by the distance, or a condition on it, reads the values that rows have elsewhere.  The
  * server does not count that.  rows: of which the distance is computed.
  */
@@ -529,7 +540,9 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	TopkKnown	known;
 	List	   *exprs;
 	List	   *conditions;
-	bool		misses = target->needs && (target->needs & QvMetaLeftOut(relation));
+	int			left_out = QvMetaLeftOut(relation);
+	bool		misses = target->is_missed || (target->needs & left_out) != 0;
+	double		wanted;
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
@@ -558,6 +571,11 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 		count_values(rel, known.passing, known.units.value - known.units.measure);
 		*counted = true;
 	}
+	wanted = path->path.param_info ? 0 : wanted_of(root, rel);
+	known.has_table = counts_table(&known, wanted, left_out);
+	/* when it is executed, the index may have left out rows */
+	if (known.has_table)
+		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
 	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
 
 	/*
@@ -571,7 +589,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 		get_tablespace_page_costs(rel->reltablespace, &known.units.row_page, &next_page);
 		known.units.next_row = known.units.test + next_page * rel->pages / Max(1, rel->tuples);
 	}
-	cost_path(&path->path, &known, path->path.param_info ? 0 : wanted_of(root, rel));
+	cost_path(&path->path, &known, wanted);
 	index_close(relation, NoLock);
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
 	if (!misses)

@@ -33,12 +33,6 @@
  */
 #define LOOK_SHARE 0.25
 
-/*
- * A walk begins for at most that many rows, since statistics may not know a condition.  It goes on
- * for more.
- */
-#define MOST_EXPECTED 100
-
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
 
@@ -89,7 +83,7 @@ learn_passing(TopkState *state)
 	double		share = state->share;
 	double		of = known->rows;
 
-	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
+	if (!known->filtered || (state->way != TOPK_WALK && state->way != TOPK_CODES))
 		return;
 	if (filter && filter->tested > state->tested_before)
 	{
@@ -385,22 +379,12 @@ choose_first(TopkState *state)
 	take_way(state, best);
 }
 
-/* Rows after which a walk or a search by codes stops, if the user has said so. */
-static int64
-most_rows(const TopkState *state)
-{
-	int			most = state->settings.max_scan_tuples;
-
-	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
-}
-
 /* Has the search come to the end that the user has set, by rows, or is it one by lists? */
 static bool
 is_at_end(const TopkState *state)
 {
-	return (state->way < TOPK_SET && proposed_by_way(state) >= most_rows(state)) ||
-		(state->way == TOPK_WALK && state->settings.max_probes > 0 &&
-		 state->settings.max_probes < IVFFLAT_MAX_LISTS);
+	return (state->way < TOPK_SET && proposed_by_way(state) >= TopkMostRows(&state->settings)) ||
+		(state->way == TOPK_WALK && TopkHasMostLists(&state->settings));
 }
 
 /*
@@ -469,7 +453,7 @@ choose(void *arg)
 				cost;
 	TopkWay		best;
 
-	if (state->way < TOPK_SET && by_way >= most_rows(state))
+	if (state->way < TOPK_SET && by_way >= TopkMostRows(&state->settings))
 	{
 		QvStreamStop(state->stream);
 		return;

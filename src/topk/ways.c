@@ -143,7 +143,7 @@ TopkScanCost(const TopkKnown *known, double wanted)
 	double		least_first = INFINITY;
 	double		least = INFINITY;
 
-	for (TopkWay way = 0; way < TOPK_WAYS; way++)
+	for (TopkWay way = 0; way < TOPK_TABLE + known->has_table; way++)
 	{
 		double		cost = TopkWayCost(known, way, Min(wanted, TOPK_FIRST_ROWS));
 

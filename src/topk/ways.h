@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "am/options.h"
 #include "query/cost.h"
 #include "utils/rel.h"
 
@@ -25,6 +26,28 @@ typedef enum TopkWay
 /* quiver.topk_way: that way, where a query has it; TOPK_WAYS: the cheapest. */
 extern int	topk_way;
 
+/*
+ * A walk begins for at most that many rows, since statistics may not know a condition.  It goes on
+ * for more.
+ */
+#define MOST_EXPECTED 100
+
+/* Rows after which the user has a walk or a search by codes stop. */
+static inline int64
+TopkMostRows(const QvSettings *settings)
+{
+	int			most = settings->max_scan_tuples;
+
+	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
+}
+
+/* Has the user set the most lists that a walk reads? */
+static inline bool
+TopkHasMostLists(const QvSettings *settings)
+{
+	return settings->max_probes > 0 && settings->max_probes < IVFFLAT_MAX_LISTS;
+}
+
 /* What the costs depend on. */
 typedef struct TopkKnown
 {
@@ -38,6 +61,7 @@ typedef struct TopkKnown
 	bool		filtered;		/* some do not */
 	double		row_pages;		/* of the index; 0: none */
 	double		table_pages;
+	bool		has_table;		/* reading the table counts as a way */
 
 	/* what entries of row pages know */
 	bool		has_filter;		/* there are conditions on included columns */

@@ -220,6 +220,12 @@ SELECT explained('SELECT id FROM found ORDER BY v <-> (SELECT v FROM found WHERE
 RESET quiver.topk_way;
 RESET work_mem;
 
+-- a page that begins at a distance: the rows before it do not pass, and all others do
+\set q '''[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]''::vector'
+SELECT v <-> :q AS far FROM found ORDER BY 1 OFFSET 600 LIMIT 1 \gset
+SELECT (explained(format('SELECT id FROM found WHERE v <-> %1$s > %2$s ORDER BY v <-> %1$s LIMIT 10',
+	quote_literal(:q) || '::vector', :far))->>'Rows Proposed')::int < 5000 AS few;
+
 -- a page with the number of all rows: a window of all rows
 SET enable_seqscan = off;
 SET enable_sort = on;
@@ -262,6 +268,39 @@ SELECT seen_for_zero();
 SELECT v <=> '[0,0,0]' AS d, count(*) FROM (SELECT v FROM items ORDER BY v <=> '[0,0,0]' LIMIT 5) x GROUP BY 1;
 SELECT id FROM items ORDER BY v <=> '[0,0,0,0]' LIMIT 1;
 DROP FUNCTION seen_for_zero;
+DROP TABLE items;
+
+-- what a sort of all rows answers, and exactly: rows without a value, ends set by the user, a radius of hnsw
+CREATE TABLE items AS SELECT i AS id,
+	(SELECT array_agg(hashint4(i * 8 + j) % 1000) FROM generate_series(1, 8) j)::vector(8) AS v
+	FROM generate_series(1, 10000) i;
+CREATE INDEX ON items USING hnsw (v vector_l2_ops) WITH (m = 8, ef_construction = 32);
+VACUUM ANALYZE items;
+CREATE FUNCTION moved(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	c refcursor;
+	n int;
+BEGIN
+	OPEN c FOR EXECUTE query;
+	MOVE FORWARD ALL FROM c;
+	GET DIAGNOSTICS n = ROW_COUNT;
+	RETURN n;
+END $$;
+SET enable_sort = on;
+SELECT count(*) = moved('SELECT id FROM items WHERE v <-> ''[1,2,3,4,5,6,7,8]'' < 1200
+	ORDER BY v <-> ''[1,2,3,4,5,6,7,8]''')
+	FROM items WHERE (v <-> '[1,2,3,4,5,6,7,8]') + 0 < 1200;
+SET hnsw.max_scan_tuples = 100;
+SELECT count_of('SELECT id FROM items WHERE id::text LIKE ''%77'' ORDER BY v <-> ''[1,2,3,4,5,6,7,8]'' LIMIT 100');
+RESET hnsw.max_scan_tuples;
+PREPARE one AS SELECT id FROM items WHERE id::text = '777' ORDER BY v <-> '[1,2,3,4,5,6,7,8]' LIMIT 10;
+EXECUTE one;
+UPDATE items SET v = NULL WHERE id = 777;
+EXECUTE one;
+DEALLOCATE one;
+SELECT count_of('SELECT id FROM items WHERE id::text = ''777'' ORDER BY v <-> ''[1,2,3,4,5,6,7,8]'' LIMIT 10');
+SET enable_sort = off;
+DROP FUNCTION moved;
 DROP TABLE items;
 
 -- values that are stored elsewhere: a sort reads them all
