@@ -82,7 +82,7 @@ typedef enum Bound
 	BOUND_NONE,					/* it is none */
 	BOUND_FAR,					/* far rows */
 	BOUND_NEAR					/* near rows */
-}			Bound;
+} Bound;
 
 /*
  * Is a condition a bound on a form of the distance?  What it is compared with may be of other
