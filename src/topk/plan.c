@@ -399,6 +399,15 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	}
 }
 
+/* Is reading the table the cheapest way to begin with? */
+static bool
+takes_table(const TopkKnown *known, double rows)
+{
+	double		first = Min(Max(1, rows), TOPK_FIRST_ROWS);
+
+	return known->has_table && TopkScanCost(known, first) >= TopkWayCost(known, TOPK_TABLE, first);
+}
+
 /*
  * Cost a path by what its ways cost.  The planner takes a share of what all rows cost beyond the
  * first ones; where it is known how many are wanted, that share is to be right.  A path with
@@ -416,7 +425,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 	 * a scan that is to read the table looks for near rows before, so it is
 	 * never worse than a sort of all rows, and often better than expected
 	 */
-	if (!known->has_table || first < TopkWayCost(known, TOPK_TABLE, Min(rows, TOPK_FIRST_ROWS)))
+	if (!takes_table(known, rows))
 		start += QV_START_OPERATORS * cpu_operator_cost;
 	if (wanted > 0 && wanted < rows)
 		all = first + (TopkScanCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
@@ -433,10 +442,10 @@ passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 	ListCell   *lc;
 
 	/*
-	 * the rows within a radius are the nearest, and few rows are nearer than
-	 * a page of an answer: neither has a part in how many are met
+	 * the rows within a radius are the nearest: it has no part in how many
+	 * are met
 	 */
-	foreach(lc, list_concat_copy(target->within, target->beyond))
+	foreach(lc, target->within)
 	{
 		const RestrictInfo *info = lfirst(lc);
 
@@ -574,7 +583,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	wanted = path->path.param_info ? 0 : wanted_of(root, rel);
 	known.has_table = counts_table(&known, wanted, left_out);
 	/* when it is executed, the index may have left out rows */
-	if (known.has_table)
+	if (takes_table(&known, path->path.rows))
 		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
 	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
 
@@ -618,14 +627,16 @@ drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
  * scan of the table seems to find the first rows at once.
  */
 static void
-expect_few_rows(RelOptInfo *rel)
+expect_few_rows(RelOptInfo *rel, double wanted)
 {
-	double		share = (double) TOPK_FIRST_ROWS / rel->rows;
+	/* more than are asked for, so that the order of a path is worth something */
+	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted);
+	double		share = few / rel->rows;
 	ListCell   *lc;
 
 	if (share >= 1)
 		return;
-	rel->rows = TOPK_FIRST_ROWS;
+	rel->rows = few;
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
@@ -681,7 +692,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			if (made->key && !made->of_groups)
 				drop_plain_scans(rel, index);
 			if (bms_is_empty(made->outer) && made->within != NIL)
-				expect_few_rows(rel);
+				expect_few_rows(rel, wanted_rows(root));
 			if (!add_topk_path(root, rel, rte, made, rows, bitmap, &counted))
 				/* the server may have dropped it for one of these */
 				add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));

@@ -83,7 +83,7 @@ learn_passing(TopkState *state)
 	double		share = state->share;
 	double		of = known->rows;
 
-	if (!known->filtered || (state->way != TOPK_WALK && state->way != TOPK_CODES))
+	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
 		return;
 	if (filter && filter->tested > state->tested_before)
 	{

@@ -76,25 +76,17 @@ is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, In
 	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
 }
 
-/* Which rows do not meet a condition on the distance? */
-typedef enum Bound
-{
-	BOUND_NONE,					/* it is none */
-	BOUND_FAR,					/* far rows */
-	BOUND_NEAR					/* near rows */
-} Bound;
-
 /*
- * Is a condition a bound on a form of the distance?  What it is compared with may be of other
- * relations.
+ * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
+ * with may be of other relations.
  */
-static Bound
+static bool
 match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
 {
 	const OpExpr *op = (const OpExpr *) info->clause;
 
 	if (!is_opclause(op) || list_length(op->args) != 2)
-		return BOUND_NONE;
+		return false;
 	for (int side = 0; side < 2; side++)
 	{
 		Node	   *left = list_nth(op->args, side);
@@ -108,12 +100,11 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 			contain_subplans(right))
 			continue;
 		strategy = get_op_opfamily_strategy(operator, order_family(left));
-		if (strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
-			return form->falls ? BOUND_NEAR : BOUND_FAR;
-		if (strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber)
-			return form->falls ? BOUND_FAR : BOUND_NEAR;
+		if (form->falls ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
+			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
+			return true;
 	}
-	return BOUND_NONE;
+	return false;
 }
 
 /* Add to a target the relation's conditions on the distance from its value. */
@@ -126,18 +117,15 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 	{
 		RestrictInfo *info = lfirst(lc);
 		TopkForm	form;
-		Bound		bound;
 
-		if (!restriction_is_securely_promotable(info, rel))
-			continue;
-		bound = match_bound(root, rel, target->index, info, &form);
-		if (bound == BOUND_NONE ||
+		if (!restriction_is_securely_promotable(info, rel) ||
+			!match_bound(root, rel, target->index, info, &form) ||
 			!TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
 			continue;
-		if (bound == BOUND_FAR)
-			target->within = list_append_unique_ptr(target->within, info);
-		else
-			target->beyond = list_append_unique_ptr(target->beyond, info);
+		target->within = list_append_unique_ptr(target->within, info);
+		/* NaN is greater than all numbers */
+		if (form.falls && form.may_be_nan)
+			target->needs |= QV_LEFT_OUT_NANS;
 	}
 }
 
@@ -219,8 +207,7 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
 
-		if (!list_member_ptr(target->within, info) && !list_member_ptr(target->beyond, info) &&
-			!is_not_null_test((Node *) info->clause, target->index))
+		if (!list_member_ptr(target->within, info) && !is_not_null_test((Node *) info->clause, target->index))
 			return true;
 	}
 	return false;
@@ -282,7 +269,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	TopkForm	form;
 
 	if (!KnnHasRecall(index->relam) || !restriction_is_securely_promotable(info, rel) ||
-		match_bound(root, rel, index, info, &form) != BOUND_FAR)
+		!match_bound(root, rel, index, info, &form))
 		return NULL;
 	target = palloc0(sizeof(TopkTarget));
 	target->index = index;
@@ -291,7 +278,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	target->within = list_make1(info);
 	target->order = TOPK_ORDER_NONE;
 	add_bounds(root, rel, target);
-	/* NaN is greater than all numbers */
+	/* one of another relation is not among them */
 	if (form.falls && form.may_be_nan)
 		target->needs |= QV_LEFT_OUT_NANS;
 	return target;

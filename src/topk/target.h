@@ -20,7 +20,6 @@ typedef struct TopkTarget
 	Expr	   *written;		/* the sort key; NULL: none */
 	List	   *within;			/* RestrictInfos: conditions on the distance,
 								 * which far rows do not meet */
-	List	   *beyond;			/* and conditions that near rows do not meet */
 	bool		is_missed;		/* a search would miss rows of it */
 	List	   *filter;			/* RestrictInfos: conditions on included
 								 * columns */
