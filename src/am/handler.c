@@ -147,6 +147,12 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 
+/*
+ * The cost of a path that cannot be had.  The server subtracts costs, and infinity less infinity is
+ * NaN, by which a path may win.
+ */
+#define NEVER_COST 1e100
+
 /* Rows that a search finds before the first one comes. */
 #define FIRST_ROWS 10
 
@@ -188,7 +194,7 @@ KnnCostEstimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *sta
 	*correlation = 0;
 	if (!can_scan(root, path))
 	{
-		*startup = *total = get_float8_infinity();
+		*startup = *total = NEVER_COST;
 		*selectivity = 0;
 		*pages = 0;
 		QvDisablePath(&path->path);
