@@ -239,13 +239,17 @@ read_foreign(const char *name, const Setting *s, void *variable)
 }
 
 /*
- * An effort and a recall are two ways to say one thing.  Where the index says either and the session
- * says neither, the index's effort counts, which is 0 where it says a recall.
+ * An effort and a recall are two ways to say one thing.  What the session says counts, then what the
+ * index says: its effort is 0 where it says a recall.
  */
 static void
 apply_effort(int *effort, bool of_session, int of_index, double recall_of_index)
 {
-	if (!of_session && !recall_of_session && (of_index > 0 || recall_of_index > 0))
+	if (of_session)
+		return;
+	if (recall_of_session)
+		*effort = 0;
+	else if (of_index > 0 || recall_of_index > 0)
 		*effort = of_index;
 }
 
@@ -266,17 +270,13 @@ KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settin
 	settings->sketches = knn_quiver_settings.values.sketches;
 	settings->scan_mem_multiplier = Max(1, settings->scan_mem_multiplier);
 	settings->memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
-	/* what the session says counts more than what its role or database does */
-	if (!settings->fixed && recall_of_session && !ef_search_of_session)
-		settings->ef_search = 0;
-	if (!settings->fixed && recall_of_session && !probes_of_session)
-		settings->probes = 0;
-	if (set == NULL)
+	/* pgvector's methods have an effort, and no such options */
+	if (settings->fixed)
 		return;
-	if (!recall_of_session && set->recall > 0)
+	if (!recall_of_session && set && set->recall > 0)
 		settings->recall = set->recall;
-	apply_effort(&settings->ef_search, ef_search_of_session, set->ef_search, set->recall);
-	apply_effort(&settings->probes, probes_of_session, set->probes, set->recall);
+	apply_effort(&settings->ef_search, ef_search_of_session, set ? set->ef_search : 0, set ? set->recall : 0);
+	apply_effort(&settings->probes, probes_of_session, set ? set->probes : 0, set ? set->recall : 0);
 }
 
 /* ---- index options ---- */

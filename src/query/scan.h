@@ -67,7 +67,7 @@ typedef struct QvScan QvScan;
 typedef struct QvScanGoal
 {
 	const void *value;			/* detoasted; lives until the next start;
-								 * NULL: any order */
+								 * NULL, or never indexed: any order */
 	const struct QvSettings *settings;
 	double		expected;		/* rows that will likely be proposed for the
 								 * first few that pass */

@@ -423,7 +423,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 
 	/*
 	 * a scan that is to read the table looks for near rows before, so it is
-	 * never worse than a sort of all rows, and often better than expected
+	 * taken rather than a sort of all rows
 	 */
 	if (!takes_table(known, rows))
 		start += QV_START_OPERATORS * cpu_operator_cost;
@@ -506,7 +506,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 static bool
 counts_table(const TopkKnown *known, double wanted, int left_out)
 {
-	return known->filtered && wanted > 0 && wanted <= MOST_EXPECTED && left_out == 0 &&
+	return known->filtered && wanted > 0 && wanted <= TOPK_MOST_EXPECTED && left_out == 0 &&
 		TopkMostRows(known->settings) == PG_INT64_MAX && !TopkHasMostLists(known->settings);
 }
 
@@ -546,7 +546,8 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	const IndexOptInfo *index = target->index;
 	Relation	relation = index_open(index->indexoid, NoLock);
 	QvSettings	settings;
-	TopkKnown	known;
+	TopkKnown	known,
+				costed;
 	List	   *exprs;
 	List	   *conditions;
 	int			left_out = QvMetaLeftOut(relation);
@@ -582,10 +583,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	}
 	wanted = path->path.param_info ? 0 : wanted_of(root, rel);
 	known.has_table = counts_table(&known, wanted, left_out);
-	/* when it is executed, the index may have left out rows */
-	if (takes_table(&known, path->path.rows))
-		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
-	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
+	costed = known;
 
 	/*
 	 * Other paths count the table's pages as read from disk.  A path that
@@ -595,10 +593,14 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	{
 		double		next_page;
 
-		get_tablespace_page_costs(rel->reltablespace, &known.units.row_page, &next_page);
-		known.units.next_row = known.units.test + next_page * rel->pages / Max(1, rel->tuples);
+		get_tablespace_page_costs(rel->reltablespace, &costed.units.row_page, &next_page);
+		costed.units.next_row = costed.units.test + next_page * rel->pages / Max(1, rel->tuples);
 	}
-	cost_path(&path->path, &known, wanted);
+	/* when it is executed, the index may have left out rows */
+	if (takes_table(&costed, path->path.rows))
+		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
+	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
+	cost_path(&path->path, &costed, wanted);
 	index_close(relation, NoLock);
 	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
 	if (!misses)

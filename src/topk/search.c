@@ -169,7 +169,7 @@ start_engine(TopkState *state)
 		.value = state->value,
 		.settings = &state->settings,
 		.expected = state->known.filtered && !state->looks ?
-			Min(MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS)) : 0,
+			Min(TOPK_MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS)) : 0,
 		.endless = true
 	};
 

@@ -107,6 +107,16 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 	return false;
 }
 
+/* Add to a target a condition on the distance, of that form. */
+static void
+add_bound(TopkTarget *target, RestrictInfo *info, const TopkForm *form)
+{
+	target->within = list_append_unique_ptr(target->within, info);
+	/* NaN is greater than all numbers */
+	if (form->falls && form->may_be_nan)
+		target->needs |= QV_LEFT_OUT_NANS;
+}
+
 /* Add to a target the relation's conditions on the distance from its value. */
 static void
 add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
@@ -118,14 +128,10 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 		RestrictInfo *info = lfirst(lc);
 		TopkForm	form;
 
-		if (!restriction_is_securely_promotable(info, rel) ||
-			!match_bound(root, rel, target->index, info, &form) ||
-			!TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
-			continue;
-		target->within = list_append_unique_ptr(target->within, info);
-		/* NaN is greater than all numbers */
-		if (form.falls && form.may_be_nan)
-			target->needs |= QV_LEFT_OUT_NANS;
+		if (restriction_is_securely_promotable(info, rel) &&
+			match_bound(root, rel, target->index, info, &form) &&
+			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+			add_bound(target, info, &form);
 	}
 }
 
@@ -275,12 +281,9 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	target->index = index;
 	target->form = form;
 	target->outer = bms_difference(info->clause_relids, rel->relids);
-	target->within = list_make1(info);
+	add_bound(target, info, &form);
 	target->order = TOPK_ORDER_NONE;
 	add_bounds(root, rel, target);
-	/* one of another relation is not among them */
-	if (form.falls && form.may_be_nan)
-		target->needs |= QV_LEFT_OUT_NANS;
 	return target;
 }
 

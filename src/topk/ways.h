@@ -28,9 +28,9 @@ extern int	topk_way;
 
 /*
  * A walk begins for at most that many rows, since statistics may not know a condition.  It goes on
- * for more.
+ * for more.  The planner takes a scan that may read the table for at most as many.
  */
-#define MOST_EXPECTED 100
+#define TOPK_MOST_EXPECTED 100
 
 /* Rows after which the user has a walk or a search by codes stop. */
 static inline int64
