@@ -705,3 +705,86 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
 	return &m->base;
 }
+
+/*
+ * Distances that were estimated vary more than those of the rows, by the variance of their errors.
+ * Let them vary as much.
+ */
+static void
+undo_errors(double *distances, uint32 n, double error2)
+{
+	double		mean = 0;
+	double		variance = 0;
+	double		share;
+
+	for (uint32 i = 0; i < n; i++)
+		mean += distances[i] / n;
+	for (uint32 i = 0; i < n; i++)
+		variance += (distances[i] - mean) * (distances[i] - mean) / n;
+	share = variance > error2 ? sqrt(1 - error2 / variance) : 0;
+	for (uint32 i = 0; i < n; i++)
+		distances[i] = mean + (distances[i] - mean) * share;
+}
+
+uint32
+QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_SAMPLE])
+{
+	const QvRows *rows = engine->rows;
+	QvRowsFinder finder = {0};
+	ItemPointerData last;
+	QvRowQuery	query,
+				lower;
+	double		error2 = 0;
+	uint32		npages,
+				nread;
+	uint32		n = 0;
+
+	if (rows == NULL || blocks == 0)
+		return 0;
+	QvRowQueryInit(&query, rows->space, engine->query, 0);
+	QvRowQueryInit(&lower, rows->space, engine->query, QV_ROW_ONE_SIGMA);
+	QvRowsFinderInit(&finder, rows);
+	ItemPointerSet(&last, blocks - 1, FirstOffsetNumber);
+	npages = QvRowsPageOfBlock(rows, &last) + 1;
+	nread = Min(npages, QV_MEMBERS_SAMPLE / QV_ROW_BATCH);
+	for (uint32 i = 0; i < nread; i++)
+	{
+		uint32		number = (2 * i + 1) * (uint64) npages / (2 * nread);
+		BlockNumber block = QvRowsFindPage(&finder, number);
+		const QvRowEntryData *entries[QV_ROW_BATCH];
+		float		estimates[QV_ROW_BATCH];
+		float		bounds[QV_ROW_BATCH];
+		uint32		nentries = 0;
+		Buffer		buf;
+
+		CHECK_FOR_INTERRUPTS();
+		if (block == QV_ROWS_NO_PAGE)
+			continue;
+		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
+		for (uint32 at = 0; at < rows->per_page && nentries < QV_ROW_BATCH;
+			 at += Max(1, rows->per_page / QV_ROW_BATCH))
+		{
+			const QvRowEntryData *entry = QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), at);
+
+			if (QvRowEntryIsThere(entry))
+				entries[nentries++] = entry;
+		}
+		QvRowLeast(&query, entries, nentries, estimates);
+		QvRowLeast(&lower, entries, nentries, bounds);
+		UnlockReleaseBuffer(buf);
+		for (uint32 j = 0; j < nentries; j++)
+		{
+			double		error = (double) estimates[j] - bounds[j];
+
+			/* else the code says nothing */
+			if (!isfinite(estimates[j]) || !isfinite(error))
+				continue;
+			distances[n++] = estimates[j];
+			error2 += error * error;
+		}
+	}
+	undo_errors(distances, n, error2 / Max(1, n));
+	for (uint32 i = 0; i < n; i++)
+		distances[i] = QvScanDistance(engine, distances[i]);
+	return n;
+}

@@ -23,4 +23,14 @@
 extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
 							  Size max_bytes);
 
+/* Distances by the codes of row pages that QvMembersSample() has at most. */
+#define QV_MEMBERS_SAMPLE 1024
+
+/*
+ * Metric distances, estimated by one-bit codes, of rows from all over a table of that many blocks:
+ * they are distributed as those of all rows, while each of them is off.  engine: as above.  Returns
+ * how many; 0: there is no value, or no row page has a code.
+ */
+extern uint32 QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_SAMPLE]);
+
 #endif							/* QV_QUERY_MEMBERS_H */

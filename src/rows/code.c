@@ -7,7 +7,7 @@
 #include "rows/code.h"
 
 /* Standard deviations of a bound from its estimate: it holds for nearly all rows, or for all. */
-#define USUAL_SIGMAS 2.0
+#define USUAL_SIGMAS (1 / QV_ROW_ONE_SIGMA)
 #define SURE_SIGMAS 5.0
 
 /* Share of the product of two lengths that a random inner product exceeds with that probability. */

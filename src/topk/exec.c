@@ -39,7 +39,7 @@ show_distance(TopkState *state, const QvStreamRow *row)
 		return;
 	econtext->caseValue_isNull = state->value == NULL;
 	if (isfinite(row->distance))
-		econtext->caseValue_datum = Float8GetDatum(TopkDistance(state, row->distance));
+		econtext->caseValue_datum = Float8GetDatum(TopkResultOf(state->planned.result, row->distance));
 	else
 	{
 		/* NaN, and what is too far for a number */
@@ -208,6 +208,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	init_projection(state, with_distance);
 	state->qual = ExecInitQual(list_concat_copy(filter, scan->scan.plan.qual), &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
+	state->skips = TopkPlanExpr(state, TOPK_EXPR_OUTSIDE) != NIL;
+	if (state->skips)
+		state->others = ExecInitQual(list_difference(list_concat_copy(filter, scan->scan.plan.qual),
+													 TopkPlanExpr(state, TOPK_EXPR_OUTSIDE)), &css->ss.ps);
 	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->within = init_within(state);
 	if (scan->custom_plans != NIL)

@@ -62,11 +62,11 @@ explain_work(TopkState *state, ExplainState *es)
 		ExplainPropertyInteger("Heap Fetches", NULL, rows->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
 	if (rows->returned > 0 && isfinite(state->last))
-		ExplainPropertyFloat("Last Distance", NULL, TopkDistance(state, state->last), 6, es);
+		ExplainPropertyFloat("Last Distance", NULL, TopkResultOf(state->planned.result, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
 	if (state->started && isfinite(state->bound) &&
 		!state->planned.secured)
-		ExplainPropertyFloat("Bound", NULL, TopkDistance(state, state->bound), 6, es);
+		ExplainPropertyFloat("Bound", NULL, TopkResultOf(state->planned.result, state->bound), 6, es);
 }
 
 /* Says whether a recall takes what it took for the user's queries, or for rows. */

@@ -25,6 +25,7 @@
 #include "query/filter.h"
 #include "topk/form.h"
 #include "topk/groups.h"
+#include "topk/radius.h"
 #include "topk/target.h"
 #include "topk/topk.h"
 #include "topk/ways.h"
@@ -435,17 +436,17 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 
 /* ---- the path ---- */
 
-/* How many of the rows that pass all conditions would pass if none were on the distance. */
+/*
+ * How many of the rows that pass all conditions would pass if none were on the distance.  Those say
+ * how near rows are, and not how many are met.
+ */
 static double
 passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 {
+	List	   *on_distance = list_concat_copy(target->within, target->outside);
 	ListCell   *lc;
 
-	/*
-	 * the rows within a radius are the nearest: it has no part in how many
-	 * are met
-	 */
-	foreach(lc, target->within)
+	foreach(lc, on_distance)
 	{
 		const RestrictInfo *info = lfirst(lc);
 
@@ -461,8 +462,10 @@ get_exprs(const TopkTarget *target)
 {
 	bool		is_plain = target->written == NULL || target->written == target->form.distance;
 
-	return list_make5(target->form.distance, target->form.value, extract_actual_clauses(target->within, false),
-					  is_plain ? NULL : target->written, extract_actual_clauses(target->filter, false));
+	return lappend(list_make5(target->form.distance, target->form.value,
+							  extract_actual_clauses(target->within, false),
+							  is_plain ? NULL : target->written, extract_actual_clauses(target->filter, false)),
+				   extract_actual_clauses(target->outside, false));
 }
 
 /* What the scan gets besides. */
@@ -625,32 +628,47 @@ drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
 }
 
 /*
- * A condition on the distance leaves few rows.  The server takes it for one in three, for which a
- * scan of the table seems to find the first rows at once.
+ * How many rows of a relation are within a radius, among all that meet its other conditions.  Where
+ * that is not known, or the radius only ends a search, there are few.  The server takes a condition
+ * on the distance for one in three, for which a scan of the table seems to find the first rows at
+ * once.
  */
-static void
-expect_few_rows(RelOptInfo *rel, double wanted)
+static double
+rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, double rows)
 {
 	/* more than are asked for, so that the order of a path is worth something */
-	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted);
-	double		share = few / rel->rows;
+	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted_rows(root));
+	Relation	index;
+	double		share;
+
+	if (target->key && is_only_relation(root, rel))
+		return Min(few, rel->rows);
+	index = index_open(target->index->indexoid, NoLock);
+	share = TopkShareWithin(root, rel, target, index);
+	index_close(index, NoLock);
+	return share < 0 ? Min(few, rel->rows) : clamp_row_est(Max(few, share * passing_rows(rel, target, rows)));
+}
+
+/* Have all paths of a relation return as many rows as a path of ours expects. */
+static void
+expect_rows(RelOptInfo *rel, double rows)
+{
+	double		factor = rows / rel->rows;
 	ListCell   *lc;
 
-	if (share >= 1)
-		return;
-	rel->rows = few;
+	rel->rows = rows;
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
 		if (path->param_info == NULL)
-			path->rows = clamp_row_est(path->rows * share);
+			path->rows = clamp_row_est(path->rows * factor);
 	}
 	foreach(lc, rel->partial_pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
-		path->rows = clamp_row_est(path->rows * share);
+		path->rows = clamp_row_est(path->rows * factor);
 	}
 }
 
@@ -694,7 +712,7 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 			if (made->key && !made->of_groups)
 				drop_plain_scans(rel, index);
 			if (bms_is_empty(made->outer) && made->within != NIL)
-				expect_few_rows(rel, wanted_rows(root));
+				expect_rows(rel, rows_within(root, rel, made, rows));
 			if (!add_topk_path(root, rel, rte, made, rows, bitmap, &counted))
 				/* the server may have dropped it for one of these */
 				add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));

@@ -22,6 +22,7 @@
 #include "query/table_scan.h"
 #include "space/count.h"
 #include "storage/predicate.h"
+#include "topk/radius.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -36,12 +37,19 @@
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
 
-/* What is less is taken as 0: a cast to real would fail. */
-#define LEAST_DISTANCE 1e-30
-
 static void choose(void *arg);
 
 /* ---- what is known ---- */
+
+/*
+ * Rows that the way that runs has found.  Rows that are too near are found, and are not wanted, as
+ * with OFFSET.
+ */
+static int64
+found_by_way(const TopkState *state)
+{
+	return QvStreamGetCounters(state->stream)->passed - state->before.passed + state->skipped - state->skipped_before;
+}
 
 /*
  * Rows that the way is to find in all, as far as the choice is concerned: some more than it, or a
@@ -51,9 +59,7 @@ static void choose(void *arg);
 static double
 wanted_rows(const TopkState *state)
 {
-	int64		by_way = QvStreamGetCounters(state->stream)->passed - state->before.passed;
-
-	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * Max(state->found, by_way));
+	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * Max(state->found, found_by_way(state)));
 }
 
 /*
@@ -79,7 +85,6 @@ learn_passing(TopkState *state)
 {
 	TopkKnown  *known = &state->known;
 	const QvFilter *filter = state->filter;
-	const QvStreamCounters *now = QvStreamGetCounters(state->stream);
 	double		share = state->share;
 	double		of = known->rows;
 
@@ -98,7 +103,7 @@ learn_passing(TopkState *state)
 		share = Min(1, share / state->admitted);
 		of = known->admitted;
 	}
-	share = learn_share(share, proposed_by_way(state), now->passed - state->before.passed);
+	share = learn_share(share, proposed_by_way(state), found_by_way(state));
 	known->passing = Max(1, share * of);
 	if (known->is_there)
 		known->passing = Min(known->passing, Max(1, known->members));
@@ -217,7 +222,7 @@ begin_way(TopkState *state, TopkWay way)
 	/* what this way will show is added to what those before have shown */
 	state->share = known->passing / known->rows;
 	state->admitted = Max(1, known->admitted) / known->rows;
-	state->found = Max(state->found, QvStreamGetCounters(state->stream)->passed - state->before.passed);
+	state->found = Max(state->found, found_by_way(state));
 	state->others_spent = spent(state) - state->collected;
 	QvStreamSetScan(state->stream, NULL);
 	start_engine(state);
@@ -241,6 +246,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->way = way;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
+	state->skipped_before = state->skipped;
 	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
 	/* no other way comes after it */
@@ -518,6 +524,8 @@ test_row(void *arg)
 	econtext->ecxt_scantuple = state->rows->slot;
 	if (ExecQual(state->qual, econtext))
 		return true;
+	if (state->skips && ExecQual(state->others, econtext))
+		state->skipped++;
 	InstrCountFiltered1(&state->css.ss, 1);
 	return false;
 }
@@ -546,13 +554,9 @@ is_beyond(void *arg, double bound)
 		return bound > 0;
 	/* the operator rounds in another way */
 	bound -= fabs(bound) * 1e-6 + FLT_MIN;
-	/* conditions may not be defined for distances that there are not */
-	if (state->opclass.metric != QV_METRIC_IP)
-		bound = bound < LEAST_DISTANCE ? 0 : bound;
-	if (state->opclass.metric == QV_METRIC_COSINE)
-		bound = Min(bound, 2);
+	bound = TopkPossibleDistance(state->opclass.metric, bound);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);
-	return !is_within(state, TopkDistance(state, bound), false);
+	return !is_within(state, TopkResultOf(state->planned.result, bound), false);
 }
 
 static void
@@ -631,6 +635,7 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
+	state->skipped_before = state->skipped;
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

@@ -7,8 +7,6 @@
 
 #include "postgres.h"
 
-#include <math.h>
-
 #include "am/methods.h"
 #include "nodes/execnodes.h"
 #include "query/filter.h"
@@ -32,6 +30,8 @@ typedef struct TopkState
 	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
 	ExprState  *qual;			/* all conditions of the relation */
+	bool		skips;			/* some are not met by rows that are too near */
+	ExprState  *others;			/* then: all others; NULL: there are none */
 	QvFilter   *filter;			/* those on included columns, as tested on an
 								 * entry */
 	bool		index_only;		/* rows need not be fetched for their columns
@@ -66,6 +66,8 @@ typedef struct TopkState
 								 * set may take */
 	int64		next_choice;	/* rows proposed by the way when it is made
 								 * again */
+	int64		skipped;		/* rows that are too near only */
+	int64		skipped_before;
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;
@@ -79,22 +81,6 @@ typedef struct TopkState
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
 #define TopkPlanExpr(state, which) list_nth(TopkPlan(state)->custom_exprs, which)
-
-/* A distance of the index as the query's distance has it. */
-static inline double
-TopkDistance(const TopkState *state, double distance)
-{
-	switch (state->planned.result)
-	{
-		case TOPK_RESULT_ROOT:
-			return distance > 0 ? sqrt(distance) : 0;
-		case TOPK_RESULT_NEGATIVE:
-			/* no -0 */
-			return 0 - distance;
-		default:
-			return distance;
-	}
-}
 
 /* search.c: begin a search; the next row, in stream->rows->slot; false when there is none. */
 extern void TopkStart(TopkState *state);

@@ -77,11 +77,12 @@ is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, In
 }
 
 /*
- * Is a condition on a form of the distance one that far rows do not meet?  What it is compared
- * with may be of other relations.
+ * Is a condition on a form of the distance one that far rows do not meet, or else, one that near
+ * rows do not meet?  What it is compared with may be of other relations.
  */
 static bool
-match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
+match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, bool far,
+			TopkForm *form)
 {
 	const OpExpr *op = (const OpExpr *) info->clause;
 
@@ -100,7 +101,7 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 			contain_subplans(right))
 			continue;
 		strategy = get_op_opfamily_strategy(operator, order_family(left));
-		if (form->falls ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
+		if (form->falls == far ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
 			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
 			return true;
 	}
@@ -128,10 +129,14 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 		RestrictInfo *info = lfirst(lc);
 		TopkForm	form;
 
-		if (restriction_is_securely_promotable(info, rel) &&
-			match_bound(root, rel, target->index, info, &form) &&
+		if (!restriction_is_securely_promotable(info, rel))
+			continue;
+		if (match_bound(root, rel, target->index, info, true, &form) &&
 			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
 			add_bound(target, info, &form);
+		else if (match_bound(root, rel, target->index, info, false, &form) &&
+				 TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+			target->outside = lappend(target->outside, info);
 	}
 }
 
@@ -213,7 +218,8 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
 
-		if (!list_member_ptr(target->within, info) && !is_not_null_test((Node *) info->clause, target->index))
+		if (!list_member_ptr(target->within, info) && !list_member_ptr(target->outside, info) &&
+			!is_not_null_test((Node *) info->clause, target->index))
 			return true;
 	}
 	return false;
@@ -275,7 +281,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	TopkForm	form;
 
 	if (!KnnHasRecall(index->relam) || !restriction_is_securely_promotable(info, rel) ||
-		!match_bound(root, rel, index, info, &form))
+		!match_bound(root, rel, index, info, true, &form))
 		return NULL;
 	target = palloc0(sizeof(TopkTarget));
 	target->index = index;

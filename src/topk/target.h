@@ -20,6 +20,7 @@ typedef struct TopkTarget
 	Expr	   *written;		/* the sort key; NULL: none */
 	List	   *within;			/* RestrictInfos: conditions on the distance,
 								 * which far rows do not meet */
+	List	   *outside;		/* and conditions that near rows do not meet */
 	bool		is_missed;		/* a search would miss rows of it */
 	List	   *filter;			/* RestrictInfos: conditions on included
 								 * columns */
@@ -40,8 +41,8 @@ extern List *TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *i
 extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions);
 
 /*
- * May rows of the index fail the conditions?  Those on the distance do not count: the rows that
- * fail them are far.
+ * May rows of the index fail the conditions?  Conditions on the distance do not count: rows that
+ * fail them are far, or come before all rows wanted, as with OFFSET.
  */
 extern bool TopkIsFiltered(const TopkTarget *target, List *conditions);
 

@@ -8,6 +8,8 @@
 
 #include "postgres.h"
 
+#include <math.h>
+
 #include "nodes/extensible.h"
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
@@ -25,6 +27,22 @@ typedef enum TopkResult
 	TOPK_RESULT_NEGATIVE
 } TopkResult;
 
+/* A distance of the index, as a function of that result has it. */
+static inline double
+TopkResultOf(TopkResult result, double distance)
+{
+	switch (result)
+	{
+		case TOPK_RESULT_ROOT:
+			return distance > 0 ? sqrt(distance) : 0;
+		case TOPK_RESULT_NEGATIVE:
+			/* no -0 */
+			return 0 - distance;
+		default:
+			return distance;
+	}
+}
+
 /* The order of the rows. */
 #define TOPK_ORDER_DESCENDS 1	/* the sort key falls with the distance */
 #define TOPK_ORDER_NULLS_FIRST 2
@@ -34,7 +52,7 @@ typedef enum TopkResult
 #define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 12
+#define TOPK_PLAN_VERSION 13
 
 typedef struct TopkPlanned
 {
@@ -72,7 +90,9 @@ typedef enum TopkExpr
 	TOPK_EXPR_WITHIN,			/* list: conditions on the distance that far
 								 * rows do not meet */
 	TOPK_EXPR_KEY,				/* the sort key; NULL: none, or the distance */
-	TOPK_EXPR_FILTER			/* list: conditions on included columns */
+	TOPK_EXPR_FILTER,			/* list: conditions on included columns */
+	TOPK_EXPR_OUTSIDE			/* list: conditions on the distance that near
+								 * rows do not meet */
 } TopkExpr;
 
 /* Does a query have a LIMIT?  LIMIT ALL is none. */

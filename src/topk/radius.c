@@ -1,0 +1,115 @@
+/*
+ * radius.c
+ *		How many rows are within a radius; see radius.h.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "am/methods.h"
+#include "am/opclass.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "query/members.h"
+#include "topk/radius.h"
+
+/* What is less is taken as 0: a cast to real would fail. */
+#define LEAST_DISTANCE 1e-30
+
+double
+TopkPossibleDistance(QvMetric metric, double distance)
+{
+	if (metric != QV_METRIC_IP && distance < LEAST_DISTANCE)
+		distance = 0;
+	return metric == QV_METRIC_COSINE ? Min(distance, 2) : distance;
+}
+
+/* Does an expression need something that is not known when the query is planned? */
+static bool
+has_unknown(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) || IsA(node, Param))
+		return true;
+	return expression_tree_walker(node, has_unknown, unused);
+}
+
+/* An expression, as far as it is known when the query is planned; NULL: not all of it is. */
+static Node *
+known_part(PlannerInfo *root, Node *expr)
+{
+	Node	   *known = estimate_expression_value(root, expr);
+
+	return has_unknown(known, NULL) ? NULL : known;
+}
+
+/* The value that an index is searched for; NULL: it is not known, or it has no distance. */
+static const void *
+known_value(PlannerInfo *root, const TopkTarget *target, Relation index, const QvOpclassInfo *opclass)
+{
+	const Const *constant = (const Const *) known_part(root, (Node *) target->form.value);
+	const void *value;
+
+	if (constant == NULL || !IsA(constant, Const) || constant->constisnull)
+		return NULL;
+	value = PG_DETOAST_DATUM(constant->constvalue);
+	/* where dimensions differ, the query will tell */
+	return opclass->type->dims(value) == KnnDimensions(index) && QvIsIndexed(opclass, value) ? value : NULL;
+}
+
+/* The share of distances that meet a condition, which takes them from caseValue_datum. */
+static double
+share_that_meets(Node *condition, QvMetric metric, TopkResult result, const double *distances, uint32 n)
+{
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	ExprState  *state = ExecInitExpr((Expr *) condition, NULL);
+	uint32		met = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		bool		isnull;
+		Datum		is_met;
+
+		econtext->caseValue_datum = Float8GetDatum(TopkResultOf(result, TopkPossibleDistance(metric, distances[i])));
+		econtext->caseValue_isNull = false;
+		ResetExprContext(econtext);
+		is_met = ExecEvalExprSwitchContext(state, econtext, &isnull);
+		met += !isnull && DatumGetBool(is_met);
+	}
+	MemoryContextSwitchTo(old);
+	FreeExecutorState(estate);
+	return n > 0 ? (double) met / n : -1;
+}
+
+double
+TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, Relation index)
+{
+	List	   *within = extract_actual_clauses(target->within, false);
+	Node	   *condition = TopkReplaceDistance((Node *) make_ands_explicit(within), target->form.distance);
+	double		distances[QV_MEMBERS_SAMPLE];
+	QvOpclassInfo opclass;
+	QvSettings	settings;
+	QvScanGoal	goal = {.settings = &settings, .endless = true};
+	QvScan	   *engine;
+	uint32		n;
+
+	condition = known_part(root, condition);
+	if (condition == NULL)
+		return -1;
+	QvGetOpclass(index, &opclass);
+	goal.value = known_value(root, target, index, &opclass);
+	if (goal.value == NULL)
+		return -1;
+	KnnSettingsOf(index, &settings);
+	engine = KnnMethodOf(index)->engine->begin(index, &opclass);
+	engine->ops->start(engine, &goal);
+	n = QvMembersSample(engine, rel->pages, distances);
+	engine->ops->end(engine);
+	return share_that_meets(condition, opclass.metric, target->form.result, distances, n);
+}
