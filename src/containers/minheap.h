@@ -66,4 +66,37 @@ MinHeapPop(MinHeap *heap)
 	return top;
 }
 
+/* Places that MinHeapLeast() has room for, to find that many items. */
+#define MinHeapRoom(n) (2 * (n) + 1)
+
+/*
+ * Finds the places of the n least items, in their order, without taking them.  places has
+ * MinHeapRoom(n).  Returns how many there are.
+ */
+static inline uint32_t
+MinHeapLeast(const MinHeap *heap, uint32_t n, uint32_t *places)
+{
+	uint32_t	found = 0;
+	uint32_t	end = 0;		/* beyond those found: the roots of what is
+								 * left */
+
+	if (heap->count > 0)
+		places[end++] = 0;
+	while (found < n && found < end)
+	{
+		uint32_t	least = found;
+		uint32_t	place;
+
+		for (uint32_t i = found + 1; i < end; i++)
+			if (heap->items[places[i]].key < heap->items[places[least]].key)
+				least = i;
+		place = places[least];
+		places[least] = places[found];
+		places[found++] = place;
+		for (uint32_t child = 2 * place + 1; child <= 2 * place + 2 && child < heap->count; child++)
+			places[end++] = child;
+	}
+	return found;
+}
+
 #endif							/* QV_MINHEAP_H */

@@ -76,6 +76,9 @@ typedef struct QvScanGoal
 								 * all */
 } QvScanGoal;
 
+/* Rows of the table that are read in the background together. */
+#define QV_ROWS_AHEAD 16
+
 /* The functions of a search. */
 typedef struct QvScanOps
 {
@@ -99,7 +102,7 @@ typedef struct QvScanOps
 	 * are worth reading in the background, each once.  Returns how many.  May
 	 * be NULL.
 	 */
-	int			(*prefetch) (QvScan *scan, ItemPointerData *tids, int max);
+	int			(*prefetch) (QvScan *scan, ItemPointerData tids[QV_ROWS_AHEAD]);
 
 	/*
 	 * Measure a row that row pages say to be in a place: false when it is not

@@ -26,9 +26,6 @@
  */
 #define MAX_GUESSED 100
 
-/* Rows of the table asked for at a time. */
-#define MAX_AHEAD 16
-
 #define FIRST_ROOM 64
 
 /* Rows whose distances tell where the nearer half of the waiting rows ends. */
@@ -521,15 +518,20 @@ take_candidate(QvStream *s)
 	}
 }
 
-/* Have the table's pages of rows to come read in the background. */
+/*
+ * Have the table's pages of rows to come read in the background, and those of their values, if most
+ * rows are measured.
+ */
 static void
 ask_ahead(QvStream *s)
 {
-	ItemPointerData tids[MAX_AHEAD];
-	int			n = s->scan->ops->prefetch ? s->scan->ops->prefetch(s->scan, tids, MAX_AHEAD) : 0;
+	ItemPointerData tids[QV_ROWS_AHEAD];
+	int			n = s->scan->ops->prefetch ? s->scan->ops->prefetch(s->scan, tids) : 0;
+	bool		values = 2 * s->counters.passed >= s->counters.fetched &&
+		!(s->source.guess && isfinite(s->candidate.error));
 
 	for (int i = 0; i < n; i++)
-		RowAskFor(s->source.rows, &tids[i]);
+		RowAskFor(s->source.rows, &tids[i], values);
 }
 
 /* How far off a search distance may be by rounding to float32. */

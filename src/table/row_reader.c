@@ -6,7 +6,9 @@
 
 #include <math.h>
 
+#include "access/detoast.h"
 #include "access/heapam.h"
+#include "access/htup_details.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "compat.h"
@@ -73,18 +75,79 @@ check_block(RowReader *reader, ItemPointer tid)
 				 errhint("Please REINDEX it.")));
 }
 
+/* The reader of out-of-line values; NULL: there is none. */
+static ToastReader *
+toast_reader(RowReader *reader)
+{
+	if (!reader->asked_toast)
+	{
+		MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+		reader->toast = ToastReaderBegin(reader->fetch->rel);
+		reader->asked_toast = true;
+		MemoryContextSwitchTo(old);
+	}
+	return reader->toast;
+}
+
+/* The line of the first tuple of a row's chain; NULL: there is none. */
+static ItemId
+first_tuple(Page page, OffsetNumber line)
+{
+	ItemId		id;
+
+	if (line > PageGetMaxOffsetNumber(page))
+		return NULL;
+	id = PageGetItemId(page, line);
+	if (ItemIdIsRedirected(id))
+		id = PageGetItemId(page, ItemIdGetRedirect(id));
+	return ItemIdIsNormal(id) ? id : NULL;
+}
+
+/* Ask for the out-of-line value of a row whose page is in memory, visible or not. */
+static void
+ask_for_value(RowReader *reader, const ItemPointerData *tid)
+{
+	Relation	heap = reader->fetch->rel;
+	Buffer		buf = ReadBuffer(heap, ItemPointerGetBlockNumber(tid));
+	Page		page = BufferGetPage(buf);
+	char		pointer[TOAST_POINTER_SIZE];
+	bool		is_outside = false;
+	ItemId		id;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	id = first_tuple(page, ItemPointerGetOffsetNumber(tid));
+	if (id)
+	{
+		HeapTupleData tuple = {.t_len = ItemIdGetLength(id), .t_data = (HeapTupleHeader) PageGetItem(page, id)};
+		bool		isnull;
+		Datum		value = heap_getattr(&tuple, reader->attribute, RelationGetDescr(heap), &isnull);
+
+		is_outside = !isnull && VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value));
+		if (is_outside)
+			memcpy(pointer, DatumGetPointer(value), sizeof(pointer));
+	}
+	UnlockReleaseBuffer(buf);
+	if (is_outside)
+		ToastReaderAskFor(reader->toast, PointerGetDatum(pointer));
+}
+
 void
-RowAskFor(RowReader *reader, const ItemPointerData *tid)
+RowAskFor(RowReader *reader, const ItemPointerData *tid, bool value)
 {
 	ItemPointerData at = *tid;
+	PrefetchBufferResult page;
 
 	/*
 	 * block numbers of another table access method may mean anything; one
 	 * that is too large is from a damaged page
 	 */
-	if (reader->fetch->rel->rd_tableam == GetHeapamTableAmRoutine() && ItemPointerIsValid(&at) &&
-		RowMayBe(reader, &at))
-		(void) PrefetchBuffer(reader->fetch->rel, MAIN_FORKNUM, ItemPointerGetBlockNumber(&at));
+	if (effective_io_concurrency == 0 || reader->fetch->rel->rd_tableam != GetHeapamTableAmRoutine() ||
+		!ItemPointerIsValid(&at) || !RowMayBe(reader, &at))
+		return;
+	page = PrefetchBuffer(reader->fetch->rel, MAIN_FORKNUM, ItemPointerGetBlockNumber(&at));
+	if (value && BufferIsValid(page.recent_buffer) && reader->attribute != InvalidAttrNumber && toast_reader(reader))
+		ask_for_value(reader, &at);
 }
 
 /*
@@ -167,19 +230,8 @@ detoast(RowReader *reader, Datum datum)
 	void	   *value = NULL;
 
 	if (reader->attribute != InvalidAttrNumber &&
-		VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(datum)))
-	{
-		if (!reader->asked_toast)
-		{
-			MemoryContext old = MemoryContextSwitchTo(reader->context);
-
-			reader->toast = ToastReaderBegin(reader->fetch->rel);
-			reader->asked_toast = true;
-			MemoryContextSwitchTo(old);
-		}
-		if (reader->toast)
-			value = ToastReaderValue(reader->toast, datum);
-	}
+		VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(datum)) && toast_reader(reader))
+		value = ToastReaderValue(reader->toast, datum);
 	return value ? value : PG_DETOAST_DATUM(datum);
 }
 

@@ -42,8 +42,12 @@ extern RowReader *RowReaderBegin(Relation heap, Relation index, const QvOpclassI
  */
 extern void RowReaderUseHints(RowReader *reader, QvBufferHints *hints);
 
-/* Asks for the page of a row that will be fetched soon to be read in the background. */
-extern void RowAskFor(RowReader *reader, const ItemPointerData *tid);
+/*
+ * Asks for the page of a row that will be fetched soon to be read in the background.  value: it
+ * will be measured.  Then, if that page is in shared buffers, asks for those of its out-of-line
+ * value.
+ */
+extern void RowAskFor(RowReader *reader, const ItemPointerData *tid, bool value);
 
 /* Is the heap TID not beyond the end of the table? */
 extern bool RowMayBe(RowReader *reader, ItemPointer tid);

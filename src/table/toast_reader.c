@@ -87,37 +87,52 @@ copy_chunk(ToastReader *reader, int32 number, char *to, int32 size)
 	return true;
 }
 
-/* Copies all chunks of a value.  Returns false if one is missing. */
-static bool
-copy_chunks(ToastReader *reader, Oid id, char *to, int32 size)
+/* Begins to read the chunks of a value. */
+static void
+find_chunks(ToastReader *reader, Oid id)
 {
 	ScanKeyData key;
-	int32		number = 0;
 
 	ScanKeyInit(&key, VALUE_ATTRIBUTE, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(id));
 	index_rescan(reader->scan, &key, 1, NULL, 0);
 	reader->reading = true;
+}
+
+/* Copies all chunks of a value.  Returns false if one is missing. */
+static bool
+copy_chunks(ToastReader *reader, Oid id, char *to, int32 size)
+{
+	int32		number = 0;
+
+	find_chunks(reader, id);
 	for (int32 at = 0; at < size; at += TOAST_MAX_CHUNK_SIZE)
 		if (!copy_chunk(reader, number++, to + at, Min(TOAST_MAX_CHUNK_SIZE, size - at)))
 			return false;
 	return true;
 }
 
+/* Has the reader a value?  *place: where. */
+static bool
+has_value(const ToastReader *reader, Datum datum, struct varatt_external *place)
+{
+	struct varlena *pointer = (struct varlena *) DatumGetPointer(datum);
+
+	if (reader->scan == NULL || !VARATT_IS_EXTERNAL_ONDISK(pointer))
+		return false;
+	VARATT_EXTERNAL_GET_POINTER(*place, pointer);
+	return place->va_toastrelid == RelationGetRelid(reader->table) && !VARATT_EXTERNAL_IS_COMPRESSED(*place);
+}
+
 struct varlena *
 ToastReaderValue(ToastReader *reader, Datum datum)
 {
-	struct varlena *pointer = (struct varlena *) DatumGetPointer(datum);
 	struct varatt_external place;
 	struct varlena *value;
 	MemoryContext old;
 	int32		size;
 	bool		whole;
 
-	if (reader->scan == NULL || !VARATT_IS_EXTERNAL_ONDISK(pointer))
-		return NULL;
-	VARATT_EXTERNAL_GET_POINTER(place, pointer);
-	if (place.va_toastrelid != RelationGetRelid(reader->table) ||
-		VARATT_EXTERNAL_IS_COMPRESSED(place))
+	if (!has_value(reader, datum, &place))
 		return NULL;
 	size = VARATT_EXTERNAL_GET_EXTSIZE(place);
 	value = palloc(size + VARHDRSZ);
@@ -129,6 +144,29 @@ ToastReaderValue(ToastReader *reader, Datum datum)
 		return value;
 	pfree(value);
 	return NULL;
+}
+
+void
+ToastReaderAskFor(ToastReader *reader, Datum datum)
+{
+	struct varatt_external place;
+	BlockNumber last = InvalidBlockNumber;
+	MemoryContext old;
+	ItemPointer tid;
+
+	if (!has_value(reader, datum, &place))
+		return;
+	old = MemoryContextSwitchTo(reader->context);
+	find_chunks(reader, place.va_valueid);
+	while ((tid = index_getnext_tid(reader->scan, ForwardScanDirection)) != NULL)
+	{
+		BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+		if (block != last)
+			(void) PrefetchBuffer(reader->table, MAIN_FORKNUM, block);
+		last = block;
+	}
+	MemoryContextSwitchTo(old);
 }
 
 void

@@ -26,6 +26,9 @@ extern ToastReader *ToastReaderBegin(Relation table);
  */
 extern struct varlena *ToastReaderValue(ToastReader *reader, Datum datum);
 
+/* Asks for the pages of such a value to be read in the background. */
+extern void ToastReaderAskFor(ToastReader *reader, Datum datum);
+
 /* Releases pages, until the next value. */
 extern void ToastReaderRelease(ToastReader *reader);
 

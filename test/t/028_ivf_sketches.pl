@@ -122,6 +122,30 @@ cmp_ok($by_sketch, '>', $by_record, "$by_sketch rows fetched by sketches, $by_re
 is(rows_fetched("SET effective_cache_size = '8kB';"), $by_sketch, 'sketches of an index larger than the cache');
 is(rows_fetched("SET effective_cache_size = '1GB';"), $by_record, 'none of a smaller one');
 
+# Values out of line: a search that reads from disk asks for their pages in advance, whatever has
+# become of the rows.
+make_rows($node, table => 'wide', dims => 600, first => 1, last => 3000);
+make_queries($node, table => 'wide_queries', dims => 600, n => 40);
+$node->safe_psql('postgres', q{
+ALTER TABLE wide ADD note int;
+CREATE INDEX wide_idx ON wide USING quiver_ivf (v vector_l2_ops);
+UPDATE wide SET note = 1 WHERE id % 5 = 0;
+UPDATE wide SET note = 2 WHERE id % 10 = 0;
+DELETE FROM wide WHERE id % 7 = 0;
+ALTER TABLE wide ADD late int;
+CHECKPOINT});
+foreach my $concurrency (16, 0)
+{
+	$node->restart;
+	recall_ok(0.9, "values out of line, $concurrency reads at a time", node => $node, op => '<->',
+		queries => 'wide_queries', table => 'wide', index => 'wide_idx',
+		set => "$sketched SET effective_io_concurrency = $concurrency;");
+}
+$node->safe_psql('postgres', 'VACUUM wide');
+$node->restart;
+recall_ok(0.9, 'values out of line, after VACUUM', node => $node, op => '<->', queries => 'wide_queries',
+	table => 'wide', index => 'wide_idx', set => $sketched);
+
 # damage
 my $blocks = blocks_by_kind('t_idx');
 my $file = $node->data_dir . '/' . sql_value($node, "SELECT pg_relation_filepath('t_idx')");

@@ -1,10 +1,11 @@
 /*
  * test_containers.c
- *		Containers that do more than hold: the backlog, a heap of its items, and the pool.
+ *		Containers that do more than hold: the backlog, heaps, and the pool.
  */
 #include "unit.h"
 
 #include "containers/item_heap.h"
+#include "containers/minheap.h"
 #include "containers/pool.h"
 
 #define MOST 20000
@@ -171,6 +172,32 @@ test_item_heap(void)
 			memmove(model, model + taken, (n - taken) * sizeof(BacklogItem));
 			n -= taken;
 		}
+	}
+}
+
+/* The least items of a heap are where it says, in their order, and stay there. */
+static void
+test_min_heap_least(void)
+{
+	static MinHeapItem memory[MOST];
+
+	UnitSeed(6);
+	for (int round = 0; round < 400; round++)
+	{
+		MinHeap		heap = {.items = memory, .capacity = MOST};
+		uint32_t	count = UnitRandom() % 60,
+					n = UnitRandom() % 20,
+					places[MinHeapRoom(20)];
+		MinHeapItem found[20];
+
+		for (uint32_t i = 0; i < count; i++)
+			MinHeapPush(&heap, UnitRandom() % 50, i);
+		n = MinHeapLeast(&heap, n, places) < n ? count : n;
+		for (uint32_t i = 0; i < n; i++)
+			found[i] = heap.items[places[i]];
+		CHECK(heap.count == count, "round %d: none taken", round);
+		for (uint32_t i = 0; i < n; i++)
+			CHECK(MinHeapPop(&heap).key == found[i].key, "round %d, item %u", round, i);
 	}
 }
 
@@ -347,6 +374,7 @@ SuiteContainers(void)
 	UnitRun("backlog sort of a million", NULL, test_sort_orders);
 	UnitRun("backlog", NULL, test_backlog);
 	UnitRun("item heap", NULL, test_item_heap);
+	UnitRun("least of a heap", NULL, test_min_heap_least);
 	UnitRun("pool", NULL, test_pool);
 	UnitRun("pool that is packed", NULL, test_pool_packed);
 }

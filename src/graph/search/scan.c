@@ -341,17 +341,20 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 
 /* Rows of the table for the next results, in runs, so that the reads overlap. */
 static int
-graph_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
+graph_scan_prefetch(QvScan *base, ItemPointerData tids[QV_ROWS_AHEAD])
 {
 	GraphScan  *scan = (GraphScan *) base;
 	const MinHeap *heap = &scan->heap;
+	uint32		places[MinHeapRoom(QV_ROWS_AHEAD)];
+	uint32		results;
 	int			n = 0;
 
 	if (!scan->begun || !GraphSearchIsCold(&scan->search) || scan->asked > scan->taken)
 		return 0;
-	for (uint32 i = 0; i < heap->count && n < max; i++)
+	results = MinHeapLeast(heap, QV_ROWS_AHEAD, places);
+	for (uint32 i = 0; i < results; i++)
 	{
-		const GraphResult *result = &scan->waiting[heap->items[i].value];
+		const GraphResult *result = &scan->waiting[heap->items[places[i]].value];
 
 		if (result->ntids > 0)
 			tids[n++] = result->tids[0];

@@ -681,21 +681,20 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 }
 
 static int
-ivf_scan_prefetch(QvScan *base, ItemPointerData *tids, int max)
+ivf_scan_prefetch(QvScan *base, ItemPointerData tids[QV_ROWS_AHEAD])
 {
 	IvfScan    *scan = (IvfScan *) base;
 	const MinHeap *heap = &scan->reader.nearest;
-	int			n = 0;
+	uint32		places[MinHeapRoom(QV_ROWS_AHEAD)];
+	uint32		n;
 
-	/*
-	 * in runs, so that the reads overlap; the heap's first are near the next
-	 * ones
-	 */
+	/* in runs, so that the reads overlap */
 	if (scan->handle->cached.entry->cold == 0 || scan->asked > scan->nproposed)
 		return 0;
-	for (uint32 i = 0; i < heap->count && n < max; i++)
-		tids[n++] = scan->reader.rows[heap->items[i].value].tid;
-	scan->asked = scan->nproposed + n / 2;
+	n = MinHeapLeast(heap, QV_ROWS_AHEAD, places);
+	for (uint32 i = 0; i < n; i++)
+		tids[i] = scan->reader.rows[heap->items[places[i]].value].tid;
+	scan->asked = scan->nproposed + n;
 	return n;
 }
 
