@@ -638,15 +638,17 @@ rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, 
 {
 	/* more than are asked for, so that the order of a path is worth something */
 	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted_rows(root));
-	Relation	index;
-	double		share;
+	double		passing = passing_rows(rel, target, rows);
+	double		share = -1;
 
-	if (target->key && is_only_relation(root, rel))
-		return Min(few, rel->rows);
-	index = index_open(target->index->indexoid, NoLock);
-	share = TopkShareWithin(root, rel, target, index);
-	index_close(index, NoLock);
-	return share < 0 ? Min(few, rel->rows) : clamp_row_est(Max(few, share * passing_rows(rel, target, rows)));
+	if (target->key == NULL || !is_only_relation(root, rel))
+	{
+		Relation	index = index_open(target->index->indexoid, NoLock);
+
+		share = TopkShareWithin(root, rel, target, index);
+		index_close(index, NoLock);
+	}
+	return share < 0 ? Min(few, rel->rows) : clamp_row_est(Min(passing, Max(few, share * passing)));
 }
 
 /* Have all paths of a relation return as many rows as a path of ours expects. */

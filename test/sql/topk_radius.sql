@@ -79,6 +79,10 @@ EXECUTE near(array_fill(1, ARRAY[16])::vector, 10);
 RESET plan_cache_mode;
 DEALLOCATE near;
 
+-- no more rows than there are
+SELECT expected FROM radius_plan('SELECT * FROM (SELECT * FROM items WHERE v <-> array_fill(1, ARRAY[16])::vector < 10
+	LIMIT 100000) x ORDER BY made');
+
 -- values that have no distance, or none that is possible
 SELECT node FROM radius_plan($$SELECT * FROM items WHERE v <-> '[1,2]' < 1$$);
 SELECT count(*) FROM items WHERE v <-> '[1,2]' < 1;
