@@ -48,7 +48,7 @@ static void choose(void *arg);
 static int64
 found_by_way(const TopkState *state)
 {
-	return QvStreamGetCounters(state->stream)->passed - state->before.passed + state->skipped - state->skipped_before;
+	return QvStreamGetCounters(state->stream)->passed - state->before.passed + state->skipped;
 }
 
 /*
@@ -246,7 +246,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->way = way;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped_before = state->skipped;
+	state->skipped = 0;
 	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
 	/* no other way comes after it */
@@ -635,7 +635,7 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped_before = state->skipped;
+	state->skipped = 0;
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

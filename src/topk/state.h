@@ -66,8 +66,7 @@ typedef struct TopkState
 								 * set may take */
 	int64		next_choice;	/* rows proposed by the way when it is made
 								 * again */
-	int64		skipped;		/* rows that are too near only */
-	int64		skipped_before;
+	int64		skipped;		/* rows of the way that are too near only */
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;

@@ -76,18 +76,22 @@ is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, In
 	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
 }
 
-/*
- * Is a condition on a form of the distance one that far rows do not meet, or else, one that near
- * rows do not meet?  What it is compared with may be of other relations.
- */
-static bool
-match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, bool far,
-			TopkForm *form)
+/* The rows that do not meet a condition on a form of the distance. */
+typedef enum Excluded
+{
+	EXCLUDES_FAR,
+	EXCLUDES_NEAR,
+	EXCLUDES_OTHERS				/* or it is none */
+} Excluded;
+
+/* Which rows does a condition exclude?  What it is compared with may be of other relations. */
+static Excluded
+match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
 {
 	const OpExpr *op = (const OpExpr *) info->clause;
 
 	if (!is_opclause(op) || list_length(op->args) != 2)
-		return false;
+		return EXCLUDES_OTHERS;
 	for (int side = 0; side < 2; side++)
 	{
 		Node	   *left = list_nth(op->args, side);
@@ -101,11 +105,12 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 			contain_subplans(right))
 			continue;
 		strategy = get_op_opfamily_strategy(operator, order_family(left));
-		if (form->falls == far ? strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber :
-			strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
-			return true;
+		if (strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
+			return form->falls ? EXCLUDES_NEAR : EXCLUDES_FAR;
+		if (strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber)
+			return form->falls ? EXCLUDES_FAR : EXCLUDES_NEAR;
 	}
-	return false;
+	return EXCLUDES_OTHERS;
 }
 
 /* Add to a target a condition on the distance, of that form. */
@@ -128,14 +133,17 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 	{
 		RestrictInfo *info = lfirst(lc);
 		TopkForm	form;
+		Excluded	excluded;
 
 		if (!restriction_is_securely_promotable(info, rel))
 			continue;
-		if (match_bound(root, rel, target->index, info, true, &form) &&
-			TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+		excluded = match_bound(root, rel, target->index, info, &form);
+		if (excluded == EXCLUDES_OTHERS ||
+			!TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+			continue;
+		if (excluded == EXCLUDES_FAR)
 			add_bound(target, info, &form);
-		else if (match_bound(root, rel, target->index, info, false, &form) &&
-				 TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
+		else
 			target->outside = lappend(target->outside, info);
 	}
 }
@@ -281,7 +289,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	TopkForm	form;
 
 	if (!KnnHasRecall(index->relam) || !restriction_is_securely_promotable(info, rel) ||
-		!match_bound(root, rel, index, info, true, &form))
+		match_bound(root, rel, index, info, &form) != EXCLUDES_FAR)
 		return NULL;
 	target = palloc0(sizeof(TopkTarget));
 	target->index = index;

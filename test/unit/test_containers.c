@@ -192,7 +192,8 @@ test_min_heap_least(void)
 
 		for (uint32_t i = 0; i < count; i++)
 			MinHeapPush(&heap, UnitRandom() % 50, i);
-		n = MinHeapLeast(&heap, n, places) < n ? count : n;
+		CHECK(MinHeapLeast(&heap, n, places) == (n < count ? n : count), "round %d: as many as there are", round);
+		n = n < count ? n : count;
 		for (uint32_t i = 0; i < n; i++)
 			found[i] = heap.items[places[i]];
 		CHECK(heap.count == count, "round %d: none taken", round);
