@@ -43,6 +43,9 @@
 /* Room to begin with. */
 #define FIRST_ROOM RUN_ROWS
 
+/* Rows of one page are often alike, so a sample is of this many. */
+#define SAMPLED_PAGES 64
+
 typedef struct Member
 {
 	ItemPointerData tid;
@@ -736,7 +739,8 @@ QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_
 				lower;
 	double		error2 = 0;
 	uint32		npages,
-				nread;
+				nread,
+				wanted;
 	uint32		n = 0;
 
 	if (rows == NULL || blocks == 0)
@@ -746,7 +750,8 @@ QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_
 	QvRowsFinderInit(&finder, rows);
 	ItemPointerSet(&last, blocks - 1, FirstOffsetNumber);
 	npages = QvRowsPageOfBlock(rows, &last) + 1;
-	nread = Min(npages, QV_MEMBERS_SAMPLE / QV_ROW_BATCH);
+	nread = Min(npages, SAMPLED_PAGES);
+	wanted = Min(QV_ROW_BATCH, QV_MEMBERS_SAMPLE / nread);
 	for (uint32 i = 0; i < nread; i++)
 	{
 		uint32		number = (2 * i + 1) * (uint64) npages / (2 * nread);
@@ -761,8 +766,8 @@ QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_
 		if (block == QV_ROWS_NO_PAGE)
 			continue;
 		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_SHARE);
-		for (uint32 at = 0; at < rows->per_page && nentries < QV_ROW_BATCH;
-			 at += Max(1, rows->per_page / QV_ROW_BATCH))
+		for (uint32 at = 0; at < rows->per_page && nentries < wanted;
+			 at += Max(1, rows->per_page / wanted))
 		{
 			const QvRowEntryData *entry = QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), at);
 

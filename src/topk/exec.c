@@ -179,6 +179,26 @@ is_index_only(const TopkState *state, bool with_distance)
 	return bms_is_empty(wanted);
 }
 
+/*
+ * Part the conditions at the first that near rows do not meet.  They are tested in their order: one
+ * may guard the next, or hide rows from it.
+ */
+static void
+init_outside(TopkState *state, List *conditions)
+{
+	List	   *outside = TopkPlanExpr(state, TOPK_EXPR_OUTSIDE);
+	PlanState  *parent = &state->css.ss.ps;
+	int			at = 0;
+
+	while (at < list_length(conditions) && !list_member(outside, list_nth(conditions, at)))
+		at++;
+	if (at == list_length(conditions))
+		return;
+	state->ahead = ExecInitQual(list_truncate(list_copy(conditions), at), parent);
+	state->outside = ExecInitQual(list_make1(list_nth(conditions, at)), parent);
+	state->after = ExecInitQual(list_copy_tail(conditions, at + 1), parent);
+}
+
 static void
 topk_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -186,6 +206,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Relation	heap = css->ss.ss_currentRelation;
 	List	   *filter = TopkPlanExpr(state, TOPK_EXPR_FILTER);
+	List	   *conditions = list_concat_copy(filter, scan->scan.plan.qual);
 	PlanState  *child = NULL;
 	bool		with_distance = estate->es_epq_active == NULL &&
 		state->planned.result != TOPK_RESULT_UNKNOWN;
@@ -206,12 +227,9 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 						state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
 	css->ss.ps.scanopsfixed = !state->index_only;
 	init_projection(state, with_distance);
-	state->qual = ExecInitQual(list_concat_copy(filter, scan->scan.plan.qual), &css->ss.ps);
+	state->qual = ExecInitQual(conditions, &css->ss.ps);
 	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
-	state->skips = TopkPlanExpr(state, TOPK_EXPR_OUTSIDE) != NIL;
-	if (state->skips)
-		state->others = ExecInitQual(list_difference(list_concat_copy(filter, scan->scan.plan.qual),
-													 TopkPlanExpr(state, TOPK_EXPR_OUTSIDE)), &css->ss.ps);
+	init_outside(state, conditions);
 	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->within = init_within(state);
 	if (scan->custom_plans != NIL)

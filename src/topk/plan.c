@@ -628,36 +628,56 @@ drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
 }
 
 /*
- * How many rows of a relation are within a radius, among all that meet its other conditions.  Where
- * that is not known, or the radius only ends a search, there are few.  The server takes a condition
- * on the distance for one in three, for which a scan of the table seems to find the first rows at
- * once.
+ * How many rows of a relation are within a target's radius, among all that meet its other
+ * conditions, and not less than "few"; negative: that is not known.
  */
 static double
-rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, double rows)
+rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, double few)
+{
+	double		passing = passing_rows(rel, target, rel->rows);
+	double		share;
+	Relation	index;
+
+	/* the radius only ends a search */
+	if (target->key && is_only_relation(root, rel))
+		return Min(few, passing);
+	index = index_open(target->index->indexoid, NoLock);
+	share = TopkShareWithin(root, rel, target, index);
+	index_close(index, NoLock);
+	return share < 0 ? -1 : Min(passing, Max(few, share * passing));
+}
+
+/*
+ * Have all paths of a relation return as many rows as are within the radii of its targets: the
+ * least number that is known, else a few.  The server takes a condition on the distance for one in
+ * three, for which a scan of the table seems to find the first rows at once.
+ */
+static void
+expect_within(PlannerInfo *root, RelOptInfo *rel, const List *targets)
 {
 	/* more than are asked for, so that the order of a path is worth something */
 	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted_rows(root));
-	double		passing = passing_rows(rel, target, rows);
-	double		share = -1;
-
-	if (target->key == NULL || !is_only_relation(root, rel))
-	{
-		Relation	index = index_open(target->index->indexoid, NoLock);
-
-		share = TopkShareWithin(root, rel, target, index);
-		index_close(index, NoLock);
-	}
-	return share < 0 ? Min(few, rel->rows) : clamp_row_est(Min(passing, Max(few, share * passing)));
-}
-
-/* Have all paths of a relation return as many rows as a path of ours expects. */
-static void
-expect_rows(RelOptInfo *rel, double rows)
-{
-	double		factor = rows / rel->rows;
+	double		rows = -1;
+	bool		has_radius = false;
+	double		factor;
 	ListCell   *lc;
 
+	foreach(lc, targets)
+	{
+		const TopkTarget *target = lfirst(lc);
+		double		within;
+
+		if (!bms_is_empty(target->outer) || target->within == NIL)
+			continue;
+		has_radius = true;
+		within = rows_within(root, rel, target, few);
+		if (within >= 0 && (rows < 0 || within < rows))
+			rows = within;
+	}
+	if (!has_radius)
+		return;
+	rows = clamp_row_est(rows < 0 ? Min(few, rel->rows) : rows);
+	factor = rows / rel->rows;
 	rel->rows = rows;
 	foreach(lc, rel->pathlist)
 	{
@@ -674,13 +694,31 @@ expect_rows(RelOptInfo *rel, double rows)
 	}
 }
 
+/* What all indexes of a relation may be searched for. */
+static List *
+find_targets(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, PathKey *groups)
+{
+	List	   *targets = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst(lc);
+
+		if ((amcostestimate_function) index->amcostestimate == KnnCostEstimate &&
+			!index->hypothetical && (index->indpred == NIL || index->predOK) && is_plain_table(rel, rte))
+			targets = list_concat(targets, TopkFindTargets(root, rel, index, groups));
+	}
+	return targets;
+}
+
 static void
 topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	BitmapHeapPath *bitmap = NULL;
-	bool		bitmap_made = false;
+	BitmapHeapPath *bitmap;
 	bool		counted = false;
 	PathKey    *groups;
+	List	   *targets;
 	double		rows = rel->rows;
 	ListCell   *lc;
 
@@ -690,39 +728,26 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 	/* rows may be tested more than once, which conditions would tell */
 		contain_volatile_functions((Node *) rel->baserestrictinfo))
 		return;
-	foreach(lc, rel->indexlist)
+	groups = TopkGroupsKey(root);
+	targets = find_targets(root, rel, rte, groups);
+	if (targets == NIL)
+		return;
+	bitmap = make_bitmap(root, rel);
+	expect_within(root, rel, targets);
+	foreach(lc, targets)
 	{
-		IndexOptInfo *index = lfirst(lc);
-		List	   *targets;
-		ListCell   *target;
+		TopkTarget *target = lfirst(lc);
 
-		if ((amcostestimate_function) index->amcostestimate != KnnCostEstimate ||
-			index->hypothetical || (index->indpred != NIL && !index->predOK) || !is_plain_table(rel, rte))
-			continue;
-		groups = TopkGroupsKey(root);
-		targets = TopkFindTargets(root, rel, index, groups);
-		if (targets != NIL && !bitmap_made)
-		{
-			bitmap = make_bitmap(root, rel);
-			bitmap_made = true;
-		}
-		foreach(target, targets)
-		{
-			TopkTarget *made = lfirst(target);
-
-			/* the path takes the place of these */
-			if (made->key && !made->of_groups)
-				drop_plain_scans(rel, index);
-			if (bms_is_empty(made->outer) && made->within != NIL)
-				expect_rows(rel, rows_within(root, rel, made, rows));
-			if (!add_topk_path(root, rel, rte, made, rows, bitmap, &counted))
-				/* the server may have dropped it for one of these */
-				add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));
-			/* joins keep the order from now on */
-			else if (made->of_groups &&
-					 (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
-				QvKeepOrder(root, list_make1(groups));
-		}
+		/* the path takes the place of these */
+		if (target->key && !target->of_groups)
+			drop_plain_scans(rel, target->index);
+		if (!add_topk_path(root, rel, rte, target, rows, bitmap, &counted))
+			/* the server may have dropped it for one of these */
+			add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));
+		/* joins keep the order from now on */
+		else if (target->of_groups &&
+				 (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
+			QvKeepOrder(root, list_make1(groups));
 	}
 }
 

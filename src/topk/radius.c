@@ -38,23 +38,17 @@ has_unknown(Node *node, void *unused)
 	return expression_tree_walker(node, has_unknown, unused);
 }
 
-/* An expression, as far as it is known when the query is planned; NULL: not all of it is. */
-static Node *
-known_part(PlannerInfo *root, Node *expr)
-{
-	Node	   *known = estimate_expression_value(root, expr);
-
-	return has_unknown(known, NULL) ? NULL : known;
-}
-
-/* The value that an index is searched for; NULL: it is not known, or it has no distance. */
+/*
+ * The value that an index is searched for; NULL: it is not known, or it has no distance.  What the
+ * planner has not made a constant of may be a function that takes long, as one that calls a model.
+ */
 static const void *
-known_value(PlannerInfo *root, const TopkTarget *target, Relation index, const QvOpclassInfo *opclass)
+known_value(const TopkTarget *target, Relation index, const QvOpclassInfo *opclass)
 {
-	const Const *constant = (const Const *) known_part(root, (Node *) target->form.value);
+	const Const *constant = (const Const *) target->form.value;
 	const void *value;
 
-	if (constant == NULL || !IsA(constant, Const) || constant->constisnull)
+	if (!IsA(constant, Const) || constant->constisnull)
 		return NULL;
 	value = PG_DETOAST_DATUM(constant->constvalue);
 	/* where dimensions differ, the query will tell */
@@ -87,6 +81,22 @@ share_that_meets(Node *condition, QvMetric metric, TopkResult result, const doub
 	return n > 0 ? (double) met / n : -1;
 }
 
+/* The share of the rows that pass a relation's conditions that have a value in an index. */
+static double
+indexed_share(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
+{
+	NullTest   *test = makeNode(NullTest);
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+		if (TopkIsNotNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, index))
+		return 1;
+	test->arg = linitial_node(TargetEntry, index->indextlist)->expr;
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	return clause_selectivity(root, (Node *) test, rel->relid, JOIN_INNER, NULL);
+}
+
 double
 TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, Relation index)
 {
@@ -98,12 +108,12 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	QvScanGoal	goal = {.settings = &settings, .endless = true};
 	QvScan	   *engine;
 	uint32		n;
+	double		share;
 
-	condition = known_part(root, condition);
-	if (condition == NULL)
+	if (has_unknown(condition, NULL) || contain_mutable_functions(condition))
 		return -1;
 	QvGetOpclass(index, &opclass);
-	goal.value = known_value(root, target, index, &opclass);
+	goal.value = known_value(target, index, &opclass);
 	if (goal.value == NULL)
 		return -1;
 	KnnSettingsOf(index, &settings);
@@ -111,5 +121,6 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	engine->ops->start(engine, &goal);
 	n = QvMembersSample(engine, rel->pages, distances);
 	engine->ops->end(engine);
-	return share_that_meets(condition, opclass.metric, target->form.result, distances, n);
+	share = share_that_meets(condition, opclass.metric, target->form.result, distances, n);
+	return share * indexed_share(root, rel, target->index);
 }

@@ -10,9 +10,9 @@
 #include "topk/target.h"
 
 /*
- * The share of an index's rows that meet a target's conditions on the distance, by a sample of the
- * codes of its row pages; 0: hardly any do; negative: not known.  What they are compared with must
- * be known when the query is planned.
+ * The share of the rows that pass all other conditions that meet a target's conditions on the
+ * distance, by a sample of the codes of row pages; 0: hardly any do; negative: not known.  The
+ * value and what distances are compared with must be constants.
  */
 extern double TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel,
 							  const TopkTarget *target, Relation index);

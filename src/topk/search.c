@@ -42,13 +42,25 @@ static void choose(void *arg);
 /* ---- what is known ---- */
 
 /*
- * Rows that the way that runs has found.  Rows that are too near are found, and are not wanted, as
- * with OFFSET.
+ * The share of rows that pass, where some were tested.  What was expected counts as one row that
+ * passed, of as many as it takes.
  */
-static int64
+static double
+learn_share(double share, double tested, double passed)
+{
+	return Min(1, (passed + 1) / (tested + 1 / share));
+}
+
+/*
+ * Rows that the way that runs has found.  Rows that are too near are found, and are not wanted, as
+ * with OFFSET: as many of them as pass the other conditions.
+ */
+static double
 found_by_way(const TopkState *state)
 {
-	return QvStreamGetCounters(state->stream)->passed - state->before.passed + state->skipped;
+	double		passed = QvStreamGetCounters(state->stream)->passed - state->before.passed;
+
+	return passed + state->skipped * (state->after ? learn_share(state->share, state->beyond, passed) : 1);
 }
 
 /*
@@ -60,16 +72,6 @@ static double
 wanted_rows(const TopkState *state)
 {
 	return Max(TOPK_FIRST_ROWS, CHOICE_GROWTH * Max(state->found, found_by_way(state)));
-}
-
-/*
- * The share of rows that pass, where some were tested.  What was expected counts as one row that
- * passed, of as many as it takes.
- */
-static double
-learn_share(double share, double tested, double passed)
-{
-	return Min(1, (passed + 1) / (tested + 1 / share));
 }
 
 /* Rows that the way that runs has proposed. */
@@ -246,7 +248,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->way = way;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped = 0;
+	state->skipped = state->beyond = 0;
 	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
 	/* no other way comes after it */
@@ -510,6 +512,23 @@ fill_row(void *arg, const ItemPointerData *tid)
 	return QvFilterFill(state->filter, tid);
 }
 
+/* Does a row meet all conditions?  Count the rows that are too near, and the others. */
+static bool
+meets_conditions(TopkState *state, ExprContext *econtext)
+{
+	if (state->outside == NULL)
+		return ExecQual(state->qual, econtext);
+	if (!ExecQual(state->ahead, econtext))
+		return false;
+	if (!ExecQual(state->outside, econtext))
+	{
+		state->skipped++;
+		return false;
+	}
+	state->beyond++;
+	return ExecQual(state->after, econtext);
+}
+
 /* QvStreamSource.test */
 static bool
 test_row(void *arg)
@@ -522,10 +541,8 @@ test_row(void *arg)
 		return true;
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = state->rows->slot;
-	if (ExecQual(state->qual, econtext))
+	if (meets_conditions(state, econtext))
 		return true;
-	if (state->skips && ExecQual(state->others, econtext))
-		state->skipped++;
 	InstrCountFiltered1(&state->css.ss, 1);
 	return false;
 }
@@ -635,7 +652,7 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped = 0;
+	state->skipped = state->beyond = 0;
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

@@ -30,8 +30,10 @@ typedef struct TopkState
 	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
 	ExprState  *qual;			/* all conditions of the relation */
-	bool		skips;			/* some are not met by rows that are too near */
-	ExprState  *others;			/* then: all others; NULL: there are none */
+	ExprState  *outside;		/* the first that near rows do not meet; NULL:
+								 * there is none */
+	ExprState  *ahead;			/* those before it, */
+	ExprState  *after;			/* and after it; NULL: none */
 	QvFilter   *filter;			/* those on included columns, as tested on an
 								 * entry */
 	bool		index_only;		/* rows need not be fetched for their columns
@@ -66,7 +68,8 @@ typedef struct TopkState
 								 * set may take */
 	int64		next_choice;	/* rows proposed by the way when it is made
 								 * again */
-	int64		skipped;		/* rows of the way that are too near only */
+	int64		skipped;		/* rows of the way that are too near, */
+	int64		beyond;			/* and that are not */
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;

@@ -39,9 +39,8 @@ has_column(Node *node, void *index)
 	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
 }
 
-/* Is a condition that the index's column has a value? */
-static bool
-is_not_null_test(const Node *clause, IndexOptInfo *index)
+bool
+TopkIsNotNullTest(const Node *clause, IndexOptInfo *index)
 {
 	const NullTest *test = (const NullTest *) clause;
 
@@ -62,7 +61,7 @@ may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 	{
 		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
 
-		if (is_not_null_test(clause, index) ||
+		if (TopkIsNotNullTest(clause, index) ||
 			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
 			return false;
 	}
@@ -227,7 +226,7 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
 
 		if (!list_member_ptr(target->within, info) && !list_member_ptr(target->outside, info) &&
-			!is_not_null_test((Node *) info->clause, target->index))
+			!TopkIsNotNullTest((Node *) info->clause, target->index))
 			return true;
 	}
 	return false;

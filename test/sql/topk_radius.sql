@@ -93,6 +93,30 @@ SELECT count(*) FROM items WHERE v <-> array_fill(1, ARRAY[16])::vector < 'NaN';
 SELECT count(*) FROM items WHERE v <-> (SELECT v FROM items WHERE id = 77) < 'Infinity';
 SELECT count(*) FROM items WHERE v <-> array_fill(1e18, ARRAY[16])::vector < 1;
 
+-- a function that may take long is not called to plan
+CREATE FUNCTION radius_model() RETURNS vector STABLE LANGUAGE plpgsql AS $$BEGIN RAISE 'called'; END $$;
+SELECT node FROM radius_plan('SELECT count(made) FROM items WHERE v <-> radius_model() < 10');
+DROP FUNCTION radius_model;
+
+-- of two radii the one that is known counts, whichever index comes first
+ALTER TABLE items ADD w vector(16);
+UPDATE items SET w = v;
+VACUUM FULL ANALYZE items;
+CREATE INDEX items_w ON items USING quiver_ivf (w vector_l2_ops);
+SELECT expected > 5000 AS is_known FROM radius_plan('SELECT * FROM items
+	WHERE v <-> array_fill(1, ARRAY[16])::vector < 10 AND w <-> (SELECT array_fill(1, ARRAY[16])::vector) < 10');
+SELECT expected > 5000 AS is_known FROM radius_plan('SELECT * FROM items
+	WHERE w <-> array_fill(1, ARRAY[16])::vector < 10 AND v <-> (SELECT array_fill(1, ARRAY[16])::vector) < 10');
+
+-- rows without a value are not within a radius
+UPDATE items SET w = NULL WHERE id % 4 > 0;
+VACUUM ANALYZE items;
+SELECT expected BETWEEN 4500 AND 5500 AS is_quarter FROM radius_plan('SELECT * FROM items
+	WHERE w <-> array_fill(1, ARRAY[16])::vector < 10');
+SELECT expected BETWEEN 4500 AND 5500 AS is_quarter FROM radius_plan('SELECT * FROM items
+	WHERE w <-> array_fill(1, ARRAY[16])::vector < 10 AND w IS NOT NULL');
+ALTER TABLE items DROP w;
+
 -- Pages that begin at a distance show the nearest rows, each once.
 CREATE FUNCTION radius_pages(condition text) RETURNS TABLE (pages int, twice bigint, are_nearest bool)
 LANGUAGE plpgsql AS $$
@@ -129,6 +153,32 @@ SELECT radius_ways(format('SELECT id FROM items WHERE v <-> %L > 0 ORDER BY v <-
 	FROM items WHERE id = 77;
 SELECT radius_ways(format('SELECT id FROM items WHERE v <-> %L > %s ORDER BY v <-> %1$L LIMIT 10', v,
 	(SELECT v <-> q.v FROM items ORDER BY (v <-> q.v) + 0 OFFSET 30 LIMIT 1))) FROM items q WHERE id = 77;
+
+-- Conditions are tested in their order: one may guard the next, or be dear.
+SELECT count(*) FROM (SELECT 1 FROM items, (SELECT v AS q FROM items WHERE id = 77) x
+	WHERE v <-> q > 0 AND 1 / (v <-> q) < 100 ORDER BY v <-> q LIMIT 3) y;
+SELECT v AS q FROM items WHERE id = 77 \gset
+SELECT count(*) FROM (SELECT 1 FROM items WHERE v <-> :'q' > 0 AND 1 / (v <-> :'q') < 100
+	ORDER BY v <-> :'q' LIMIT 3) y;
+CREATE SEQUENCE radius_calls;
+CREATE FUNCTION radius_dear(int) RETURNS bool STABLE COST 1000 LANGUAGE plpgsql AS
+	$$BEGIN PERFORM nextval('radius_calls'); RETURN true; END $$;
+SELECT count(*) FROM (SELECT 1 FROM items WHERE v <-> :'q' > 1.2 AND radius_dear(made)
+	ORDER BY v <-> :'q' LIMIT 3) y;
+SELECT last_value < 100 AS is_tested_last FROM radius_calls;
+
+-- A policy on the distance hides rows from the conditions of others.
+CREATE ROLE radius_reader;
+GRANT SELECT ON items TO radius_reader;
+ALTER TABLE items ENABLE ROW LEVEL SECURITY;
+CREATE POLICY near ON items USING (v <-> :'q' > 1);
+SET ROLE radius_reader;
+SELECT min(d) > 1 AS is_hidden FROM (SELECT v <-> :'q' AS d FROM items
+	WHERE CASE WHEN id = 77 THEN 1 / (id - 77) = 0 ELSE true END ORDER BY v <-> :'q' LIMIT 10) y;
+RESET ROLE;
 RESET enable_seqscan;
+DROP SEQUENCE radius_calls;
+DROP FUNCTION radius_dear;
 DROP FUNCTION radius_plan, radius_plans, radius_pages, radius_ways;
 DROP TABLE items, others;
+DROP ROLE radius_reader;
