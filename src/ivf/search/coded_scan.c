@@ -328,6 +328,9 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 		float		bounds[QV_BATCH];
 		uint32		mask;
 
+		/* the processor does not foresee what page comes next */
+		if (ls->ahead)
+			QvPrefetchBytes(ls->ahead + ((char *) batch - (char *) page), layout->batch_size);
 		ls->estimate.a = IvfBatchA(batch);
 		ls->estimate.b = IvfBatchB(batch);
 		if (IvfIsRaw(head, i))

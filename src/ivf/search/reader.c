@@ -11,9 +11,6 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Bytes asked for of the first page of a list: the processor foresees the rest. */
-#define PREFETCHED_BYTES 256
-
 /* Rows gathered are sorted as far as they will likely be read, at least LEAST_RUN of them. */
 #define RUN_SHARE 16
 #define LEAST_RUN 12
@@ -294,8 +291,20 @@ note_list(IvfReader *reader, const IvfListScan *list)
 	reader->lists[list->rank] = (IvfListRead) {list->list, list->base};
 }
 
+/* Ask the CPU for what finding a page needs.  Returns where it is, as far as that is known. */
+static const char *
+ask_for_page(const IvfHandle *handle, BlockNumber block)
+{
+	Buffer		buf = BlockNumberIsValid(block) ? QvHintedBuffer(handle->hints, block) : InvalidBuffer;
+
+	if (buf <= 0)
+		return NULL;
+	QvPrefetchPin(handle->hints, block);
+	return BufferGetBlock(buf);
+}
+
 bool
-IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
+IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber after)
 {
 	IvfHandle  *handle = reader->handle;
 	const IvfListRef *ref = &handle->lists->refs[near->list];
@@ -325,6 +334,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 							   IvfPageList(page)->number, near->list, number);
 		number++;
 		next = QvPageGetHeader(page)->next;
+		list.ahead = ask_for_page(handle, BlockNumberIsValid(next) ? next : after);
 		reader->counters->pages++;
 		reader->counters->codes += IvfPageList(page)->count;
 		reader->ops->scan_page(reader, &list, block, page);
@@ -332,14 +342,6 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank)
 		block = next;
 	}
 	return true;
-}
-
-void
-IvfPrefetchList(const IvfReader *reader, const IvfNear *near)
-{
-	const IvfHandle *handle = reader->handle;
-
-	QvPrefetchPage(handle->hints, handle->lists->refs[near->list].head, QV_PAGE_START, PREFETCHED_BYTES);
 }
 
 void

@@ -111,6 +111,8 @@ struct IvfListScan
 	uint32		list;
 	uint16		rank;			/* among those nearest to the query */
 	float		base;			/* distance of its centroid */
+	const char *ahead;			/* the page that is read next, for the CPU's
+								 * cache only; NULL: not known */
 
 	/* coded: */
 	float		shift;			/* what makes estimates bounds */
@@ -158,8 +160,11 @@ extern void IvfForgetRows(IvfReader *reader);
  */
 extern void IvfSetLimit(IvfReader *reader, float low, uint32 wanted);
 
-/* Read one list, the one of that rank.  False when the list has moved. */
-extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank);
+/*
+ * Read one list, the one of that rank.  False when the list has moved.  after: the block that is
+ * read after it, or InvalidBlockNumber.
+ */
+extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber after);
 
 /* Not less than this are the bounds of the rows gathered that were not read; INFINITY: none. */
 extern float IvfLeastGathered(IvfReader *reader);
@@ -170,9 +175,6 @@ extern bool IvfReadNext(IvfReader *reader);
 /* For the ops: gather a row; have it read. */
 extern IvfGathered *IvfGather(IvfReader *reader, float bound);
 extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
-
-/* Ask the CPU for a list that will be read soon. */
-extern void IvfPrefetchList(const IvfReader *reader, const IvfNear *near);
 
 /* Blocks asked for ahead of those being read. */
 #define IVF_READ_AHEAD 32

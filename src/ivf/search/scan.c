@@ -155,6 +155,7 @@ static bool
 read_lists(IvfScan *scan, uint32 from, uint32 to)
 {
 	int64		misses = pgBufferUsage.shared_blks_read;
+	const IvfListRef *refs = scan->handle->lists->refs;
 
 	for (uint32 i = from; i < to; i++)
 	{
@@ -162,9 +163,8 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 			QvVacuumDelayPoint();
 		if (scan->handle->cached.entry->cold > 0)
 			IvfAskForLists(&scan->reader, &scan->ahead, scan->near.items, to, i);
-		if (i + 1 < to)
-			IvfPrefetchList(&scan->reader, &scan->near.items[i + 1]);
-		if (!IvfReadList(&scan->reader, &scan->near.items[i], i))
+		if (!IvfReadList(&scan->reader, &scan->near.items[i], i,
+						 i + 1 < to ? refs[scan->near.items[i + 1].list].head : InvalidBlockNumber))
 			return false;
 	}
 	if (pgBufferUsage.shared_blks_read != misses)
