@@ -140,7 +140,7 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 
 	/*
 	 * a join that fills rows with NULLs must have them all, and so must a
-	 * window without an order
+	 * window of all rows
 	 */
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
 		!QvIsNullable(root, index->rel) && !KnnHasWholeWindow(root) &&

@@ -7,7 +7,9 @@
 #include "am/beside.h"
 #include "am/methods.h"
 #include "catalog/pg_class.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/paths.h"
+#include "utils/fmgroids.h"
 
 /*
  * Each method has a function of its own to parse options: amoptions is told nothing but the
@@ -95,10 +97,35 @@ KnnDimensions(Relation index)
 	return typmod > 0 ? typmod : USUAL_DIMENSIONS;
 }
 
+/* Is there a window function that needs all rows of a window, whatever its frame? */
+static bool
+has_whole_function(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, WindowFunc))
+	{
+		Oid			function = ((WindowFunc *) node)->winfnoid;
+
+		return function == F_NTILE || function == F_PERCENT_RANK_ || function == F_CUME_DIST_;
+	}
+	return expression_tree_walker(node, has_whole_function, unused);
+}
+
 bool
 KnnHasWholeWindow(const PlannerInfo *root)
 {
-	return root->parse->hasWindowFuncs && root->window_pathkeys == NIL;
+	const Query *query = root->parse;
+	ListCell   *lc;
+
+	if (!query->hasWindowFuncs)
+		return false;
+	foreach(lc, query->windowClause)
+	{
+		if (lfirst_node(WindowClause, lc)->frameOptions & FRAMEOPTION_END_UNBOUNDED_FOLLOWING)
+			return true;
+	}
+	return root->window_pathkeys == NIL || has_whole_function((Node *) query->targetList, NULL);
 }
 
 bool

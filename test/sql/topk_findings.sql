@@ -226,6 +226,15 @@ SET enable_sort = on;
 SELECT count(*), min(n), max(n) FROM
 	(SELECT id, count(*) OVER () AS n FROM found WHERE id <= 9000
 		ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
+-- and ordered ones whose first rows need the last
+SELECT count(*) AS frames, count(*) FILTER (WHERE n = (SELECT count(*) FROM found WHERE id <= 9000)) AS whole FROM
+	(SELECT count(*) OVER (ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'
+		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS n FROM found WHERE id <= 9000 LIMIT 3) x;
+SELECT explained('SELECT id, ntile(4) OVER (ORDER BY v <-> ''[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'') FROM found LIMIT 3')
+	IS NULL AS is_sorted;
+-- others need no more rows than are asked for
+SELECT explained('SELECT id, row_number() OVER (ORDER BY v <-> ''[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'')
+	FROM found LIMIT 3') IS NOT NULL AS is_scan;
 RESET enable_seqscan;
 
 -- a table whose conditions seem to leave no row: near rows are looked for before all are sorted
