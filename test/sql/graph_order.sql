@@ -36,3 +36,23 @@ SET quiver.iterative_scan = strict_order;
 SELECT sum(late) AS late, sum(lost) AS lost FROM generate_series(1, 100) i, out_of_order(-i);
 DROP TABLE in_order;
 DROP FUNCTION out_of_order, order_value;
+
+-- Rows of islands: a search that goes on from one finds rows of others late, and goes deeper for it.
+CREATE FUNCTION order_island(i int, island int) RETURNS vector LANGUAGE sql IMMUTABLE AS
+    'SELECT array_agg(hashint4extended(island, j) % 1000 + 0.6 * (hashint4extended(i, j) % 1000) ORDER BY j)::vector
+	FROM generate_series(1, 256) j';
+CREATE TABLE islands AS SELECT i AS id, order_island(i, i % 60)::vector(256) AS v FROM generate_series(1, 8000) i;
+CREATE INDEX islands_v ON islands USING quiver_graph (v);
+VACUUM ANALYZE islands;
+RESET enable_sort;
+RESET quiver.topk_scan;
+RESET quiver.ef_search;
+RESET quiver.iterative_scan;
+SET quiver.topk_way = 'index';
+SELECT k, avg((SELECT count(*) FROM (SELECT id FROM islands ORDER BY v <-> q LIMIT k) f
+	JOIN (SELECT id FROM islands ORDER BY (v <-> q) + 0 LIMIT k) e USING (id))) / k > 0.955 AS found
+FROM (VALUES (100), (600)) k(k), (SELECT order_island(-i, i % 60) AS q FROM generate_series(1, 20) i) q
+GROUP BY k ORDER BY k;
+RESET quiver.topk_way;
+DROP TABLE islands;
+DROP FUNCTION order_island;

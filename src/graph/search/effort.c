@@ -26,7 +26,7 @@
 #define LEAST_POWER 0.6
 #define CANDIDATES_PER_ROW 1.2
 
-/* The factor by which rows grow when it goes on. */
+/* The factor by which rows grow when it goes on, and ef where results came late. */
 #define GROWTH 1.25
 
 /* The factors of ef for graph_depths, as measured, and with which power it goes on. */
@@ -59,6 +59,7 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	effort->ef = settings->ef_search > 0 ? settings->ef_search :
 		GraphEfForRecall(meta, settings);
 	effort->power = LEAST_POWER;
+	effort->raised = 1;
 	memset(effort->growth, 0, sizeof(effort->growth));
 	if (!goal->endless)
 	{
@@ -93,7 +94,13 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 	}
 	if (rank > measured)
 		growth *= pow(rank / measured, effort->power);
-	return Min(ceil(Max(effort->ef * growth, rank * CANDIDATES_PER_ROW)), GRAPH_MAX_EF);
+	return Min(ceil(Max(effort->ef * growth, rank * CANDIDATES_PER_ROW) * effort->raised), GRAPH_MAX_EF);
+}
+
+void
+GraphEffortRaise(GraphEffort *effort)
+{
+	effort->raised *= GROWTH;
 }
 
 double

@@ -16,6 +16,7 @@ typedef struct GraphEffort
 	double		power;			/* with which it grows with more rows */
 	double		growth[GRAPH_DEPTHS];	/* by a recall: factor for
 										 * graph_depths; else 0 */
+	double		raised;			/* factor of all, for late results */
 } GraphEffort;
 
 extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
@@ -23,6 +24,9 @@ extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
 
 /* The ef of a search that proposes "rank" rows. */
 extern uint32 GraphEffortFor(const GraphEffort *effort, double rank);
+
+/* The effort was too little: results came late. */
+extern void GraphEffortRaise(GraphEffort *effort);
 
 /* That rank, or the one that the largest pool is enough for. */
 extern double GraphEffortMost(double rank);

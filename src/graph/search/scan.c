@@ -45,7 +45,8 @@ typedef struct GraphScan
 	uint64		allowed;		/* results that may be proposed before the
 								 * search goes deeper */
 	float		settled;		/* all results nearer than this are found */
-	uint64		taken;			/* results proposed */
+	uint64		taken;			/* results proposed, */
+	double		last;			/* and the greatest bound of one */
 	uint64		asked;			/* results from that place on were not asked
 								 * for ahead */
 	bool		exhausted;		/* no candidate is left */
@@ -92,12 +93,13 @@ bound_of(const GraphScan *scan, const GraphResult *result)
 	return result->distance - result->error * scan->base.certainty;
 }
 
-/* Take over what the search has found. */
-static void
+/* Take over what the search has found.  Returns how many come late. */
+static uint32
 queue_results(GraphScan *scan)
 {
 	GraphSearch *search = &scan->search;
 	MinHeap    *heap = &scan->heap;
+	uint32		late = 0;
 
 	/* one place is that of the result proposed last */
 	if (heap->count + search->nresults >= scan->max_waiting)
@@ -110,6 +112,7 @@ queue_results(GraphScan *scan)
 
 		scan->free = scan->waiting[place].id;
 		scan->waiting[place] = *result;
+		late += bound < scan->last;
 		/* damaged factors: the row itself will tell */
 		MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, place);
 	}
@@ -118,6 +121,7 @@ queue_results(GraphScan *scan)
 	scan->base.counters.pages += search->hops;
 	scan->base.counters.neighbors += search->scored;
 	search->hops = search->scored = 0;
+	return late;
 }
 
 /* ---- going deeper ---- */
@@ -179,6 +183,16 @@ has_memory(GraphScan *scan, uint32 pool)
 	return scan_memory(scan) <= most;
 }
 
+/*
+ * How many results may come late when the search goes deeper: the share of the further ones that
+ * the recall allows.
+ */
+static double
+most_late(const GraphScan *scan, double rank)
+{
+	return Max(1, (1 - scan->goal.settings->recall) * (rank - scan->taken));
+}
+
 /* Go as deep as a number of results takes; false when that cannot be. */
 static bool
 deepen(GraphScan *scan, double rank)
@@ -187,9 +201,19 @@ deepen(GraphScan *scan, double rank)
 
 	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed || !has_memory(scan, pool))
 		return false;
-	scan->exhausted = !widen(scan, pool);
+	do
+	{
+		uint32		late;
+
+		CHECK_FOR_INTERRUPTS();
+		scan->exhausted = !widen(scan, pool);
+		late = queue_results(scan);
+		if (scan->exhausted || late <= most_late(scan, rank))
+			break;
+		GraphEffortRaise(&scan->effort);
+		pool = pool_for(scan, rank);
+	} while (pool > scan->pool && has_memory(scan, pool));
 	scan->allowed = scan->exhausted ? PG_UINT64_MAX : (uint64) rank;
-	queue_results(scan);
 	scan->settled = GraphSearchFrontier(&scan->search);
 	return true;
 }
@@ -274,6 +298,7 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	scan->proposed = MinHeapPop(&scan->heap).value;
 	prefetch_rows(scan);
 	result = &scan->waiting[scan->proposed];
+	scan->last = Max(scan->last, bound_of(scan, result));
 	candidate->distance = result->distance;
 	candidate->bound = bound_of(scan, result);
 	candidate->error = scan->base.query == NULL ? INFINITY :
@@ -437,6 +462,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->free = scan->proposed = GRAPH_NONE;
 	scan->begun = scan->exhausted = scan->entered_all = false;
 	scan->taken = scan->asked = 0;
+	scan->last = -INFINITY;
 	scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);
 	MemoryContextSwitchTo(old);
