@@ -21,6 +21,13 @@
 #define BOUND_SIGMAS 1.6
 
 /*
+ * This many times the rows that may be missed may have a bound above their distance.  A tenth of
+ * them is lost: the others have a lesser bound than the farthest row that is wanted.  By sketches
+ * all are.
+ */
+#define WRONG_BOUNDS 3
+
+/*
  * The factor of these when the user wants all lists read, and so the nearest rows: six standard
  * deviations in all.
  */
@@ -32,7 +39,9 @@ coded_begin_reading(IvfReader *reader)
 	const IvfLayout *layout = &reader->handle->layout;
 	double		share = (double) layout->scan_bits / layout->pdim;
 
-	reader->sigmas = BOUND_SIGMAS * (reader->sure ? SURE_BOUND : QvCurveCaution(reader->misses));
+	double		wrong = reader->misses * (reader->by_sketch ? 1 : WRONG_BOUNDS);
+
+	reader->sigmas = BOUND_SIGMAS * (reader->sure ? SURE_BOUND : QvCurveCaution(wrong));
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,
