@@ -21,11 +21,10 @@
 #define BOUND_SIGMAS 1.6
 
 /*
- * This many times the rows that may be missed may have a bound above their distance.  A tenth of
- * them is lost: the others have a lesser bound than the farthest row that is wanted.  By sketches
- * all are.
+ * This many times the rows that may be missed may have a bound above their distance.  Most of them
+ * are found: they have a lesser bound than the farthest row that is wanted.  By sketches none is.
  */
-#define WRONG_BOUNDS 3
+#define WRONG_BOUNDS 2
 
 /*
  * The factor of these when the user wants all lists read, and so the nearest rows: six standard
