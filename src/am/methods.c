@@ -116,13 +116,19 @@ bool
 KnnHasWholeWindow(const PlannerInfo *root)
 {
 	const Query *query = root->parse;
+	const WindowClause *first;
 	ListCell   *lc;
 
 	if (!query->hasWindowFuncs)
 		return false;
+	first = linitial_node(WindowClause, query->windowClause);
 	foreach(lc, query->windowClause)
 	{
-		if (lfirst_node(WindowClause, lc)->frameOptions & FRAMEOPTION_END_UNBOUNDED_FOLLOWING)
+		const WindowClause *window = lfirst_node(WindowClause, lc);
+
+		/* one in another order sorts all rows */
+		if (window->orderClause == NIL || !equal(window->orderClause, first->orderClause) ||
+			(window->frameOptions & (FRAMEOPTION_END_UNBOUNDED_FOLLOWING | FRAMEOPTION_END_OFFSET_FOLLOWING)))
 			return true;
 	}
 	return root->window_pathkeys == NIL || has_whole_function((Node *) query->targetList, NULL);

@@ -59,7 +59,7 @@ extern bool KnnHasRecall(Oid am);
 /* Is it an index that a stock pgvector built and reads? */
 extern bool KnnIsPgvectors(Relation index);
 
-/* Has a query a window of all rows, or one whose first rows need its last? */
+/* Has a query a window of all rows, one whose rows need later ones, or two in different orders? */
 extern bool KnnHasWholeWindow(const PlannerInfo *root);
 
 /* Does a query ask an index for rows without a value?  These are in no index. */

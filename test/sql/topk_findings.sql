@@ -232,6 +232,11 @@ SELECT count(*) AS frames, count(*) FILTER (WHERE n = (SELECT count(*) FROM foun
 		ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS n FROM found WHERE id <= 9000 LIMIT 3) x;
 SELECT explained('SELECT id, ntile(4) OVER (ORDER BY v <-> ''[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'') FROM found LIMIT 3')
 	IS NULL AS is_sorted;
+SELECT count(*) AS rows, bool_and(n = 9000 AND m = 9000) AS whole FROM
+	(SELECT row_number() OVER (ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'), count(*) OVER () AS n,
+		count(*) OVER (ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'
+			ROWS BETWEEN CURRENT ROW AND 10000 FOLLOWING) AS m
+		FROM found WHERE id <= 9000 LIMIT 1) x;
 -- others need no more rows than are asked for
 SELECT explained('SELECT id, row_number() OVER (ORDER BY v <-> ''[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]'')
 	FROM found LIMIT 3') IS NOT NULL AS is_scan;
