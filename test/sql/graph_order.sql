@@ -54,5 +54,11 @@ SELECT k, avg((SELECT count(*) FROM (SELECT id FROM islands ORDER BY v <-> q LIM
 FROM (VALUES (100), (600)) k(k), (SELECT order_island(-i, i % 60) AS q FROM generate_series(1, 20) i) q
 GROUP BY k ORDER BY k;
 RESET quiver.topk_way;
+-- where memory is short, it rather finds as many rows
+SET quiver.topk_scan = off;
+SET enable_sort = off;
+SET work_mem = '1MB';
+SELECT min((SELECT count(*) FROM (SELECT id FROM islands ORDER BY v <-> q LIMIT 2000) f))
+FROM (SELECT order_island(-i, i % 60) AS q FROM generate_series(1, 20) i) q;
 DROP TABLE islands;
 DROP FUNCTION order_island;

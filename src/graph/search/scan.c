@@ -27,6 +27,9 @@
 /* Results whose rows of the table the CPU is asked for. */
 #define RESULTS_AHEAD 4
 
+/* One step raises the effort for late results this many times at most, to about twice as much. */
+#define MOST_RAISES 3
+
 typedef struct GraphScan
 {
 	QvScan		base;
@@ -176,6 +179,8 @@ has_memory(GraphScan *scan, uint32 pool)
 {
 	double		most = scan->goal.settings->memory / (pool / (double) scan->pool);
 
+	if (pool <= scan->pool)
+		return true;
 	/* only where that may be enough */
 	if (scan_memory(scan) > most &&
 		scan_memory(scan) - scan->search.discarded.capacity * sizeof(BacklogItem) <= most)
@@ -185,12 +190,14 @@ has_memory(GraphScan *scan, uint32 pool)
 
 /*
  * How many results may come late when the search goes deeper: the share of the further ones that
- * the recall allows.
+ * the recall allows.  An effort that the user has set is not raised.
  */
 static double
 most_late(const GraphScan *scan, double rank)
 {
-	return Max(1, (1 - scan->goal.settings->recall) * (rank - scan->taken));
+	const QvSettings *settings = scan->goal.settings;
+
+	return settings->ef_search > 0 ? INFINITY : Max(1, (1 - settings->recall) * (rank - scan->taken));
 }
 
 /* Go as deep as a number of results takes; false when that cannot be. */
@@ -199,20 +206,29 @@ deepen(GraphScan *scan, double rank)
 {
 	uint32		pool = pool_for(scan, rank);
 
-	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed || !has_memory(scan, pool))
+	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed)
 		return false;
-	do
+	/* half of the memory is for further results */
+	if (scan->effort.raised > 1 && !has_memory(scan, 2 * pool))
+	{
+		scan->effort.raised = 1;
+		pool = pool_for(scan, rank);
+	}
+	if (!has_memory(scan, pool))
+		return false;
+	for (int raises = 0;; raises++)
 	{
 		uint32		late;
 
-		CHECK_FOR_INTERRUPTS();
 		scan->exhausted = !widen(scan, pool);
 		late = queue_results(scan);
-		if (scan->exhausted || late <= most_late(scan, rank))
+		if (scan->exhausted || late <= most_late(scan, rank) || raises == MOST_RAISES)
 			break;
 		GraphEffortRaise(&scan->effort);
 		pool = pool_for(scan, rank);
-	} while (pool > scan->pool && has_memory(scan, pool));
+		if (pool <= scan->pool || !has_memory(scan, 2 * pool))
+			break;
+	}
 	scan->allowed = scan->exhausted ? PG_UINT64_MAX : (uint64) rank;
 	scan->settled = GraphSearchFrontier(&scan->search);
 	return true;
