@@ -184,7 +184,7 @@ is_index_only(const TopkState *state, bool with_distance)
  * may guard the next, or hide rows from it.
  */
 static void
-init_outside(TopkState *state, List *conditions)
+init_conditions(TopkState *state, List *conditions)
 {
 	List	   *outside = TopkPlanExpr(state, TOPK_EXPR_OUTSIDE);
 	PlanState  *parent = &state->css.ss.ps;
@@ -192,9 +192,9 @@ init_outside(TopkState *state, List *conditions)
 
 	while (at < list_length(conditions) && !list_member(outside, list_nth(conditions, at)))
 		at++;
+	state->ahead = ExecInitQual(list_truncate(list_copy(conditions), at), parent);
 	if (at == list_length(conditions))
 		return;
-	state->ahead = ExecInitQual(list_truncate(list_copy(conditions), at), parent);
 	state->outside = ExecInitQual(list_make1(list_nth(conditions, at)), parent);
 	state->after = ExecInitQual(list_copy_tail(conditions, at + 1), parent);
 }
@@ -227,9 +227,8 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 						state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
 	css->ss.ps.scanopsfixed = !state->index_only;
 	init_projection(state, with_distance);
-	state->qual = ExecInitQual(conditions, &css->ss.ps);
-	css->ss.ps.qual = estate->es_epq_active ? state->qual : NULL;
-	init_outside(state, conditions);
+	css->ss.ps.qual = estate->es_epq_active ? ExecInitQual(conditions, &css->ss.ps) : NULL;
+	init_conditions(state, conditions);
 	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
 	state->within = init_within(state);
 	if (scan->custom_plans != NIL)

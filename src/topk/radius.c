@@ -89,8 +89,10 @@ indexed_share(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 	ListCell   *lc;
 
 	foreach(lc, rel->baserestrictinfo)
+	{
 		if (TopkIsNotNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, index))
-		return 1;
+			return 1;
+	}
 	test->arg = linitial_node(TargetEntry, index->indextlist)->expr;
 	test->nulltesttype = IS_NOT_NULL;
 	test->location = -1;

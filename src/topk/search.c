@@ -60,7 +60,7 @@ found_by_way(const TopkState *state)
 {
 	double		passed = QvStreamGetCounters(state->stream)->passed - state->before.passed;
 
-	return passed + state->skipped * (state->after ? learn_share(state->share, state->beyond, passed) : 1);
+	return passed + state->skipped * (state->after ? learn_share(state->share, state->far_enough, passed) : 1);
 }
 
 /*
@@ -248,7 +248,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->way = way;
 	state->ran[way] = true;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped = state->beyond = 0;
+	state->skipped = state->far_enough = 0;
 	state->next_choice = TOPK_FIRST_ROWS;
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
 	/* no other way comes after it */
@@ -516,8 +516,6 @@ fill_row(void *arg, const ItemPointerData *tid)
 static bool
 meets_conditions(TopkState *state, ExprContext *econtext)
 {
-	if (state->outside == NULL)
-		return ExecQual(state->qual, econtext);
 	if (!ExecQual(state->ahead, econtext))
 		return false;
 	if (!ExecQual(state->outside, econtext))
@@ -525,7 +523,7 @@ meets_conditions(TopkState *state, ExprContext *econtext)
 		state->skipped++;
 		return false;
 	}
-	state->beyond++;
+	state->far_enough++;
 	return ExecQual(state->after, econtext);
 }
 
@@ -537,8 +535,6 @@ test_row(void *arg)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 
 	pgstat_count_heap_fetch(state->index);
-	if (state->qual == NULL)
-		return true;
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = state->rows->slot;
 	if (meets_conditions(state, econtext))
@@ -652,7 +648,7 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->skipped = state->beyond = 0;
+	state->skipped = state->far_enough = 0;
 	state->last = state->bound = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */

@@ -29,11 +29,10 @@ typedef struct TopkState
 								 * caseValue_datum; NULL: none */
 	ExprState  *distance;		/* as the query has it */
 	bool		shows_distance; /* the projection takes it from the search */
-	ExprState  *qual;			/* all conditions of the relation */
-	ExprState  *outside;		/* the first that near rows do not meet; NULL:
-								 * there is none */
-	ExprState  *ahead;			/* those before it, */
-	ExprState  *after;			/* and after it; NULL: none */
+	ExprState  *outside;		/* the first condition that near rows do not
+								 * meet; NULL: there is none */
+	ExprState  *ahead;			/* conditions before it: without it, all */
+	ExprState  *after;			/* and after it */
 	QvFilter   *filter;			/* those on included columns, as tested on an
 								 * entry */
 	bool		index_only;		/* rows need not be fetched for their columns
@@ -69,7 +68,7 @@ typedef struct TopkState
 	int64		next_choice;	/* rows proposed by the way when it is made
 								 * again */
 	int64		skipped;		/* rows of the way that are too near, */
-	int64		beyond;			/* and that are not */
+	int64		far_enough;		/* and that are not */
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;
