@@ -100,6 +100,23 @@ check_ok($node, 't_idx2', 250, 'VACUUM (PARALLEL)');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP OFF) t; VACUUM FULL t');
 check_ok($node, 't_idx', 250, 'VACUUM FULL');
 
+# The free space map cannot be made, as on a full disk: the table is rid of its dead rows all the same, so the
+# line of a deleted row is taken again.
+make_rows($node, table => 'f', dims => $dims, first => 1, last => 500);
+$node->safe_psql('postgres', 'CREATE INDEX f_idx ON f USING quiver_graph (v)');
+my $map = $node->data_dir . '/' . sql_value($node, q{SELECT pg_relation_filepath('f_idx')}) . '_fsm';
+mkdir $map or die "$map: $!";
+$node->safe_psql('postgres', 'DELETE FROM f WHERE id < 490');
+my ($rc, undef, $err) = $node->psql('postgres', 'VACUUM (INDEX_CLEANUP ON) f');
+isnt($rc, 0, 'VACUUM fails, as the free space map cannot be made');
+like($err, qr/_fsm"/, 'for that reason');
+rmdir $map or die "$map: $!";
+$node->safe_psql('postgres', "INSERT INTO f SELECT 501, 0, qt_vector(501, $dims)::vector");
+is(sql_value($node, q{SELECT ctid < (SELECT ctid FROM f WHERE id = 490) FROM f WHERE id = 501}),
+	't', 'the lines of dead rows are free');
+$node->safe_psql('postgres', 'DELETE FROM f WHERE id = 490; VACUUM (INDEX_CLEANUP ON) f');
+check_ok($node, 'f_idx', 11, 'the next VACUUM');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();

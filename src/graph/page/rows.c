@@ -89,6 +89,12 @@ free_slot(const GraphLayout *layout, Page page)
 	return slot;
 }
 
+bool
+GraphHasFreeSlot(const GraphLayout *layout, Page page)
+{
+	return free_slot(layout, page) < layout->per_page;
+}
+
 /*
  * Returns a page that the free space map names, or InvalidBlockNumber.  Only node pages are
  * recorded in the map.  The map is not WAL-logged as inserts use it, so after a crash or on a
@@ -114,7 +120,7 @@ recycled_page(GraphHandle *handle)
 		buf = QvReadBuffer(index, block, NULL);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		usable = QvPageIs(BufferGetPage(buf), QV_PAGE_NODES) &&
-			free_slot(&handle->layout, BufferGetPage(buf)) < handle->layout.per_page;
+			GraphHasFreeSlot(&handle->layout, BufferGetPage(buf));
 		UnlockReleaseBuffer(buf);
 		if (usable)
 			return block;

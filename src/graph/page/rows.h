@@ -63,6 +63,9 @@ extern bool GraphAsk(GraphHandle *handle, GraphHost *host, uint32 to, uint32 id,
  */
 extern bool GraphMakeAnchor(GraphHandle *handle, uint32 from, uint32 to);
 
+/* Has a page of nodes a free slot? */
+extern bool GraphHasFreeSlot(const GraphLayout *layout, Page page);
+
 /* Finds a free slot.  Returns its page pinned and exclusively locked. */
 extern Buffer GraphAllocSlot(GraphHandle *handle, uint32 *number);
 

@@ -238,8 +238,7 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 	Buffer		buf = lock_nodes(v, block, BUFFER_LOCK_SHARE);
 	Page		page;
 	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "change" */
-	bool		change,
-				room = false;
+	bool		change;
 
 	if (!BufferIsValid(buf))
 		return;
@@ -259,16 +258,12 @@ remove_rows(GraphVacuum *v, BlockNumber block)
 		if (change)
 			clean_slot(v, node);
 		note_slot(v, node, GraphNodeNumber(layout, block, slot));
-		room |= node->state == GRAPH_SLOT_FREE;
 	}
 	if (change)
 		QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	if (change)
 		QvInjectionPoint("quiver-graph-rows-dropped");
-	/* the free space map may be older than this page */
-	if (room)
-		RecordFreeIndexPage(v->index, block);
 }
 
 /* Unlinks an empty slot: the slot before it, or the node itself, leads past it. */
@@ -382,7 +377,6 @@ free_slot(GraphVacuum *v, uint32 number, uint8 state)
 	{
 		memset(GraphBeginChange(v->handle, &w, buf, number), 0, layout->node_size);
 		QvWriteCommit(&w);
-		RecordFreeIndexPage(v->index, block);
 	}
 	UnlockReleaseBuffer(buf);
 	QvInjectionPoint("quiver-graph-slot-freed");
@@ -790,14 +784,35 @@ write_reached(GraphHandle *handle, double rows, double live_nodes)
 	QvInjectionPoint("quiver-graph-reached-written");
 }
 
+/*
+ * Records the pages with free slots.  The free space map may have to grow, for which a full disk
+ * has no room.  By now the table is rid of its dead rows.
+ */
+static void
+record_free_pages(IndexVacuumInfo *info, GraphHandle *handle)
+{
+	GraphVacuum v = {.info = info, .index = info->index, .handle = handle};
+	BlockNumber nblocks = RelationGetNumberOfBlocks(info->index);
+
+	for (BlockNumber block = 1; block < nblocks; block++)
+	{
+		Buffer		buf = lock_nodes(&v, block, BUFFER_LOCK_SHARE);
+		bool		has_room;
+
+		if (!BufferIsValid(buf))
+			continue;
+		has_room = GraphHasFreeSlot(&handle->layout, BufferGetPage(buf));
+		UnlockReleaseBuffer(buf);
+		if (has_room)
+			RecordFreeIndexPage(info->index, block);
+	}
+	QvPublishFreePages(info->index);
+}
+
 /* Makes all nodes reachable, and calibrates again, when many rows have come or gone. */
 static void
-look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
+look_after(IndexVacuumInfo *info, GraphHandle *handle)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	GraphHandle *handle = GraphOpen(info->index, opclass);
 	GraphMetaData *meta = &handle->meta;
 	double		before = meta->reached_rows;
 
@@ -826,18 +841,23 @@ look_after(IndexVacuumInfo *info, const QvOpclassInfo *opclass)
 	}
 	if (GraphCanHaveRows(meta) && QvRowsWantMerge(&meta->rows, info->num_heap_tuples))
 		QvRowsMerge(&handle->rows, false, info->num_heap_tuples, GraphVisitRows, handle);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 }
 
 IndexBulkDeleteResult *
 GraphVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				   const QvOpclassInfo *opclass)
 {
-	look_after(info, opclass);
-	if (stats == NULL)
-		return NULL;
-	QvPublishFreePages(info->index);
-	stats->num_pages = RelationGetNumberOfBlocks(info->index);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GraphHandle *handle = GraphOpen(info->index, opclass);
+
+	if (stats)
+		record_free_pages(info, handle);
+	look_after(info, handle);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	if (stats)
+		stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
 }
