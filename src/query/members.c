@@ -658,7 +658,6 @@ members_end(QvScan *base)
 }
 
 static const QvScanOps members_ops = {
-	.what = "row pages",
 	.next = members_next,
 	.end = members_end
 };

@@ -82,8 +82,6 @@ typedef struct QvScanGoal
 /* The functions of a search. */
 typedef struct QvScanOps
 {
-	const char *what;			/* "a graph index", in error messages */
-
 	/*
 	 * Start over.  Raises an error for a value of other dimensions than the
 	 * column's.

@@ -165,7 +165,6 @@ table_scan_end(QvScan *base)
 }
 
 static const QvScanOps table_scan_ops = {
-	.what = "a table",
 	.next = table_scan_next,
 	.end = table_scan_end
 };

@@ -485,7 +485,6 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 }
 
 static const QvScanOps graph_scan_ops = {
-	.what = "a graph index",
 	.start = graph_scan_start,
 	.next = graph_scan_next,
 	.prefetch = graph_scan_prefetch,

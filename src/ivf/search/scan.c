@@ -719,7 +719,6 @@ ivf_scan_prefetch_place(QvScan *base, QvRowPlace place)
 }
 
 static const QvScanOps ivf_scan_ops = {
-	.what = "an index of posting lists",
 	.start = ivf_scan_start,
 	.next = ivf_scan_next,
 	.prefetch = ivf_scan_prefetch,
