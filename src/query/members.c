@@ -571,7 +571,7 @@ measure_one(Members *m, const Member *member)
 								 (QvRowPlace) {member->block, member->slot}, &found->measured))
 		found->measured = (QvMeasured) {-INFINITY, INFINITY};
 	/* an error may be zero, where float32 has rounded the distance */
-	bound = found->measured.distance - found->measured.error * m->engine->certainty -
+	bound = found->measured.distance - found->measured.error * m->base.certainty -
 		4 * FLT_EPSILON * fabs(found->measured.distance);
 	/* damaged factors: the row itself will tell */
 	MinHeapPush(&m->nearest, isnan(bound) ? -INFINITY : bound, m->nfound++);
@@ -609,9 +609,6 @@ members_next(QvScan *base, QvCandidate *candidate)
 {
 	Members    *m = (Members *) base;
 
-	candidate->same_node = false;
-	candidate->ntids = 1;
-	candidate->tids = &m->tid;
 	for (;;)
 	{
 		double		waits;
@@ -622,8 +619,7 @@ members_next(QvScan *base, QvCandidate *candidate)
 		{
 			if (m->unknown_next < m->nunknown)
 				m->tid = m->unknown[m->unknown_next++];
-			candidate->bound = -INFINITY;
-			candidate->distance = candidate->error = INFINITY;
+			QvSetCandidate(base, candidate, -INFINITY, INFINITY, INFINITY, &m->tid, 1);
 			return true;
 		}
 		waits = waits_at(m);
@@ -633,10 +629,8 @@ members_next(QvScan *base, QvCandidate *candidate)
 			const Found *found = &m->found[top.value];
 
 			m->tid = found->tid;
-			candidate->bound = top.key;
-			candidate->distance = found->measured.distance;
-			candidate->error = QvSpaceQueryError(m->query.base, found->measured.distance,
-												 found->measured.error * m->engine->certainty);
+			QvSetCandidate(base, candidate, top.key, found->measured.distance, found->measured.error,
+						   &m->tid, 1);
 			return true;
 		}
 		if (BacklogHasRun(&m->waiting))
@@ -675,6 +669,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	m->base.ops = &members_ops;
 	m->base.table_hints = engine->table_hints;
 	m->base.query = engine->query;
+	m->base.certainty = engine->certainty;
 	m->base.scale = engine->scale;
 	m->base.offset = engine->offset;
 	m->engine = engine;

@@ -20,7 +20,7 @@
 #include "query/options.h"
 #include "rows/format.h"
 #include "rows/included.h"
-#include "space/space.h"
+#include "space/query.h"
 #include "storage/itemptr.h"
 
 /* Distances are search distances: see QvScanDistance(). */
@@ -125,8 +125,7 @@ struct QvScan
 	struct QvBufferHints *table_hints;	/* where pages of the table were
 										 * found; may be NULL */
 	const struct QvRows *rows;	/* row pages; NULL: there are none */
-	const struct QvSpaceQuery *query;	/* of the value; NULL: plain, or any
-										 * order */
+	const QvSpaceQuery *query;	/* of the value; NULL: plain, or any order */
 	double		caution;		/* QvCurveCaution() of the recall wanted;
 								 * INFINITY: the nearest rows, for sure */
 	double		certainty;		/* share of an error by measure() that counts */
@@ -167,6 +166,25 @@ static inline double
 QvCandidateCertainty(int dims, int bits)
 {
 	return Min(1, 6 / sqrt(dims) + (bits == 4 ? 0.12 : bits == 2 ? 0.4 : 0));
+}
+
+/*
+ * Set a candidate: rows of that distance by what the index stores of them, which is off by that
+ * error at most.
+ */
+static inline void
+QvSetCandidate(const QvScan *scan, QvCandidate *candidate, double bound, float distance,
+			   float error, ItemPointer tids, int ntids)
+{
+	*candidate = (QvCandidate)
+	{
+		.distance = distance,
+			.error = scan->query ?
+				QvSpaceQueryError(scan->query, distance, error * scan->certainty) : INFINITY,
+			.bound = bound,
+			.ntids = ntids,
+			.tids = tids
+	};
 }
 
 /* What a search takes whose last row proposed has a rank; see cost.h for what that costs. */

@@ -133,11 +133,7 @@ table_scan_next(QvScan *base, QvCandidate *candidate)
 	TableScan  *scan = (TableScan *) base;
 	int			n = scan->set ? next_of_set(scan) : next_of_table(scan);
 
-	candidate->distance = candidate->error = INFINITY;
-	candidate->bound = -INFINITY;
-	candidate->same_node = false;
-	candidate->ntids = n;
-	candidate->tids = scan->tids;
+	QvSetCandidate(base, candidate, -INFINITY, INFINITY, INFINITY, scan->tids, n);
 	base->complete = n == 0;
 
 	/*

@@ -315,13 +315,8 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	prefetch_rows(scan);
 	result = &scan->waiting[scan->proposed];
 	scan->last = Max(scan->last, bound_of(scan, result));
-	candidate->distance = result->distance;
-	candidate->bound = bound_of(scan, result);
-	candidate->error = scan->base.query == NULL ? INFINITY :
-		QvSpaceQueryError(scan->base.query, result->distance, result->error * scan->base.certainty);
-	candidate->ntids = result->ntids;
-	candidate->tids = result->tids;
-	candidate->same_node = false;
+	QvSetCandidate(&scan->base, candidate, bound_of(scan, result), result->distance, result->error,
+				   result->tids, result->ntids);
 	scan->current = *candidate;
 	GraphChainStart(&scan->chain, result->id, result->overflow);
 }

@@ -198,7 +198,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
 	row.distance = base + sketch.a + sketch.b * ip -
 		reader->sigmas * fabsf(sketch.b) * spread * distance_away(reader, base);
-	row.error = 0;
+	row.error = 0;				/* it is a bound itself */
 	row.tid = sketch.tid;
 	row.rank = g->rank;
 	row.gathered = g->bound;

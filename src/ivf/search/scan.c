@@ -510,14 +510,7 @@ take_row(IvfScan *scan, QvCandidate *candidate)
 	prefetch_rows(scan);
 	scan->tid = row->tid;
 	scan->nproposed++;
-	candidate->distance = row->distance;
-	candidate->bound = top.key;
-	/* by a sketch it is a bound itself */
-	candidate->error = scan->reader.by_sketch || scan->base.query == NULL ? INFINITY :
-		QvSpaceQueryError(scan->base.query, row->distance, row->error * scan->base.certainty);
-	candidate->same_node = false;
-	candidate->ntids = 1;
-	candidate->tids = &scan->tid;
+	QvSetCandidate(&scan->base, candidate, top.key, row->distance, row->error, &scan->tid, 1);
 }
 
 static bool
