@@ -14,7 +14,7 @@
 #include "rows/code.h"
 #include "rows/rows.h"
 #include "query/members.h"
-#include "space/query.h"
+#include "space/grow.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -119,14 +119,6 @@ typedef struct Members
 
 /* ---- reading entries ---- */
 
-/* Returns an array with twice the room, or some; *room is how many items there is room for. */
-static void *
-more_room(Members *m, void *items, uint32 *room, Size size)
-{
-	*room = Max(FIRST_ROOM, *room * 2);
-	return items ? repalloc_huge(items, *room * size) : MemoryContextAllocHuge(m->context, *room * size);
-}
-
 /* A member of the set has no entry.  Of a block whose lines are not known, crowded lines tell. */
 static void
 add_unknown(Members *m, const ItemPointerData *tid)
@@ -135,7 +127,7 @@ add_unknown(Members *m, const ItemPointerData *tid)
 	if (m->again || !QvTidSetKnowsBlock(m->set, ItemPointerGetBlockNumberNoCheck(tid)))
 		return;
 	if (m->nunknown == m->unknown_room)
-		m->unknown = more_room(m, m->unknown, &m->unknown_room, sizeof(ItemPointerData));
+		m->unknown = QvGrow(m->context, m->unknown, &m->unknown_room, FIRST_ROOM, sizeof(ItemPointerData));
 	m->unknown[m->nunknown++] = *tid;
 }
 
@@ -146,7 +138,7 @@ add_crowded(Members *m, uint32 number, uint32 last_line)
 	if (m->again || last_line == 0 || (m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
 		return;
 	if (m->ncrowded == m->crowded_room)
-		m->crowded = more_room(m, m->crowded, &m->crowded_room, sizeof(CrowdedPage));
+		m->crowded = QvGrow(m->context, m->crowded, &m->crowded_room, FIRST_ROOM, sizeof(CrowdedPage));
 	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
 }
 
@@ -221,8 +213,8 @@ make_room(Members *m)
 		drop_farthest(m);
 	if (m->waiting.count + RUN_ROWS <= room)
 		return;
-	m->members = more_room(m, m->members, &room, sizeof(Member));
-	m->waiting.items = more_room(m, m->waiting.items, &m->waiting.capacity, sizeof(BacklogItem));
+	m->members = QvGrow(m->context, m->members, &room, FIRST_ROOM, sizeof(Member));
+	m->waiting.items = QvGrow(m->context, m->waiting.items, &m->waiting.capacity, FIRST_ROOM, sizeof(BacklogItem));
 }
 
 /* Entries of a page, which are scored together. */
@@ -590,8 +582,8 @@ measure_some(Members *m)
 	{
 		uint32		room = m->nearest.capacity;
 
-		m->found = more_room(m, m->found, &room, sizeof(Found));
-		m->nearest.items = more_room(m, m->nearest.items, &m->nearest.capacity, sizeof(MinHeapItem));
+		m->found = QvGrow(m->context, m->found, &room, FIRST_ROOM, sizeof(Found));
+		m->nearest.items = QvGrow(m->context, m->nearest.items, &m->nearest.capacity, FIRST_ROOM, sizeof(MinHeapItem));
 	}
 	for (uint32 i = 0; i < n; i++)
 	{

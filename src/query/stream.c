@@ -15,7 +15,7 @@
 #include "miscadmin.h"
 #include "query/stream.h"
 #include "query/tidhash.h"
-#include "space/query.h"
+#include "space/grow.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
@@ -338,19 +338,11 @@ drop_farthest(QvStream *s)
 static void
 make_room(QvStream *s)
 {
-	uint32		room = s->room;
-
-	if (s->count < room)
-		return;
 	/* when the search has ended, rows come one by one */
-	if (s->scan && room * sizeof(Waiting) >= s->source.max_bytes / 2)
+	if (s->count == s->room && s->scan && s->room * sizeof(Waiting) >= s->source.max_bytes / 2)
 		drop_farthest(s);
-	if (s->count < room)
-		return;
-	room = Max(FIRST_ROOM, room * 2);
-	s->heap = s->heap ? repalloc_huge(s->heap, room * sizeof(Waiting)) :
-		MemoryContextAllocHuge(s->context, room * sizeof(Waiting));
-	s->room = room;
+	if (s->count == s->room)
+		s->heap = QvGrow(s->context, s->heap, &s->room, FIRST_ROOM, sizeof(Waiting));
 }
 
 static void
@@ -448,11 +440,7 @@ add_late(QvStream *s, const Waiting *row)
 	if (s->source.late != QV_LATE_LAST || s->nlate * sizeof(Waiting) >= s->source.max_bytes / 4)
 		return;
 	if (s->nlate == s->late_room)
-	{
-		s->late_room = Max(FIRST_ROOM, 2 * s->late_room);
-		s->late = s->late ? repalloc_huge(s->late, s->late_room * sizeof(Waiting)) :
-			MemoryContextAlloc(s->context, s->late_room * sizeof(Waiting));
-	}
+		s->late = QvGrow(s->context, s->late, &s->late_room, FIRST_ROOM, sizeof(Waiting));
 	s->late[s->nlate++] = *row;
 }
 

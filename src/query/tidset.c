@@ -6,7 +6,7 @@
 
 #include "access/htup_details.h"
 #include "query/tidset.h"
-#include "utils/memutils.h"
+#include "space/grow.h"
 
 /* Blocks that there is room for at first. */
 #define FIRST_ROOM 64
@@ -46,8 +46,7 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 static void
 set_room(QvTidSet *set, BlockNumber room, uint32 words)
 {
-	set->lines = set->lines ? repalloc_huge(set->lines, (Size) room * words * sizeof(uint32)) :
-		MemoryContextAllocHuge(set->context, (Size) room * words * sizeof(uint32));
+	set->lines = QvResize(set->context, set->lines, (Size) room * words * sizeof(uint32));
 	/* from the last block on, as they become longer where they are */
 	for (Size i = set->used; words > set->words && i-- > 0;)
 	{

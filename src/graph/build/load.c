@@ -20,6 +20,7 @@
 #include "graph/page/cache.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "space/grow.h"
 #include "utils/memutils.h"
 
 /* Rows between two looks at interrupts. */
@@ -92,13 +93,8 @@ static void
 add_duplicate(Arranger *a, GraphMemNode *node, ItemPointer tid)
 {
 	if (a->nduplicates == a->max_duplicates)
-	{
-		a->max_duplicates = Max(1024, a->max_duplicates * 2);
-		a->duplicates = a->duplicates ?
-			repalloc_huge(a->duplicates, a->max_duplicates * sizeof(GraphMemDuplicate)) :
-			MemoryContextAllocHuge(CurrentMemoryContext,
-								   a->max_duplicates * sizeof(GraphMemDuplicate));
-	}
+		a->duplicates = QvGrow(CurrentMemoryContext, a->duplicates, &a->max_duplicates, 1024,
+							   sizeof(GraphMemDuplicate));
 	a->duplicates[a->nduplicates].tid = *tid;
 	a->duplicates[a->nduplicates].next = node->duplicates;
 	node->duplicates = a->nduplicates++;

@@ -35,6 +35,7 @@
 #include "graph/update/row_pages.h"
 #include "miscadmin.h"
 #include "rows/write.h"
+#include "space/grow.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -74,14 +75,7 @@ static void
 number_add(NumberList *list, uint32 number)
 {
 	if (list->count == list->capacity)
-	{
-		uint32		size = list->capacity ? list->capacity * 2 : 1024;
-
-		list->items = list->items ?
-			repalloc_huge(list->items, size * sizeof(uint32)) :
-			palloc(size * sizeof(uint32));
-		list->capacity = size;
-	}
+		list->items = QvGrow(CurrentMemoryContext, list->items, &list->capacity, 1024, sizeof(uint32));
 	list->items[list->count++] = number;
 }
 

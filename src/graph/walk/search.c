@@ -7,7 +7,7 @@
 #include "common/hashfn.h"
 #include "graph/walk/search.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
+#include "space/grow.h"
 
 #define INITIAL_SEEN 1024
 #define INITIAL_RESULTS 256
@@ -87,26 +87,15 @@ GraphSearchGrowSeen(GraphSearch *s)
 void
 GraphSearchGrowResults(GraphSearch *s)
 {
-	uint32		size = s->max_results ? s->max_results * 2 : INITIAL_RESULTS;
-
-	if (s->results == NULL)
-		s->results = MemoryContextAlloc(s->context, size * sizeof(GraphResult));
-	else
-		s->results = repalloc_huge(s->results, size * sizeof(GraphResult));
-	s->max_results = size;
+	s->results = QvGrow(s->context, s->results, &s->max_results, INITIAL_RESULTS, sizeof(GraphResult));
 }
 
 void
 GraphSearchGrowDiscarded(GraphSearch *s)
 {
 	Backlog    *log = &s->discarded;
-	uint32		size = log->capacity ? log->capacity * 2 : FIRST_DISCARDED;
 
-	if (log->items == NULL)
-		log->items = MemoryContextAlloc(s->context, size * sizeof(BacklogItem));
-	else
-		log->items = repalloc_huge(log->items, size * sizeof(BacklogItem));
-	log->capacity = size;
+	log->items = QvGrow(s->context, log->items, &log->capacity, FIRST_DISCARDED, sizeof(BacklogItem));
 }
 
 /*

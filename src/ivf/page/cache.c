@@ -12,7 +12,7 @@
 #include "ivf/page/centroid_codes.h"
 #include "ivf/page/meta.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
+#include "space/grow.h"
 
 /* Copies an entry of the directory to place i. */
 static void
@@ -39,31 +39,18 @@ take_entry(const IvfHandle *handle, IvfLists *lists, uint32 i, BlockNumber block
 static void
 make_room(IvfLists *lists, uint32 count)
 {
-	MemoryContext old;
+	MemoryContext context = lists->part.context;
 	uint32		room;
 
 	if (count <= lists->allocated)
 		return;
 	/* most directories do not grow while a session has them */
 	room = lists->allocated == 0 ? count : Min(count + count / 4 + 16, IVF_MAX_LISTS);
-	old = MemoryContextSwitchTo(lists->part.context);
-	if (lists->allocated == 0)
-	{
-		lists->centroids.codes = MemoryContextAllocExtended(CurrentMemoryContext, room * lists->centroids.stride,
-															MCXT_ALLOC_HUGE);
-		lists->centroids.scale = palloc(room * sizeof(float));
-		lists->centroids.norm2 = palloc(room * sizeof(float));
-		lists->refs = palloc(room * sizeof(IvfListRef));
-	}
-	else
-	{
-		lists->centroids.codes = repalloc_huge(lists->centroids.codes, room * lists->centroids.stride);
-		lists->centroids.scale = repalloc(lists->centroids.scale, room * sizeof(float));
-		lists->centroids.norm2 = repalloc(lists->centroids.norm2, room * sizeof(float));
-		lists->refs = repalloc(lists->refs, room * sizeof(IvfListRef));
-	}
+	lists->centroids.codes = QvResize(context, lists->centroids.codes, room * lists->centroids.stride);
+	lists->centroids.scale = QvResize(context, lists->centroids.scale, room * sizeof(float));
+	lists->centroids.norm2 = QvResize(context, lists->centroids.norm2, room * sizeof(float));
+	lists->refs = QvResize(context, lists->refs, room * sizeof(IvfListRef));
 	lists->allocated = room;
-	MemoryContextSwitchTo(old);
 }
 
 /*
