@@ -39,7 +39,10 @@ MinHeapPush(MinHeap *heap, double key, uint32_t value)
 	heap->items[pos].value = value;
 }
 
-/* Takes the item with the least key.  The heap must not be empty. */
+/*
+ * Takes the item with the least key.  The heap must not be empty.  The value is kept behind the
+ * heap, where it is the first.
+ */
 static inline MinHeapItem
 MinHeapPop(MinHeap *heap)
 {
@@ -63,6 +66,7 @@ MinHeapPop(MinHeap *heap)
 	}
 	if (heap->count > 0)
 		heap->items[pos] = last;
+	heap->items[heap->count].value = top.value;
 	return top;
 }
 

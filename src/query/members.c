@@ -8,13 +8,12 @@
 #include <math.h>
 
 #include "containers/backlog.h"
-#include "containers/minheap.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "rows/code.h"
 #include "rows/rows.h"
 #include "query/members.h"
-#include "space/grow.h"
+#include "query/nearest.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -112,7 +111,6 @@ typedef struct Members
 
 	/* rows that were measured and not proposed yet */
 	Found	   *found;
-	uint32		nfound;
 	MinHeap		nearest;		/* places in found, by their bound */
 	ItemPointerData tid;		/* of the candidate */
 } Members;
@@ -531,8 +529,6 @@ read_entries(Members *m)
 	m->limit = INFINITY;
 	m->dropped = false;
 	m->begun = true;
-	if (m->nearest.count == 0)
-		m->nfound = 0;
 	BacklogClear(&m->waiting);
 	QvRowsFinderInit(&m->finder, m->rows);
 	if (m->set && m->set->words > 0)
@@ -554,19 +550,17 @@ waits_at(Members *m)
 static void
 measure_one(Members *m, const Member *member)
 {
-	Found	   *found = &m->found[m->nfound];
+	QvMeasured	measured;
 	double		bound;
 
-	found->tid = member->tid;
 	/* not there: the caller measures the row itself */
 	if (!m->engine->ops->measure(m->engine, &member->tid,
-								 (QvRowPlace) {member->block, member->slot}, &found->measured))
-		found->measured = (QvMeasured) {-INFINITY, INFINITY};
+								 (QvRowPlace) {member->block, member->slot}, &measured))
+		measured = (QvMeasured) {-INFINITY, INFINITY};
 	/* an error may be zero, where float32 has rounded the distance */
-	bound = found->measured.distance - found->measured.error * m->base.certainty -
-		4 * FLT_EPSILON * fabs(found->measured.distance);
-	/* damaged factors: the row itself will tell */
-	MinHeapPush(&m->nearest, isnan(bound) ? -INFINITY : bound, m->nfound++);
+	bound = measured.distance - measured.error * m->base.certainty -
+		4 * FLT_EPSILON * fabs(measured.distance);
+	m->found[QvNearestAdd(&m->nearest, bound)] = (Found) {member->tid, measured};
 }
 
 /* Measure the nearest of the rows that wait. */
@@ -578,13 +572,7 @@ measure_some(Members *m)
 	const Member *members[MEASURED_TOGETHER];
 
 	CHECK_FOR_INTERRUPTS();
-	if (m->nfound + MEASURED_TOGETHER > m->nearest.capacity)
-	{
-		uint32		room = m->nearest.capacity;
-
-		m->found = QvGrow(m->context, m->found, &room, FIRST_ROOM, sizeof(Found));
-		m->nearest.items = QvGrow(m->context, m->nearest.items, &m->nearest.capacity, FIRST_ROOM, sizeof(MinHeapItem));
-	}
+	m->found = QvNearestRoom(&m->nearest, n, m->context, m->found, sizeof(Found));
 	for (uint32 i = 0; i < n; i++)
 	{
 		members[i] = &m->members[BacklogId(BacklogTake(waiting))];

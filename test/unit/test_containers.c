@@ -198,7 +198,12 @@ test_min_heap_least(void)
 			found[i] = heap.items[places[i]];
 		CHECK(heap.count == count, "round %d: none taken", round);
 		for (uint32_t i = 0; i < n; i++)
-			CHECK(MinHeapPop(&heap).key == found[i].key, "round %d, item %u", round, i);
+		{
+			MinHeapItem top = MinHeapPop(&heap);
+
+			CHECK(top.key == found[i].key, "round %d, item %u", round, i);
+			CHECK(heap.items[heap.count].value == top.value, "round %d, item %u stays behind", round, i);
+		}
 	}
 }
 

@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "containers/minheap.h"
 #include "graph/form/forms.h"
 #include "graph/graph.h"
 #include "graph/page/cache.h"
@@ -19,6 +18,7 @@
 #include "graph/search/chain.h"
 #include "graph/search/effort.h"
 #include "miscadmin.h"
+#include "query/nearest.h"
 #include "utils/memutils.h"
 
 /* Entry points that a search starts from. */
@@ -55,39 +55,12 @@ typedef struct GraphScan
 	bool		exhausted;		/* no candidate is left */
 	bool		entered_all;	/* every entry point has been offered */
 	GraphResult *waiting;		/* results not proposed yet */
-	uint32		max_waiting;
-	uint32		free;			/* place in it, the first of a list by id */
-	uint32		proposed;		/* place of the result proposed last */
 	MinHeap		heap;			/* places by the bound of their distance */
 	QvCandidate current;		/* what the chain belongs to */
 	GraphChain	chain;
 } GraphScan;
 
 /* ---- results ---- */
-
-/* Make room for "size" results that wait. */
-static void
-grow_waiting(GraphScan *scan, uint32 size)
-{
-	if (scan->waiting == NULL)
-	{
-		scan->waiting = MemoryContextAllocHuge(scan->base.context,
-											   size * sizeof(GraphResult));
-		scan->heap.items = MemoryContextAllocHuge(scan->base.context,
-												  size * sizeof(MinHeapItem));
-	}
-	else
-	{
-		scan->waiting = repalloc_huge(scan->waiting, size * sizeof(GraphResult));
-		scan->heap.items = repalloc_huge(scan->heap.items, size * sizeof(MinHeapItem));
-	}
-	for (uint32 i = scan->max_waiting; i < size; i++)
-	{
-		scan->waiting[i].id = scan->free;
-		scan->free = i;
-	}
-	scan->max_waiting = scan->heap.capacity = size;
-}
 
 /* Neither the result's rows nor those of results that wait behind it are nearer. */
 static double
@@ -104,20 +77,15 @@ queue_results(GraphScan *scan)
 	MinHeap    *heap = &scan->heap;
 	uint32		late = 0;
 
-	/* one place is that of the result proposed last */
-	if (heap->count + search->nresults >= scan->max_waiting)
-		grow_waiting(scan, Max(scan->max_waiting * 2, heap->count + search->nresults + 1));
+	scan->waiting = QvNearestRoom(heap, search->nresults, scan->base.context, scan->waiting,
+								  sizeof(GraphResult));
 	for (uint32 i = 0; i < search->nresults; i++)
 	{
 		const GraphResult *result = &search->results[i];
 		double		bound = bound_of(scan, result);
-		uint32		place = scan->free;
 
-		scan->free = scan->waiting[place].id;
-		scan->waiting[place] = *result;
 		late += bound < scan->last;
-		/* damaged factors: the row itself will tell */
-		MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, place);
+		scan->waiting[QvNearestAdd(heap, bound)] = *result;
 	}
 	search->nresults = 0;
 	scan->base.counters.nodes += search->hops;
@@ -155,7 +123,7 @@ static Size
 scan_memory(const GraphScan *scan)
 {
 	return GraphSearchMemory(&scan->search) +
-		scan->max_waiting * (sizeof(GraphResult) + sizeof(MinHeapItem));
+		scan->heap.capacity * (sizeof(GraphResult) + sizeof(MinHeapItem));
 }
 
 /* Search on with a larger pool; false when no candidate is left. */
@@ -303,17 +271,11 @@ prefetch_rows(const GraphScan *scan)
 static void
 take_result(GraphScan *scan, QvCandidate *candidate)
 {
-	GraphResult *result;
+	/* its place is free, and is used when the search goes deeper */
+	GraphResult *result = &scan->waiting[MinHeapPop(&scan->heap).value];
 
 	scan->taken++;
-	if (scan->proposed != GRAPH_NONE)
-	{
-		scan->waiting[scan->proposed].id = scan->free;
-		scan->free = scan->proposed;
-	}
-	scan->proposed = MinHeapPop(&scan->heap).value;
 	prefetch_rows(scan);
-	result = &scan->waiting[scan->proposed];
 	scan->last = Max(scan->last, bound_of(scan, result));
 	QvSetCandidate(&scan->base, candidate, bound_of(scan, result), result->distance, result->error,
 				   result->tids, result->ntids);
@@ -469,8 +431,6 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->complete = false;
 	memset(&scan->heap, 0, sizeof(scan->heap));
 	scan->waiting = NULL;
-	scan->max_waiting = 0;
-	scan->free = scan->proposed = GRAPH_NONE;
 	scan->begun = scan->exhausted = scan->entered_all = false;
 	scan->taken = scan->asked = 0;
 	scan->last = -INFINITY;

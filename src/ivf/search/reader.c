@@ -43,8 +43,7 @@ IvfBeginReading(IvfReader *reader)
 void
 IvfForgetRows(IvfReader *reader)
 {
-	reader->ngathered = reader->nrows = 0;
-	reader->nearest.count = 0;
+	reader->ngathered = reader->nearest.count = 0;
 	BacklogClear(&reader->order);
 }
 
@@ -76,23 +75,19 @@ static void
 forget_read(IvfReader *reader, float limit)
 {
 	MinHeap    *heap = &reader->nearest;
-	IvfRead    *old = reader->rows;
 	uint32		n = heap->count;
 
-	if (heap->capacity == 0)
-		return;
-	reader->rows = MemoryContextAllocHuge(reader->context, heap->capacity * sizeof(IvfRead));
-	reader->nrows = heap->count = 0;
+	heap->count = 0;
 	for (uint32 i = 0; i < n; i++)
 	{
 		MinHeapItem item = heap->items[i];
 
-		if (!(old[item.value].gathered < limit))
+		if (!(reader->rows[item.value].gathered < limit))
 			continue;
-		reader->rows[reader->nrows] = old[item.value];
-		MinHeapPush(heap, item.key, reader->nrows++);
+		/* places of rows that are forgotten come behind the heap */
+		heap->items[i] = heap->items[heap->count];
+		MinHeapPush(heap, item.key, item.value);
 	}
-	pfree(old);
 }
 
 void
@@ -182,25 +177,10 @@ IvfGather(IvfReader *reader, float bound)
 void
 IvfAddRow(IvfReader *reader, const IvfRead *row)
 {
-	MinHeap    *heap = &reader->nearest;
-	double		bound = IvfRowBound(reader, row);
-
-	/* rows that were taken make room */
-	if (reader->nrows == heap->capacity && heap->count < heap->capacity / 2)
-		forget_read(reader, INFINITY);
-	if (reader->nrows == heap->capacity)
-	{
-		uint32		room = Max(64, heap->capacity * 2);
-
-		reader->rows = reader->rows ? repalloc_huge(reader->rows, room * sizeof(IvfRead)) :
-			MemoryContextAlloc(reader->context, room * sizeof(IvfRead));
-		heap->items = heap->items ? repalloc_huge(heap->items, room * sizeof(MinHeapItem)) :
-			MemoryContextAlloc(reader->context, room * sizeof(MinHeapItem));
-		heap->capacity = room;
-	}
-	reader->rows[reader->nrows] = *row;
-	/* damaged factors: the row itself will tell */
-	MinHeapPush(heap, isnan(bound) ? -INFINITY : bound, reader->nrows++);
+	reader->rows = QvNearestRoom(&reader->nearest, 1, reader->context, reader->rows, sizeof(IvfRead));
+	/* what its distance is not below, whatever its code has lost */
+	reader->newest = QvNearestAdd(&reader->nearest, row->distance - row->error * reader->certainty);
+	reader->rows[reader->newest] = *row;
 }
 
 /* Have the nearest that were gathered in order, as far as they will likely be read; false: none. */

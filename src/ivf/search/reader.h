@@ -14,9 +14,9 @@
 #define QV_IVF_SEARCH_READER_H
 
 #include "containers/backlog.h"
-#include "containers/minheap.h"
 #include "ivf/codec/handle.h"
 #include "quant/quant.h"
+#include "query/nearest.h"
 #include "query/scan.h"
 
 /* A row whose record, or sketch, may be worth reading. */
@@ -90,8 +90,8 @@ struct IvfReader
 
 	/* rows read */
 	IvfRead    *rows;
-	uint32		nrows;
 	MinHeap		nearest;		/* by bound; value: place in rows */
+	uint32		newest;			/* place of the row read last */
 
 	/* coded: */
 	float		code_deviation; /* of <y, q>, as a share of the query's
@@ -198,13 +198,6 @@ static inline bool
 IvfGathersRows(const IvfReader *reader)
 {
 	return reader->ops->read_gathered != NULL;
-}
-
-/* A row's key in reader->nearest: what its distance is not below, whatever its code has lost. */
-static inline double
-IvfRowBound(const IvfReader *reader, const IvfRead *row)
-{
-	return row->distance - row->error * reader->certainty;
 }
 
 #endif							/* QV_IVF_SEARCH_READER_H */

@@ -316,7 +316,7 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)) &&
 		   reader->nearest.count < most)
 	{
-		uint32		before = reader->nrows;
+		uint32		before = reader->nearest.count;
 
 		if (!IvfReadNext(reader))
 		{
@@ -326,8 +326,8 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 				note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
 			continue;
 		}
-		for (uint32 i = before; i < reader->nrows; i++)
-			note_front(scan, wanted, reader->rows[i].distance);
+		if (reader->nearest.count > before)
+			note_front(scan, wanted, reader->rows[reader->newest].distance);
 	}
 	/* of what lists that are read from now on have, rows as near will be read */
 	if (scan->nfront == wanted && IvfGathersRows(reader))
