@@ -156,7 +156,7 @@ read_record(IvfReader *reader, const IvfGathered *g)
 		UnlockReleaseBuffer(buf);
 		return true;
 	}
-	row.distance = record_distance(reader, record, reader->lists[g->rank].base, &row.error);
+	row.distance = record_distance(reader, record, reader->lists[g->rank].distance, &row.error);
 	UnlockReleaseBuffer(buf);
 	IvfAddRow(reader, &row);
 	return true;
@@ -176,7 +176,7 @@ read_sketch(IvfReader *reader, const IvfGathered *g)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	const float *x = reader->query.base.q.x;
-	float		base = reader->lists[g->rank].base;
+	float		base = reader->lists[g->rank].distance;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
 	Buffer		buf = read_items(reader, IVF_SKETCHES, g);

@@ -20,7 +20,6 @@
 #define GATHERED_AHEAD 4
 
 #define FIRST_ROOM 2048
-#define FIRST_LISTS 64
 
 void
 IvfBeginReading(IvfReader *reader)
@@ -29,8 +28,7 @@ IvfBeginReading(IvfReader *reader)
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
 	reader->gathered = NULL;
 	reader->order.items = NULL;
-	reader->lists = NULL;
-	reader->room = reader->lists_room = 0;
+	reader->room = 0;
 	reader->rows = NULL;
 	reader->nearest = (MinHeap) {0};
 	reader->bases = NULL;
@@ -258,19 +256,6 @@ rows_below(const IvfReader *reader)
 	return gathered > 0 ? gathered : reader->nearest.count;
 }
 
-static void
-note_list(IvfReader *reader, const IvfListScan *list)
-{
-	if (list->rank >= reader->lists_room)
-	{
-		reader->lists_room = Max(FIRST_LISTS, 2 * list->rank);
-		reader->lists = reader->lists ?
-			repalloc(reader->lists, reader->lists_room * sizeof(IvfListRead)) :
-			MemoryContextAlloc(reader->context, reader->lists_room * sizeof(IvfListRead));
-	}
-	reader->lists[list->rank] = (IvfListRead) {list->list, list->base};
-}
-
 /* Ask the CPU for what finding a page needs.  Returns where it is, as far as that is known. */
 static const char *
 ask_for_page(const IvfHandle *handle, BlockNumber block)
@@ -284,9 +269,10 @@ ask_for_page(const IvfHandle *handle, BlockNumber block)
 }
 
 bool
-IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber after)
+IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 {
 	IvfHandle  *handle = reader->handle;
+	IvfNear    *near = &reader->lists[rank];
 	const IvfListRef *ref = &handle->lists->refs[near->list];
 	BlockNumber block = ref->head;
 	uint32		number = 0;
@@ -294,7 +280,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber aft
 
 	reader->counters->lists++;
 	reader->ops->begin_list(reader, &list);
-	note_list(reader, &list);
+	near->distance = list.base;
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;
@@ -325,8 +311,7 @@ IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber aft
 }
 
 void
-IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint32 n,
-			   uint32 reading)
+IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, uint32 n, uint32 reading)
 {
 	IvfHandle  *handle = reader->handle;
 	const IvfLayout *layout = &handle->layout;
@@ -336,16 +321,13 @@ IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near, uint
 		ahead->near = reading;
 		ahead->page = 0;
 	}
-	for (int asked = 0; asked < IVF_READ_AHEAD && ahead->near < n;)
+	for (int asked = 0; asked < IVF_READ_AHEAD && ahead->near < Min(n, reading + IVF_READ_AHEAD + 1);)
 	{
-		const IvfListRef *ref = &handle->lists->refs[near[ahead->near].list];
+		const IvfListRef *ref = &handle->lists->refs[reader->lists[ahead->near].list];
 		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
 
-		if (!BlockNumberIsValid(ref->head) || ahead->page >= pages ||
-			ahead->page >= IVF_READ_AHEAD || ahead->near > reading + IVF_READ_AHEAD)
+		if (!BlockNumberIsValid(ref->head) || ahead->page >= Min(pages, IVF_READ_AHEAD))
 		{
-			if (ahead->near > reading + IVF_READ_AHEAD)
-				return;
 			ahead->near++;
 			ahead->page = 0;
 			continue;

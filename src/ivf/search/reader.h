@@ -31,13 +31,6 @@ typedef struct IvfGathered
 	uint16		rank;			/* of its list */
 } IvfGathered;
 
-/* A list that was read, by its rank among those nearest to the query. */
-typedef struct IvfListRead
-{
-	uint32		list;
-	float		base;			/* distance of its centroid */
-} IvfListRead;
-
 /* A row that was read. */
 typedef struct IvfRead
 {
@@ -60,6 +53,8 @@ struct IvfReader
 	/* set by the caller */
 	IvfHandle  *handle;
 	IvfQuery	query;
+	IvfNear    *lists;			/* the nearest, by rank; of one that was read
+								 * the distance is that of its bounds */
 	bool		any_order;		/* the query is null: all distances are 0 */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		sure;			/* bounds that hold: see SURE_BOUND */
@@ -84,8 +79,6 @@ struct IvfReader
 	IvfGathered *gathered;
 	uint32		ngathered;
 	uint32		room;
-	IvfListRead *lists;			/* by rank */
-	uint32		lists_room;
 	Backlog		order;			/* by bound; rows that were not read */
 
 	/* rows read */
@@ -164,7 +157,7 @@ extern void IvfSetLimit(IvfReader *reader, float low, uint32 wanted);
  * Read one list, the one of that rank.  False when the list has moved.  after: the block that is
  * read after it, or InvalidBlockNumber.
  */
-extern bool IvfReadList(IvfReader *reader, const IvfNear *near, uint32 rank, BlockNumber after);
+extern bool IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after);
 
 /* Not less than this are the bounds of the rows gathered that were not read; INFINITY: none. */
 extern float IvfLeastGathered(IvfReader *reader);
@@ -190,8 +183,7 @@ typedef struct IvfReadAhead
 } IvfReadAhead;
 
 /* Ask for blocks of the n nearest lists after the one of rank reading. */
-extern void IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, const IvfNear *near,
-						   uint32 n, uint32 reading);
+extern void IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, uint32 n, uint32 reading);
 
 /* Are rows gathered before they are read?  Whole values are read at once. */
 static inline bool

@@ -156,15 +156,15 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 {
 	int64		misses = pgBufferUsage.shared_blks_read;
 	const IvfListRef *refs = scan->handle->lists->refs;
+	const IvfNear *near = scan->near.items;
 
 	for (uint32 i = from; i < to; i++)
 	{
 		if (scan->measuring)
 			QvVacuumDelayPoint();
 		if (scan->handle->cached.entry->cold > 0)
-			IvfAskForLists(&scan->reader, &scan->ahead, scan->near.items, to, i);
-		if (!IvfReadList(&scan->reader, &scan->near.items[i], i,
-						 i + 1 < to ? refs[scan->near.items[i + 1].list].head : InvalidBlockNumber))
+			IvfAskForLists(&scan->reader, &scan->ahead, to, i);
+		if (!IvfReadList(&scan->reader, i, i + 1 < to ? refs[near[i + 1].list].head : InvalidBlockNumber))
 			return false;
 	}
 	if (pgBufferUsage.shared_blks_read != misses)
@@ -192,6 +192,7 @@ begin_lists(IvfScan *scan)
 	if (scan->near.items)
 		pfree(scan->near.items);
 	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->base.context, count * sizeof(IvfNear))};
+	scan->reader.lists = scan->near.items;
 	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
 	scan->rows_per_list = mean_rows(scan->handle);
