@@ -414,8 +414,8 @@ coded_measure_place(IvfReader *reader, const ItemPointerData *tid, QvRowPlace pl
 												 &measured->error);
 	}
 	UnlockReleaseBuffer(buf);
-	reader->counters->pages++;
-	reader->counters->records += there;
+	reader->scan->counters.pages++;
+	reader->scan->counters.records += there;
 	return there;
 }
 

@@ -10,17 +10,6 @@
 #include "ivf/codec/plain.h"
 #include "ivf/search/reader.h"
 
-static void
-plain_begin_reading(IvfReader *reader)
-{
-	/* values are measured as they are */
-}
-
-static void
-plain_begin_list(IvfReader *reader, IvfListScan *list)
-{
-}
-
 /* Read the rows of a page that may matter. */
 static void
 plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page page)
@@ -49,8 +38,5 @@ plain_scan_page(IvfReader *reader, IvfListScan *list, BlockNumber block, Page pa
 }
 
 const struct IvfReadingOps ivf_plain_reading = {
-	.begin_reading = plain_begin_reading,
-	.begin_list = plain_begin_list,
-	.scan_page = plain_scan_page,
-	.read_gathered = NULL		/* nothing is gathered */
+	.scan_page = plain_scan_page
 };

@@ -26,16 +26,9 @@ IvfBeginReading(IvfReader *reader)
 {
 	reader->context = CurrentMemoryContext;
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
-	reader->gathered = NULL;
-	reader->order.items = NULL;
-	reader->room = 0;
-	reader->rows = NULL;
-	reader->nearest = (MinHeap) {0};
-	reader->bases = NULL;
 	reader->needed = -INFINITY;
-	reader->ops->begin_reading(reader);
-	IvfForgetRows(reader);
-	IvfSetLimit(reader, -INFINITY, PG_UINT32_MAX);
+	if (reader->ops->begin_reading)
+		reader->ops->begin_reading(reader);
 }
 
 void
@@ -177,7 +170,7 @@ IvfAddRow(IvfReader *reader, const IvfRead *row)
 {
 	reader->rows = QvNearestRoom(&reader->nearest, 1, reader->context, reader->rows, sizeof(IvfRead));
 	/* what its distance is not below, whatever its code has lost */
-	reader->newest = QvNearestAdd(&reader->nearest, row->distance - row->error * reader->certainty);
+	reader->newest = QvNearestAdd(&reader->nearest, row->distance - row->error * reader->scan->certainty);
 	reader->rows[reader->newest] = *row;
 }
 
@@ -237,8 +230,8 @@ IvfReadNext(IvfReader *reader)
 	CHECK_FOR_INTERRUPTS();
 	prefetch_records(reader);
 	(void) BacklogTake(&reader->order);
-	reader->counters->pages++;
-	reader->counters->records++;
+	reader->scan->counters.pages++;
+	reader->scan->counters.records++;
 	there = reader->ops->read_gathered(reader, next);
 	/* it is not gathered any more */
 	next->bound = INFINITY;
@@ -278,8 +271,9 @@ IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 	uint32		number = 0;
 	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
 
-	reader->counters->lists++;
-	reader->ops->begin_list(reader, &list);
+	reader->scan->counters.lists++;
+	if (reader->ops->begin_list)
+		reader->ops->begin_list(reader, &list);
 	near->distance = list.base;
 	while (BlockNumberIsValid(block))
 	{
@@ -301,8 +295,8 @@ IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 		number++;
 		next = QvPageGetHeader(page)->next;
 		list.ahead = ask_for_page(handle, BlockNumberIsValid(next) ? next : after);
-		reader->counters->pages++;
-		reader->counters->codes += IvfPageList(page)->count;
+		reader->scan->counters.pages++;
+		reader->scan->counters.codes += IvfPageList(page)->count;
 		reader->ops->scan_page(reader, &list, block, page);
 		UnlockReleaseBuffer(buf);
 		block = next;

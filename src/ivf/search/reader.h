@@ -51,6 +51,7 @@ typedef struct IvfListScan IvfListScan;
 struct IvfReader
 {
 	/* set by the caller */
+	QvScan	   *scan;			/* has the counters and the certainty */
 	IvfHandle  *handle;
 	IvfQuery	query;
 	IvfNear    *lists;			/* the nearest, by rank; of one that was read
@@ -61,8 +62,6 @@ struct IvfReader
 	double		misses;			/* share of rows that bounds may miss */
 	float		sigmas;			/* standard deviations that a bound is below
 								 * its estimate; set by begin_reading() */
-	QvScanCounters *counters;
-	double		certainty;		/* share of a row's error that counts */
 	Size		max_bytes;		/* for rows gathered */
 
 	MemoryContext context;
@@ -118,6 +117,7 @@ struct IvfListScan
  */
 struct IvfReadingOps
 {
+	/* NULL: values are measured as they are */
 	void		(*begin_reading) (IvfReader *reader);
 	void		(*begin_list) (IvfReader *reader, IvfListScan *list);
 
@@ -141,7 +141,10 @@ struct IvfReadingOps
 extern const struct IvfReadingOps ivf_coded_reading;	/* coded_scan.c */
 extern const struct IvfReadingOps ivf_plain_reading;	/* plain_scan.c */
 
-/* Begin, in CurrentMemoryContext, with no rows. */
+/*
+ * Begin, in CurrentMemoryContext, with no rows.  What the caller does not set is zero.
+ * IvfSetLimit() comes next.
+ */
 extern void IvfBeginReading(IvfReader *reader);
 
 /* Forget all rows. */

@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "containers/item_heap.h"
 #include "ivf/ivf.h"
 #include "ivf/page/cache.h"
 #include "ivf/search/depth.h"
@@ -80,6 +81,7 @@ typedef struct IvfScan
 	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
 								 * sleep */
 
+	/* all below is zero when a search begins */
 	IvfNearLists near;
 	uint32		nread;			/* lists of these that were read */
 	uint32		most;			/* lists that the search may read at most */
@@ -91,9 +93,8 @@ typedef struct IvfScan
 	bool		filled;			/* the nearest of them have been read, */
 	uint32		fill_end;		/* up to the one of this number, */
 	bool		crowded;		/* or as many as there is memory for */
-	float	   *front;			/* a heap of the distances of the nearest
-								 * rows, farthest first */
-	uint32		nfront;
+	ItemHeap	front;			/* distances of the nearest rows, negated: the
+								 * farthest is first */
 
 	uint32		nproposed;
 	uint32		asked;			/* rows from that place on were not asked for
@@ -108,7 +109,6 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 
 	scan->index = index;
 	scan->opclass = *opclass;
-	scan->reader.counters = &scan->base.counters;
 	scan->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
 											   ALLOCSET_DEFAULT_SIZES);
 	return scan;
@@ -267,36 +267,30 @@ most_read(const IvfScan *scan)
 static float
 front_distance(const IvfScan *scan, uint32 wanted)
 {
-	return scan->nfront < wanted ? INFINITY : scan->front[0];
+	return scan->front.count < wanted ? INFINITY : -BacklogDistance(scan->front.items[0]);
 }
 
 static void
 note_front(IvfScan *scan, uint32 wanted, float distance)
 {
-	float	   *heap = scan->front;
-	uint32		at;
-
-	if (scan->nfront < wanted)
+	if (scan->front.count == wanted)
 	{
-		for (at = scan->nfront++; at > 0 && heap[(at - 1) / 2] < distance; at = (at - 1) / 2)
-			heap[at] = heap[(at - 1) / 2];
-		heap[at] = distance;
-		return;
+		if (!(distance < front_distance(scan, wanted)))
+			return;
+		(void) ItemHeapPop(&scan->front);
 	}
-	if (!(distance < heap[0]))
-		return;
-	for (at = 0; 2 * at + 1 < scan->nfront;)
-	{
-		uint32		child = 2 * at + 1;
+	ItemHeapPush(&scan->front, BacklogMake(-distance, 0));
+}
 
-		if (child + 1 < scan->nfront && heap[child + 1] > heap[child])
-			child++;
-		if (distance >= heap[child])
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = distance;
+/* Note the rows that were read and wait. */
+static void
+note_waiting(IvfScan *scan, uint32 wanted)
+{
+	const MinHeap *heap = &scan->reader.nearest;
+
+	scan->front.count = 0;
+	for (uint32 i = 0; i < heap->count; i++)
+		note_front(scan, wanted, scan->reader.rows[heap->items[i].value].distance);
 }
 
 /*
@@ -310,10 +304,8 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 	IvfReader  *reader = &scan->reader;
 	uint32		wanted = scan->nproposed > 0 ? 2 * proposed : proposed;
 
-	scan->front = MemoryContextAllocHuge(scan->base.context, wanted * sizeof(float));
-	scan->nfront = 0;
-	for (uint32 i = 0; i < reader->nearest.count; i++)
-		note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
+	scan->front.items = MemoryContextAllocHuge(scan->base.context, wanted * sizeof(BacklogItem));
+	note_waiting(scan, wanted);
 	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)) &&
 		   reader->nearest.count < most)
 	{
@@ -322,19 +314,15 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 		if (!IvfReadNext(reader))
 		{
 			read_again(scan);
-			scan->nfront = 0;
-			for (uint32 i = 0; i < reader->nearest.count; i++)
-				note_front(scan, wanted, reader->rows[reader->nearest.items[i].value].distance);
-			continue;
+			note_waiting(scan, wanted);
 		}
-		if (reader->nearest.count > before)
+		else if (reader->nearest.count > before)
 			note_front(scan, wanted, reader->rows[reader->newest].distance);
 	}
 	/* of what lists that are read from now on have, rows as near will be read */
-	if (scan->nfront == wanted && IvfGathersRows(reader))
-		reader->needed = nextafterf(scan->front[0], INFINITY);
-	pfree(scan->front);
-	scan->front = NULL;
+	if (scan->front.count == wanted && IvfGathersRows(reader))
+		reader->needed = nextafterf(front_distance(scan, wanted), INFINITY);
+	pfree(scan->front.items);
 	scan->filled = true;
 	scan->crowded = reader->nearest.count >= most;
 	scan->fill_end = scan->nproposed + proposed;
@@ -406,7 +394,7 @@ read_next_lists(IvfScan *scan)
 {
 	if (scan->depth.fixed)
 	{
-		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->depth.probes)));
+		read_more(scan, Min(scan->most, scan->nread + scan->depth.probes));
 		allow_of_lists(scan);
 		return;
 	}
@@ -441,7 +429,7 @@ go_deeper(IvfScan *scan)
 	{
 		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
 			return false;
-		read_more(scan, Min(scan->most, scan->nread + Max(1, scan->reader.any_order ? 1 : scan->depth.probes)));
+		read_more(scan, Min(scan->most, scan->nread + (scan->reader.any_order ? 1 : scan->depth.probes)));
 	}
 	else if (!scan->goal.endless)
 		scan->allowed = INFINITY;
@@ -519,25 +507,20 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 {
 	IvfScan    *scan = (IvfScan *) base;
 	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
-	bool		found = false;
+	bool		found;
 
 	if (scan->near.items == NULL)
 		begin_search(scan);
-	for (;;)
+	do
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (scan->nproposed < scan->allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
 			fill(scan, rows_together(scan), most_read(scan));
-		if (has_ready(scan))
-		{
-			take_row(scan, candidate);
-			found = true;
-			break;
-		}
-		if (!go_deeper(scan))
-			break;
-	}
-	if (!found)
+		found = has_ready(scan);
+	} while (!found && go_deeper(scan));
+	if (found)
+		take_row(scan, candidate);
+	else
 		base->complete = scan->nread == scan->handle->lists->count;
 	MemoryContextSwitchTo(old);
 	return found;
@@ -582,7 +565,6 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 {
 	IvfScan    *scan = (IvfScan *) base;
 	IvfReader  *reader = &scan->reader;
-	QvScanCounters *counters = reader->counters;
 	MemoryContext old;
 	IvfHandle  *handle;
 	const void *value;
@@ -606,27 +588,22 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->handle = handle;
 	handle->hints->scarce = handle->cached.entry->table_hints.scarce = handle->cached.entry->cold > 0;
 	scan->goal = *goal;
+	memset(&scan->near, 0, sizeof(IvfScan) - offsetof(IvfScan, near));
 	memset(reader, 0, sizeof(*reader));
-	reader->counters = counters;
+	reader->scan = base;
 	reader->handle = handle;
 	reader->any_order = value == NULL;
 	reader->by_sketch = handle->layout.sketch_bytes > 0 && is_on_disk(scan);
 	reader->sure = !reader->by_sketch && wants_all(scan);
 	reader->misses = goal->settings->probes > 0 ? 1 : QvCurveMisses(&handle->meta.curve, goal->settings);
-	reader->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	reader->max_bytes = goal->settings->memory / 2;
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &reader->query);
 	IvfBeginReading(reader);
-	scan->near.items = NULL;
-	scan->nproposed = scan->asked = 0;
-	scan->filled = false;
-	scan->fill_end = 0;
-	scan->crowded = false;
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
 	base->caution = reader->sure ? INFINITY : QvCurveCaution(1 - goal->settings->recall);
-	base->certainty = reader->certainty;
+	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = 0;
 	base->complete = false;
@@ -650,7 +627,8 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	scan->handle = scan->reader.handle = handle;
 	scan->goal.settings = &settings;
 	scan->reader.query = *query;
-	scan->reader.certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
+	scan->reader.scan = &scan->base;
+	scan->base.certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	scan->reader.misses = 1;
 	scan->reader.max_bytes = settings.memory;
 	IvfBeginReading(&scan->reader);
