@@ -69,21 +69,6 @@ coded_begin_reading(IvfReader *reader)
 	reader->centroid = palloc(layout->pdim * sizeof(float));
 }
 
-/* The page of a row's record or sketch; InvalidBuffer when the list has moved. */
-static Buffer
-read_items(const IvfReader *reader, IvfItemKind which, const IvfGathered *g)
-{
-	IvfHandle  *handle = reader->handle;
-	uint32		list = reader->lists[g->rank].list;
-	IvfItemPageData wanted = {
-		.list = list,
-		.generation = handle->lists->refs[list].generation,
-		.number = g->number
-	};
-
-	return IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
-}
-
 /* Factors of one-bit codes are float16, relative to the page's scale: at most 1, rounded. */
 #define F16_ROUNDING (1.0f / 4096)
 
@@ -136,32 +121,6 @@ record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
 	return isnan(distance) ? -INFINITY : distance;
 }
 
-/* Read one record and offer its row; false when the list has moved. */
-static bool
-read_record(IvfReader *reader, const IvfGathered *g)
-{
-	const IvfLayout *layout = &reader->handle->layout;
-	Buffer		buf = read_items(reader, IVF_RECORDS, g);
-	IvfRecord	record;
-	IvfRead		row;
-
-	if (!BufferIsValid(buf))
-		return false;
-	record = IvfPageItem(&layout->items[IVF_RECORDS], BufferGetPage(buf), g->slot);
-	row.tid = record->tid;
-	row.rank = g->rank;
-	row.gathered = g->bound;
-	if (!ItemPointerIsValid(&row.tid))
-	{
-		UnlockReleaseBuffer(buf);
-		return true;
-	}
-	row.distance = record_distance(reader, record, reader->lists[g->rank].distance, &row.error);
-	UnlockReleaseBuffer(buf);
-	IvfAddRow(reader, &row);
-	return true;
-}
-
 /* How far the query is from the rows of a list, for the deviation of estimates. */
 static float
 distance_away(const IvfReader *reader, float base)
@@ -170,54 +129,68 @@ distance_away(const IvfReader *reader, float base)
 		reader->query.base.norm;
 }
 
-/* Read one sketch and offer its row by the bound it gives; false when the list has moved. */
-static bool
-read_sketch(IvfReader *reader, const IvfGathered *g)
+/* The bound that a sketch gives. */
+static float
+sketch_bound(const IvfReader *reader, const IvfGathered *g, const IvfSketchData *sketch, const uint8 *bits)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	const float *x = reader->query.base.q.x;
 	float		base = reader->lists[g->rank].distance;
 	uint32		lows = layout->sketch_lows;
 	uint32		rest = layout->pdim - layout->scan_bits;
-	Buffer		buf = read_items(reader, IVF_SKETCHES, g);
-	IvfSketchData sketch;
-	const uint8 *bits;
-	IvfRead		row;
-	float		ip,
-				spread;
+	float		ip;
+	float		bound;
 
-	if (!BufferIsValid(buf))
-		return false;
-	bits = IvfPageItem(&layout->items[IVF_SKETCHES], BufferGetPage(buf), g->slot);
-	memcpy(&sketch, bits, sizeof(sketch));
-	bits += sizeof(sketch);
 	ip = qv_kernels.ip_bits_f32(bits, x, lows) +
 		2 * qv_kernels.ip_bits_f32(bits + lows / 8, x + layout->scan_bits, rest);
-	UnlockReleaseBuffer(buf);
 	ip += 2 * g->ip - reader->sketch_bias;
-	qv_kernels.f16_to_f32(&sketch.spread, &spread, 1);
-	row.distance = base + sketch.a + sketch.b * ip -
-		reader->sigmas * fabsf(sketch.b) * spread * distance_away(reader, base);
-	row.error = 0;				/* it is a bound itself */
-	row.tid = sketch.tid;
-	row.rank = g->rank;
-	row.gathered = g->bound;
+	bound = base + sketch->a + sketch->b * ip -
+		reader->sigmas * fabsf(sketch->b) * QvFactorUnpack(sketch->spread) * distance_away(reader, base);
 
 	/*
 	 * the one-bit code says nothing, or factors are damaged: the row will
 	 * tell
 	 */
-	if (!isfinite(row.distance))
-		row.distance = -INFINITY;
-	if (ItemPointerIsValid(&row.tid))
-		IvfAddRow(reader, &row);
-	return true;
+	return isfinite(bound) ? bound : -INFINITY;
 }
 
+/* Read the record or sketch of a row, and offer the row; false when the list has moved. */
 static bool
 coded_read_gathered(IvfReader *reader, const IvfGathered *g)
 {
-	return reader->by_sketch ? read_sketch(reader, g) : read_record(reader, g);
+	IvfHandle  *handle = reader->handle;
+	IvfItemKind which = reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS;
+	const IvfNear *list = &reader->lists[g->rank];
+	IvfItemPageData wanted = {
+		.list = list->list,
+		.generation = handle->lists->refs[list->list].generation,
+		.number = g->number
+	};
+	IvfRead		row = {.gathered = g->bound, .rank = g->rank};
+	Buffer		buf = IvfReadItemPage(handle, which, g->block, &wanted, BUFFER_LOCK_SHARE);
+	void	   *item;
+
+	if (!BufferIsValid(buf))
+		return false;
+	item = IvfPageItem(&handle->layout.items[which], BufferGetPage(buf), g->slot);
+	if (reader->by_sketch)
+	{
+		IvfSketchData sketch;
+
+		memcpy(&sketch, item, sizeof(sketch));
+		row.tid = sketch.tid;
+		/* it is a bound itself: its error stays 0 */
+		row.distance = sketch_bound(reader, g, &sketch, (uint8 *) item + sizeof(sketch));
+	}
+	else
+	{
+		row.tid = ((IvfRecord) item)->tid;
+		row.distance = record_distance(reader, item, list->distance, &row.error);
+	}
+	UnlockReleaseBuffer(buf);
+	if (ItemPointerIsValid(&row.tid))
+		IvfAddRow(reader, &row);
+	return true;
 }
 
 static float
@@ -266,11 +239,9 @@ coded_begin_list(IvfReader *reader, IvfListScan *ls)
 static float
 ip_of_bound(const IvfListScan *ls, const uint16 *a16, const uint16 *b16, float bound)
 {
-	float		a,
-				b;
+	float		a = QvFactorUnpack(*a16),
+				b = QvFactorUnpack(*b16);
 
-	qv_kernels.f16_to_f32(a16, &a, 1);
-	qv_kernels.f16_to_f32(b16, &b, 1);
 	return (bound - ls->estimate.base - a * ls->estimate.a_scale) / (b * ls->estimate.b_scale) - ls->shift;
 }
 
