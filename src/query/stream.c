@@ -130,18 +130,17 @@ nearest_row(const QvStreamSource *source)
 void
 QvStreamStart(QvStream *s, const QvStreamSource *source)
 {
-	forget_aside(s);
+	QvStreamSetScan(s, NULL);
 	MemoryContextReset(s->context);
 	s->source = *source;
 	s->nearest = nearest_row(source);
 	s->heap = s->late = NULL;
-	s->room = s->count = s->late_room = 0;
+	s->room = s->late_room = 0;
 	s->order = 0;
 	s->any_returned = false;
 	s->guessed = 0;
 	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
 	s->only = NULL;
-	QvStreamSetScan(s, NULL);
 }
 
 void
@@ -383,48 +382,30 @@ static bool
 measure(QvStream *s, Waiting *row)
 {
 	double		distance = 0;
-	bool		indexed = false;
+	RowMeasure	found;
 
 	if (!have_in_slot(s, row))
 		return false;
-	switch (RowDistance(s->source.rows, s->source.value, &distance))
-	{
-		case ROW_OTHER:
-			return false;
-		case ROW_NULL:
-			distance = s->source.nulls_first ? -KEY_NULL : KEY_NULL;
-			break;
-		case ROW_ZERO:
-			distance = s->source.nans_first ? -KEY_NAN : KEY_NAN;
-			break;
-		case ROW_MEASURED:
-			s->counters.measured++;
-			if (isnan(distance))
-				distance = s->source.nans_first ? -KEY_NAN : KEY_NAN;
-			else if (distance == INFINITY)
-				distance = KEY_INFINITE;
-			indexed = true;
-	}
-	if (!indexed && !s->source.unindexed)
+	found = RowDistance(s->source.rows, s->source.value, &distance);
+	if (found == ROW_OTHER || (found != ROW_MEASURED && !s->source.unindexed))
 		return false;
+	s->counters.measured += found == ROW_MEASURED;
+	if (found == ROW_NULL)
+		distance = s->source.nulls_first ? -KEY_NULL : KEY_NULL;
+	else if (found == ROW_ZERO || isnan(distance))
+		distance = s->source.nans_first ? -KEY_NAN : KEY_NAN;
+	else if (distance == INFINITY)
+		distance = KEY_INFINITE;
 	row->key = row->most = distance;
 	row->measured = true;
 	return true;
 }
 
-/* May a row be nearer than the one returned last, or be that one? */
+/* May a row be nearer than the one returned last, or be that one?  It is measured if it is near. */
 static bool
-is_late(QvStream *s, Waiting *row, bool *gone)
+is_late(QvStream *s, const Waiting *row)
 {
-	*gone = false;
 	if (!s->any_returned || row->key > s->last.most)
-		return false;
-	if (!row->measured && !measure(s, row))
-	{
-		*gone = true;
-		return true;
-	}
-	if (row->key > s->last.most)
 		return false;
 	if (!s->last.measured && !measure(s, &s->last))
 		s->last.key = s->last.most;
@@ -444,13 +425,29 @@ add_late(QvStream *s, const Waiting *row)
 	s->late[s->nlate++] = *row;
 }
 
+/* Have a row wait, or be returned as a late one; it may have gone, or have been returned. */
+static void
+place_row(QvStream *s, Waiting *row)
+{
+	bool		late;
+
+	if (s->any_returned && row->key <= s->last.most && !row->measured && !measure(s, row))
+		return;
+	late = is_late(s, row);
+	/* it is returned next */
+	if (s->at_once)
+		row->key = -INFINITY;
+	if (!late)
+		add_row(s, row);
+	else if (QvTids_lookup(s->returned, row->tid) == NULL)
+		add_late(s, row);
+}
+
 /* Take a row, which lies between two distances.  It is in the slot, unless it is known to pass. */
 static void
 take_row(QvStream *s, const ItemPointerData *tid, double least, double most, bool passes)
 {
 	Waiting		row = {.key = least, .most = most, .order = s->order++, .passes = passes, .tid = *tid};
-	bool		late,
-				gone;
 
 	s->in_slot = passes ? 0 : row.order + 1;
 	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->guessed < MAX_GUESSED))
@@ -459,14 +456,7 @@ take_row(QvStream *s, const ItemPointerData *tid, double least, double most, boo
 			return;
 		s->same_nearest = Min(s->same_nearest, row.key);
 	}
-	late = is_late(s, &row, &gone);
-	/* it is returned next */
-	if (s->at_once)
-		row.key = -INFINITY;
-	if (!late)
-		add_row(s, &row);
-	else if (!gone && QvTids_lookup(s->returned, row.tid) == NULL)
-		add_late(s, &row);
+	place_row(s, &row);
 }
 
 /* ---- candidates ---- */
@@ -622,15 +612,6 @@ note_returned(QvStream *s, const Waiting *row)
 	s->counters.returned++;
 }
 
-/* How near the second of the rows that wait may be. */
-static double
-second_key(const QvStream *s)
-{
-	double		key = s->count > 1 ? s->heap[1].key : INFINITY;
-
-	return s->count > 2 ? Min(key, s->heap[2].key) : key;
-}
-
 /* Return a row; false when it was returned, or has gone. */
 static bool
 return_row(QvStream *s, Waiting row, QvStreamRow *out)
@@ -660,22 +641,15 @@ static bool
 return_top(QvStream *s, QvStreamRow *out)
 {
 	Waiting		row = s->heap[0];
+	double		next;
 
-	if (!row.measured && row.most > Min(Min(s->bound, s->dropped), second_key(s)))
-	{
-		bool		gone;
-
-		take_top(s);
-		if (!measure(s, &row))
-			return false;
-		if (!is_late(s, &row, &gone))
-			add_row(s, &row);
-		else if (!gone)
-			add_late(s, &row);
-		return false;
-	}
 	take_top(s);
-	return return_row(s, row, out);
+	next = s->count > 0 ? s->heap[0].key : INFINITY;
+	if (row.measured || row.most <= Min(Min(s->bound, s->dropped), next))
+		return return_row(s, row, out);
+	if (measure(s, &row))
+		place_row(s, &row);
+	return false;
 }
 
 /* Return the next late row, after all others. */
@@ -718,7 +692,7 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		}
 		else if (s->scan == NULL)
 		{
-			if (s->dropped == INFINITY || s->source.again == NULL)
+			if (s->dropped == INFINITY)
 				return return_late(s, row);
 			s->source.again(s->source.arg);
 			s->keeps = true;
