@@ -76,7 +76,6 @@ typedef struct Members
 	uint8	   *visible;		/* which of its rows are visible to everybody, */
 	uint8	   *may_pass;		/* and which may pass */
 	BlockNumber nblocks;		/* of the table */
-	MemoryContext context;
 	QvRowQuery	query;
 	QvRowsFinder finder;
 
@@ -125,7 +124,7 @@ add_unknown(Members *m, const ItemPointerData *tid)
 	if (m->again || !QvTidSetKnowsBlock(m->set, ItemPointerGetBlockNumberNoCheck(tid)))
 		return;
 	if (m->nunknown == m->unknown_room)
-		m->unknown = QvGrow(m->context, m->unknown, &m->unknown_room, FIRST_ROOM, sizeof(ItemPointerData));
+		m->unknown = QvGrow(m->base.context, m->unknown, &m->unknown_room, FIRST_ROOM, sizeof(ItemPointerData));
 	m->unknown[m->nunknown++] = *tid;
 }
 
@@ -136,7 +135,7 @@ add_crowded(Members *m, uint32 number, uint32 last_line)
 	if (m->again || last_line == 0 || (m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
 		return;
 	if (m->ncrowded == m->crowded_room)
-		m->crowded = QvGrow(m->context, m->crowded, &m->crowded_room, FIRST_ROOM, sizeof(CrowdedPage));
+		m->crowded = QvGrow(m->base.context, m->crowded, &m->crowded_room, FIRST_ROOM, sizeof(CrowdedPage));
 	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
 }
 
@@ -147,16 +146,14 @@ next_crowded(Members *m)
 	for (; m->crowded_next < m->ncrowded; m->crowded_next++)
 	{
 		const CrowdedPage *page = &m->crowded[m->crowded_next];
-		BlockNumber first = QvRowsFirstBlock(m->rows, page->number);
 		BlockNumber end = Min(m->nblocks, QvRowsFirstBlock(m->rows, page->number + 1));
-		uint32		line = m->rows->meta.lines + 1;
-		BlockNumber block = first;
+		BlockNumber block;
+		uint32		line;
 
-		if (ItemPointerIsValid(&m->crowded_tid))
-		{
-			block = ItemPointerGetBlockNumber(&m->crowded_tid);
-			line = ItemPointerGetOffsetNumber(&m->crowded_tid) + 1;
-		}
+		if (!ItemPointerIsValid(&m->crowded_tid))
+			ItemPointerSet(&m->crowded_tid, QvRowsFirstBlock(m->rows, page->number), m->rows->meta.lines);
+		block = ItemPointerGetBlockNumber(&m->crowded_tid);
+		line = ItemPointerGetOffsetNumber(&m->crowded_tid) + 1;
 		for (; block < end; block++, line = m->rows->meta.lines + 1)
 		{
 			CHECK_FOR_INTERRUPTS();
@@ -211,8 +208,8 @@ make_room(Members *m)
 		drop_farthest(m);
 	if (m->waiting.count + RUN_ROWS <= room)
 		return;
-	m->members = QvGrow(m->context, m->members, &room, FIRST_ROOM, sizeof(Member));
-	m->waiting.items = QvGrow(m->context, m->waiting.items, &m->waiting.capacity, FIRST_ROOM, sizeof(BacklogItem));
+	m->members = QvGrow(m->base.context, m->members, &room, FIRST_ROOM, sizeof(Member));
+	m->waiting.items = QvGrow(m->base.context, m->waiting.items, &m->waiting.capacity, FIRST_ROOM, sizeof(BacklogItem));
 }
 
 /* Entries of a page, which are scored together. */
@@ -572,7 +569,7 @@ measure_some(Members *m)
 	const Member *members[MEASURED_TOGETHER];
 
 	CHECK_FOR_INTERRUPTS();
-	m->found = QvNearestRoom(&m->nearest, n, m->context, m->found, sizeof(Found));
+	m->found = QvNearestRoom(&m->nearest, n, m->base.context, m->found, sizeof(Found));
 	for (uint32 i = 0; i < n; i++)
 	{
 		members[i] = &m->members[BacklogId(BacklogTake(waiting))];
@@ -625,28 +622,20 @@ members_next(QvScan *base, QvCandidate *candidate)
 	}
 }
 
-static void
-members_end(QvScan *base)
-{
-	MemoryContextDelete(((Members *) base)->context);
-}
-
 static const QvScanOps members_ops = {
 	.next = members_next,
-	.end = members_end
+	.end = QvScanEnd
 };
 
 QvScan *
 QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
 			   Size max_bytes)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver members",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = CurrentMemoryContext;
-	Members    *m = MemoryContextAllocZero(context, sizeof(Members));
+	Members    *m = palloc0(sizeof(Members));
 	double		rows;
 
 	m->base.ops = &members_ops;
+	m->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver members", ALLOCSET_DEFAULT_SIZES);
 	m->base.table_hints = engine->table_hints;
 	m->base.query = engine->query;
 	m->base.certainty = engine->certainty;
@@ -657,7 +646,6 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	m->rows = engine->rows;
 	m->set = set;
 	m->exact = set && QvTidSetIsExact(set);
-	m->context = context;
 
 	/*
 	 * row pages that were made after the filter's search was begun are
@@ -666,13 +654,11 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	if (filter && filter->rows)
 	{
 		m->filter = filter;
-		m->included = MemoryContextAlloc(context, BLCKSZ);
-		m->visible = MemoryContextAlloc(context, m->rows->per_page);
-		m->may_pass = MemoryContextAlloc(context, m->rows->per_page);
+		m->included = MemoryContextAlloc(m->base.context, BLCKSZ);
+		m->visible = MemoryContextAlloc(m->base.context, m->rows->per_page);
+		m->may_pass = MemoryContextAlloc(m->base.context, m->rows->per_page);
 	}
-	MemoryContextSwitchTo(context);
-	QvRowsFinderInit(&m->finder, m->rows);
-	MemoryContextSwitchTo(old);
+	m->finder.context = m->base.context;
 	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;

@@ -19,7 +19,6 @@ typedef struct TableScan
 {
 	QvScan		base;
 	Relation	table;
-	QvBufferHints *hints;
 	const QvTidSet *set;
 	QvTidSetIterator next;		/* of the set */
 	QvTidSetIterator ahead;		/* of the set, for pages asked for */
@@ -38,50 +37,53 @@ static void
 ask_for(TableScan *scan, BlockNumber block)
 {
 	if (block < scan->nblocks)
-		(void) QvPrefetchBlock(scan->table, scan->hints, block);
+		(void) QvPrefetchBlock(scan->table, scan->base.table_hints, block);
 	scan->asked = block;
 }
 
 /* ---- all rows ---- */
 
-/* Pin the next page, and take all its lines: a line that is no start of a chain gives no row. */
-static int
-next_page(TableScan *scan)
+/* Unpin the page of the last rows. */
+static void
+release_page(TableScan *scan)
 {
-	Page		page;
-	int			lines;
-
 	if (BufferIsValid(scan->buf))
 		ReleaseBuffer(scan->buf);
 	scan->buf = InvalidBuffer;
-	if (scan->block >= scan->nblocks)
-		return 0;
-	ask_for(scan, scan->block + PAGES_AHEAD);
-	scan->buf = ReadBufferExtended(scan->table, MAIN_FORKNUM, scan->block, RBM_NORMAL, scan->strategy);
-	LockBuffer(scan->buf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(scan->buf);
-	lines = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
-	LockBuffer(scan->buf, BUFFER_LOCK_UNLOCK);
-	/* reading by a hint raises the usage count, and a ring leaves such pages */
-	if (scan->hints && scan->strategy == NULL)
-		QvRememberBuffer(scan->hints, scan->block, scan->buf);
-	for (int i = 0; i < lines; i++)
-		ItemPointerSet(&scan->tids[i], scan->block, FirstOffsetNumber + i);
-	scan->block++;
-	return lines;
 }
 
+/*
+ * Pin the next page that has lines, and take them all: a line that is no start of a chain gives no
+ * row.
+ */
 static int
 next_of_table(TableScan *scan)
 {
-	int			n = 0;
+	int			lines = 0;
 
-	while (n == 0 && scan->block < scan->nblocks)
+	for (; lines == 0 && scan->block < scan->nblocks; scan->block++)
 	{
+		Page		page;
+
 		CHECK_FOR_INTERRUPTS();
-		n = next_page(scan);
+		release_page(scan);
+		ask_for(scan, scan->block + PAGES_AHEAD);
+		scan->buf = ReadBufferExtended(scan->table, MAIN_FORKNUM, scan->block, RBM_NORMAL, scan->strategy);
+		LockBuffer(scan->buf, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(scan->buf);
+		lines = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+		LockBuffer(scan->buf, BUFFER_LOCK_UNLOCK);
+
+		/*
+		 * reading by a hint raises the usage count, and a ring leaves such
+		 * pages
+		 */
+		if (scan->base.table_hints && scan->strategy == NULL)
+			QvRememberBuffer(scan->base.table_hints, scan->block, scan->buf);
+		for (int i = 0; i < lines; i++)
+			ItemPointerSet(&scan->tids[i], scan->block, FirstOffsetNumber + i);
 	}
-	return n;
+	return lines;
 }
 
 /* ---- rows of a set ---- */
@@ -140,11 +142,8 @@ table_scan_next(QvScan *base, QvCandidate *candidate)
 	 * rows are returned when all have been read: no page stays pinned
 	 * meanwhile
 	 */
-	if (n == 0 && BufferIsValid(scan->buf))
-	{
-		ReleaseBuffer(scan->buf);
-		scan->buf = InvalidBuffer;
-	}
+	if (n == 0)
+		release_page(scan);
 	return n > 0;
 }
 
@@ -153,8 +152,7 @@ table_scan_end(QvScan *base)
 {
 	TableScan  *scan = (TableScan *) base;
 
-	if (BufferIsValid(scan->buf))
-		ReleaseBuffer(scan->buf);
+	release_page(scan);
 	if (scan->strategy)
 		FreeAccessStrategy(scan->strategy);
 	pfree(scan);
@@ -174,7 +172,6 @@ QvTableScanBegin(Relation table, QvBufferHints *hints, const QvTidSet *set)
 	scan->base.table_hints = hints;
 	scan->base.scale = 1;
 	scan->table = table;
-	scan->hints = hints;
 	scan->set = set;
 	scan->next.set = scan->ahead.set = set;
 	scan->asked = InvalidBlockNumber;

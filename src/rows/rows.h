@@ -141,7 +141,10 @@ typedef struct QvRowsFinder
 	MemoryContext context;
 } QvRowsFinder;
 
-/* A finder is zero before that is done first.  Its memory is of CurrentMemoryContext then. */
+/*
+ * A finder is zero before that is done first, but for the context of its memory.  If there is none,
+ * it is CurrentMemoryContext.
+ */
 extern void QvRowsFinderInit(QvRowsFinder *finder, const QvRows *rows);
 
 /* Likewise. */
