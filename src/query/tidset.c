@@ -109,9 +109,9 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 		lines[offsets[i] / QV_TIDSET_BITS] |= UINT32_C(1) << (offsets[i] % QV_TIDSET_BITS);
 }
 
-/* Note the blocks of rows, and count those with members; returns their last line. */
+/* Note the blocks of rows, if wanted; returns the last line of the rows. */
 static OffsetNumber
-note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
+note_rows(QvTidSet *set, const ItemPointerData *rows, Size n, bool blocks)
 {
 	OffsetNumber last = 0;
 
@@ -121,25 +121,10 @@ note_blocks(QvTidSet *set, const ItemPointerData *rows, Size n)
 
 		if (block >= set->nblocks)
 			continue;
-		set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
+		if (blocks)
+			set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
 		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
 	}
-	for (Size group = 0; group <= set->nblocks / 64; group++)
-	{
-		set->before[group] = set->used;
-		set->used += pg_popcount64(set->blocks[group]);
-	}
-	return last;
-}
-
-/* The last line of rows. */
-static OffsetNumber
-last_line(const ItemPointerData *rows, Size n)
-{
-	OffsetNumber last = 0;
-
-	for (Size i = 0; i < n; i++)
-		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
 	return last;
 }
 
@@ -147,14 +132,11 @@ last_line(const ItemPointerData *rows, Size n)
 static void
 note_all_blocks(QvTidSet *set)
 {
-	for (Size group = 0; group <= set->nblocks / 64; group++)
-	{
-		set->blocks[group] = ~UINT64_C(0);
-		set->before[group] = group * 64;
-	}
+	Size		groups = set->nblocks / 64;
+
+	memset(set->blocks, 0xff, groups * sizeof(uint64));
 	/* those of the last group that are there */
-	set->blocks[set->nblocks / 64] = (UINT64_C(1) << (set->nblocks % 64)) - 1;
-	set->used = set->nblocks;
+	set->blocks[groups] = (UINT64_C(1) << (set->nblocks % 64)) - 1;
 }
 
 /* Make the line of the block at a place a member. */
@@ -177,28 +159,58 @@ QvTidSetAllBytes(BlockNumber nblocks)
 	return (Size) nblocks * sizeof(uint32) + bytes_of_blocks(nblocks);
 }
 
-QvTidSet *
-QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+/* A set of rows.  all: it has all blocks, and not just the blocks of rows. */
+static QvTidSet *
+make_set(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
 {
 	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
 	Size		bytes;
 
 	if (set == NULL)
 		return NULL;
-	set->words = last_line(rows, n) / QV_TIDSET_BITS + 1;
-	bytes = (Size) nblocks * set->words * sizeof(uint32);
+	set->words = note_rows(set, rows, n, !all) / QV_TIDSET_BITS + 1;
+	if (all)
+		note_all_blocks(set);
+	for (Size group = 0; group <= nblocks / 64; group++)
+	{
+		set->before[group] = set->used;
+		set->used += pg_popcount64(set->blocks[group]);
+	}
+	bytes = (Size) set->used * set->words * sizeof(uint32);
 	if (bytes > set->max_bytes)
 	{
 		QvTidSetFree(set);
 		return NULL;
 	}
-	note_all_blocks(set);
 	set->room = set->used;
 	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
 											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (Size i = 0; i < n; i++)
-		QvTidSetTake(set, &rows[i]);
+	{
+		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
+
+		/* else the table has been truncated meanwhile: no row is there */
+		if (block < nblocks)
+			take_line(set, all ? block : QvTidSetPlace(set, block),
+					  ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+	}
 	return set;
+}
+
+QvTidSet *
+QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+{
+	return make_set(nblocks, max_bytes, rows, n, true);
+}
+
+QvTidSet *
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+{
+	/* where nearly all blocks have members, there is nothing to count */
+	QvTidSet   *set = n >= (Size) nblocks * FEW_A_BLOCK ?
+		make_set(nblocks, max_bytes, rows, n, true) : NULL;
+
+	return set ? set : make_set(nblocks, max_bytes, rows, n, false);
 }
 
 bool
@@ -219,40 +231,6 @@ QvTidSetTake(QvTidSet *set, const ItemPointerData *tid)
 	}
 	take_line(set, block, line);
 	return true;
-}
-
-QvTidSet *
-QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
-{
-	QvTidSet   *set = NULL;
-	Size		bytes;
-
-	/* where nearly all blocks have members, there is nothing to count */
-	if (n >= (Size) nblocks * FEW_A_BLOCK)
-		set = QvTidSetOfAll(nblocks, max_bytes, rows, n);
-	if (set)
-		return set;
-	set = QvTidSetCreate(nblocks, max_bytes);
-	if (set == NULL)
-		return NULL;
-	set->words = note_blocks(set, rows, n) / QV_TIDSET_BITS + 1;
-	bytes = (Size) set->used * set->words * sizeof(uint32);
-	if (bytes > set->max_bytes)
-	{
-		QvTidSetFree(set);
-		return NULL;
-	}
-	set->room = set->used;
-	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
-											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (Size i = 0; i < n; i++)
-	{
-		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
-
-		if (block < set->nblocks)
-			take_line(set, QvTidSetPlace(set, block), ItemPointerGetOffsetNumberNoCheck(&rows[i]));
-	}
-	return set;
 }
 
 void
