@@ -36,7 +36,7 @@ typedef struct GraphScan
 	Relation	index;
 	const QvOpclassInfo *opclass;
 
-	/* all below lives in base.context */
+	/* all below lives in base.context, and is zero when a search begins */
 	GraphHandle *handle;		/* new each time: entry points may have moved */
 	QvScanGoal	goal;
 	GraphEffort effort;
@@ -202,20 +202,6 @@ deepen(GraphScan *scan, double rank)
 	return true;
 }
 
-static bool
-go_deeper(GraphScan *scan)
-{
-	return deepen(scan, GraphEffortNext(scan->allowed));
-}
-
-/* Is there a result to propose before the search goes deeper?  Damaged factors come at any time. */
-static bool
-has_ready(const GraphScan *scan)
-{
-	return scan->heap.count > 0 &&
-		scan->taken < scan->allowed;
-}
-
 static void
 begin_search(GraphScan *scan)
 {
@@ -267,8 +253,11 @@ prefetch_rows(const GraphScan *scan)
 	}
 }
 
-/* The nearest result that waits becomes the current one, its rows the candidate. */
-static void
+/*
+ * The nearest result that waits becomes the current one, its rows the candidate; false when all its
+ * rows are in its chain.
+ */
+static bool
 take_result(GraphScan *scan, QvCandidate *candidate)
 {
 	/* its place is free, and is used when the search goes deeper */
@@ -281,6 +270,7 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 				   result->tids, result->ntids);
 	scan->current = *candidate;
 	GraphChainStart(&scan->chain, result->id, result->overflow);
+	return candidate->ntids > 0;
 }
 
 /*
@@ -315,24 +305,21 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 	GraphScan  *scan = (GraphScan *) base;
 	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
 	bool		found = false;
+	bool		goes_on = true;
 
 	if (!scan->begun)
 		begin_search(scan);
-	while (!found)
+	while (!found && goes_on)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
 			found = true;
-		else if (has_ready(scan))
-		{
-			take_result(scan, candidate);
-			found = candidate->ntids > 0;
-		}
-		else if (!go_deeper(scan))
-			break;
+		else if (scan->heap.count > 0 && scan->taken < scan->allowed)
+			found = take_result(scan, candidate);
+		else
+			goes_on = deepen(scan, GraphEffortNext(scan->allowed));
 	}
-	if (!found)
-		base->complete = scan->exhausted;
+	base->complete = !found && scan->exhausted;
 	MemoryContextSwitchTo(old);
 	return found;
 }
@@ -413,6 +400,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	MemoryContext old;
 
 	MemoryContextReset(scan->base.context);
+	memset(&scan->handle, 0, sizeof(GraphScan) - offsetof(GraphScan, handle));
 	old = MemoryContextSwitchTo(scan->base.context);
 	scan->handle = handle = GraphOpen(scan->index, scan->opclass);
 	value = QvSearchedValue(scan->opclass, handle->meta.dims, goal->value);
@@ -429,12 +417,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 		QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
 	base->complete = false;
-	memset(&scan->heap, 0, sizeof(scan->heap));
-	scan->waiting = NULL;
-	scan->begun = scan->exhausted = scan->entered_all = false;
-	scan->taken = scan->asked = 0;
-	scan->last = -INFINITY;
-	scan->settled = -INFINITY;
+	scan->last = scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);
 	MemoryContextSwitchTo(old);
 }
