@@ -6,8 +6,8 @@
 
 #include "graph/page/rows.h"
 #include "graph/search/chain.h"
+#include "graph/walk/search.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* How often a chain of heap TIDs may change while it is read. */
 #define MAX_CHAIN_RESTARTS 100
@@ -46,13 +46,7 @@ remember_slot(GraphChain *chain, uint32 slot)
 	if (slots->entries == NULL)
 		IdSetInit(slots, MemoryContextAlloc(chain->context, IdSetBytes(FIRST_SLOTS)), FIRST_SLOTS);
 	else if (IdSetFull(slots))
-	{
-		uint32		capacity = (slots->mask + 1) * 2;
-		IdSetEntry *old = slots->entries;
-
-		IdSetMove(slots, MemoryContextAllocHuge(chain->context, IdSetBytes(capacity)), capacity);
-		pfree(old);
-	}
+		GraphGrowSet(slots, chain->context);
 	IdSetPut(slots, slot, 0, &added);
 	return added;
 }

@@ -68,13 +68,13 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 {
 	const GraphFormOps *ops = GraphFormOf(nb->handle);
 	Candidate  *scratch = palloc(Max(1, nb->count) * sizeof(Candidate));
+	int			chosen;
 	int			n;
 
 	/* pairs are compared by whole distances */
 	for (uint32 i = 0; i < nb->count; i++)
 		nb->candidates[i].distance += nb->point->offset;
-	n = GraphSelectNeighbors(nb->candidates, nb->count, nb->handle->layout.degree,
-							 nb->pair, nb, scratch);
+	n = GraphSelect(nb->candidates, nb->count, nb->handle->layout.degree, nb->pair, nb, scratch, &chosen);
 	pfree(scratch);
 	if (ops->make_edges)
 		ops->make_edges(nb, n);

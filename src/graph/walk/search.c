@@ -74,13 +74,12 @@ GraphSearchReset(GraphSearch *s, uint32 ef)
 }
 
 void
-GraphSearchGrowSeen(GraphSearch *s)
+GraphGrowSet(IdSet *set, MemoryContext context)
 {
-	uint32		capacity = (s->seen.mask + 1) * 2;
-	IdSetEntry *old = s->seen.entries;
+	uint32		capacity = (set->mask + 1) * 2;
+	IdSetEntry *old = set->entries;
 
-	IdSetMove(&s->seen,
-			  MemoryContextAllocHuge(s->context, IdSetBytes(capacity)), capacity);
+	IdSetMove(set, MemoryContextAllocHuge(context, IdSetBytes(capacity)), capacity);
 	pfree(old);
 }
 
@@ -241,34 +240,37 @@ GraphSearchFrontier(GraphSearch *s)
 	return INFINITY;
 }
 
-/* Fills the pool with the nearest candidates that were discarded. */
-static void
-take_discarded(GraphSearch *s)
+/*
+ * Fills the pool with the nearest candidates that were discarded, and searches from them; false
+ * when there is none.
+ */
+static bool
+search_discarded(GraphSearch *s, GraphStore *store)
 {
 	Pool	   *pool = &s->pool;
 	Backlog    *log = &s->discarded;
 
+	Assert(s->keep_discarded);
 	while (PoolCount(pool) < pool->capacity &&
 		   BacklogSort(log, Max(LEAST_RUN, RUN_SHARE * (pool->capacity - PoolCount(pool)))))
 	{
-		CHECK_FOR_INTERRUPTS();
-		while (PoolCount(pool) < pool->capacity && BacklogHasRun(log))
-		{
-			BacklogItem item = BacklogTake(log);
-			float		distance = BacklogDistance(item);
-			IdSetEntry *entry;
-			bool		added;
+		BacklogItem item = BacklogTake(log);
+		float		distance = BacklogDistance(item);
+		IdSetEntry *entry;
+		bool		added;
 
-			/* it may be here under several estimates; the best comes first */
-			if (unlikely(IdSetFull(&s->seen)))
-				GraphSearchGrowSeen(s);
-			entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
-			if (entry->value < INFINITY)
-				continue;
-			if (PoolInsert(pool, distance, BacklogId(item), NULL))
-				entry->value = distance;
-		}
+		CHECK_FOR_INTERRUPTS();
+		/* it may be here under several estimates; the best comes first */
+		if (unlikely(IdSetFull(&s->seen)))
+			GraphGrowSet(&s->seen, s->context);
+		entry = IdSetPut(&s->seen, BacklogId(item), INFINITY, &added);
+		if (entry->value == INFINITY && PoolInsert(pool, distance, BacklogId(item), NULL))
+			entry->value = distance;
 	}
+	if (!PoolHasNext(pool))
+		return false;
+	GraphSearchRun(s, store);
+	return true;
 }
 
 bool
@@ -276,24 +278,15 @@ GraphSearchWiden(GraphSearch *s, GraphStore *store, uint32 ef)
 {
 	Candidate  *items = s->pool.entries;
 
-	Assert(s->keep_discarded && ef > s->pool.capacity);
+	Assert(ef > s->pool.capacity);
 	PoolGrow(&s->pool, MemoryContextAllocHuge(s->context, PoolEntries(ef) * sizeof(Candidate)), ef);
 	pfree(items);
-	take_discarded(s);
-	if (!PoolHasNext(&s->pool))
-		return false;
-	GraphSearchRun(s, store);
-	return true;
+	return search_discarded(s, store);
 }
 
 bool
 GraphSearchResume(GraphSearch *s, GraphStore *store, uint32 ef)
 {
-	Assert(s->keep_discarded);
 	reset_pool(s, ef);
-	take_discarded(s);
-	if (PoolCount(&s->pool) == 0)
-		return false;
-	GraphSearchRun(s, store);
-	return true;
+	return search_discarded(s, store);
 }

@@ -154,7 +154,9 @@ extern void GraphSearchCompact(GraphSearch *s);
 
 extern Size GraphSearchMemory(const GraphSearch *s);
 
-extern void GraphSearchGrowSeen(GraphSearch *s);
+/* Doubles a set, in a context. */
+extern void GraphGrowSet(IdSet *set, MemoryContext context);
+
 extern void GraphSearchGrowDiscarded(GraphSearch *s);
 extern void GraphSearchGrowResults(GraphSearch *s);
 
@@ -193,7 +195,7 @@ GraphSearchOffer(GraphSearch *s, float distance, uint32 id)
 	bool		added;
 
 	if (unlikely(IdSetFull(&s->seen)))
-		GraphSearchGrowSeen(s);
+		GraphGrowSet(&s->seen, s->context);
 	entry = IdSetPut(&s->seen, id, INFINITY, &added);
 	if (!added)
 	{

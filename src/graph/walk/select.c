@@ -6,15 +6,6 @@
 
 #include "graph/walk/select.h"
 
-int
-GraphSelectNeighbors(Candidate *candidates, int n, int max,
-					 GraphPairDistance pair, void *arg, Candidate *scratch)
-{
-	int			chosen;
-
-	return GraphSelect(candidates, n, max, pair, arg, scratch, &chosen);
-}
-
 /* Candidates in ascending order, and how the rule has judged each so far. */
 typedef struct Judgment
 {
@@ -48,8 +39,8 @@ is_kept(Judgment *g, int i)
 
 /*
  * The farthest candidate that the rule rejects is left out.  The judging starts at the far
- * end, where most are rejected.  This needs a tenth of the distances that
- * GraphSelectNeighbors() would need.
+ * end, where most are rejected.  This needs a tenth of the distances that GraphSelect() would
+ * need.
  */
 int
 GraphChoosePlace(const GraphRivals *rivals, GraphPairDistance pair, void *arg, bool force)

@@ -67,11 +67,6 @@ GraphSelect(Candidate *candidates, int n, int max, GraphPairDistance pair, void 
 	return kept;
 }
 
-/* GraphSelect() as a function. */
-extern int	GraphSelectNeighbors(Candidate *candidates, int n, int max,
-								 GraphPairDistance pair, void *arg,
-								 Candidate *scratch);
-
 /* The neighbors of a full node, and a newcomer, which has number n. */
 typedef struct GraphRivals
 {
