@@ -8,6 +8,7 @@
 #include "access/visibilitymap.h"
 #include "catalog/pg_opfamily_d.h"
 #include "catalog/pg_type_d.h"
+#include "common/int.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -152,25 +153,12 @@ make_call(const OpExpr *op, QvCondition *condition)
 	InitFunctionCallInfoData(*condition->call, function, 2, op->inputcollid, NULL, NULL);
 }
 
-/* Is a condition a strict function of a column and a constant?  Then have it tested as that. */
-static bool
-match_constant(const QvFilter *filter, PlanState *node, const OpExpr *op, QvCondition *condition)
+static void
+init_condition(const QvFilter *filter, PlanState *node, Node *clause, QvCondition *condition)
 {
+	const OpExpr *op = (OpExpr *) clause;
 	int			i = column_argument(op);
 
-	if (i < 0)
-		return false;
-	condition->column = find_column(filter, list_nth(op->args, i));
-	condition->argument = i;
-	condition->constant = ExecInitExpr(list_nth(op->args, 1 - i), node);
-	if (!make_range(op, condition))
-		make_call(op, condition);
-	return true;
-}
-
-static void
-init_condition(QvFilter *filter, PlanState *node, Node *clause, QvCondition *condition)
-{
 	if (IsA(clause, Var))
 	{
 		/* a boolean column */
@@ -178,10 +166,18 @@ init_condition(QvFilter *filter, PlanState *node, Node *clause, QvCondition *con
 		condition->column = find_column(filter, (Var *) clause);
 		condition->least = condition->most = 1;
 	}
-	else if (!match_constant(filter, node, (OpExpr *) clause, condition))
+	else if (i < 0)
 	{
 		condition->kind = QV_CONDITION_EXPRESSION;
 		condition->expression = ExecInitQual(list_make1(clause), node);
+	}
+	else
+	{
+		condition->column = find_column(filter, list_nth(op->args, i));
+		condition->argument = i;
+		condition->constant = ExecInitExpr(list_nth(op->args, 1 - i), node);
+		if (!make_range(op, condition))
+			make_call(op, condition);
 	}
 }
 
@@ -221,9 +217,7 @@ QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions
 	filter->slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	memset(filter->slot->tts_isnull, true, desc->natts * sizeof(bool));
 	ExecStoreVirtualTuple(filter->slot);
-	filter->visibility = InvalidBuffer;
-	filter->finder = palloc0(sizeof(QvRowsFinder));
-	QvRowsFinderInit(filter->finder, NULL);
+	filter->finder.context = CurrentMemoryContext;
 	return filter;
 }
 
@@ -249,22 +243,19 @@ static void
 set_range(QvCondition *condition, int64 constant, bool isnull)
 {
 	int			strategy = condition->strategy;
-	bool		none = isnull ||
-		(strategy == BTLessStrategyNumber && constant == PG_INT64_MIN) ||
-		(strategy == BTGreaterStrategyNumber && constant == PG_INT64_MAX);
+	bool		none = isnull;
 
 	condition->least = PG_INT64_MIN;
 	condition->most = PG_INT64_MAX;
+	if (strategy >= BTEqualStrategyNumber)
+		none |= pg_add_s64_overflow(constant, strategy == BTGreaterStrategyNumber, &condition->least);
+	if (strategy <= BTEqualStrategyNumber)
+		none |= pg_sub_s64_overflow(constant, strategy == BTLessStrategyNumber, &condition->most);
 	if (none)
 	{
 		condition->least = 1;
 		condition->most = 0;
-		return;
 	}
-	if (strategy >= BTEqualStrategyNumber)
-		condition->least = constant + (strategy == BTGreaterStrategyNumber);
-	if (strategy <= BTEqualStrategyNumber)
-		condition->most = constant - (strategy == BTLessStrategyNumber);
 }
 
 void
@@ -273,7 +264,7 @@ QvFilterUse(QvFilter *filter, const QvRows *rows)
 	filter->rows = rows && rows->included ? rows : NULL;
 	if (filter->rows == NULL)
 		return;
-	QvRowsFinderInit(filter->finder, rows);
+	QvRowsFinderInit(&filter->finder, rows);
 	for (int i = 0; i < filter->nconditions; i++)
 	{
 		QvCondition *condition = &filter->conditions[i];
@@ -518,7 +509,7 @@ read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *c
 
 	if (rows == NULL || !QvRowsHasNumber(rows, tid, &number))
 		return false;
-	block = QvRowsFindPage(filter->finder, number / rows->per_page);
+	block = QvRowsFindPage(&filter->finder, number / rows->per_page);
 	if (block == QV_ROWS_NO_PAGE)
 		return false;
 	filter->pages++;

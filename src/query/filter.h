@@ -64,7 +64,7 @@ typedef struct QvFilter
 	Buffer		visibility;		/* page of the visibility map, or
 								 * InvalidBuffer */
 	const QvRows *rows;			/* of a search; NULL: all rows may pass */
-	QvRowsFinder *finder;
+	QvRowsFinder finder;
 	int			ncolumns;		/* that conditions have */
 	QvIncludedColumn *columns;
 	char	   *space;			/* for each, QV_INCLUDED_MAX bytes; */
