@@ -130,7 +130,7 @@ nearest_row(const QvStreamSource *source)
 void
 QvStreamStart(QvStream *s, const QvStreamSource *source)
 {
-	QvStreamSetScan(s, NULL);
+	QvStreamSetScan(s, NULL, NULL, false);
 	MemoryContextReset(s->context);
 	s->source = *source;
 	s->nearest = nearest_row(source);
@@ -140,14 +140,14 @@ QvStreamStart(QvStream *s, const QvStreamSource *source)
 	s->any_returned = false;
 	s->guessed = 0;
 	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
-	s->only = NULL;
 }
 
 void
-QvStreamSetScan(QvStream *s, QvScan *scan)
+QvStreamSetScan(QvStream *s, QvScan *scan, const QvTidSet *only, bool at_once)
 {
 	s->scan = scan;
-	s->at_once = false;
+	s->only = only;
+	s->at_once = at_once;
 	s->count = s->nlate = s->late_next = 0;
 	s->dropped = INFINITY;
 	s->keeps = false;
@@ -159,18 +159,6 @@ QvStreamSetScan(QvStream *s, QvScan *scan)
 	s->same_nearest = INFINITY;
 	if (scan && scan->table_hints)
 		RowReaderUseHints(s->source.rows, scan->table_hints);
-}
-
-void
-QvStreamReturnAtOnce(QvStream *s)
-{
-	s->at_once = true;
-}
-
-void
-QvStreamSetOnly(QvStream *s, const QvTidSet *only)
-{
-	s->only = only;
 }
 
 /* ---- rows that wait ---- */

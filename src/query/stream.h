@@ -101,18 +101,11 @@ extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
 
 /*
  * Let rows come from a search from now on, which has been started; NULL: from nowhere.  Rows that
- * wait are forgotten: the new search proposes them again.
- */
-extern void QvStreamSetScan(QvStream *stream, QvScan *scan);
-
-/*
- * Return rows as they come, in any order, until another search is set.  The search is the last one,
+ * wait are forgotten: the new search proposes them again.  only: test no rows but those of a set;
+ * NULL: any.  at_once: return rows as they come, in any order.  The search is the last one then,
  * and proposes no row twice.
  */
-extern void QvStreamReturnAtOnce(QvStream *stream);
-
-/* Test no rows but those of a set; NULL: any. */
-extern void QvStreamSetOnly(QvStream *stream, const QvTidSet *only);
+extern void QvStreamSetScan(QvStream *stream, QvScan *scan, const QvTidSet *only, bool at_once);
 
 /* Let no more rows be proposed: rows that wait are returned. */
 extern void QvStreamStop(QvStream *stream);

@@ -226,7 +226,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->admitted = Max(1, known->admitted) / known->rows;
 	state->found = Max(state->found, found_by_way(state));
 	state->others_spent = spent(state) - state->collected;
-	QvStreamSetScan(state->stream, NULL);
+	QvStreamSetScan(state->stream, NULL, NULL, false);
 	start_engine(state);
 	if (state->filter)
 	{
@@ -250,11 +250,9 @@ begin_way(TopkState *state, TopkWay way)
 	state->before = *QvStreamGetCounters(state->stream);
 	state->skipped = state->far_enough = 0;
 	state->next_choice = TOPK_FIRST_ROWS;
-	QvStreamSetScan(state->stream, state->other ? state->other : state->engine);
-	/* no other way comes after it */
-	if (state->reads_rows && state->planned.order == TOPK_ORDER_NONE)
-		QvStreamReturnAtOnce(state->stream);
-	QvStreamSetOnly(state->stream, set);
+	/* no other way comes after one that reads rows */
+	QvStreamSetScan(state->stream, state->other ? state->other : state->engine, set,
+					state->reads_rows && state->planned.order == TOPK_ORDER_NONE);
 	MemoryContextSwitchTo(old);
 }
 
