@@ -58,12 +58,7 @@ make_fit(Size more, const QvRelCacheEntry *spared)
 				(victim == NULL || victim->bytes <= bound || entry->bytes > bound))
 				victim = entry;
 		}
-		if (victim && victim->bytes > bound)
-		{
-			discard(victim);
-			continue;
-		}
-		if (fitting <= bound || victim == NULL)
+		if (victim == NULL || (victim->bytes <= bound && fitting <= bound))
 			return;
 		discard(victim);
 	}
@@ -223,17 +218,10 @@ QvRelCacheNewPart(Size size)
 }
 
 static void
-free_unused(QvRelCachePart *part)
-{
-	if (part->pins == 0 && !part->current)
-		MemoryContextDelete(part->context);
-}
-
-static void
 unpin_part(QvRelCachePart *part)
 {
-	part->pins--;
-	free_unused(part);
+	if (--part->pins == 0)
+		MemoryContextDelete(part->context);
 }
 
 void
@@ -242,13 +230,10 @@ QvRelCacheSetPart(QvRelCacheEntry *entry, QvRelCachePart *part)
 	QvRelCachePart *old = entry->part;
 
 	MemoryContextSetParent(part->context, entry->context);
-	part->current = true;
+	part->pins++;
 	entry->part = part;
 	if (old)
-	{
-		old->current = false;
-		free_unused(old);
-	}
+		unpin_part(old);
 	else
 		add_entry(entry);
 }

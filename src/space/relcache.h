@@ -30,8 +30,7 @@ extern int	qv_cache_mem;
 typedef struct QvRelCachePart
 {
 	MemoryContext context;		/* of the whole part, this struct included */
-	int			pins;
-	bool		current;		/* it is the part that its entry uses */
+	int			pins;			/* one of them is of the entry that uses it */
 } QvRelCachePart;
 
 typedef struct QvRelCacheEntry
