@@ -14,18 +14,6 @@
 /* Groups are taken until they have this number of lists for each candidate. */
 #define GROUP_SLACK 8
 
-bool
-IvfSweepsCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n)
-{
-	/*
-	 * A search that began when there were few lists, and went on with the
-	 * directory read again, may have no look-up table for these codes.
-	 */
-	return handle->lists->nbatches > 0 &&
-		query->base.q.nbits >= IvfCentroidBits(handle) &&
-		CANDIDATES((uint64) n) < handle->lists->count;
-}
-
 /* Estimated distances of all lists of some batches. */
 static uint32
 sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
@@ -57,43 +45,55 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 	return n;
 }
 
+/* Estimated distances of the lists of the nearest groups. */
+static uint32
+sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+{
+	const IvfLists *lists = handle->lists;
+	const float *x = query->base.q.x;
+	uint32		pdim = handle->layout.pdim;
+	IvfNear    *groups = palloc(lists->ngroups * sizeof(IvfNear));
+	uint32		ngroups = 0;
+	uint32		found = 0;
+
+	for (uint32 i = 0; i < lists->ngroups; i++)
+	{
+		const float *center = lists->group_center + (Size) i * pdim;
+
+		if (lists->groups[i].members == 0)
+			continue;
+		groups[ngroups].list = i;
+		groups[ngroups++].distance = handle->layout.space == QV_SPACE_L2 ?
+			qv_kernels.l2sq_f32(x, center, pdim) : -qv_kernels.ip_f32(x, center, pdim);
+	}
+	IvfSelectNearest(groups, ngroups, ngroups);
+	for (uint32 i = 0; i < ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
+	{
+		const IvfListGroup *group = &lists->groups[groups[i].list];
+
+		found += sweep(handle, query, group->batch, group->batch + IVF_BATCHES(group->members),
+					   out + found);
+	}
+	pfree(groups);
+	return found;
+}
+
 uint32
 IvfSweepCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
 {
 	const IvfLists *lists = handle->lists;
-	IvfNear    *groups;
-	uint32		ngroups = 0;
-	uint32		found = 0;
+	uint32		found;
 
-	if (lists->ngroups == 0)
-		found = sweep(handle, query, 0, lists->nbatches, out);
-	else
-	{
-		groups = palloc(lists->ngroups * sizeof(IvfNear));
-		for (uint32 i = 0; i < lists->ngroups; i++)
-		{
-			const float *center = lists->group_center + (Size) i * handle->layout.pdim;
-
-			if (lists->groups[i].members == 0)
-				continue;
-			groups[ngroups].list = i;
-			groups[ngroups++].distance = handle->layout.space == QV_SPACE_L2 ?
-				qv_kernels.l2sq_f32(query->base.q.x, center, handle->layout.pdim) :
-				-qv_kernels.ip_f32(query->base.q.x, center, handle->layout.pdim);
-		}
-		IvfSelectNearest(groups, ngroups, ngroups);
-		for (uint32 i = 0; i < ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
-		{
-			const IvfListGroup *group = &lists->groups[groups[i].list];
-
-			found += sweep(handle, query, group->batch, group->batch + IVF_BATCHES(group->members),
-						   out + found);
-		}
-		pfree(groups);
-	}
+	/*
+	 * A search that began when there were few lists, and went on with the
+	 * directory read again, may have no look-up table for these codes.
+	 */
+	if (lists->nbatches == 0 || query->base.q.nbits < IvfCentroidBits(handle) ||
+		CANDIDATES((uint64) n) >= lists->count)
+		return 0;
+	found = lists->ngroups > 0 ? sweep_groups(handle, query, n, out) :
+		sweep(handle, query, 0, lists->nbatches, out);
 	if (n == 1 && found >= IVF_SELECT_FEW)
-		found = IvfSelectFew(out, found);
-	else if (found > CANDIDATES(n))
-		found = IvfSelect(out, found, CANDIDATES(n));
-	return found;
+		return IvfSelectFew(out, found);
+	return found > CANDIDATES(n) ? IvfSelect(out, found, CANDIDATES(n)) : found;
 }

@@ -7,12 +7,9 @@
 
 #include "ivf/codec/handle.h"
 
-/* Are the n nearest lists to be found by one-bit codes? */
-extern bool IvfSweepsCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n);
-
 /*
  * Put the lists that may be among the n nearest into out, which has room for all lists.
- * Returns how many there are.
+ * Returns how many there are.  0: they are not to be found by one-bit codes.
  */
 extern uint32 IvfSweepCentroids(const IvfHandle *handle, const IvfQuery *query, uint32 n,
 								IvfNear *out);

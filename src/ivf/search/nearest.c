@@ -22,13 +22,11 @@ static uint32
 measure_lists(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 n,
 			  IvfNear *out)
 {
-	uint32		count = handle->lists->count;
+	uint32		count = IvfSweepCentroids(handle, query, n, out);
 
-	if (IvfSweepsCentroids(handle, query, n))
-		count = IvfSweepCentroids(handle, query, n, out);
-	else
-		for (uint32 i = 0; i < count; i++)
-			out[i].list = i;
+	if (count == 0)
+		for (; count < handle->lists->count; count++)
+			out[count].list = count;
 	handle->layout.codec->measure(handle, query, &handle->lists->centroids, what, out, count);
 	return count;
 }

@@ -129,7 +129,7 @@ static void
 make_room(IvfReader *reader, uint32 more)
 {
 	const Size	each = sizeof(IvfGathered) + sizeof(BacklogItem);
-	uint32		room = reader->room;
+	uint32		room = reader->order.capacity;
 
 	if (reader->ngathered + more <= room)
 		return;
@@ -141,16 +141,12 @@ make_room(IvfReader *reader, uint32 more)
 			continue;
 		/* where all have one bound, memory is what it takes */
 		halve(reader, -INFINITY);
-		if (reader->ngathered + more <= reader->room)
+		if (reader->ngathered + more <= reader->order.capacity)
 			return;
 	}
-	reader->gathered = reader->gathered ?
-		repalloc_huge(reader->gathered, room * sizeof(IvfGathered)) :
-		MemoryContextAllocHuge(reader->context, room * sizeof(IvfGathered));
-	reader->order.items = reader->order.items ?
-		repalloc_huge(reader->order.items, room * sizeof(BacklogItem)) :
-		MemoryContextAllocHuge(reader->context, room * sizeof(BacklogItem));
-	reader->order.capacity = reader->room = room;
+	reader->gathered = QvResize(reader->context, reader->gathered, room * sizeof(IvfGathered));
+	reader->order.items = QvResize(reader->context, reader->order.items, room * sizeof(BacklogItem));
+	reader->order.capacity = room;
 }
 
 IvfGathered *

@@ -77,7 +77,6 @@ struct IvfReader
 								 * UINT32_MAX: no limit */
 	IvfGathered *gathered;
 	uint32		ngathered;
-	uint32		room;
 	Backlog		order;			/* by bound; rows that were not read */
 
 	/* rows read */
