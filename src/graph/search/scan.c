@@ -98,8 +98,8 @@ queue_results(GraphScan *scan)
 /* ---- going deeper ---- */
 
 /*
- * Offer all entry points that were not yet; false when nothing comes of it.  A
- * graph may consist of parts that no edge connects, each with an entry point.
+ * Search from all entry points that were not offered yet; false when nothing comes of it.  A graph
+ * may consist of parts that no edge connects, each with an entry point.
  */
 static bool
 enter_all(GraphScan *scan)
@@ -108,7 +108,10 @@ enter_all(GraphScan *scan)
 		return false;
 	scan->entered_all = true;
 	scan->store->enter(scan->store, &scan->search, Max(1, scan->handle->meta.entry_count));
-	return PoolHasNext(&scan->search.pool);
+	if (!PoolHasNext(&scan->search.pool))
+		return false;
+	GraphSearchRun(&scan->search, scan->store);
+	return true;
 }
 
 /* The pool for a search that is to propose "rank" results. */
@@ -133,12 +136,7 @@ widen(GraphScan *scan, uint32 pool)
 	bool		more = pool <= scan->pool || GraphSearchWiden(&scan->search, scan->store, pool);
 
 	scan->pool = Max(pool, scan->pool);
-	if (!more && enter_all(scan))
-	{
-		GraphSearchRun(&scan->search, scan->store);
-		more = true;
-	}
-	return more;
+	return more || enter_all(scan);
 }
 
 /* Is there memory for a larger pool?  It grows with the pool. */
@@ -215,8 +213,8 @@ begin_search(GraphScan *scan)
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
 	/* the nearest entry points may lead to nodes that are all being deleted */
-	if (scan->search.nresults == 0 && enter_all(scan))
-		GraphSearchRun(&scan->search, scan->store);
+	if (scan->search.nresults == 0)
+		(void) enter_all(scan);
 	queue_results(scan);
 
 	/*
