@@ -420,12 +420,8 @@ go_deeper(IvfScan *scan)
 	 */
 	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
 		(heap->count == 0 || heap->items[0].key >= reader->limit))
-	{
 		raise_limit(scan);
-		scan->filled = false;
-		return true;
-	}
-	if (isinf(scan->allowed))
+	else if (isinf(scan->allowed))
 	{
 		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
 			return false;
@@ -535,16 +531,11 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 static bool
 is_on_disk(const IvfScan *scan)
 {
-	switch (scan->goal.settings->sketches)
-	{
-		case SKETCHES_ON:
-			return true;
-		case SKETCHES_OFF:
-			return false;
-		default:
-			return RelationGetNumberOfBlocks(scan->index) >
-				(BlockNumber) Max(effective_cache_size, NBuffers) / 2;
-	}
+	int			sketches = scan->goal.settings->sketches;
+
+	if (sketches != SKETCHES_AUTO)
+		return sketches == SKETCHES_ON;
+	return RelationGetNumberOfBlocks(scan->index) > (BlockNumber) Max(effective_cache_size, NBuffers) / 2;
 }
 
 /*
