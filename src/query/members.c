@@ -70,7 +70,6 @@ typedef struct Members
 	QvScan	   *engine;
 	const QvRows *rows;
 	const QvTidSet *set;		/* NULL: all rows */
-	bool		exact;			/* which are known one by one */
 	QvFilter   *filter;			/* NULL: all entries will do */
 	char	   *included;		/* columns of a row page, for the filter; */
 	uint8	   *visible;		/* which of its rows are visible to everybody, */
@@ -139,10 +138,15 @@ add_crowded(Members *m, uint32 number, uint32 last_line)
 	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
 }
 
-/* Have the next TID of a line without an entry in m->tid; false when there is none. */
+/* Have the next row without an entry in m->tid, or the next line; false when there is none. */
 static bool
-next_crowded(Members *m)
+next_without_entry(Members *m)
 {
+	if (m->unknown_next < m->nunknown)
+	{
+		m->tid = m->unknown[m->unknown_next++];
+		return true;
+	}
 	for (; m->crowded_next < m->ncrowded; m->crowded_next++)
 	{
 		const CrowdedPage *page = &m->crowded[m->crowded_next];
@@ -414,7 +418,7 @@ read_run(Members *m, const Run *run, const Run *next)
 	Buffer		buf = read_page(m, run->number);
 
 	ask_ahead(m, run->number);
-	if (!m->exact && BufferIsValid(buf))
+	if (!QvTidSetIsExact(m->set) && BufferIsValid(buf))
 		add_crowded(m, run->number, QvPageRows(BufferGetPage(buf))->last_line);
 	if (m->filter && BufferIsValid(buf))
 		test_page(m, buf, run->number, run);
@@ -592,10 +596,8 @@ members_next(QvScan *base, QvCandidate *candidate)
 
 		if (!m->begun)
 			read_entries(m);
-		if (m->unknown_next < m->nunknown || next_crowded(m))
+		if (next_without_entry(m))
 		{
-			if (m->unknown_next < m->nunknown)
-				m->tid = m->unknown[m->unknown_next++];
 			QvSetCandidate(base, candidate, -INFINITY, INFINITY, INFINITY, &m->tid, 1);
 			return true;
 		}
@@ -645,7 +647,6 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	m->nblocks = RelationGetNumberOfBlocks(table);
 	m->rows = engine->rows;
 	m->set = set;
-	m->exact = set && QvTidSetIsExact(set);
 
 	/*
 	 * row pages that were made after the filter's search was begun are
