@@ -34,7 +34,7 @@ adapt(GraphMetaData *meta, const QvOpclassInfo *opclass, void *const *values, in
 	QvSpaceInit(&space, opclass, meta->dims, meta->pdim, meta->seed);
 	for (int i = 0; i < nvalues; i++)
 		if (QvIsIndexed(opclass, values[i]))
-			(void) QvSpaceRotateValue(&space, values[i], scratch, rows + n++ * (Size) meta->pdim);
+			QvSpaceRotateValue(&space, values[i], scratch, rows + n++ * (Size) meta->pdim);
 	GraphMetaAdapt(meta, rows, n);
 	pfree(scratch);
 	pfree(rows);

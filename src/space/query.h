@@ -25,7 +25,7 @@ typedef struct QvSpaceQuery
 } QvSpaceQuery;
 
 /*
- * Prepares rotated[pdim], which QvSpaceRotate() made, with a look-up table over nbits
+ * Prepares rotated[pdim], which QvSpaceRotateValue() made, with a look-up table over nbits
  * coordinates (0: none).  Allocates in CurrentMemoryContext.
  */
 extern void QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space,

@@ -53,7 +53,7 @@ squared_length(const float *value, size_t dim)
 	return sum;
 }
 
-bool
+void
 QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, float *out)
 {
 	size_t		dim = rotation->dim;
@@ -66,7 +66,7 @@ QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, floa
 		if (norm2 == 0)
 		{
 			memset(out, 0, rotation->pdim * sizeof(float));
-			return false;
+			return;
 		}
 		inv = 1 / sqrt(norm2);
 		if (isfinite(inv) && inv > 0)
@@ -88,21 +88,16 @@ QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value, floa
 				out[i] = value[i] * (QV_MAX_LENGTH / length);
 	}
 	QvRotate(rotation, out, out);
-	return true;
 }
 
-bool
-QvSpaceRotate(const QvSpace *space, const float *value, float *out)
-{
-	return QvScaleAndRotate(&space->rotation, space->opclass.metric == QV_METRIC_COSINE,
-							value, out);
-}
-
-bool
+void
 QvSpaceRotateValue(const QvSpace *space, const void *value, float *scratch, float *out)
 {
-	space->opclass.type->to_float(value, scratch);
-	return QvSpaceRotate(space, scratch, out);
+	if (value)
+		space->opclass.type->to_float(value, scratch);
+	else
+		memset(scratch, 0, space->dims * sizeof(float));
+	QvScaleAndRotate(&space->rotation, space->opclass.metric == QV_METRIC_COSINE, scratch, out);
 }
 
 void

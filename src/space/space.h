@@ -71,20 +71,17 @@ extern void QvSpaceReadMean(QvSpace *space, Relation index, QvBufferHints *hints
 /*
  * Scales and rotates value[dims] into out[pdim], which is another array.  With "unit" the
  * value is scaled to unit length.  Otherwise it is shortened if squares of its
- * coordinates could leave float32.  Returns false, with zeros in out, for a zero vector
- * that should have unit length.
+ * coordinates could leave float32.  A zero vector stays zero.
  */
-extern bool QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value,
+extern void QvScaleAndRotate(const QvRotation *rotation, bool unit, const float *value,
 							 float *out);
 
-/* Scales and rotates a value as the space's metric needs it. */
-extern bool QvSpaceRotate(const QvSpace *space, const float *value, float *out);
-
 /*
- * Converts a detoasted value, which has the column's dimensions, to a rotated vector
- * out[pdim]. scratch has room for dims coordinates.
+ * Converts a detoasted value, which has the column's dimensions, to a rotated vector out[pdim],
+ * scaled as the space's metric needs it.  NULL: a zero vector.  scratch has room for dims
+ * coordinates.
  */
-extern bool QvSpaceRotateValue(const QvSpace *space, const void *value, float *scratch,
+extern void QvSpaceRotateValue(const QvSpace *space, const void *value, float *scratch,
 							   float *out);
 
 /* Centers: out[pdim] = rotated - mean.  The arrays may be the same. */

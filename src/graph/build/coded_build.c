@@ -65,7 +65,7 @@ centroid(const CodedBuild *bs, uint32 list)
 static void
 take_value(CodedBuild *bs, const void *value)
 {
-	(void) QvSpaceRotateValue(&bs->base.handle.space, value, bs->value, bs->rotated);
+	QvSpaceRotateValue(&bs->base.handle.space, value, bs->value, bs->rotated);
 }
 
 /* ---- sample, mean, centroids ---- */

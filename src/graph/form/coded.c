@@ -64,12 +64,10 @@ make_point(GraphHandle *handle, const float *rotated)
 static GraphPoint *
 coded_prepare(GraphHandle *handle, const void *value)
 {
-	float	   *floats = palloc0(handle->meta.dims * sizeof(float));
+	float	   *floats = palloc(handle->meta.dims * sizeof(float));
 	float	   *rotated = palloc(handle->meta.pdim * sizeof(float));
 
-	if (value)
-		handle->space.opclass.type->to_float(value, floats);
-	QvSpaceRotate(&handle->space, floats, rotated);
+	QvSpaceRotateValue(&handle->space, value, floats, rotated);
 	return &make_point(handle, rotated)->base;
 }
 

@@ -17,7 +17,7 @@ typedef struct GraphQuery
 } GraphQuery;
 
 /*
- * Prepares a search for rotated[pdim], as made by QvSpaceRotate().  Memory is allocated in
+ * Prepares a search for rotated[pdim], as made by QvSpaceRotateValue().  Memory is allocated in
  * CurrentMemoryContext.
  */
 extern void GraphQueryInit(const GraphHandle *handle, GraphQuery *query,

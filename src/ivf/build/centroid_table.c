@@ -160,8 +160,8 @@ add_centroid(Reading *r, Datum datum, bool isnull)
 	if (r->count == r->room)
 		make_room(r);
 	r->space->opclass.type->to_float(value, r->value);
-	(void) QvScaleAndRotate(&r->space->rotation, r->space->opclass.metric != QV_METRIC_L2, r->value,
-							r->vectors + (Size) r->count * r->space->pdim);
+	QvScaleAndRotate(&r->space->rotation, r->space->opclass.metric != QV_METRIC_L2, r->value,
+					 r->vectors + (Size) r->count * r->space->pdim);
 	r->count++;
 	if (value != DatumGetPointer(datum))
 		pfree(value);

@@ -184,21 +184,13 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 /* ---- values ---- */
 
 static void
-coded_coordinates(const QvSpace *space, const void *value, float *scratch, float *out)
-{
-	(void) QvSpaceRotateValue(space, value, scratch, out);
-}
-
-static void
 coded_prepare(const IvfHandle *handle, const void *value, uint32 nbits, IvfQuery *query)
 {
 	const QvSpace *space = &handle->space;
-	float	   *scratch = palloc0(space->pdim * sizeof(float));
+	float	   *scratch = palloc(space->dims * sizeof(float));
 	float	   *rotated = palloc(space->pdim * sizeof(float));
 
-	if (value)
-		space->opclass.type->to_float(value, scratch);
-	(void) QvSpaceRotate(space, scratch, rotated);
+	QvSpaceRotateValue(space, value, scratch, rotated);
 	QvSpaceQueryInit(&query->base, space, rotated, nbits);
 	query->value = NULL;
 	pfree(rotated);
@@ -739,7 +731,7 @@ coded_check_slot(const IvfHandle *handle, const IvfPageImages *images, uint32 sl
 const IvfCodec ivf_coded_codec = {
 	.choose = coded_choose,
 	.derive = coded_derive,
-	.coordinates = coded_coordinates,
+	.coordinates = QvSpaceRotateValue,
 	.prepare = coded_prepare,
 	.prepare_row = coded_prepare_row,
 	.encode_centroid = coded_encode_centroid,
