@@ -209,28 +209,29 @@ exact_base(IvfReader *reader, uint32 list)
  * 16-bit form, unless the query is so far from the mean that these are too coarse.
  */
 static float
-precise_base(IvfReader *reader, const IvfListScan *ls)
+precise_base(IvfReader *reader, const IvfNear *near)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	const IvfCentroids *centroids = &reader->handle->lists->centroids;
 	const QvQuery *q = &reader->query.base.q;
-	float		length = sqrtf(centroids->norm2[ls->list]);
+	float		length = sqrtf(centroids->norm2[near->list]);
 	float		rounding = length * q->err16;
 
 	if (layout->space == QV_SPACE_L2)	/* a difference of squares */
 		rounding += 2 * FLT_EPSILON * (q->norm2 + length * length);
-	if (rounding <= BASE_TOLERANCE * fabsf(ls->base))
-		return ls->base;
-	return exact_base(reader, ls->list);
+	if (rounding <= BASE_TOLERANCE * fabsf(near->distance))
+		return near->distance;
+	return exact_base(reader, near->list);
 }
 
 static void
 coded_begin_list(IvfReader *reader, IvfListScan *ls)
 {
-	ls->base = precise_base(reader, ls);
+	IvfNear    *near = &reader->lists[ls->rank];
+
+	near->distance = precise_base(reader, near);
 	ls->shift = reader->sigmas *
-		hypotf(reader->code_deviation * distance_away(reader, ls->base), reader->lut_deviation);
-	ls->estimate.base = ls->base;
+		hypotf(reader->code_deviation * distance_away(reader, near->distance), reader->lut_deviation);
 	ls->estimate.lut_scale = reader->query.base.q.lut_scale;
 	ls->estimate.lut_bias = reader->lut_bias + ls->shift;
 }
@@ -291,7 +292,8 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 	 * half a unit of the last place of both factors, |<y, q>| being hardly
 	 * more than 2 |q|
 	 */
-	ls->estimate.base = ls->base - F16_ROUNDING * (head->a_scale + 2 * head->b_scale * reader->query.base.norm);
+	ls->estimate.base = reader->lists[ls->rank].distance -
+		F16_ROUNDING * (head->a_scale + 2 * head->b_scale * reader->query.base.norm);
 
 	/*
 	 * of a page that began with a small row their estimate is not below all

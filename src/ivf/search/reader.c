@@ -170,18 +170,14 @@ IvfAddRow(IvfReader *reader, const IvfRead *row)
 	reader->rows[reader->newest] = *row;
 }
 
-/* Have the nearest that were gathered in order, as far as they will likely be read; false: none. */
-static bool
-has_nearest(IvfReader *reader)
-{
-	return BacklogSort(&reader->order, Max(LEAST_RUN, reader->order.count / RUN_SHARE));
-}
-
 float
 IvfLeastGathered(IvfReader *reader)
 {
-	return has_nearest(reader) ?
-		BacklogDistance(reader->order.items[reader->order.first]) : INFINITY;
+	Backlog    *order = &reader->order;
+
+	/* in order, as far as they will likely be read */
+	return BacklogSort(order, Max(LEAST_RUN, order->count / RUN_SHARE)) ?
+		BacklogDistance(order->items[order->first]) : INFINITY;
 }
 
 /* The row gathered that comes n after the nearest; NULL when it is not known. */
@@ -261,16 +257,15 @@ bool
 IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 {
 	IvfHandle  *handle = reader->handle;
-	IvfNear    *near = &reader->lists[rank];
+	const IvfNear *near = &reader->lists[rank];
 	const IvfListRef *ref = &handle->lists->refs[near->list];
 	BlockNumber block = ref->head;
 	uint32		number = 0;
-	IvfListScan list = {.list = near->list, .rank = rank, .base = near->distance};
+	IvfListScan list = {.rank = rank};
 
 	reader->scan->counters.lists++;
 	if (reader->ops->begin_list)
 		reader->ops->begin_list(reader, &list);
-	near->distance = list.base;
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;

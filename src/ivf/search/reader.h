@@ -54,8 +54,8 @@ struct IvfReader
 	QvScan	   *scan;			/* has the counters and the certainty */
 	IvfHandle  *handle;
 	IvfQuery	query;
-	IvfNear    *lists;			/* the nearest, by rank; of one that was read
-								 * the distance is that of its bounds */
+	IvfNear    *lists;			/* the nearest, by rank; when one is read, its
+								 * distance becomes precise */
 	bool		any_order;		/* the query is null: all distances are 0 */
 	bool		by_sketch;		/* coded: finer codes are left alone */
 	bool		sure;			/* bounds that hold: see SURE_BOUND */
@@ -99,9 +99,7 @@ struct IvfReader
 /* What does not change while a list is read. */
 struct IvfListScan
 {
-	uint32		list;
 	uint16		rank;			/* among those nearest to the query */
-	float		base;			/* distance of its centroid */
 	const char *ahead;			/* the page that is read next, for the CPU's
 								 * cache only; NULL: not known */
 

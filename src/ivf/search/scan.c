@@ -99,7 +99,6 @@ typedef struct IvfScan
 	uint32		nproposed;
 	uint32		asked;			/* rows from that place on were not asked for
 								 * ahead */
-	ItemPointerData tid;		/* of the candidate */
 } IvfScan;
 
 static IvfScan *
@@ -490,12 +489,11 @@ static void
 take_row(IvfScan *scan, QvCandidate *candidate)
 {
 	MinHeapItem top = MinHeapPop(&scan->reader.nearest);
-	const IvfRead *row = &scan->reader.rows[top.value];
+	IvfRead    *row = &scan->reader.rows[top.value];
 
 	prefetch_rows(scan);
-	scan->tid = row->tid;
 	scan->nproposed++;
-	QvSetCandidate(&scan->base, candidate, top.key, row->distance, row->error, &scan->tid, 1);
+	QvSetCandidate(&scan->base, candidate, top.key, row->distance, row->error, &row->tid, 1);
 }
 
 static bool
