@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "graph/page/rows.h"
 #include "graph/walk/search.h"
 #include "miscadmin.h"
 #include "space/grow.h"
@@ -83,10 +84,28 @@ GraphGrowSet(IdSet *set, MemoryContext context)
 	pfree(old);
 }
 
-void
-GraphSearchGrowResults(GraphSearch *s)
+GraphNode
+GraphSearchOpen(GraphSearch *s, GraphHandle *handle, uint32 id, GraphResult **result, Buffer *buf)
 {
-	s->results = QvGrow(s->context, s->results, &s->max_results, INITIAL_RESULTS, sizeof(GraphResult));
+	GraphNode	node;
+	GraphResult *r;
+
+	/* memory first: nothing may fail while the page is locked */
+	if (s->nresults == s->max_results)
+		s->results = QvGrow(s->context, s->results, &s->max_results, INITIAL_RESULTS, sizeof(GraphResult));
+	*buf = GraphLockNode(handle, id, BUFFER_LOCK_SHARE, &node);
+	if (node == NULL)
+	{
+		UnlockReleaseBuffer(*buf);
+		return NULL;
+	}
+	*result = r = &s->results[s->nresults++];
+	r->id = id;
+	r->overflow = node->overflow;
+	r->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
+	r->live = node->state == GRAPH_SLOT_LIVE;
+	memcpy(r->tids, node->tids, sizeof(r->tids));
+	return node;
 }
 
 void

@@ -12,7 +12,7 @@
 #include "containers/idset.h"
 #include "containers/pool.h"
 #include "executor/instrument.h"
-#include "graph/page/format.h"
+#include "graph/page/handle.h"
 
 /* An expanded node, with what the store knows of it. */
 typedef struct GraphResult
@@ -39,8 +39,8 @@ struct GraphStore
 	bool		exact;
 
 	/*
-	 * Scores node id, records it by GraphSearchResult() if it is a result,
-	 * and offers its neighbors by GraphSearchOffer().  "offered" is its last
+	 * Scores node id, records it by GraphSearchOpen() if it is a result, and
+	 * offers its neighbors by GraphSearchOffer().  "offered" is its last
 	 * offer, which is final in exact stores.  In a build's memory there are
 	 * no results: the pool is all (GraphMemSearch()).
 	 */
@@ -158,26 +158,13 @@ extern Size GraphSearchMemory(const GraphSearch *s);
 extern void GraphGrowSet(IdSet *set, MemoryContext context);
 
 extern void GraphSearchGrowDiscarded(GraphSearch *s);
-extern void GraphSearchGrowResults(GraphSearch *s);
 
-static inline GraphResult *
-GraphSearchResult(GraphSearch *s)
-{
-	if (unlikely(s->nresults == s->max_results))
-		GraphSearchGrowResults(s);
-	return &s->results[s->nresults++];
-}
-
-/* Copies what a result has of its node's rows. */
-static inline void
-GraphResultSetNode(GraphResult *result, uint32 id, GraphNode node)
-{
-	result->id = id;
-	result->overflow = node->overflow;
-	result->ntids = Min(node->ntids, GRAPH_INLINE_TIDS);
-	result->live = node->state == GRAPH_SLOT_LIVE;
-	memcpy(result->tids, node->tids, sizeof(result->tids));
-}
+/*
+ * Locks node id, and makes a result of it that has no distance yet.  Returns NULL, without a lock,
+ * if it was freed since the edge to it was read.  The caller drops a result that is not live.
+ */
+extern GraphNode GraphSearchOpen(GraphSearch *s, GraphHandle *handle, uint32 id, GraphResult **result,
+								 Buffer *buf);
 
 static inline void
 GraphSearchDiscard(GraphSearch *s, float distance, uint32 id)

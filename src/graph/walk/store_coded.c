@@ -104,21 +104,12 @@ coded_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	const uint8 *code;
 	GraphResult *result;
 	Buffer		buf;
-	GraphNode	node;
+	GraphNode	node = GraphSearchOpen(search, store->handle, id, &result, &buf);
 	float		ip;
 
-	/* memory first: nothing may fail while the page is locked */
-	result = GraphSearchResult(search);
-	buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
 	if (node == NULL)
-	{
-		/* freed since the edge was read */
-		UnlockReleaseBuffer(buf);
-		search->nresults--;
 		return;
-	}
 	code = score_node(store, node, result, &ip);
-	GraphResultSetNode(result, id, node);
 	if (store->visit && result->live)
 		store->visit(store->visit_arg, id, result->distance, node, code);
 

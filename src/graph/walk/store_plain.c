@@ -77,23 +77,12 @@ plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	int			n = 0;
 	GraphResult *result;
 	Buffer		buf;
-	GraphNode	node;
-	bool		live;
+	GraphNode	node = GraphSearchOpen(search, store->handle, id, &result, &buf);
 
-	/* memory first: nothing may fail while the page is locked */
-	result = GraphSearchResult(search);
-	buf = GraphLockNode(store->handle, id, BUFFER_LOCK_SHARE, &node);
 	if (node == NULL)
-	{
-		/* freed since the edge was read */
-		UnlockReleaseBuffer(buf);
-		search->nresults--;
 		return;
-	}
-	live = node->state == GRAPH_SLOT_LIVE;
 	result->distance = offered;
 	result->error = 0;
-	GraphResultSetNode(result, id, node);
 	for (uint32 i = 0; i < layout->degree; i++)
 	{
 		uint32		neighbor = GraphEdgeTo(GraphNodeIds(layout, node)[i]);
@@ -103,7 +92,7 @@ plain_store_expand(GraphStore *base, GraphSearch *search, uint32 id, float offer
 	}
 	UnlockReleaseBuffer(buf);
 
-	if (!live)
+	if (!result->live)
 		search->nresults--;
 	else if (store->visit)
 		store->visit(store->visit_arg, id, offered);
