@@ -31,13 +31,6 @@ IvfBeginReading(IvfReader *reader)
 		reader->ops->begin_reading(reader);
 }
 
-void
-IvfForgetRows(IvfReader *reader)
-{
-	reader->ngathered = reader->nearest.count = 0;
-	BacklogClear(&reader->order);
-}
-
 /* ---- rows gathered ---- */
 
 /* Keep the rows gathered that were not read and have a bound below the limit. */

@@ -144,12 +144,10 @@ extern const struct IvfReadingOps ivf_plain_reading;	/* plain_scan.c */
  */
 extern void IvfBeginReading(IvfReader *reader);
 
-/* Forget all rows. */
-extern void IvfForgetRows(IvfReader *reader);
-
 /*
  * Gather rows of bounds from "low" on again, so that about "wanted" rows stay below the limit.
- * Rows that were gathered by such bounds before are forgotten, also if they have been read.
+ * Rows that were gathered by such bounds before are forgotten, also if they have been read: all, if
+ * low is -INFINITY.
  */
 extern void IvfSetLimit(IvfReader *reader, float low, uint32 wanted);
 

@@ -213,7 +213,6 @@ read_again(IvfScan *scan)
 		begin_lists(scan);
 		n = Min(scan->most, n);
 		sort_lists(scan, n);
-		IvfForgetRows(&scan->reader);
 		IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, scan->nproposed + IVF_FEW_ROWS, 0));
 	} while (!read_lists(scan, 0, n));
 	scan->nread = n;
