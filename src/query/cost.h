@@ -3,7 +3,7 @@
  *		What a search costs, in the planner's units: one is a page read in sequence.
  *
  * The planner chooses by these costs, and so does a scan that is under way.  The scan uses its own
- * counts in place of what was expected.  tools/measure_costs prints the constants of a machine.
+ * counts in place of what was expected.
  */
 #ifndef QV_QUERY_COST_H
 #define QV_QUERY_COST_H

@@ -39,9 +39,6 @@
 /* Rows that are kept at least. */
 #define LEAST_KEPT 4096
 
-/* Room to begin with. */
-#define FIRST_ROOM RUN_ROWS
-
 /* Rows of one page are often alike, so a sample is of this many. */
 #define SAMPLED_PAGES 64
 
@@ -110,7 +107,7 @@ typedef struct Members
 	/* rows that were measured and not proposed yet */
 	Found	   *found;
 	MinHeap		nearest;		/* places in found, by their bound */
-	ItemPointerData tid;		/* of the candidate */
+	ItemPointerData tid;		/* of a candidate without an entry */
 } Members;
 
 /* ---- reading entries ---- */
@@ -123,7 +120,7 @@ add_unknown(Members *m, const ItemPointerData *tid)
 	if (m->again || !QvTidSetKnowsBlock(m->set, ItemPointerGetBlockNumberNoCheck(tid)))
 		return;
 	if (m->nunknown == m->unknown_room)
-		m->unknown = QvGrow(m->base.context, m->unknown, &m->unknown_room, FIRST_ROOM, sizeof(ItemPointerData));
+		m->unknown = QvGrow(m->base.context, m->unknown, &m->unknown_room, RUN_ROWS, sizeof(ItemPointerData));
 	m->unknown[m->nunknown++] = *tid;
 }
 
@@ -134,7 +131,7 @@ add_crowded(Members *m, uint32 number, uint32 last_line)
 	if (m->again || last_line == 0 || (m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
 		return;
 	if (m->ncrowded == m->crowded_room)
-		m->crowded = QvGrow(m->base.context, m->crowded, &m->crowded_room, FIRST_ROOM, sizeof(CrowdedPage));
+		m->crowded = QvGrow(m->base.context, m->crowded, &m->crowded_room, RUN_ROWS, sizeof(CrowdedPage));
 	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
 }
 
@@ -212,8 +209,8 @@ make_room(Members *m)
 		drop_farthest(m);
 	if (m->waiting.count + RUN_ROWS <= room)
 		return;
-	m->members = QvGrow(m->base.context, m->members, &room, FIRST_ROOM, sizeof(Member));
-	m->waiting.items = QvGrow(m->base.context, m->waiting.items, &m->waiting.capacity, FIRST_ROOM, sizeof(BacklogItem));
+	m->members = QvGrow(m->base.context, m->members, &room, RUN_ROWS, sizeof(Member));
+	m->waiting.items = QvGrow(m->base.context, m->waiting.items, &m->waiting.capacity, RUN_ROWS, sizeof(BacklogItem));
 }
 
 /* Entries of a page, which are scored together. */
@@ -605,11 +602,10 @@ members_next(QvScan *base, QvCandidate *candidate)
 		if (m->nearest.count > 0 && m->nearest.items[0].key <= waits)
 		{
 			MinHeapItem top = MinHeapPop(&m->nearest);
-			const Found *found = &m->found[top.value];
+			Found	   *found = &m->found[top.value];
 
-			m->tid = found->tid;
 			QvSetCandidate(base, candidate, top.key, found->measured.distance, found->measured.error,
-						   &m->tid, 1);
+						   &found->tid, 1);
 			return true;
 		}
 		if (BacklogHasRun(&m->waiting))

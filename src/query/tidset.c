@@ -32,10 +32,8 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 		return NULL;
 	set = palloc0(sizeof(QvTidSet));
 	set->nblocks = nblocks;
-	set->blocks = MemoryContextAllocExtended(CurrentMemoryContext, groups * sizeof(uint64),
-											 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	set->before = MemoryContextAllocExtended(CurrentMemoryContext, groups * sizeof(uint32),
-											 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->blocks = palloc_extended(groups * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->before = palloc_extended(groups * sizeof(uint32), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	set->words = 1;
 	set->max_bytes = max_bytes - bytes;
 	set->context = CurrentMemoryContext;
@@ -183,8 +181,7 @@ make_set(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size 
 		return NULL;
 	}
 	set->room = set->used;
-	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes),
-											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->lines = palloc_extended(Max(1, bytes), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (Size i = 0; i < n; i++)
 	{
 		BlockNumber block = ItemPointerGetBlockNumberNoCheck(&rows[i]);
