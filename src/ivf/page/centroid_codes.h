@@ -4,7 +4,7 @@
  *		very many lists lie in groups.
  *
  * A search scores them to find the centroids whose own codes it measures: see
- * search/centroid_sweep.h.
+ * search/nearest.c.
  */
 #ifndef QV_IVF_PAGE_CENTROID_CODES_H
 #define QV_IVF_PAGE_CENTROID_CODES_H
