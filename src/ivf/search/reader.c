@@ -40,7 +40,7 @@ compact(IvfReader *reader)
 	Backlog    *order = &reader->order;
 	uint32		n = 0;
 
-	for (uint32 i = 0; i < reader->ngathered; i++)
+	for (uint32 i = 0; i < order->count; i++)
 	{
 		float		bound = reader->gathered[i].bound;
 
@@ -51,7 +51,7 @@ compact(IvfReader *reader)
 		n++;
 	}
 	BacklogClear(order);
-	order->count = reader->ngathered = n;
+	order->count = n;
 }
 
 /* Keep the rows read that were not taken and were gathered by a bound below "limit". */
@@ -113,7 +113,7 @@ halve(IvfReader *reader, float least)
 		return;
 	reader->limit = Min(reader->limit, middle);
 	compact(reader);
-	if (reader->ngathered == 0)
+	if (reader->order.count == 0)
 		forget_read(reader, reader->limit);
 }
 
@@ -124,17 +124,17 @@ make_room(IvfReader *reader, uint32 more)
 	const Size	each = sizeof(IvfGathered) + sizeof(BacklogItem);
 	uint32		room = reader->order.capacity;
 
-	if (reader->ngathered + more <= room)
+	if (reader->order.count + more <= room)
 		return;
 	compact(reader);
-	while (reader->ngathered + more > room / 4 * 3 || room == 0)
+	while (reader->order.count + more > room / 4 * 3 || room == 0)
 	{
 		room = Max(FIRST_ROOM, room * 2);
-		if (room * each <= reader->max_bytes || reader->ngathered <= more)
+		if (room * each <= reader->max_bytes || reader->order.count <= more)
 			continue;
 		/* where all have one bound, memory is what it takes */
 		halve(reader, -INFINITY);
-		if (reader->ngathered + more <= reader->order.capacity)
+		if (reader->order.count + more <= reader->order.capacity)
 			return;
 	}
 	reader->gathered = QvResize(reader->context, reader->gathered, room * sizeof(IvfGathered));
@@ -145,9 +145,9 @@ make_room(IvfReader *reader, uint32 more)
 IvfGathered *
 IvfGather(IvfReader *reader, float bound)
 {
-	IvfGathered *g = &reader->gathered[reader->ngathered];
+	IvfGathered *g = &reader->gathered[reader->order.count];
 
-	BacklogAdd(&reader->order, bound, reader->ngathered++);
+	BacklogAdd(&reader->order, bound, reader->order.count);
 	g->bound = bound;
 	return g;
 }

@@ -76,8 +76,8 @@ struct IvfReader
 	uint32		wanted;			/* that number of them, or up to twice that;
 								 * UINT32_MAX: no limit */
 	IvfGathered *gathered;
-	uint32		ngathered;
-	Backlog		order;			/* by bound; rows that were not read */
+	Backlog		order;			/* of their places, by bound; its first are
+								 * rows that were read */
 
 	/* rows read */
 	IvfRead    *rows;
