@@ -25,4 +25,14 @@ typedef struct GraphHandle
 	QvRelCacheUse cached;		/* its cache entry; none in a build */
 } GraphHandle;
 
+/* Prefetches bytes of a node's slot into the CPU's cache, from an offset in it on. */
+static inline void
+GraphPrefetchNode(const GraphHandle *handle, uint32 id, Size offset, Size bytes)
+{
+	const GraphLayout *layout = &handle->layout;
+
+	QvPrefetchPage(handle->hints, GraphNodeBlock(layout, id),
+				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size + offset, bytes);
+}
+
 #endif							/* QV_GRAPH_PAGE_HANDLE_H */

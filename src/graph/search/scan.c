@@ -378,13 +378,12 @@ graph_scan_prefetch_place(QvScan *base, QvRowPlace place)
 {
 	GraphScan  *scan = (GraphScan *) base;
 	const GraphLayout *layout = &scan->handle->layout;
-	Size		slot = QV_PAGE_START + (Size) GraphNodeSlot(layout, place.block) * layout->node_size;
 	BlockNumber block = GraphNodeBlock(layout, place.block);
 
 	(void) QvPrefetchBlock(scan->index, scan->handle->hints, block);
 	QvPrefetchPin(scan->handle->hints, block);
-	QvPrefetchPage(scan->handle->hints, block, slot, sizeof(GraphNodeData));
-	QvPrefetchPage(scan->handle->hints, block, slot + layout->own, layout->own_bytes);
+	GraphPrefetchNode(scan->handle, place.block, 0, sizeof(GraphNodeData));
+	GraphPrefetchNode(scan->handle, place.block, layout->own, layout->own_bytes);
 }
 
 /* ---- */

@@ -126,9 +126,7 @@ coded_store_prefetch(GraphStore *base, uint32 id)
 	const GraphLayout *layout = &store->handle->layout;
 
 	QvPrefetchPin(store->handle->hints, GraphNodeBlock(layout, id));
-	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
-				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size,
-				   Min(PREFETCH_BYTES, layout->node_size));
+	GraphPrefetchNode(store->handle, id, 0, Min(PREFETCH_BYTES, layout->node_size));
 }
 
 static void

@@ -16,24 +16,12 @@
 #define PREFETCH_BYTES 512
 
 static void
-prefetch_node(GraphPlainStore *store, uint32 id, Size bytes)
+prefetch_value(const GraphPlainStore *store, uint32 id)
 {
 	const GraphLayout *layout = &store->handle->layout;
 
-	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
-				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size,
-				   Min(bytes, layout->node_size));
-}
-
-static void
-prefetch_value(GraphPlainStore *store, uint32 id)
-{
-	const GraphLayout *layout = &store->handle->layout;
-
-	prefetch_node(store, id, sizeof(uint64));	/* its state */
-	QvPrefetchPage(store->handle->hints, GraphNodeBlock(layout, id),
-				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size +
-				   layout->own, Min(PREFETCH_BYTES, layout->own_bytes));
+	GraphPrefetchNode(store->handle, id, 0, sizeof(uint64));	/* its state */
+	GraphPrefetchNode(store->handle, id, layout->own, Min(PREFETCH_BYTES, layout->own_bytes));
 }
 
 static void
@@ -104,7 +92,7 @@ plain_store_prefetch(GraphStore *base, uint32 id)
 {
 	GraphPlainStore *store = (GraphPlainStore *) base;
 
-	prefetch_node(store, id, store->handle->layout.own);
+	GraphPrefetchNode(store->handle, id, 0, store->handle->layout.own);
 }
 
 static void
