@@ -32,7 +32,7 @@ typedef struct KnnScan
 	int64		most;			/* rows proposed after which the scan stops */
 	int64		before;			/* rows proposed before the engine was started */
 	bool		started;
-	QvScanTotals totals;		/* for statistics */
+	int64		searches;		/* for statistics */
 } KnnScan;
 
 IndexScanDesc
@@ -104,7 +104,7 @@ start(IndexScanDesc scan)
 
 	open_engine(scan);
 	pgstat_count_index_scan(scan->indexRelation);
-	so->totals.searches++;
+	so->searches++;
 	QvCountIndexSearch(scan);
 	MemoryContextReset(so->query_context);
 	MemoryContextSwitchTo(so->query_context);
@@ -168,12 +168,8 @@ KnnEndScan(IndexScanDesc scan)
 
 	if (so->engine)
 	{
-		const QvStreamCounters *counters = QvStreamGetCounters(so->stream);
-
-		so->totals.proposed = counters->proposed;
-		so->totals.fetched = counters->fetched;
-		so->totals.measured = counters->measured;
-		QvStatsAdd(RelationGetRelid(scan->indexRelation), &so->totals, &so->engine->counters);
+		QvStatsAdd(RelationGetRelid(scan->indexRelation), so->searches,
+				   QvStreamGetCounters(so->stream), &so->engine->counters);
 		so->engine->ops->end(so->engine);
 		RowReaderEnd(so->rows);
 		QvStreamEnd(so->stream);

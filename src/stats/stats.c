@@ -302,12 +302,10 @@ find_or_take(Table *t, Oid index)
 }
 
 void
-QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
+QvStatsAdd(Oid index, int64 searches, const QvStreamCounters *rows, const QvScanCounters *read)
 {
-	static const QvScanCounters none;
-	const QvScanCounters *read = engine ? engine : &none;
 	int64		counts[COUNTS] = {
-		[COUNT_SEARCHES] = totals->searches,
+		[COUNT_SEARCHES] = searches,
 		[COUNT_NODES] = read->nodes,
 		[COUNT_NEIGHBORS] = read->neighbors,
 		[COUNT_LISTS] = read->lists,
@@ -315,15 +313,13 @@ QvStatsAdd(Oid index, const QvScanTotals *totals, const QvScanCounters *engine)
 		[COUNT_RECORDS] = read->records,
 		[COUNT_ENTRIES] = read->entries,
 		[COUNT_REMOVED] = read->removed,
-		[COUNT_PROPOSED] = totals->proposed,
-		[COUNT_FETCHED] = totals->fetched,
-		[COUNT_MEASURED] = totals->measured
+		[COUNT_PROPOSED] = rows->proposed,
+		[COUNT_FETCHED] = rows->fetched,
+		[COUNT_MEASURED] = rows->measured
 	};
 	Table	   *t;
 	Slot	   *slot;
 
-	if (totals->searches == 0)
-		return;
 	t = get_table();
 	lock_table(t, LW_SHARED);
 	slot = find(t, index);

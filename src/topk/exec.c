@@ -268,20 +268,12 @@ topk_rescan(CustomScanState *css)
 static void
 add_to_stats(const TopkState *state)
 {
-	QvScanTotals totals = {.searches = state->searches};
+	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
 	QvScanCounters counters;
 
-	if (state->stream)
-	{
-		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-
-		totals.proposed = rows->proposed;
-		totals.fetched = rows->fetched;
-		totals.measured = rows->measured;
-	}
 	TopkGetCounters(state, &counters);
-	pgstat_count_index_tuples(state->index, totals.proposed);
-	QvStatsAdd(RelationGetRelid(state->index), &totals, &counters);
+	pgstat_count_index_tuples(state->index, rows->proposed);
+	QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
 }
 
 static void
@@ -289,7 +281,7 @@ topk_end(CustomScanState *css)
 {
 	TopkState  *state = (TopkState *) css;
 
-	if (state->index)
+	if (state->stream)
 		add_to_stats(state);
 	TopkEnd(state);
 	if (state->set.child)
