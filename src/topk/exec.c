@@ -31,13 +31,10 @@ show_distance(TopkState *state, const QvStreamRow *row)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 
-	if (!state->shows_distance)
+	if (state->distance == NULL)
 		return;
-	/* it is what the rows are ordered by, and nothing else */
-	econtext->caseValue_isNull = !row->measured;
-	if (econtext->caseValue_isNull)
-		return;
-	econtext->caseValue_isNull = state->value == NULL;
+	/* where rows need not be measured, only their order is wanted */
+	econtext->caseValue_isNull = !row->measured || state->value == NULL;
 	if (isfinite(row->distance))
 		econtext->caseValue_datum = Float8GetDatum(TopkResultOf(state->planned.result, row->distance));
 	else
@@ -94,25 +91,13 @@ init_projection(TopkState *state, bool with_distance)
 {
 	ScanState  *ss = &state->css.ss;
 	Node	   *distance = TopkPlanExpr(state, TOPK_EXPR_DISTANCE);
-	List	   *targets = NIL;
-	ListCell   *lc;
+	Node	   *targets = TopkReplaceDistance((Node *) ss->ps.plan->targetlist, distance);
 
 	ExecAssignScanProjectionInfo(ss);
-	if (!with_distance || ss->ps.ps_ProjInfo == NULL)
-		return;
-	foreach(lc, ss->ps.plan->targetlist)
-	{
-		TargetEntry *target = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
-		Node	   *expr = TopkReplaceDistance((Node *) target->expr, distance);
-
-		state->shows_distance |= !equal(expr, target->expr);
-		target->expr = (Expr *) expr;
-		targets = lappend(targets, target);
-	}
-	if (!state->shows_distance)
+	if (!with_distance || ss->ps.ps_ProjInfo == NULL || equal(targets, ss->ps.plan->targetlist))
 		return;
 	state->distance = ExecInitExpr((Expr *) distance, &ss->ps);
-	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo(targets, ss->ps.ps_ExprContext,
+	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo((List *) targets, ss->ps.ps_ExprContext,
 												 ss->ps.ps_ResultTupleSlot, &ss->ps,
 												 ss->ss_ScanTupleSlot->tts_tupleDescriptor);
 }
@@ -162,18 +147,12 @@ is_index_only(const TopkState *state, bool with_distance)
 	Node	   *distance = TopkPlanExpr(state, TOPK_EXPR_DISTANCE);
 	QvIncluded *included = QvIncludedDescribe(state->index, 0);
 	Bitmapset  *wanted = NULL;
-	ListCell   *lc;
+	Node	   *targets = (Node *) scan->scan.plan.targetlist;
 
 	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
 		TopkPlanExpr(state, TOPK_EXPR_WITHIN) != NULL || !state->planned.guesses)
 		return false;
-	foreach(lc, scan->scan.plan.targetlist)
-	{
-		Node	   *target = (Node *) lfirst_node(TargetEntry, lc)->expr;
-
-		pull_varattnos(with_distance ? TopkReplaceDistance(target, distance) : target,
-					   scan->scan.scanrelid, &wanted);
-	}
+	pull_varattnos(with_distance ? TopkReplaceDistance(targets, distance) : targets, scan->scan.scanrelid, &wanted);
 	for (int i = 0; i < included->count; i++)
 		wanted = bms_del_member(wanted, included->columns[i].attribute - FirstLowInvalidHeapAttributeNumber);
 	return bms_is_empty(wanted);

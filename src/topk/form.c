@@ -142,6 +142,7 @@ TopkReplaceDistance(Node *expr, void *distance)
 			case T_MinMaxExpr:
 			case T_BoolExpr:
 			case T_List:
+			case T_TargetEntry:
 				return expression_tree_mutator(expr, TopkReplaceDistance, distance);
 			default:
 				/* others may have another use for the same field */

@@ -27,8 +27,8 @@ typedef struct TopkState
 	ExprState  *query;
 	ExprState  *within;			/* conditions on the distance, which is in
 								 * caseValue_datum; NULL: none */
-	ExprState  *distance;		/* as the query has it */
-	bool		shows_distance; /* the projection takes it from the search */
+	ExprState  *distance;		/* as the query has it; NULL: the projection
+								 * does not take it from the search */
 	ExprState  *outside;		/* the first condition that near rows do not
 								 * meet; NULL: there is none */
 	ExprState  *ahead;			/* conditions before it: without it, all */
