@@ -12,7 +12,6 @@
 #include "am/opclass.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -100,16 +99,6 @@ init_projection(TopkState *state, bool with_distance)
 	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo((List *) targets, ss->ps.ps_ExprContext,
 												 ss->ps.ps_ResultTupleSlot, &ss->ps,
 												 ss->ss_ScanTupleSlot->tts_tupleDescriptor);
-}
-
-/* Have the conditions on the distance test one that is not of a row. */
-static ExprState *
-init_within(TopkState *state)
-{
-	Node	   *within = TopkReplaceDistance(TopkPlanExpr(state, TOPK_EXPR_WITHIN),
-											 TopkPlanExpr(state, TOPK_EXPR_DISTANCE));
-
-	return within ? ExecInitExpr(make_ands_explicit((List *) within), &state->css.ss.ps) : NULL;
 }
 
 /* Those of some conditions that raise no errors for what a row has. */
@@ -209,7 +198,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.qual = estate->es_epq_active ? ExecInitQual(conditions, &css->ss.ps) : NULL;
 	init_conditions(state, conditions);
 	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
-	state->within = init_within(state);
+	/* they test distances that are not of a row */
+	state->within = ExecInitQual((List *) TopkReplaceDistance(TopkPlanExpr(state, TOPK_EXPR_WITHIN),
+															  TopkPlanExpr(state, TOPK_EXPR_DISTANCE)),
+								 &css->ss.ps);
 	if (scan->custom_plans != NIL)
 	{
 		child = ExecInitNode(linitial(scan->custom_plans), estate,

@@ -9,7 +9,6 @@
 #include "am/methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
@@ -55,26 +54,22 @@ known_value(const TopkTarget *target, Relation index, const QvOpclassInfo *opcla
 	return opclass->type->dims(value) == KnnDimensions(index) && QvIsIndexed(opclass, value) ? value : NULL;
 }
 
-/* The share of distances that meet a condition, which takes them from caseValue_datum. */
+/* The share of distances that meet conditions, which take them from caseValue_datum. */
 static double
-share_that_meets(Node *condition, QvMetric metric, TopkResult result, const double *distances, uint32 n)
+share_that_meets(List *conditions, QvMetric metric, TopkResult result, const double *distances, uint32 n)
 {
 	EState	   *estate = CreateExecutorState();
 	ExprContext *econtext = GetPerTupleExprContext(estate);
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	ExprState  *state = ExecInitExpr((Expr *) condition, NULL);
+	ExprState  *state = ExecInitQual(conditions, NULL);
 	uint32		met = 0;
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		bool		isnull;
-		Datum		is_met;
-
 		econtext->caseValue_datum = Float8GetDatum(TopkResultOf(result, TopkPossibleDistance(metric, distances[i])));
 		econtext->caseValue_isNull = false;
 		ResetExprContext(econtext);
-		is_met = ExecEvalExprSwitchContext(state, econtext, &isnull);
-		met += !isnull && DatumGetBool(is_met);
+		met += ExecQual(state, econtext);
 	}
 	MemoryContextSwitchTo(old);
 	FreeExecutorState(estate);
@@ -103,7 +98,7 @@ double
 TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, Relation index)
 {
 	List	   *within = extract_actual_clauses(target->within, false);
-	Node	   *condition = TopkReplaceDistance((Node *) make_ands_explicit(within), target->form.distance);
+	Node	   *conditions = TopkReplaceDistance((Node *) within, target->form.distance);
 	double		distances[QV_MEMBERS_SAMPLE];
 	QvOpclassInfo opclass;
 	QvSettings	settings;
@@ -112,7 +107,7 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	uint32		n;
 	double		share;
 
-	if (has_unknown(condition, NULL) || contain_mutable_functions(condition))
+	if (has_unknown(conditions, NULL) || contain_mutable_functions(conditions))
 		return -1;
 	QvGetOpclass(index, &opclass);
 	goal.value = known_value(target, index, &opclass);
@@ -123,6 +118,6 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	engine->ops->start(engine, &goal);
 	n = QvMembersSample(engine, rel->pages, distances);
 	engine->ops->end(engine);
-	share = share_that_meets(condition, opclass.metric, target->form.result, distances, n);
+	share = share_that_meets((List *) conditions, opclass.metric, target->form.result, distances, n);
 	return share * indexed_share(root, rel, target->index);
 }

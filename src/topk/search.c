@@ -546,13 +546,10 @@ static bool
 is_within(TopkState *state, double distance, bool isnull)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	bool		no;
-	Datum		result;
 
 	econtext->caseValue_datum = Float8GetDatum(distance);
 	econtext->caseValue_isNull = isnull;
-	result = ExecEvalExprSwitchContext(state->within, econtext, &no);
-	return !no && DatumGetBool(result);
+	return ExecQual(state->within, econtext);
 }
 
 /* QvStreamSource.beyond: rows that are farther do not meet the conditions either */
