@@ -204,27 +204,20 @@ static List *
 get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 {
 	List	   *columns = NIL;
+	List	   *exprs = target->exprs;
 	ListCell   *lc;
 
 	foreach(lc, clauses)
 	{
-		columns = list_append_unique(columns, get_sortgroupclause_expr(lfirst(lc), root->processed_tlist));
+		TargetEntry *column = flatCopyTargetEntry(get_sortgroupclause_tle(lfirst(lc), root->processed_tlist));
+
+		columns = lappend(columns, column);
+		column->resno = list_length(columns);
 	}
-	if (!root->parse->hasAggs)
-		return list_concat_unique(columns, target->exprs);
-	return list_concat_unique(columns, pull_var_clause((Node *) list_difference(target->exprs, columns),
-													   PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS));
-}
-
-/* The number of a column, from 1 on. */
-static int
-find_column(List *columns, const Node *expr)
-{
-	int			i = 0;
-
-	while (!equal(list_nth(columns, i), expr))
-		i++;
-	return i + 1;
+	if (root->parse->hasAggs)
+		exprs = pull_var_clause((Node *) list_difference(exprs, get_sortgrouplist_exprs(clauses, columns)),
+								PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
+	return add_to_flat_tlist(columns, exprs);
 }
 
 /*
@@ -237,12 +230,8 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 {
 	CustomPath *path = makeNode(CustomPath);
 	PathTarget *of_rows = create_empty_pathtarget();
-	List	   *columns = get_columns(root, clauses, target),
-			   *numbers = NIL,
-			   *operators = NIL,
-			   *collations = NIL,
-			   *targets = NIL,
-			   *sort = list_make4_oid(0, 0, 0, 0);
+	List	   *columns = get_columns(root, clauses, target);
+	List	   *sort = NIL;
 	ListCell   *lc;
 
 	/* groups that come first may be found last: then they are sorted */
@@ -251,24 +240,17 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 		SortGroupClause *clause = linitial(root->parse->sortClause);
 		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
 
-		columns = list_append_unique(columns, expr);
-		sort = list_make4_oid(find_column(columns, expr), clause->sortop, exprCollation(expr), clause->nulls_first);
+		columns = add_to_flat_tlist(columns, list_make1(expr));
+		tlist_member((Expr *) expr, columns)->ressortgroupref = clause->tleSortGroupRef;
+		sort = list_make1(clause);
 	}
 	foreach(lc, columns)
 	{
-		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(lfirst(lc), NULL), 0);
-		targets = lappend(targets, makeTargetEntry(lfirst(lc), list_length(targets) + 1, NULL, false));
+		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+
+		add_column_to_pathtarget(of_rows, (Expr *) replace_aggregates(expr, NULL), 0);
 	}
 	set_pathtarget_cost_width(root, of_rows);
-	foreach(lc, clauses)
-	{
-		SortGroupClause *clause = lfirst(lc);
-		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
-
-		numbers = lappend_int(numbers, find_column(columns, expr));
-		operators = lappend_oid(operators, clause->eqop);
-		collations = lappend_oid(collations, exprCollation(expr));
-	}
 	rows = (Path *) create_projection_path(root, input, rows, of_rows);
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = output;
@@ -277,14 +259,13 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	path->path.rows = ((Path *) linitial(output->pathlist))->rows;
 	path->path.startup_cost = rows->startup_cost + target->cost.startup;
 	path->path.total_cost = rows->total_cost + target->cost.startup + path->path.rows * target->cost.per_tuple +
-		rows->rows * (cpu_tuple_cost + list_length(numbers) * cpu_operator_cost);
+		rows->rows * (cpu_tuple_cost + list_length(clauses) * cpu_operator_cost);
 	path->path.pathkeys = pathkeys;
 	QvCopyDisabled(&path->path, rows);
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &groups_path_methods;
 	path->custom_paths = list_make1(rows);
-	path->custom_private = list_make2(targets,
-									  list_make5(makeInteger(TOPK_PLAN_VERSION), numbers, operators, collations, sort));
+	path->custom_private = list_make2(columns, list_make3(makeInteger(TOPK_PLAN_VERSION), clauses, sort));
 	return &path->path;
 }
 

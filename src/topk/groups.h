@@ -34,17 +34,17 @@ extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 /* Lets the planner know of the node. */
 extern void TopkGroupsInit(void);
 
-/* What the planner's part passes to the executor's, in CustomScan.custom_private. */
+/*
+ * What the planner's part passes to the executor's, in CustomScan.custom_private.  The clauses are
+ * of CustomScan.custom_scan_tlist.
+ */
 typedef enum TopkGroupsPrivate
 {
 	TOPK_GROUPS_VERSION,		/* Integer: TOPK_PLAN_VERSION */
-	TOPK_GROUPS_COLUMNS,		/* list of Integers: columns of the row that
-								 * tell its group */
-	TOPK_GROUPS_OPERATORS,		/* Oids: equality of these */
-	TOPK_GROUPS_COLLATIONS,		/* Oids */
-	TOPK_GROUPS_SORT,			/* Oids: the column of the sort key (0: groups
-								 * are found in their order), its operator,
-								 * its collation, and whether NULLs come first */
+	TOPK_GROUPS_CLAUSES,		/* SortGroupClauses: columns that tell the
+								 * group of a row */
+	TOPK_GROUPS_SORT,			/* the same, one: the sort key; NIL: groups
+								 * are found in their order */
 	TOPK_GROUPS_FIELDS
 } TopkGroupsPrivate;
 

@@ -12,6 +12,9 @@
 #include "executor/executor.h"
 #include "executor/nodeAgg.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "topk/groups.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"
@@ -32,7 +35,9 @@ typedef struct GroupsState
 	TupleTableSlot *slot;
 } GroupsState;
 
-#define GroupsField(state, field) list_nth(((CustomScan *) (state)->css.ss.ps.plan)->custom_private, field)
+#define GroupsPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
+#define GroupsField(state, field) ((List *) list_nth(GroupsPlan(state)->custom_private, field))
+#define GroupsColumns(state) (GroupsPlan(state)->custom_scan_tlist)
 
 static PlanState *
 child_of(const GroupsState *state)
@@ -62,14 +67,12 @@ next_group(GroupsState *state)
 static void
 sort_groups(GroupsState *state, TupleTableSlot *row)
 {
-	List	   *sort = GroupsField(state, TOPK_GROUPS_SORT);
-	AttrNumber	column = linitial_oid(sort);
-	Oid			operator = lsecond_oid(sort),
-				collation = lthird_oid(sort);
-	bool		nulls_first = lfourth_oid(sort);
+	SortGroupClause *clause = linitial(GroupsField(state, TOPK_GROUPS_SORT));
+	TargetEntry *target = get_sortgroupclause_tle(clause, GroupsColumns(state));
+	Oid			collation = exprCollation((Node *) target->expr);
 
-	state->sorted = tuplesort_begin_heap(row->tts_tupleDescriptor, 1, &column, &operator, &collation,
-										 &nulls_first, work_mem, NULL, TUPLESORT_NONE);
+	state->sorted = tuplesort_begin_heap(row->tts_tupleDescriptor, 1, &target->resno, &clause->sortop, &collation,
+										 &clause->nulls_first, work_mem, NULL, TUPLESORT_NONE);
 	for (; row; row = next_group(state))
 		tuplesort_puttupleslot(state->sorted, row);
 	tuplesort_performsort(state->sorted);
@@ -87,13 +90,12 @@ groups_next(ScanState *ss)
 	GroupsState *state = (GroupsState *) ss;
 	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
 	TupleTableSlot *row;
-	int			columns = slot->tts_tupleDescriptor->natts;
 
 	if (!state->started)
 	{
 		state->started = true;
 		row = next_group(state);
-		if (row && linitial_oid(GroupsField(state, TOPK_GROUPS_SORT)) > 0 &&
+		if (row && GroupsField(state, TOPK_GROUPS_SORT) != NIL &&
 			TopkReadsTable(child_of(state), NULL))
 		{
 			sort_groups(state, row);
@@ -102,13 +104,7 @@ groups_next(ScanState *ss)
 	}
 	else
 		row = state->sorted ? next_sorted(state) : next_group(state);
-	ExecClearTuple(slot);
-	if (row == NULL)
-		return slot;
-	slot_getallattrs(row);
-	memcpy(slot->tts_values, row->tts_values, columns * sizeof(Datum));
-	memcpy(slot->tts_isnull, row->tts_isnull, columns * sizeof(bool));
-	return ExecStoreVirtualTuple(slot);
+	return row ? ExecCopySlot(slot, row) : ExecClearTuple(slot);
 }
 
 /*
@@ -141,27 +137,20 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate,
 									 eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	TupleDesc	desc = ExecGetResultType(child);
-	List	   *numbers = GroupsField(state, TOPK_GROUPS_COLUMNS);
-	int			count = list_length(numbers);
-	AttrNumber *columns = palloc(count * sizeof(AttrNumber));
-	Oid		   *operators = palloc(count * sizeof(Oid)),
-			   *collations = palloc(count * sizeof(Oid)),
-			   *equal;
+	List	   *clauses = GroupsField(state, TOPK_GROUPS_CLAUSES);
+	List	   *columns = GroupsColumns(state);
+	int			count = list_length(clauses);
+	Oid		   *equal;
 	FmgrInfo   *hash;
 
 	css->custom_ps = list_make1(child);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
-	for (int i = 0; i < count; i++)
-	{
-		columns[i] = list_nth_int(numbers, i);
-		operators[i] = list_nth_oid(GroupsField(state, TOPK_GROUPS_OPERATORS), i);
-		collations[i] = list_nth_oid(GroupsField(state, TOPK_GROUPS_COLLATIONS), i);
-	}
-	execTuplesHashPrepare(count, operators, &equal, &hash);
+	execTuplesHashPrepare(count, extract_grouping_ops(clauses), &equal, &hash);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver nearest groups", ALLOCSET_DEFAULT_SIZES);
-	state->seen = QvBuildTupleHash(&css->ss.ps, desc, ExecGetResultSlotOps(child, NULL), count, columns,
-								   equal, hash, collations, FIRST_GROUPS, estate->es_query_cxt, state->context,
+	state->seen = QvBuildTupleHash(&css->ss.ps, desc, ExecGetResultSlotOps(child, NULL), count,
+								   extract_grouping_cols(clauses, columns), equal, hash,
+								   extract_grouping_collations(clauses, columns), FIRST_GROUPS, estate->es_query_cxt, state->context,
 								   css->ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 	state->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 }
@@ -204,16 +193,13 @@ static void
 groups_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GroupsState *state = (GroupsState *) css;
-	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	List	   *context = set_deparse_context_plan(es->deparse_cxt, &scan->scan.plan, ancestors);
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 	List	   *keys = NIL;
 	ListCell   *lc;
 
-	foreach(lc, GroupsField(state, TOPK_GROUPS_COLUMNS))
+	foreach(lc, get_sortgrouplist_exprs(GroupsField(state, TOPK_GROUPS_CLAUSES), GroupsColumns(state)))
 	{
-		TargetEntry *target = list_nth(scan->custom_scan_tlist, lfirst_int(lc) - 1);
-
-		keys = lappend(keys, deparse_expression((Node *) target->expr, context,
+		keys = lappend(keys, deparse_expression(lfirst(lc), context,
 												list_length(es->rtable) > 1 || es->verbose, false));
 	}
 	ExplainPropertyList("Group Key", keys, es);

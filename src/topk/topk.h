@@ -52,7 +52,7 @@ TopkResultOf(TopkResult result, double distance)
 #define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
 /* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 13
+#define TOPK_PLAN_VERSION 14
 
 typedef struct TopkPlanned
 {
