@@ -32,6 +32,12 @@
  */
 #define MEMORY_SHARE 3
 
+static Size
+memory_share(void)
+{
+	return (Size) work_mem * 1024 / MEMORY_SHARE;
+}
+
 void
 TopkSetInit(TopkSet *set, PlanState *child, Relation table)
 {
@@ -48,7 +54,6 @@ TopkSetForget(TopkSet *set)
 	MemoryContextReset(set->context);
 	set->state = TOPK_SET_NONE;
 	set->rows = NULL;
-	set->all = NULL;
 	set->found = NULL;
 	set->nfound = set->room = 0;
 }
@@ -106,32 +111,38 @@ take_all(TopkSet *set)
 	if (!IsA(set->child, BitmapIndexScanState))
 		return false;
 	old = MemoryContextSwitchTo(set->context);
-	set->all = QvTidSetOfAll(RelationGetNumberOfBlocks(set->table),
-							 (Size) work_mem * 1024 / MEMORY_SHARE * (MEMORY_SHARE - 1),
-							 set->found, set->nfound);
+	set->rows = QvTidSetOfAll(RelationGetNumberOfBlocks(set->table),
+							  memory_share() * (MEMORY_SHARE - 1), set->found, set->nfound);
 	MemoryContextSwitchTo(old);
-	if (set->all == NULL)
+	if (set->rows == NULL)
 		return false;
 	pfree(set->found);
 	set->found = NULL;
 	return true;
 }
 
-/* Rows that there is memory for. */
+/* Rows that take so much memory. */
 static Size
-most_found(void)
+rows_in(Size bytes)
 {
-	return Max(FIRST_ROWS, (Size) work_mem * 1024 / MEMORY_SHARE / sizeof(ItemPointerData));
+	return Max(FIRST_ROWS, bytes / sizeof(ItemPointerData));
 }
 
-/* There is no such set: have as many rows as there is memory for.  False: these are there. */
+/* Have room for more rows; false when there is no memory. */
 static bool
-have_more(TopkSet *set)
+make_room(TopkSet *set)
 {
-	bool		more = set->most < most_found();
-
-	set->most = most_found();
-	return more;
+	if (set->room == set->most)
+	{
+		if (take_all(set))
+			return true;
+		if (set->most >= rows_in(memory_share()))
+			return false;
+		set->most = rows_in(memory_share());
+	}
+	set->room = Min(set->room * 2, set->most);
+	set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));
+	return true;
 }
 
 /* Add a row, if it is in "only" or there is none; false when there is no memory. */
@@ -140,19 +151,12 @@ add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 {
 	if (only && !QvTidSetHas(only, row))
 		return true;
-	if (set->all == NULL && set->nfound == set->most && !take_all(set) && !have_more(set))
+	if (set->rows == NULL && set->nfound == set->room && !make_room(set))
 		return false;
-	if (set->all)
-	{
-		set->nfound++;
-		return QvTidSetTake(set->all, row);
-	}
-	if (set->nfound == set->room)
-	{
-		set->room = Min(set->room * 2, set->most);
-		set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));
-	}
-	set->found[set->nfound++] = *row;
+	set->nfound++;
+	if (set->rows)
+		return QvTidSetTake(set->rows, row);
+	set->found[set->nfound - 1] = *row;
 	return true;
 }
 
@@ -172,49 +176,41 @@ take_page(BTScanOpaque scan, const QvTidSet *only, TopkSet *set, double *found)
 	return true;
 }
 
-/* How a scan has ended. */
-typedef enum Collected
-{
-	COLLECTED_ALL,
-	COLLECTED_PART,				/* enough() has said so */
-	COLLECTED_TOO_MUCH			/* there is no memory */
-} Collected;
-
 /*
- * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  again:
- * the scan has been begun, and goes on.
+ * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  A scan
+ * that has stopped goes on.  Returns the state of the set; it has failed when there is no memory.
  */
-static Collected
-collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only, bool again,
+static TopkSetState
+collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only,
 			 bool (*enough) (void *arg, double found), void *arg)
 {
 	IndexScanDesc scan = node->biss_ScanDesc;
 	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
 	bool		is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
-	Collected	result = COLLECTED_ALL;
+	TopkSetState result = TOPK_SET_READY;
 	double		found = 0;
 
 	if (node->ss.ps.instrument)
 		InstrStartNode(node->ss.ps.instrument);
-	if (!has_keys && !again)
+	if (!has_keys && set->state == TOPK_SET_NONE)
 	{
 		ExecReScan(&node->ss.ps);
 		has_keys = node->biss_RuntimeKeysReady;
 	}
 	/* a scan of bitmaps has none, of rows one: btree asserts both since 18 */
 	scan->heapRelation = set->table;
-	while (has_keys && result == COLLECTED_ALL &&
+	while (has_keys && result == TOPK_SET_READY &&
 		   scan->indexRelation->rd_indam->amgettuple(scan, ForwardScanDirection))
 	{
 		found++;
 		if (!add_row(set, only, &scan->xs_heaptid) ||
 			(is_btree && !take_page(((BTScanOpaque) scan->opaque), only, set, &found)))
-			result = COLLECTED_TOO_MUCH;
+			result = TOPK_SET_FAILED;
 		else if (enough && is_btree && enough(arg, set->nfound))
 		{
 			/* all rows of its page were taken: VACUUM need not wait for that */
 			BTScanPosUnpinIfPinned(((BTScanOpaque) scan->opaque)->currPos);
-			result = COLLECTED_PART;
+			result = TOPK_SET_PART;
 		}
 	}
 	scan->heapRelation = NULL;
@@ -230,7 +226,7 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
-										(Size) work_mem * 1024 / MEMORY_SHARE, rows, n);
+										memory_share(), rows, n);
 
 	MemoryContextSwitchTo(old);
 	return result;
@@ -238,15 +234,16 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 
 /*
  * Collect the rows of a tree that are in "only", if there is one.  Of an And each child gives the
- * rows that the ones before have left.  Of an Or a row may come more than once.  False when there
- * is no memory for all of them.
+ * rows that the ones before have left.  Of an Or a row may come more than once.  Only a tree of one
+ * scan can stop.
  */
-static bool
-collect(TopkSet *set, PlanState *node, const QvTidSet *only)
+static TopkSetState
+collect(TopkSet *set, PlanState *node, const QvTidSet *only,
+		bool (*enough) (void *arg, double found), void *arg)
 {
 	Size		first = set->nfound;
 	QvTidSet   *left = NULL;
-	bool		fits = true;
+	TopkSetState result = TOPK_SET_READY;
 	PlanState **children;
 	int			n = children_of(node, &children);
 
@@ -254,10 +251,10 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 	if (node->chgParam)
 		ExecReScan(node);
 	if (n == 0)
-		return collect_scan(set, (BitmapIndexScanState *) node, only, false, NULL, NULL) == COLLECTED_ALL;
+		return collect_scan(set, (BitmapIndexScanState *) node, only, enough, arg);
 	if (node->instrument)
 		InstrStartNode(node->instrument);
-	for (int i = 0; i < n && fits; i++)
+	for (int i = 0; i < n && result == TOPK_SET_READY; i++)
 	{
 		if (i > 0 && IsA(node, BitmapAndState))
 		{
@@ -267,30 +264,26 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 				QvTidSetFree(left);
 			left = make_set(set, set->found + first, set->nfound - first);
 			set->nfound = first;
-			fits = left != NULL;
+			if (left == NULL)
+				result = TOPK_SET_FAILED;
 		}
-		fits = fits && collect(set, children[i], left ? left : only);
+		if (result == TOPK_SET_READY)
+			result = collect(set, children[i], left ? left : only, NULL, NULL);
 	}
 	if (left)
 		QvTidSetFree(left);
 	if (node->instrument)
 		InstrStopNode(node->instrument, 0);
-	return fits;
+	return result;
 }
 
-/*
- * Have the rows without a TIDBitmap.  False when there is no memory for them: then nothing has been
- * done.
- */
-static bool
+/* Have the rows without a TIDBitmap.  When there is no memory for them, nothing has been done. */
+static void
 collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 {
-	bool		again = set->state == TOPK_SET_PART;
-	Collected	result;
-
-	if (!again)
+	if (set->state == TOPK_SET_NONE)
 	{
-		Size		bytes = (Size) work_mem * 1024 / MEMORY_SHARE;
+		Size		bytes = memory_share();
 
 		/*
 		 * a scan's rows go on in a set as soon as they take more memory than
@@ -298,34 +291,24 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 		 */
 		if (IsA(set->child, BitmapIndexScanState))
 			bytes = Min(bytes, QvTidSetAllBytes(RelationGetNumberOfBlocks(set->table)));
-		set->most = Max(FIRST_ROWS, bytes / sizeof(ItemPointerData));
+		set->most = rows_in(bytes);
 		set->room = FIRST_ROWS;
 		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
-		if (set->child->chgParam)
-			ExecReScan(set->child);
 	}
-	if (IsA(set->child, BitmapIndexScanState))
-		result = collect_scan(set, (BitmapIndexScanState *) set->child, NULL, again, enough, arg);
-	else
-		result = collect(set, set->child, NULL) ? COLLECTED_ALL : COLLECTED_TOO_MUCH;
-	if (result == COLLECTED_PART)
+	set->state = collect(set, set->child, NULL, enough, arg);
+	if (set->state == TOPK_SET_READY && set->rows == NULL)
 	{
-		set->state = TOPK_SET_PART;
-		return true;
-	}
-	if (result == COLLECTED_ALL)
-		set->rows = set->all ? set->all : make_set(set, set->found, set->nfound);
-	if (set->found)
+		set->rows = make_set(set, set->found, set->nfound);
 		pfree(set->found);
-	set->found = NULL;
-	if (set->rows)
-		set->state = TOPK_SET_READY;
-	else
+		set->found = NULL;
+		if (set->rows == NULL)
+			set->state = TOPK_SET_FAILED;
+	}
+	if (set->state == TOPK_SET_FAILED)
 	{
 		TopkSetForget(set);
 		ExecReScan(set->child);
 	}
-	return set->rows != NULL;
 }
 
 /* ---- the server's bitmap ---- */
@@ -371,6 +354,8 @@ TopkSetCollect(TopkSet *set, bool (*enough) (void *arg, double found), void *arg
 {
 	if (set->child == NULL || set->state == TOPK_SET_READY || set->state == TOPK_SET_FAILED)
 		return;
-	if (!(all_return_rows(set->child) && collect_rows(set, enough, arg)))
+	if (all_return_rows(set->child))
+		collect_rows(set, enough, arg);
+	if (set->state == TOPK_SET_NONE)
 		collect_bitmap(set);
 }

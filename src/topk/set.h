@@ -25,9 +25,8 @@ typedef struct TopkSet
 	Relation	table;
 	MemoryContext context;		/* of all that follows */
 	TopkSetState state;
-	QvTidSet   *rows;
-	QvTidSet   *all;			/* has the rows found so far, when they take
-								 * less memory in it */
+	QvTidSet   *rows;			/* not READY: the rows found so far, when they
+								 * take less memory in it */
 	ItemPointerData *found;		/* rows found so far, before that */
 	Size		nfound;
 	Size		room;
