@@ -37,8 +37,6 @@
 /* The choice is considered again when the rows proposed have grown by this factor. */
 #define CHOICE_GROWTH 1.25
 
-static void choose(void *arg);
-
 /* ---- what is known ---- */
 
 /*
@@ -81,6 +79,25 @@ proposed_by_way(const TopkState *state)
 	return QvStreamGetCounters(state->stream)->proposed - state->before.proposed;
 }
 
+/* What is known of the set: its members if they are there, else as many as are expected. */
+static void
+expect_members(TopkState *state, double expected)
+{
+	TopkKnown  *known = &state->known;
+	double		found = state->set.nfound;
+
+	if (known->is_there)
+	{
+		/* blocks may have fewer rows than lines */
+		known->members = Min(state->set.rows->members, known->rows);
+		known->collect = 0;
+		known->passing = Min(known->passing, Max(1, known->members));
+		return;
+	}
+	known->members = Max(found, expected);
+	known->collect = state->planned.collect * (known->members - found);
+}
+
 /* Rows that were tested tell how many pass. */
 static void
 learn_passing(TopkState *state)
@@ -107,16 +124,8 @@ learn_passing(TopkState *state)
 	}
 	share = learn_share(share, proposed_by_way(state), found_by_way(state));
 	known->passing = Max(1, share * of);
-	if (known->is_there)
-		known->passing = Min(known->passing, Max(1, known->members));
-
 	/* the set has more or fewer members than expected by the same factor */
-	if (known->has_set && !known->is_there)
-	{
-		known->members = Min(known->rows, known->passing * state->planned.members / state->planned.passing);
-		known->members = Max(known->members, state->set.nfound);
-		known->collect = state->planned.collect * (known->members - state->set.nfound);
-	}
+	expect_members(state, Min(known->rows, known->passing * state->planned.members / state->planned.passing));
 }
 
 /* What is known now: of the index, the table and the plan, and by the rows of the way that runs. */
@@ -135,23 +144,13 @@ get_known(TopkState *state)
 	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
 	known->table_pages = RelationGetNumberOfBlocks(table);
+	known->has_table = true;
 	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
 	known->admitted = state->admitted * known->rows;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
 	known->is_there = state->set.state == TOPK_SET_READY;
-	if (known->is_there)
-	{
-		/* blocks may have fewer rows than lines */
-		known->members = Min(state->set.rows->members, known->rows);
-		known->collect = 0;
-		known->passing = Min(known->passing, Max(1, known->members));
-	}
-	else
-	{
-		known->members = Max(state->set.nfound, state->planned.members * known->rows);
-		known->collect = state->planned.collect * (known->members - state->set.nfound);
-	}
+	expect_members(state, state->planned.members * known->rows);
 	learn_passing(state);
 }
 
@@ -284,12 +283,11 @@ static bool
 collect_set(TopkState *state)
 {
 	double		before = state->set.nfound;
+	double		now;
 
 	TopkSetCollect(&state->set, topk_way == TOPK_WAYS ? is_enough : NULL, state);
-	if (state->set.state == TOPK_SET_READY)
-		state->collected += state->planned.collect * Max(0, state->set.rows->members - before);
-	else
-		state->collected += state->planned.collect * Max(0, (double) state->set.nfound - before);
+	now = state->set.state == TOPK_SET_READY ? state->set.rows->members : state->set.nfound;
+	state->collected += state->planned.collect * Max(0, now - before);
 	if (state->set.state == TOPK_SET_PART)
 	{
 		double		more = Max(1, state->set.nfound / (state->planned.members * state->known.rows));
@@ -305,26 +303,6 @@ collect_set(TopkState *state)
 }
 
 /* ---- the choice ---- */
-
-/* The cheapest way of those after "than", and what it costs. */
-static TopkWay
-cheapest(const TopkState *state, int than, double *cost)
-{
-	TopkWay		best = TOPK_WALK;
-
-	*cost = INFINITY;
-	for (TopkWay way = than + 1; way < TOPK_WAYS; way++)
-	{
-		double		other = TopkWayCost(&state->known, way, wanted_rows(state));
-
-		if (other < *cost)
-		{
-			*cost = other;
-			best = way;
-		}
-	}
-	return best;
-}
 
 /* Begin a way; where that is the set, once it has been collected the cheapest is begun. */
 static void
@@ -354,7 +332,7 @@ take_way(TopkState *state, TopkWay way)
 	 * pass, and it may not know lines
 	 */
 	if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
-		way = cheapest(state, -1, &cost);
+		way = TopkCheapest(&state->known, TOPK_WALK, wanted_rows(state), &cost);
 	begin_way(state, way);
 }
 
@@ -364,7 +342,7 @@ choose_first(TopkState *state)
 	double		cost,
 				look = TopkWayCost(&state->known, TOPK_WALK, TOPK_FIRST_ROWS);
 	TopkKnown	near = state->known;
-	TopkWay		best = cheapest(state, TOPK_WALK, &cost);
+	TopkWay		best = TopkCheapest(&state->known, TOPK_CODES, wanted_rows(state), &cost);
 
 	state->looks = false;
 	if (state->reads_table)
@@ -468,7 +446,7 @@ choose(void *arg)
 		return;
 	state->next_choice = by_way * CHOICE_GROWTH;
 	learn_passing(state);
-	best = cheapest(state, state->way, &cost);
+	best = TopkCheapest(&state->known, state->way + 1, wanted_rows(state), &cost);
 	if (isinf(cost))
 		return;
 	so_far = spent(state) - state->spent_before;
@@ -652,22 +630,15 @@ TopkStart(TopkState *state)
 	choose_first(state);
 }
 
-/* May there be rows that are in no index: without a value, or zero under cosine? */
-static bool
-may_be_unindexed(const TopkState *state)
-{
-	return !state->planned.not_null || state->opclass.metric == QV_METRIC_COSINE;
-}
-
 /*
  * The search by the index, or by row pages, has proposed all rows that are in the index.  Is there
- * another way to find rows without a value, which come last?
+ * another way to find rows without a value, or zero under cosine, which come last?
  */
 static bool
 goes_on(TopkState *state)
 {
-	return state->known.filtered && state->set.child != NULL && !state->within && may_be_unindexed(state) &&
-		take_rest(state);
+	return state->known.filtered && state->set.child != NULL && !state->within &&
+		(!state->planned.not_null || state->opclass.metric == QV_METRIC_COSINE) && take_rest(state);
 }
 
 bool
@@ -711,12 +682,12 @@ void
 TopkEnd(TopkState *state)
 {
 	end_other(state);
-	if (state->stream)
-		QvStreamEnd(state->stream);
 	if (state->engine)
+	{
+		QvStreamEnd(state->stream);
 		state->engine->ops->end(state->engine);
-	if (state->rows)
 		RowReaderEnd(state->rows);
+	}
 	if (state->filter)
 		QvFilterEnd(state->filter);
 }

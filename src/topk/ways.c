@@ -136,24 +136,32 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 	}
 }
 
+TopkWay
+TopkCheapest(const TopkKnown *known, TopkWay from, double wanted, double *cost)
+{
+	TopkWay		best = TOPK_WALK;
+
+	*cost = INFINITY;
+	for (TopkWay way = from; way < TOPK_TABLE + known->has_table; way++)
+	{
+		double		other = TopkWayCost(known, way, wanted);
+
+		if (other < *cost)
+		{
+			*cost = other;
+			best = way;
+		}
+	}
+	return best;
+}
+
 double
 TopkScanCost(const TopkKnown *known, double wanted)
 {
-	TopkWay		first = TOPK_WALK;
-	double		least_first = INFINITY;
-	double		least = INFINITY;
+	double		least;
+	TopkWay		first = TopkCheapest(known, TOPK_WALK, Min(wanted, TOPK_FIRST_ROWS), &least);
 
-	for (TopkWay way = 0; way < TOPK_TABLE + known->has_table; way++)
-	{
-		double		cost = TopkWayCost(known, way, Min(wanted, TOPK_FIRST_ROWS));
-
-		if (cost < least_first)
-		{
-			least_first = cost;
-			first = way;
-		}
-		least = Min(least, TopkWayCost(known, way, wanted));
-	}
+	(void) TopkCheapest(known, TOPK_WALK, wanted, &least);
 
 	/*
 	 * it changes when the way that it began with has cost as much as the

@@ -90,6 +90,9 @@ extern double TopkProposals(const TopkKnown *known, double wanted);
  */
 extern double TopkWayCost(const TopkKnown *known, TopkWay way, double wanted);
 
+/* The cheapest way to return a number of rows, from one on, and what it costs. */
+extern TopkWay TopkCheapest(const TopkKnown *known, TopkWay from, double wanted, double *cost);
+
 /* What a scan costs that may change its way, for the planner. */
 extern double TopkScanCost(const TopkKnown *known, double wanted);
 
