@@ -391,11 +391,6 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 			form->may_fail |= form->least == 0;
 			set_range(form, -INFINITY, INFINITY);
 			return true;
-		case ROOT:
-			if (form->least < 0)
-				return false;
-			set_range(form, 0, INFINITY);
-			return true;
 		case MAGNITUDE:
 			if (form->least >= 0)
 				return true;
@@ -403,8 +398,9 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 				return false;
 			set_linear(form, -1, 0);
 			return true;
+		case ROOT:
 		case RAISES:
-			if (at != 0 || !known || c <= 0 || form->least < 0)
+			if (form->least < 0 || (turn == RAISES && (at != 0 || !known || c <= 0)))
 				return false;
 			form->may_fail |= c > LARGEST_POWER && isinf(form->most);
 			set_range(form, 0, INFINITY);
@@ -459,21 +455,21 @@ form_of_least(const IndexOptInfo *index, const MinMaxExpr *expr, TopkForm *form)
 		return false;
 	for (int i = 0; i < list_length(expr->args); i++)
 	{
-		double		c;
-		bool		known = get_number(list_nth(expr->args, i), &c);
+		bool		greatest = expr->op == IS_GREATEST;
+		double		low,
+					high;
 
 		if (i == at)
 			continue;
-		if (expr->op == IS_GREATEST)
-		{
-			form->least = known ? Max(form->least, c) : form->least;
-			form->most = known ? Max(form->most, c) : INFINITY;
-		}
+		if (get_number(list_nth(expr->args, i), &low))
+			high = low;
 		else
 		{
-			form->least = known ? Min(form->least, c) : -INFINITY;
-			form->most = known ? Min(form->most, c) : form->most;
+			low = -INFINITY;
+			high = INFINITY;
 		}
+		form->least = greatest ? Max(form->least, low) : Min(form->least, low);
+		form->most = greatest ? Max(form->most, high) : Min(form->most, high);
 	}
 	form->fills_nulls = true;
 	/* NaN is the greatest number */
