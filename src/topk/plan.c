@@ -29,6 +29,7 @@
 #include "topk/target.h"
 #include "topk/topk.h"
 #include "topk/ways.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
@@ -270,27 +271,23 @@ is_merged(const TopkTarget *target)
 }
 
 /*
- * May rows that are found late come last?  Where something above relies on the order, and in
- * subqueries, they may not: nodes that find equal neighbors do, and merge joins.
+ * May rows that are found late be out of order (TOPK_ORDER_...)?  Never, where something above
+ * relies on it: nodes that find equal neighbors do, and merge joins.  In subqueries they do not
+ * come last.
  */
-static bool
-may_be_late(PlannerInfo *root, const TopkTarget *target)
-{
-	return target->key != NULL && root->parent_root == NULL && takes_first_rows(root->parse) &&
-		target->index->rel->reloptkind == RELOPT_BASEREL && !is_merged(target);
-}
-
-/* Does something above a path rely on its order, even where the user has relaxed it? */
-static bool
-relies_on_order(PlannerInfo *root, const TopkTarget *target)
+static int
+order_of_late(PlannerInfo *root, const TopkTarget *target)
 {
 	const Query *query = root->parse;
 
 	/* a radius has no order */
 	if (target->key == NULL)
-		return false;
-	return query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->setOperations ||
-		query->limitOption == LIMIT_OPTION_WITH_TIES || is_merged(target);
+		return 0;
+	if (query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->setOperations ||
+		query->limitOption == LIMIT_OPTION_WITH_TIES || is_merged(target))
+		return TOPK_ORDER_STRICT;
+	return root->parent_root == NULL && takes_first_rows(query) &&
+		target->index->rel->reloptkind == RELOPT_BASEREL ? TOPK_ORDER_LATE_LAST : 0;
 }
 
 /*
@@ -473,7 +470,6 @@ static List *
 get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, const TopkKnown *known)
 {
 	AttrNumber	column = target->index->indexkeys[0];
-	bytea	   *bytes = palloc(VARHDRSZ + sizeof(TopkPlanned));
 	TopkPlanned planned;
 
 	/* what is between the fields is copied, too */
@@ -488,8 +484,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 	planned.secured = root->qual_security_level > 0;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
-	planned.order = target->order | (may_be_late(root, target) ? TOPK_ORDER_LATE_LAST : 0) |
-		(relies_on_order(root, target) ? TOPK_ORDER_STRICT : 0);
+	planned.order = target->order | order_of_late(root, target);
 	planned.not_null = column > 0 && QvColumnIsNotNull(rte->relid, rel, column);
 	planned.indexed = known->rows / Max(1, rel->tuples);
 	planned.passing = known->passing / known->rows;
@@ -497,9 +492,9 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 	planned.collect = known->collect / Max(1, known->members);
 	planned.admitted = known->admitted / known->rows;
 	planned.units = known->units;
-	SET_VARSIZE(bytes, VARHDRSZ + sizeof(planned));
-	memcpy(VARDATA(bytes), &planned, sizeof(planned));
-	return list_make1(makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false));
+	return list_make1(makeConst(BYTEAOID, -1, InvalidOid, -1,
+								PointerGetDatum(cstring_to_text_with_len((char *) &planned, sizeof(planned))),
+								false, false));
 }
 
 /*
@@ -679,18 +674,12 @@ expect_within(PlannerInfo *root, RelOptInfo *rel, const List *targets)
 	rows = clamp_row_est(rows < 0 ? Min(few, rel->rows) : rows);
 	factor = rows / rel->rows;
 	rel->rows = rows;
-	foreach(lc, rel->pathlist)
+	foreach(lc, list_concat_copy(rel->pathlist, rel->partial_pathlist))
 	{
 		Path	   *path = lfirst(lc);
 
 		if (path->param_info == NULL)
 			path->rows = clamp_row_est(path->rows * factor);
-	}
-	foreach(lc, rel->partial_pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		path->rows = clamp_row_est(path->rows * factor);
 	}
 }
 
