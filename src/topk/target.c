@@ -147,6 +147,16 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 	}
 }
 
+/* Rows without a value, or without a distance, must not be missed if there may be some. */
+static void
+add_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target, bool nulls, bool nans)
+{
+	if (nulls && may_be_null(root, rel, target->index))
+		target->needs |= QV_LEFT_OUT_NULLS;
+	if (nans && target->form.may_be_nan)
+		target->needs |= QV_LEFT_OUT_NANS;
+}
+
 /* The target of rows in the order of a path key; NULL: a search of the index does not give it. */
 static TopkTarget *
 match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
@@ -173,11 +183,8 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 		target->key = key;
 		target->written = (Expr *) expr;
 		target->order = (ascends ? 0 : TOPK_ORDER_DESCENDS) | (key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0);
-		/* rows that would come first must not be missed */
-		if (key->pk_nulls_first && may_be_null(root, rel, index))
-			target->needs |= QV_LEFT_OUT_NULLS;
-		if (!ascends && form.may_be_nan)
-			target->needs |= QV_LEFT_OUT_NANS;
+		/* rows that would come first */
+		add_needs(root, rel, target, key->pk_nulls_first, !ascends);
 		add_bounds(root, rel, target);
 		return target;
 	}
@@ -186,33 +193,26 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 
 /* ---- conditions on included columns ---- */
 
-/* Is a condition one on included columns of an index only? */
-static bool
-is_on_included(RelOptInfo *rel, const IndexOptInfo *index, const RestrictInfo *info)
-{
-	Bitmapset  *columns = NULL;
-	Bitmapset  *included = NULL;
-
-	if (!restriction_is_securely_promotable((RestrictInfo *) info, rel) ||
-		contain_volatile_functions((Node *) info->clause) || contain_subplans((Node *) info->clause))
-		return false;
-	pull_varattnos((Node *) info->clause, rel->relid, &columns);
-	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
-		included = bms_add_member(included, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
-	return !bms_is_empty(columns) && bms_is_subset(columns, included);
-}
-
 void
 TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions)
 {
+	const IndexOptInfo *index = target->index;
+	Bitmapset  *included = NULL;
 	ListCell   *lc;
 
-	if (target->index->ncolumns == target->index->nkeycolumns)
-		return;
+	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
+		included = bms_add_member(included, index->indexkeys[i] - FirstLowInvalidHeapAttributeNumber);
 	foreach(lc, conditions)
 	{
-		if (is_on_included(rel, target->index, lfirst_node(RestrictInfo, lc)))
-			target->filter = lappend(target->filter, lfirst(lc));
+		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
+		Node	   *clause = (Node *) info->clause;
+		Bitmapset  *columns = NULL;
+
+		pull_varattnos(clause, rel->relid, &columns);
+		if (!bms_is_empty(columns) && bms_is_subset(columns, included) &&
+			restriction_is_securely_promotable(info, rel) && !contain_volatile_functions(clause) &&
+			!contain_subplans(clause))
+			target->filter = lappend(target->filter, info);
 	}
 }
 
@@ -225,24 +225,13 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
 
-		if (!list_member_ptr(target->within, info) && !list_member_ptr(target->outside, info) &&
-			!TopkIsNotNullTest((Node *) info->clause, target->index))
+		if (!list_member_ptr(target->outside, info) && !TopkIsNotNullTest((Node *) info->clause, target->index))
 			return true;
 	}
 	return false;
 }
 
 /* ---- targets ---- */
-
-/* No row must be missed, wherever the order has it. */
-static void
-add_all_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target)
-{
-	if (may_be_null(root, rel, target->index))
-		target->needs |= QV_LEFT_OUT_NULLS;
-	if (target->form.may_be_nan)
-		target->needs |= QV_LEFT_OUT_NANS;
-}
 
 /* Is there a window function that needs other rows than those before? */
 static bool
@@ -261,19 +250,16 @@ looks_ahead(Node *node, void *unused)
 
 /* Does a query make something of all rows, or of groups of them, before it takes the first? */
 static bool
-counts_all_rows(const Query *query)
+counts_all_rows(const PlannerInfo *root)
 {
+	const Query *query = root->parse;
+
 	return query->hasAggs || query->groupClause != NIL ||
 		(query->distinctClause != NIL && query->sortClause == NIL) ||
-		(query->hasWindowFuncs && (list_length(query->windowClause) > 1 || looks_ahead((Node *) query->targetList, NULL)));
-}
-
-/* Does a window have the order that is asked for, and the answer another one? */
-static bool
-is_sorted_anew(const PlannerInfo *root)
-{
-	return root->window_pathkeys != NIL && root->sort_pathkeys != NIL &&
-		linitial(root->window_pathkeys) != linitial(root->sort_pathkeys);
+		(query->hasWindowFuncs && (list_length(query->windowClause) > 1 || looks_ahead((Node *) query->targetList, NULL))) ||
+	/* a window has the order that is asked for, and the answer another one */
+		(root->window_pathkeys != NIL && root->sort_pathkeys != NIL &&
+		 linitial(root->window_pathkeys) != linitial(root->sort_pathkeys));
 }
 
 /*
@@ -319,7 +305,7 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 	if (root->parse->hasAggs)
 		target->order &= ~TOPK_ORDER_NULLS_FIRST;
 	else if (!TopkGroupsKeepOrder(root))
-		add_all_needs(root, rel, target);
+		add_needs(root, rel, target, true, true);
 	return target;
 }
 
@@ -334,8 +320,8 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 		return target;
 	if (root->query_pathkeys != NIL && !KnnHasWholeWindow(root))
 		target = match_key(root, rel, index, linitial(root->query_pathkeys));
-	if (target && (counts_all_rows(root->parse) || is_sorted_anew(root)))
-		add_all_needs(root, rel, target);
+	if (target && counts_all_rows(root))
+		add_needs(root, rel, target, true, true);
 	if (target)
 	{
 		/* an effort is for as many rows as are asked for */

@@ -41,8 +41,8 @@ extern List *TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *i
 extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions);
 
 /*
- * May rows of the index fail the conditions?  Conditions on the distance do not count: rows that
- * fail them are far, or come before all rows wanted, as with OFFSET.
+ * May rows of the index fail the conditions, of which none is of the radius?  Those of "outside"
+ * do not count: rows that fail them come before all rows wanted, as with OFFSET.
  */
 extern bool TopkIsFiltered(const TopkTarget *target, List *conditions);
 
