@@ -306,12 +306,10 @@ static void
 add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo *output)
 {
 	bool		is_distinct = !root->parse->hasAggs;
-	List	   *pathkeys = is_distinct || list_length(root->sort_pathkeys) > 1 ?
-		list_make1(is_distinct ? key : linitial(root->sort_pathkeys)) : root->sort_pathkeys;
-	List	   *rows = list_copy(input->pathlist);
+	List	   *pathkeys = is_distinct ? list_make1(key) : list_truncate(list_copy(root->sort_pathkeys), 1);
 	ListCell   *lc;
 
-	foreach(lc, rows)
+	foreach(lc, input->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 

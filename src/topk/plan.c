@@ -180,14 +180,6 @@ joined_rows(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rel->reloptkind != RELOPT_BASEREL)
 		return 0;
-	foreach(lc, root->join_info_list)
-	{
-		SpecialJoinInfo *join = lfirst(lc);
-
-		if (join->jointype == JOIN_FULL || bms_is_member(rel->relid, join->syn_righthand) ||
-			bms_membership(join->syn_righthand) != BMS_SINGLETON)
-			return 0;
-	}
 	joined->relids = bms_copy(rel->relids);
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
@@ -197,18 +189,21 @@ joined_rows(PlannerInfo *root, RelOptInfo *rel)
 		Path		outer = {.parent = makeNode(RelOptInfo), .rows = rows};
 		Path		inner = {.parent = other};
 
+		foreach(lc, root->join_info_list)
+		{
+			SpecialJoinInfo *special = lfirst(lc);
+
+			if (special->jointype == JOIN_FULL || bms_is_member(rel->relid, special->syn_righthand) ||
+				bms_membership(special->syn_righthand) != BMS_SINGLETON)
+				return 0;
+			if (bms_is_member(i, special->syn_righthand))
+				join = special;
+		}
 		if (other == NULL || other == rel || other->reloptkind != RELOPT_BASEREL)
 			continue;
 		inner.rows = other->rows;
 		outer.parent->relids = before;
 		joined->relids = bms_add_member(joined->relids, i);
-		foreach(lc, root->join_info_list)
-		{
-			SpecialJoinInfo *special = lfirst(lc);
-
-			if (bms_is_member(i, special->syn_righthand))
-				join = special;
-		}
 		if (join == NULL)
 		{
 			join = makeNode(SpecialJoinInfo);
