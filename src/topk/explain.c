@@ -64,8 +64,7 @@ explain_work(TopkState *state, ExplainState *es)
 	if (rows->returned > 0 && isfinite(state->last))
 		ExplainPropertyFloat("Last Distance", NULL, TopkResultOf(state->planned.result, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
-	if (state->started && isfinite(state->bound) &&
-		!state->planned.secured)
+	if (state->started && isfinite(state->bound) && !state->planned.secured)
 		ExplainPropertyFloat("Bound", NULL, TopkResultOf(state->planned.result, state->bound), 6, es);
 }
 
@@ -87,52 +86,44 @@ explain_calibration(Oid oid, ExplainState *es)
 	index_close(index, AccessShareLock);
 }
 
-/* An expression of the plan, or a list of conditions, as text; NULL: it is not there. */
-static char *
-deparse(TopkState *state, TopkExpr which, List *context, bool prefix)
+/* An expression of the plan, or a list of conditions, if it is there, and what follows it. */
+static void
+explain_expr(const char *label, TopkState *state, TopkExpr which, const char *after, List *context,
+			 ExplainState *es)
 {
 	Node	   *expr = TopkPlanExpr(state, which);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 
-	if (expr && IsA(expr, List))
+	if (expr == NULL)
+		return;
+	if (IsA(expr, List))
 		expr = (Node *) make_ands_explicit((List *) expr);
-	return expr ? deparse_expression(expr, context, prefix, false) : NULL;
-}
-
-static void
-explain_conditions(const char *label, const char *conditions, ExplainState *es)
-{
-	if (conditions)
-		ExplainPropertyText(label, conditions, es);
+	ExplainPropertyText(label, psprintf("%s%s", deparse_expression(expr, context, prefix, false), after), es);
 }
 
 /* The sort key as it is written, and the distance that stands for it. */
 static void
-explain_order(TopkState *state, List *context, bool prefix, ExplainState *es)
+explain_order(TopkState *state, List *context, ExplainState *es)
 {
 	int			order = state->planned.order;
 	bool		descends = (order & TOPK_ORDER_DESCENDS) != 0,
 				nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
-	char	   *key = deparse(state, TOPK_EXPR_KEY, context, prefix);
+	const char *nulls = nulls_first == descends ? "" : nulls_first ? " NULLS FIRST" : " NULLS LAST";
 
 	if (order == TOPK_ORDER_NONE)
 		return;
-	if (key)
-		ExplainPropertyText("Sort Key",
-							psprintf("%s%s%s", key, descends ? " DESC" : "",
-									 nulls_first == descends ? "" : nulls_first ? " NULLS FIRST" : " NULLS LAST"), es);
-	ExplainPropertyText("Order By", deparse(state, TOPK_EXPR_DISTANCE, context, prefix), es);
+	explain_expr("Sort Key", state, TOPK_EXPR_KEY, psprintf("%s%s", descends ? " DESC" : "", nulls), context, es);
+	explain_expr("Order By", state, TOPK_EXPR_DISTANCE, "", context, es);
 }
 
 void
 TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	TopkState  *state = (TopkState *) css;
-	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
 	Oid			index = state->planned.index;
 	int			rows = state->planned.rows;
 	const char *hint = state->planned.hint ? " (hint)" : "";
-	List	   *context = set_deparse_context_plan(es->deparse_cxt, &scan->scan.plan, ancestors);
-	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, css->ss.ps.plan, ancestors);
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Search", psprintf("Index Scan using %s on %s",
@@ -140,7 +131,7 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 											   quote_identifier(RelationGetRelationName(css->ss.ss_currentRelation))), es);
 	else
 		ExplainPropertyText("Index Name", get_rel_name(index), es);
-	explain_order(state, context, prefix, es);
+	explain_order(state, context, es);
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyInteger("Top K", NULL, rows, es);
@@ -150,8 +141,8 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
 	else
 		ExplainPropertyText("Top K", state->planned.limited ? "at run time" : "all", es);
-	explain_conditions("Radius", deparse(state, TOPK_EXPR_WITHIN, context, prefix), es);
-	explain_conditions("Index Filter", deparse(state, TOPK_EXPR_FILTER, context, prefix), es);
+	explain_expr("Radius", state, TOPK_EXPR_WITHIN, "", context, es);
+	explain_expr("Index Filter", state, TOPK_EXPR_FILTER, "", context, es);
 	explain_calibration(index, es);
 	if (es->analyze)
 		explain_work(state, es);
