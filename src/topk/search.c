@@ -488,22 +488,7 @@ fill_row(void *arg, const ItemPointerData *tid)
 	return QvFilterFill(state->filter, tid);
 }
 
-/* Does a row meet all conditions?  Count the rows that are too near, and the others. */
-static bool
-meets_conditions(TopkState *state, ExprContext *econtext)
-{
-	if (!ExecQual(state->ahead, econtext))
-		return false;
-	if (!ExecQual(state->outside, econtext))
-	{
-		state->skipped++;
-		return false;
-	}
-	state->far_enough++;
-	return ExecQual(state->after, econtext);
-}
-
-/* QvStreamSource.test */
+/* QvStreamSource.test: count the rows that are too near, and the others */
 static bool
 test_row(void *arg)
 {
@@ -513,8 +498,15 @@ test_row(void *arg)
 	pgstat_count_heap_fetch(state->index);
 	ResetExprContext(econtext);
 	econtext->ecxt_scantuple = state->rows->slot;
-	if (meets_conditions(state, econtext))
-		return true;
+	if (ExecQual(state->ahead, econtext))
+	{
+		bool		too_near = !ExecQual(state->outside, econtext);
+
+		state->skipped += too_near;
+		state->far_enough += !too_near;
+		if (!too_near && ExecQual(state->after, econtext))
+			return true;
+	}
 	InstrCountFiltered1(&state->css.ss, 1);
 	return false;
 }
