@@ -161,9 +161,7 @@ init_conditions(TopkState *state, List *conditions)
 	while (at < list_length(conditions) && !list_member(outside, list_nth(conditions, at)))
 		at++;
 	state->ahead = ExecInitQual(list_truncate(list_copy(conditions), at), parent);
-	if (at == list_length(conditions))
-		return;
-	state->outside = ExecInitQual(list_make1(list_nth(conditions, at)), parent);
+	state->outside = ExecInitQual(list_truncate(list_copy_tail(conditions, at), 1), parent);
 	state->after = ExecInitQual(list_copy_tail(conditions, at + 1), parent);
 }
 
