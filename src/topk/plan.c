@@ -379,9 +379,8 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	known->row_pages = known->engine->row_pages(relation);
 	known->table_pages = rel->pages;
 	known->has_filter = target->filter != NIL && known->row_pages > 0;
-	known->admitted = known->rows;
-	if (known->has_filter)
-		known->admitted *= clauselist_selectivity(root, target->filter, rel->relid, JOIN_INNER, NULL);
+	known->admitted = known->has_filter ?
+		clauselist_selectivity(root, target->filter, rel->relid, JOIN_INNER, NULL) : 1;
 	if (bitmap)
 	{
 		cost_bitmap_tree_node(bitmap->bitmapqual, &collect, &selectivity);
@@ -485,7 +484,7 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 	planned.passing = known->passing / known->rows;
 	planned.members = known->members / known->rows;
 	planned.collect = known->collect / Max(1, known->members);
-	planned.admitted = known->admitted / known->rows;
+	planned.admitted = known->admitted;
 	planned.units = known->units;
 	return list_make1(makeConst(BYTEAOID, -1, InvalidOid, -1,
 								PointerGetDatum(cstring_to_text_with_len((char *) &planned, sizeof(planned))),

@@ -113,14 +113,14 @@ learn_passing(TopkState *state)
 	{
 		double		tested = filter->tested - state->tested_before;
 
-		known->admitted = known->rows *
-			learn_share(state->admitted, tested, tested - (filter->removed - state->removed_before));
+		known->admitted = learn_share(state->admitted, tested,
+									  tested - (filter->removed - state->removed_before));
 	}
 	/* rows that an entry keeps out are not proposed */
 	if (state->way == TOPK_CODES && known->has_filter)
 	{
 		share = Min(1, share / state->admitted);
-		of = known->admitted;
+		of = known->admitted * known->rows;
 	}
 	share = learn_share(share, proposed_by_way(state), found_by_way(state));
 	known->passing = Max(1, share * of);
@@ -147,7 +147,7 @@ get_known(TopkState *state)
 	known->has_table = true;
 	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
-	known->admitted = state->admitted * known->rows;
+	known->admitted = state->admitted;
 	known->has_set = state->set.child != NULL && state->set.state != TOPK_SET_FAILED;
 	known->is_there = state->set.state == TOPK_SET_READY;
 	expect_members(state, state->planned.members * known->rows);
@@ -222,7 +222,7 @@ begin_way(TopkState *state, TopkWay way)
 	end_other(state);
 	/* what this way will show is added to what those before have shown */
 	state->share = known->passing / known->rows;
-	state->admitted = Max(1, known->admitted) / known->rows;
+	state->admitted = Max(1 / known->rows, known->admitted);
 	state->found = Max(state->found, found_by_way(state));
 	state->others_spent = spent(state) - state->collected;
 	QvStreamSetScan(state->stream, NULL, NULL, false);
@@ -278,8 +278,8 @@ is_enough(void *arg, double found)
 		found * state->planned.collect > state->patience * TopkWayCost(&known, TOPK_WALK, wanted_rows(state));
 }
 
-/* Collect the set; false when that is not worth it, or not to be had. */
-static bool
+/* Collect the set, as far as that is worth it. */
+static void
 collect_set(TopkState *state)
 {
 	double		before = state->set.nfound;
@@ -299,7 +299,6 @@ collect_set(TopkState *state)
 		state->patience *= 2;
 	}
 	get_known(state);
-	return state->set.state == TOPK_SET_READY;
 }
 
 /* ---- the choice ---- */
@@ -316,8 +315,9 @@ take_way(TopkState *state, TopkWay way)
 		begin_way(state, way);
 		return;
 	}
+	collect_set(state);
 	/* the way that runs goes on until more of the set is worth it */
-	if (!collect_set(state) && state->set.state == TOPK_SET_PART)
+	if (state->set.state == TOPK_SET_PART)
 	{
 		if (state->way == TOPK_WAYS)
 			begin_way(state, TOPK_WALK);
@@ -353,7 +353,8 @@ choose_first(TopkState *state)
 		best = TOPK_WALK;
 	else
 	{
-		near.passing = near.admitted = near.rows;
+		near.passing = near.rows;
+		near.admitted = 1;
 		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
 		{
 			best = TOPK_WALK;
@@ -420,7 +421,7 @@ still_costs(const TopkState *state)
 	if (state->way == TOPK_WALK)
 		proposed = Max(proposed, state->expected);
 	else if (known->has_filter)
-		of = Max(1, known->admitted);
+		of = Max(1, known->admitted * known->rows);
 	found = proposed * known->passing / of;
 	return (spent(state) - state->collected - state->others_spent) *
 		(TopkWayCost(known, state->way, wanted_rows(state)) / TopkWayCost(known, state->way, found) - 1);

@@ -16,13 +16,6 @@ TopkProposals(const TopkKnown *known, double wanted)
 	return Min(known->rows, wanted * known->rows / Max(1, known->passing));
 }
 
-/* The share of rows that conditions on included columns let pass. */
-static double
-admitted_share(const TopkKnown *known)
-{
-	return Min(1, known->admitted / known->rows);
-}
-
 /*
  * Rows that are proposed are looked up, if the set is there.  Then their entries are tested, if
  * there are conditions on included columns and this was not done before.  Then they are fetched and
@@ -39,7 +32,7 @@ proposed_cost(const TopkKnown *known, double proposals, double wanted, bool by_e
 	if (by_entry)
 	{
 		cost += fetched * (known->units.page + known->units.filter);
-		fetched *= admitted_share(known);
+		fetched *= known->admitted;
 	}
 	return cost + QvRowsCost(&known->units, fetched, known->table_pages);
 }
@@ -59,12 +52,11 @@ walk_cost(const TopkKnown *known, double wanted)
 static double
 codes_cost(const TopkKnown *known, double wanted)
 {
-	double		share = admitted_share(known);
-	double		proposals = TopkProposals(known, wanted) * share;
+	double		proposals = TopkProposals(known, wanted) * known->admitted;
 
 	if (known->row_pages == 0 || !known->by_value)
 		return INFINITY;
-	return QvEntriesCost(&known->units, known->rows, known->row_pages, share, proposals) +
+	return QvEntriesCost(&known->units, known->rows, known->row_pages, known->admitted, proposals) +
 		proposed_cost(known, proposals, wanted, false);
 }
 
@@ -73,15 +65,14 @@ static double
 set_cost(const TopkKnown *known, double wanted)
 {
 	double		passing = Min(known->members, known->passing);
-	double		share = admitted_share(known);
-	double		fetched = Min(known->members, wanted * known->members * share / Max(1, passing));
+	double		fetched = Min(known->members, wanted * known->members * known->admitted / Max(1, passing));
 	double		by_row = passing * known->units.value;
 	double		by_code = INFINITY;
 
 	if (!known->has_set)
 		return INFINITY;
 	if (known->row_pages > 0 && known->by_value)
-		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, share, fetched) +
+		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, known->admitted, fetched) +
 			QvRowsCost(&known->units, fetched, known->table_pages) + fetched * known->units.value;
 
 	/*

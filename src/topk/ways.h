@@ -65,7 +65,8 @@ typedef struct TopkKnown
 
 	/* what entries of row pages know */
 	bool		has_filter;		/* there are conditions on included columns */
-	double		admitted;		/* rows that pass these; all without any */
+	double		admitted;		/* share of rows that passes these; 1 without
+								 * any */
 
 	/* what other indexes know */
 	bool		has_set;		/* there are some */
