@@ -344,6 +344,8 @@ choose_first(TopkState *state)
 	TopkKnown	near = state->known;
 	TopkWay		best = TopkCheapest(&state->known, TOPK_CODES, wanted_rows(state), &cost);
 
+	near.passing = near.rows;
+	near.admitted = 1;
 	state->looks = false;
 	if (state->reads_table)
 		best = TOPK_TABLE;
@@ -351,15 +353,10 @@ choose_first(TopkState *state)
 		best = isinf(TopkWayCost(&state->known, topk_way, INFINITY)) ? TOPK_WALK : topk_way;
 	else if (look <= cost)
 		best = TOPK_WALK;
-	else
+	else if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
 	{
-		near.passing = near.rows;
-		near.admitted = 1;
-		if (TopkWayCost(&near, TOPK_WALK, TOPK_FIRST_ROWS) <= LOOK_SHARE * cost)
-		{
-			best = TOPK_WALK;
-			state->looks = true;
-		}
+		best = TOPK_WALK;
+		state->looks = true;
 	}
 	take_way(state, best);
 }
