@@ -135,16 +135,22 @@ KnnHasWholeWindow(const PlannerInfo *root)
 }
 
 bool
+KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index)
+{
+	const NullTest *test = (const NullTest *) clause;
+
+	return IsA(clause, NullTest) && test->nulltesttype == type &&
+		match_index_to_operand((Node *) test->arg, 0, index);
+}
+
+bool
 KnnWantsNulls(IndexOptInfo *index)
 {
 	ListCell   *lc;
 
 	foreach(lc, index->indrestrictinfo)
 	{
-		const NullTest *test = (const NullTest *) lfirst_node(RestrictInfo, lc)->clause;
-
-		if (IsA(test, NullTest) && test->nulltesttype == IS_NULL &&
-			match_index_to_operand((Node *) test->arg, 0, index))
+		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, IS_NULL, index))
 			return true;
 	}
 	return false;

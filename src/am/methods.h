@@ -62,6 +62,9 @@ extern bool KnnIsPgvectors(Relation index);
 /* Has a query a window of all rows, one whose rows need later ones, or two in different orders? */
 extern bool KnnHasWholeWindow(const PlannerInfo *root);
 
+/* Is a condition that test of an index's column: whether it has a value, or has none? */
+extern bool KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index);
+
 /* Does a query ask an index for rows without a value?  These are in no index. */
 extern bool KnnWantsNulls(IndexOptInfo *index);
 

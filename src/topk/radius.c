@@ -85,7 +85,7 @@ indexed_share(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 
 	foreach(lc, rel->baserestrictinfo)
 	{
-		if (TopkIsNotNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, index))
+		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, IS_NOT_NULL, index))
 			return 1;
 	}
 	test->arg = linitial_node(TargetEntry, index->indextlist)->expr;

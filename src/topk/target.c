@@ -39,15 +39,6 @@ has_column(Node *node, void *index)
 	return match_index_to_operand(node, 0, index) || expression_tree_walker(node, has_column, index);
 }
 
-bool
-TopkIsNotNullTest(const Node *clause, IndexOptInfo *index)
-{
-	const NullTest *test = (const NullTest *) clause;
-
-	return IsA(clause, NullTest) && test->nulltesttype == IS_NOT_NULL &&
-		match_index_to_operand((Node *) test->arg, 0, index);
-}
-
 /* May rows that meet the conditions have no value in the index's column? */
 static bool
 may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
@@ -61,7 +52,7 @@ may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 	{
 		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
 
-		if (TopkIsNotNullTest(clause, index) ||
+		if (KnnIsNullTest(clause, IS_NOT_NULL, index) ||
 			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
 			return false;
 	}
@@ -225,7 +216,7 @@ TopkIsFiltered(const TopkTarget *target, List *conditions)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
 
-		if (!list_member_ptr(target->outside, info) && !TopkIsNotNullTest((Node *) info->clause, target->index))
+		if (!list_member_ptr(target->outside, info) && !KnnIsNullTest((Node *) info->clause, IS_NOT_NULL, target->index))
 			return true;
 	}
 	return false;
@@ -299,7 +290,8 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &nans_last))
 		return NULL;
 	target->of_groups = true;
-	target->order |= TOPK_ORDER_STRICT | (nans_last ? TOPK_ORDER_NANS_LAST : 0);
+	if (nans_last)
+		target->order |= TOPK_ORDER_NANS_LAST;
 
 	/* aggregates leave NULLs out */
 	if (root->parse->hasAggs)

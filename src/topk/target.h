@@ -46,7 +46,4 @@ extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions)
  */
 extern bool TopkIsFiltered(const TopkTarget *target, List *conditions);
 
-/* Is a condition that the index's column has a value? */
-extern bool TopkIsNotNullTest(const Node *clause, IndexOptInfo *index);
-
 #endif							/* QV_TOPK_TARGET_H */
