@@ -323,12 +323,12 @@ get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 		.table_pages = rel->pages,
 		.table_rows = rel->tuples,
 		.dims = dims,
+		.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false)),
 		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
 		/* on the average it is a pointer to where it is stored */
 		.value_pages = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE ? TOAST_PAGES : 0
 	};
 
-	of.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false));
 	QvGetUnits(&of, units);
 }
 
@@ -535,6 +535,8 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 			  double rows, BitmapHeapPath *bitmap, bool *counted)
 {
 	CustomPath *path = makeNode(CustomPath);
+	ParamPathInfo *param = get_baserel_parampathinfo(root, rel, target->outer);
+	List	   *further = param ? param->ppi_clauses : NIL;
 	const IndexOptInfo *index = target->index;
 	Relation	relation = index_open(index->indexoid, NoLock);
 	QvSettings	settings;
@@ -543,23 +545,21 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	List	   *exprs;
 	List	   *conditions;
 	int			left_out = QvMetaLeftOut(relation);
-	bool		misses = target->is_missed || (target->needs & left_out) != 0;
+	bool		misses = target->is_missed || (target->needs & left_out) != 0 ||
+		contain_volatile_functions((Node *) further);
 	double		wanted;
 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = rel;
 	path->path.pathtarget = rel->reltarget;
-	path->path.param_info = get_baserel_parampathinfo(root, rel, target->outer);
-	conditions = list_difference_ptr(path->path.param_info ?
-									 list_concat_copy(index->indrestrictinfo, path->path.param_info->ppi_clauses) :
-									 index->indrestrictinfo, target->within);
+	path->path.param_info = param;
+	conditions = list_difference_ptr(list_concat_copy(index->indrestrictinfo, further), target->within);
 	TopkAddFilter(rel, target, conditions);
 	exprs = get_exprs(target);
-	path->path.rows = path->path.param_info ? path->path.param_info->ppi_rows : rel->rows;
+	path->path.rows = param ? param->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
 	if (target->key)
-		path->path.pathkeys = list_length(root->query_pathkeys) == 1 && !target->of_groups ?
-			root->query_pathkeys : list_make1(target->key);
+		path->path.pathkeys = list_make1(target->key);
 	QvCountDisabled(&path->path, enable_indexscan);
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &topk_path_methods;
@@ -573,7 +573,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 		count_values(rel, known.passing, known.units.value - known.units.measure);
 		*counted = true;
 	}
-	wanted = path->path.param_info ? 0 : wanted_of(root, rel);
+	wanted = param ? 0 : wanted_of(root, rel);
 	known.has_table = counts_table(&known, wanted, left_out);
 	costed = known;
 
@@ -581,7 +581,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	 * Other paths count the table's pages as read from disk.  A path that
 	 * runs again and again finds its own in memory.
 	 */
-	if (path->path.param_info == NULL)
+	if (param == NULL)
 	{
 		double		next_page;
 
@@ -594,7 +594,6 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
 	cost_path(&path->path, &costed, wanted);
 	index_close(relation, NoLock);
-	misses |= path->path.param_info && contain_volatile_functions((Node *) path->path.param_info->ppi_clauses);
 	if (!misses)
 		add_path(rel, &path->path);
 	return !misses;
