@@ -89,12 +89,11 @@ groups_next(ScanState *ss)
 {
 	GroupsState *state = (GroupsState *) ss;
 	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
-	TupleTableSlot *row;
+	TupleTableSlot *row = state->sorted ? next_sorted(state) : next_group(state);
 
 	if (!state->started)
 	{
 		state->started = true;
-		row = next_group(state);
 		if (row && GroupsField(state, TOPK_GROUPS_SORT) != NIL &&
 			TopkReadsTable(child_of(state), NULL))
 		{
@@ -102,8 +101,6 @@ groups_next(ScanState *ss)
 			row = next_sorted(state);
 		}
 	}
-	else
-		row = state->sorted ? next_sorted(state) : next_group(state);
 	return row ? ExecCopySlot(slot, row) : ExecClearTuple(slot);
 }
 
