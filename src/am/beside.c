@@ -36,9 +36,8 @@ names_library(const char *probin, const char *library)
 		(name[length] == '\0' || strcmp(name + length, DLSUFFIX) == 0);
 }
 
-/* The library of a C function, NULL for others; its symbol, unless not wanted. */
-static char *
-c_function_library(Oid function, char **symbol)
+char *
+QvFunctionLibrary(Oid function, char **symbol)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
 	char	   *library = NULL;
@@ -64,7 +63,7 @@ char *
 QvSharedSymbol(Oid function)
 {
 	char	   *symbol = NULL;
-	char	   *library = c_function_library(function, &symbol);
+	char	   *library = QvFunctionLibrary(function, &symbol);
 	bool		shared = library && (names_library(library, OUR_LIBRARY) ||
 									 names_library(library, PGVECTOR_LIBRARY));
 
@@ -89,7 +88,7 @@ access_method_is_ours(const char *name)
 		return false;
 	handler = ((Form_pg_am) GETSTRUCT(tuple))->amhandler;
 	ReleaseSysCache(tuple);
-	library = c_function_library(handler, NULL);
+	library = QvFunctionLibrary(handler, NULL);
 	return library && names_library(library, OUR_LIBRARY);
 }
 

@@ -8,6 +8,12 @@
 #include "postgres.h"
 
 /*
+ * The library of a C function, as pg_proc.probin names it; NULL for others.
+ * *symbol gets its symbol, unless it is NULL.
+ */
+extern char *QvFunctionLibrary(Oid function, char **symbol);
+
+/*
  * The C symbol of a function of our library or of pgvector's, whose functions
  * of one name do the same; NULL for any other function.
  */

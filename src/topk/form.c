@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "access/genam.h"
+#include "am/beside.h"
 #include "am/opclass.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -19,7 +19,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 /* ---- functions ---- */
 
@@ -157,17 +156,10 @@ TopkReplaceDistance(Node *expr, void *distance)
 static bool
 share_library(Oid a, Oid b)
 {
-	HeapTuple	x = SearchSysCache1(PROCOID, ObjectIdGetDatum(a)),
-				y = SearchSysCache1(PROCOID, ObjectIdGetDatum(b));
-	bool		no_x,
-				no_y;
-	Datum		of_x = SysCacheGetAttr(PROCOID, x, Anum_pg_proc_probin, &no_x),
-				of_y = SysCacheGetAttr(PROCOID, y, Anum_pg_proc_probin, &no_y);
-	bool		result = !no_x && !no_y && strcmp(TextDatumGetCString(of_x), TextDatumGetCString(of_y)) == 0;
+	const char *x = QvFunctionLibrary(a, NULL),
+			   *y = QvFunctionLibrary(b, NULL);
 
-	ReleaseSysCache(x);
-	ReleaseSysCache(y);
-	return result;
+	return x && y && strcmp(x, y) == 0;
 }
 
 /*
