@@ -27,8 +27,8 @@ typedef enum Turn
 {
 	RISES,
 	RISES_ROUNDED,				/* and gives the number below, or above */
-	RISES_OR_FAILS,				/* the same, with an error for large numbers */
-	RISES_TO_DIGITS,			/* the same, for those with too many digits */
+	RISES_OR_FAILS,				/* the same, with an error for large numbers,
+								 * or those with too many digits */
 	FALLS,
 	ADDS,						/* rises with either argument */
 	SUBTRACTS,					/* rises with the first, and falls with the
@@ -60,7 +60,7 @@ static const struct
 	{F_FLOAT8UP, RISES}, {F_FLOAT4UP, RISES}, {F_NUMERIC_UPLUS, RISES},
 	/* casts */
 	{F_FLOAT4_FLOAT8, RISES}, {F_FLOAT8_FLOAT4, RISES}, {F_NUMERIC_FLOAT8, RISES}, {F_NUMERIC_FLOAT4, RISES},
-	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_TO_DIGITS},
+	{F_FLOAT8_NUMERIC, RISES}, {F_FLOAT4_NUMERIC, RISES}, {F_NUMERIC_NUMERIC_INT4, RISES_OR_FAILS},
 	{F_INT4_FLOAT8, RISES_OR_FAILS}, {F_INT4_FLOAT4, RISES_OR_FAILS}, {F_INT4_NUMERIC, RISES_OR_FAILS},
 	{F_INT8_FLOAT8, RISES_OR_FAILS}, {F_INT8_FLOAT4, RISES_OR_FAILS}, {F_INT8_NUMERIC, RISES_OR_FAILS},
 	/* rounding */
@@ -314,18 +314,18 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 {
 	double		c = NAN;
 	bool		known = get_number(other, &c);
+	bool		subtrahend = turn == SUBTRACTS && at == 1;
 
 	switch (turn)
 	{
 		case RISES:
 			return true;
 		case RISES_OR_FAILS:
-		case RISES_TO_DIGITS:
 		case RISES_ROUNDED:
 			if (at != 0)
 				return false;
-			form->may_fail |= turn == RISES_TO_DIGITS ||
-				(turn == RISES_OR_FAILS && fabs(form->least) + fabs(form->most) > PG_INT32_MAX);
+			form->may_fail |= turn == RISES_OR_FAILS &&
+				(other || fabs(form->least) + fabs(form->most) > PG_INT32_MAX);
 			/* to a number of digits, or before the point */
 			if (other && (!known || c < 0))
 				set_range(form, -INFINITY, INFINITY);
@@ -336,16 +336,11 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 			set_linear(form, -1, 0);
 			return true;
 		case ADDS:
-			/* adding 0 is how to ask for no index */
-			if (known && c == 0)
-				return false;
-			set_linear(form, 1, c);
-			widen(form, expr);
-			return true;
 		case SUBTRACTS:
-			if (at == 0 && known && c == 0)
+			/* adding 0 is how to ask for no index */
+			if (known && c == 0 && !subtrahend)
 				return false;
-			set_linear(form, at == 0 ? 1 : -1, at == 0 ? -c : c);
+			set_linear(form, subtrahend ? -1 : 1, turn == SUBTRACTS && !subtrahend ? -c : c);
 			widen(form, expr);
 			return true;
 		case MULTIPLIES:
