@@ -220,14 +220,13 @@ get_columns(PlannerInfo *root, List *clauses, const PathTarget *target)
 	return add_to_flat_tlist(columns, exprs);
 }
 
-/*
- * A path of groups in the order of their nearest rows, from one of rows in that order, which key
- * is.  pathkeys: how the groups are sorted.
- */
+/* A path of groups in the order of their nearest rows, from one of rows in that order: the key. */
 static Path *
-make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *rows,
-				 PathTarget *target, List *clauses, List *pathkeys, const PathKey *key)
+make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path *rows, PathKey *key)
 {
+	const Query *query = root->parse;
+	List	   *clauses = query->hasAggs ? query->groupClause : query->distinctClause;
+	PathTarget *target = query->hasAggs ? output->reltarget : rows->pathtarget;
 	CustomPath *path = makeNode(CustomPath);
 	PathTarget *of_rows = create_empty_pathtarget();
 	List	   *columns = get_columns(root, clauses, target);
@@ -235,9 +234,9 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	ListCell   *lc;
 
 	/* groups that come first may be found last: then they are sorted */
-	if (root->parse->hasAggs && (!QvPathKeyAscends(key) || key->pk_nulls_first))
+	if (query->hasAggs && (!QvPathKeyAscends(key) || key->pk_nulls_first))
 	{
-		SortGroupClause *clause = linitial(root->parse->sortClause);
+		SortGroupClause *clause = linitial(query->sortClause);
 		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
 
 		columns = add_to_flat_tlist(columns, list_make1(expr));
@@ -260,7 +259,7 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	path->path.startup_cost = rows->startup_cost + target->cost.startup;
 	path->path.total_cost = rows->total_cost + target->cost.startup + path->path.rows * target->cost.per_tuple +
 		rows->rows * (cpu_tuple_cost + list_length(clauses) * cpu_operator_cost);
-	path->path.pathkeys = pathkeys;
+	path->path.pathkeys = query->hasAggs ? list_truncate(list_copy(root->sort_pathkeys), 1) : list_make1(key);
 	QvCopyDisabled(&path->path, rows);
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &groups_path_methods;
@@ -305,8 +304,6 @@ is_from_topk(const Path *path)
 static void
 add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo *output)
 {
-	bool		is_distinct = !root->parse->hasAggs;
-	List	   *pathkeys = is_distinct ? list_make1(key) : list_truncate(list_copy(root->sort_pathkeys), 1);
 	ListCell   *lc;
 
 	foreach(lc, input->pathlist)
@@ -315,10 +312,7 @@ add_groups_paths(PlannerInfo *root, PathKey *key, RelOptInfo *input, RelOptInfo 
 
 		if (path->param_info == NULL && path->pathkeys != NIL && linitial(path->pathkeys) == key &&
 			is_from_topk(path))
-			add_path(output, make_groups_path(root, input, output, path,
-											  is_distinct ? path->pathtarget : output->reltarget,
-											  is_distinct ? root->parse->distinctClause : root->parse->groupClause,
-											  pathkeys, key));
+			add_path(output, make_groups_path(root, input, output, path, key));
 	}
 }
 
