@@ -181,12 +181,9 @@ describe_distance(const IndexOptInfo *index, Oid function, TopkForm *form)
 	{
 		form->result = opclass.metric == QV_METRIC_L2 ? TOPK_RESULT_ROOT : TOPK_RESULT_SAME;
 		form->may_be_nan = opclass.metric == QV_METRIC_COSINE;
-		if (opclass.metric != QV_METRIC_IP)
-			form->least = 0;
-		if (opclass.metric == QV_METRIC_COSINE)
-			form->most = 2;
-		else if (opclass.metric == QV_METRIC_JACCARD)
-			form->most = 1;
+		form->least = opclass.metric == QV_METRIC_IP ? -INFINITY : 0;
+		form->most = opclass.metric == QV_METRIC_COSINE ? 2 :
+			opclass.metric == QV_METRIC_JACCARD ? 1 : INFINITY;
 	}
 	index_close(relation, NoLock);
 }

@@ -451,11 +451,9 @@ passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 static List *
 get_exprs(const TopkTarget *target)
 {
-	bool		is_plain = target->written == NULL || target->written == target->form.distance;
-
 	return lappend(list_make5(target->form.distance, target->form.value,
 							  extract_actual_clauses(target->within, false),
-							  is_plain ? NULL : target->written, extract_actual_clauses(target->filter, false)),
+							  target->written, extract_actual_clauses(target->filter, false)),
 				   extract_actual_clauses(target->outside, false));
 }
 

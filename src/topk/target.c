@@ -103,23 +103,13 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 	return EXCLUDES_OTHERS;
 }
 
-/* Add to a target a condition on the distance, of that form. */
+/* Add to a target those of some conditions that are on the distance from its value. */
 static void
-add_bound(TopkTarget *target, RestrictInfo *info, const TopkForm *form)
-{
-	target->within = list_append_unique_ptr(target->within, info);
-	/* NaN is greater than all numbers */
-	if (form->falls && form->may_be_nan)
-		target->needs |= QV_LEFT_OUT_NANS;
-}
-
-/* Add to a target the relation's conditions on the distance from its value. */
-static void
-add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
+add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target, List *conditions)
 {
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, conditions)
 	{
 		RestrictInfo *info = lfirst(lc);
 		TopkForm	form;
@@ -131,10 +121,15 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target)
 		if (excluded == EXCLUDES_OTHERS ||
 			!TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
 			continue;
-		if (excluded == EXCLUDES_FAR)
-			add_bound(target, info, &form);
-		else
+		if (excluded == EXCLUDES_NEAR)
+		{
 			target->outside = lappend(target->outside, info);
+			continue;
+		}
+		target->within = lappend(target->within, info);
+		/* NaN is greater than all numbers */
+		if (form.falls && form.may_be_nan)
+			target->needs |= QV_LEFT_OUT_NANS;
 	}
 }
 
@@ -172,11 +167,11 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 		target->index = index;
 		target->form = form;
 		target->key = key;
-		target->written = (Expr *) expr;
+		target->written = expr == (Node *) form.distance ? NULL : (Expr *) expr;
 		target->order = (ascends ? 0 : TOPK_ORDER_DESCENDS) | (key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0);
 		/* rows that would come first */
 		add_needs(root, rel, target, key->pk_nulls_first, !ascends);
-		add_bounds(root, rel, target);
+		add_bounds(root, rel, target, rel->baserestrictinfo);
 		return target;
 	}
 	return NULL;
@@ -271,9 +266,9 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	target->index = index;
 	target->form = form;
 	target->outer = bms_difference(info->clause_relids, rel->relids);
-	add_bound(target, info, &form);
 	target->order = TOPK_ORDER_NONE;
-	add_bounds(root, rel, target);
+	/* it may be of a join */
+	add_bounds(root, rel, target, list_concat_unique_ptr(list_make1(info), rel->baserestrictinfo));
 	return target;
 }
 

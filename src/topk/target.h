@@ -17,7 +17,7 @@ typedef struct TopkTarget
 	TopkForm	form;			/* of the sort key; without one, of a
 								 * condition on the distance */
 	PathKey    *key;			/* the order that rows come in; NULL: any */
-	Expr	   *written;		/* the sort key; NULL: none */
+	Expr	   *written;		/* the sort key; NULL: none, or the distance */
 	List	   *within;			/* RestrictInfos: conditions on the distance,
 								 * which far rows do not meet */
 	List	   *outside;		/* and conditions that near rows do not meet */
