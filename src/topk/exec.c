@@ -61,7 +61,6 @@ topk_next(ScanState *ss)
 
 	/* of a row that was not fetched: the root of a chain of versions */
 	slot->tts_tid = row.filled ? row.tid : state->rows->slot->tts_tid;
-	RowReleasePages(state->rows);
 	show_distance(state, &row);
 	return slot;
 }
@@ -233,25 +232,19 @@ topk_rescan(CustomScanState *css)
 		TopkSetForget(&state->set);
 }
 
-/* What the searches of this node add to the index's statistics. */
-static void
-add_to_stats(const TopkState *state)
-{
-	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-	QvScanCounters counters;
-
-	TopkGetCounters(state, &counters);
-	pgstat_count_index_tuples(state->index, rows->proposed);
-	QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
-}
-
 static void
 topk_end(CustomScanState *css)
 {
 	TopkState  *state = (TopkState *) css;
 
 	if (state->stream)
-		add_to_stats(state);
+	{
+		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
+		QvScanCounters counters = TopkGetCounters(state);
+
+		pgstat_count_index_tuples(state->index, rows->proposed);
+		QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
+	}
 	TopkEnd(state);
 	if (state->set.child)
 		ExecEndNode(state->set.child);

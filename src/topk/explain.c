@@ -44,9 +44,8 @@ explain_work(TopkState *state, ExplainState *es)
 {
 	QvStreamCounters none = {0};
 	const QvStreamCounters *rows = state->stream ? QvStreamGetCounters(state->stream) : &none;
-	QvScanCounters counters;
+	QvScanCounters counters = TopkGetCounters(state);
 
-	TopkGetCounters(state, &counters);
 	if (state->filter)
 		explain_if_any("Rows Removed by Index Filter", state->filter->removed, es);
 	explain_strategies(state, es);

@@ -201,9 +201,8 @@ spent(const TopkState *state)
 {
 	const QvUnits *units = &state->known.units;
 	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-	QvScanCounters counters;
+	QvScanCounters counters = TopkGetCounters(state);
 
-	TopkGetCounters(state, &counters);
 	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
 		QvRowsCost(units, rows->fetched, state->known.table_pages) + rows->passed * units->value + state->collected +
 		(state->filter ? state->filter->tested * units->filter : 0);
@@ -650,22 +649,24 @@ TopkNext(TopkState *state, QvStreamRow *row)
 	return found;
 }
 
-void
-TopkGetCounters(const TopkState *state, QvScanCounters *counters)
+QvScanCounters
+TopkGetCounters(const TopkState *state)
 {
-	*counters = (QvScanCounters) {0};
+	QvScanCounters counters = {0};
+
 	if (state->engine)
-		*counters = state->engine->counters;
+		counters = state->engine->counters;
 	if (state->other)
 	{
-		counters->pages += state->other->counters.pages;
-		counters->entries += state->other->counters.entries;
+		counters.pages += state->other->counters.pages;
+		counters.entries += state->other->counters.entries;
 	}
 	if (state->filter)
 	{
-		counters->pages += state->filter->pages;
-		counters->removed += state->filter->removed;
+		counters.pages += state->filter->pages;
+		counters.removed += state->filter->removed;
 	}
+	return counters;
 }
 
 void

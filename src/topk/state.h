@@ -88,7 +88,7 @@ extern void TopkStart(TopkState *state);
 extern bool TopkNext(TopkState *state, QvStreamRow *row);
 
 /* What all searches of the node have read of the index. */
-extern void TopkGetCounters(const TopkState *state, QvScanCounters *counters);
+extern QvScanCounters TopkGetCounters(const TopkState *state);
 
 /* No more rows are wanted. */
 extern void TopkEnd(TopkState *state);
