@@ -153,7 +153,8 @@ renew_lists(IvfHandle *handle, QvRelCacheEntry *entry)
 
 	if (usable && lists->version == handle->meta.version_lists && lists->count == handle->meta.lists)
 		return;
-	if (usable && lists->part.pins == (handle->lists == lists ? 1 : 0))
+	/* in place, unless others use it: the entry does, and the handle may */
+	if (usable && lists->part.pins == (handle->lists == lists ? 2 : 1))
 	{
 		update_lists(handle, lists);
 		return;
