@@ -11,6 +11,7 @@
 #include "am/handler.h"
 #include "am/knn_scan.h"
 #include "am/methods.h"
+#include "am/nulls.h"
 #include "am/opclass.h"
 #include "compat.h"
 #include "fmgr.h"
@@ -100,7 +101,9 @@ knnvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	if (info->analyze_only)
 		return stats;
 	QvGetOpclass(info->index, &opclass);
-	return KnnMethodOf(info->index)->engine->vacuum_cleanup(info, stats, &opclass);
+	stats = KnnMethodOf(info->index)->engine->vacuum_cleanup(info, stats, &opclass);
+	KnnLookForNulls(info);
+	return stats;
 }
 
 static bool

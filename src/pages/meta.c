@@ -55,45 +55,94 @@ QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size)
 	UnlockReleaseBuffer(buf);
 }
 
-/* Returns what a metapage notes, which is in a locked buffer; of another page nothing is known. */
-static int
-left_out_of(Buffer buf)
+/*
+ * A note is the "next" of the metapage's header: a bit for each kind of rows left out, one for
+ * may_look, and the number of the block seen, plus 1.  Indexes of older releases have an invalid
+ * block there.
+ */
+#define MAY_LOOK 4
+#define SEEN_SHIFT 3
+#define MOST_SEEN ((InvalidBlockNumber >> SEEN_SHIFT) - 2)
+
+/* Returns the note of a metapage, which is in a locked buffer; of another page nothing is known. */
+static BlockNumber
+note_of(Buffer buf)
 {
 	Page		page = BufferGetPage(buf);
-	BlockNumber noted = QvPageIs(page, QV_PAGE_META) ? QvPageGetHeader(page)->next : InvalidBlockNumber;
 
-	return noted > QV_LEFT_OUT_ALL ? QV_LEFT_OUT_ALL : (int) noted;
+	return QvPageIs(page, QV_PAGE_META) ? QvPageGetHeader(page)->next : InvalidBlockNumber;
+}
+
+static BlockNumber
+pack_note(const QvMetaNote *note)
+{
+	BlockNumber packed = note->left_out | (note->may_look ? MAY_LOOK : 0);
+
+	return BlockNumberIsValid(note->seen) && note->seen <= MOST_SEEN ?
+		packed | (note->seen + 1) << SEEN_SHIFT : packed;
+}
+
+static QvMetaNote
+unpack_note(BlockNumber packed)
+{
+	BlockNumber seen = packed >> SEEN_SHIFT;
+
+	if (packed == InvalidBlockNumber)
+		return (QvMetaNote) {QV_LEFT_OUT_ALL, false, InvalidBlockNumber};
+	return (QvMetaNote)
+	{
+		packed & QV_LEFT_OUT_ALL, (packed & MAY_LOOK) != 0,
+			seen > 0 ? seen - 1 : InvalidBlockNumber
+	};
+}
+
+QvMetaNote
+QvMetaGetNote(Relation index)
+{
+	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	QvMetaNote	note;
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	note = unpack_note(note_of(buf));
+	UnlockReleaseBuffer(buf);
+	return note;
 }
 
 int
 QvMetaLeftOut(Relation index)
 {
-	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
-	int			result;
+	return QvMetaGetNote(index).left_out;
+}
 
-	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	result = left_out_of(buf);
+void
+QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note)
+{
+	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
+	QvWrite		w;
+
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	if (note_of(buf) == pack_note(old) && pack_note(note) != pack_note(old))
+	{
+		QvWriteBegin(&w, index, false);
+		QvPageGetHeader(QvWriteRegister(&w, buf))->next = pack_note(note);
+		QvWriteCommit(&w);
+	}
 	UnlockReleaseBuffer(buf);
-	return result;
 }
 
 void
 QvMetaLeaveOut(Relation index, int left_out)
 {
-	Buffer		buf;
-	QvWrite		w;
-	int			noted;
-
-	if ((QvMetaLeftOut(index) & left_out) == left_out)
-		return;
-	buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
-	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	noted = left_out_of(buf);
-	if ((noted & left_out) != left_out)
+	for (;;)
 	{
-		QvWriteBegin(&w, index, false);
-		QvPageGetHeader(QvWriteRegister(&w, buf))->next = noted | left_out;
-		QvWriteCommit(&w);
+		QvMetaNote	old = QvMetaGetNote(index);
+		QvMetaNote	note = old;
+
+		note.left_out |= left_out;
+		if (left_out & QV_LEFT_OUT_NULLS)
+			note.may_look = false;
+		if (pack_note(&note) == pack_note(&old))
+			return;
+		QvMetaReplaceNote(index, &old, &note);
 	}
-	UnlockReleaseBuffer(buf);
 }

@@ -34,19 +34,31 @@ extern void QvMetaRead(Relation index, const QvMetaFormat *format, void *meta, S
 /* Overwrites the engine's part in a build, without WAL. */
 extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size);
 
-/*
- * Rows that an index has left out, since it was built.  They are noted in the "next" of the
- * metapage's header.  Indexes of older releases have an invalid block there: then any may be
- * left out.  A note stays until the index is built again.
- */
+/* Rows that an index has left out. */
 #define QV_LEFT_OUT_NULLS 1		/* without a value */
 #define QV_LEFT_OUT_NANS 2		/* zero under cosine: distances are NaN */
 #define QV_LEFT_OUT_ALL 3
 
-/* What an index has left out, or may have.  Raises no error for a damaged or foreign metapage. */
+/* What a metapage notes of these.  README.md, "Metapages", has its form. */
+typedef struct QvMetaNote
+{
+	int			left_out;		/* QV_LEFT_OUT_... */
+	bool		may_look;		/* no row without a value was left out since
+								 * VACUUM has set this */
+	BlockNumber seen;			/* of the table: VACUUM has seen such a row
+								 * there; invalid: nowhere */
+} QvMetaNote;
+
+/* What is noted.  Raises no error for a damaged or foreign metapage. */
+extern QvMetaNote QvMetaGetNote(Relation index);
+
+/* What an index has left out, or may have. */
 extern int	QvMetaLeftOut(Relation index);
 
 /* Notes rows that a build or an insert has left out.  Locks the metapage, and writes WAL once. */
 extern void QvMetaLeaveOut(Relation index, int left_out);
+
+/* Replaces a note, unless it has changed.  Locks the metapage, and writes WAL. */
+extern void QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note);
 
 #endif							/* QV_PAGES_META_H */

@@ -159,6 +159,45 @@ DELETE FROM n WHERE id = 1000;
 REINDEX INDEX n_v;
 SELECT compare('SELECT id FROM n ORDER BY v <=> ''[1,0,0]'' NULLS FIRST, id LIMIT 3');
 
+-- VACUUM finds that there are none any more, if none came since the last one
+CREATE TEMP TABLE filled AS SELECT * FROM n;
+CREATE INDEX ON filled USING quiver_graph (v vector_cosine_ops);
+ANALYZE filled;
+CREATE FUNCTION first_filled() RETURNS text LANGUAGE sql RETURN
+	compare('SELECT id FROM filled ORDER BY 1 - (v <=> ''[1,0,0]'') DESC, id LIMIT 3');
+BEGIN;
+INSERT INTO filled VALUES (1002, NULL);
+ROLLBACK;
+SELECT first_filled();
+VACUUM filled;
+SELECT first_filled();
+BEGIN;
+INSERT INTO filled VALUES (1002, NULL);
+ROLLBACK;
+VACUUM filled;
+SELECT first_filled();
+VACUUM filled;
+SELECT first_filled();
+INSERT INTO filled VALUES (1002, NULL), (1003, NULL);
+VACUUM filled;
+VACUUM filled;
+SELECT first_filled();
+UPDATE filled SET v = '[1,0,0]' WHERE id = 1002;
+VACUUM filled;
+SELECT first_filled();
+DELETE FROM filled WHERE id = 1003;
+VACUUM filled;
+SELECT first_filled();
+-- zero vectors are not looked for
+BEGIN;
+INSERT INTO filled VALUES (1004, NULL), (1005, '[0,0,0]');
+ROLLBACK;
+VACUUM filled;
+VACUUM filled;
+SELECT first_filled();
+SELECT compare('SELECT id FROM filled ORDER BY v <=> ''[1,0,0]'' NULLS FIRST, id LIMIT 3');
+DROP FUNCTION first_filled;
+
 -- nearest groups
 CREATE TABLE docs (id int PRIMARY KEY, title text);
 INSERT INTO docs SELECT i, 'title ' || i FROM generate_series(0, 99) i;
