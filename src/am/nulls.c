@@ -2,29 +2,38 @@
  * nulls.c
  *		Rows without a value; see nulls.h.
  *
- * An insert notes such a row in the metapage, when the row is in the table.  VACUUM notes that it
- * may look for one, and the next such insert takes that back.  If the next VACUUM finds it still
- * there, all rows that were left out are in the table, or gone.  So it reads the table.
+ * An insert notes such a row in the metapage, when the row is in the table.  A query that reads the
+ * table for it notes that.  VACUUM then notes that it may look for one, and the next such insert
+ * takes that back.  If the next VACUUM finds it still there, all rows that were left out are in the
+ * table, or gone.  So it reads the table.
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "access/parallel.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "am/nulls.h"
+#include "catalog/pg_am.h"
 #include "compat.h"
 #include "pages/meta.h"
+#include "storage/bufmgr.h"
+#include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/relcache.h"
 
-typedef bool (*NextRow) (TableScanDesc scan, ScanDirection direction, TupleTableSlot *slot);
-
-/* The block of the first row of a scan that has no value in a column; invalid: there is none. */
+/* The block of a row without a value, dead or not, from "first" on and around; invalid: none. */
 static BlockNumber
-first_null(TableScanDesc scan, NextRow next, AttrNumber column)
+find_null(Relation table, AttrNumber column, BlockNumber first)
 {
-	TupleTableSlot *slot = table_slot_create(scan->rs_rd, NULL);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(table);
 	BlockNumber found = InvalidBlockNumber;
+	TableScanDesc scan = table_beginscan_strat(table, SnapshotAny, 0, NULL, true, false);
+	TupleTableSlot *slot = table_slot_create(table, NULL);
 
-	while (!BlockNumberIsValid(found) && next(scan, ForwardScanDirection, slot))
+	if (first < nblocks)
+		heap_setscanlimits(scan, first, nblocks);
+	while (!BlockNumberIsValid(found) && table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		QvVacuumDelayPoint();
 		if (slot_attisnull(slot, column))
@@ -35,51 +44,39 @@ first_null(TableScanDesc scan, NextRow next, AttrNumber column)
 	return found;
 }
 
-/* The block of a row without a value, dead or not: there where one was seen, or anywhere. */
-static BlockNumber
-find_null(Relation table, AttrNumber column, BlockNumber seen)
-{
-	BlockNumber found = InvalidBlockNumber;
-	ItemPointerData first,
-				last;
-
-	if (BlockNumberIsValid(seen))
-	{
-		ItemPointerSet(&first, seen, FirstOffsetNumber);
-		ItemPointerSet(&last, seen, MaxOffsetNumber);
-		found = first_null(table_beginscan_tidrange(table, SnapshotAny, &first, &last),
-						   table_scan_getnextslot_tidrange, column);
-	}
-	if (!BlockNumberIsValid(found))
-		found = first_null(table_beginscan_strat(table, SnapshotAny, 0, NULL, true, false),
-						   table_scan_getnextslot, column);
-	return found;
-}
-
 void
 KnnLookForNulls(const IndexVacuumInfo *info)
 {
 	Relation	index = info->index;
 	AttrNumber	column = index->rd_index->indkey.values[0];
-	QvMetaNote	note = QvMetaGetNote(index);
-	QvMetaNote	now = note;
+	QvMetaNote	note,
+				now;
 	Relation	table;
 
-	/* an expression may fail for a dead row */
-	if (column <= 0 || !(note.left_out & QV_LEFT_OUT_NULLS))
+	/*
+	 * An expression may fail for a dead row.  Rows that a partial index is
+	 * not for would count.
+	 */
+	if (column <= 0 || RelationGetIndexPredicate(index) != NIL || RelationGetNumberOfBlocks(index) == 0)
 		return;
+	note = now = QvMetaGetNote(index);
+	if (!(note.left_out & QV_LEFT_OUT_NULLS) || !note.wanted)
+		return;
+	table = table_open(index->rd_index->indrelid, AccessShareLock);
 	if (!note.may_look)
 		now.may_look = true;
-	else
+	else if (table->rd_rel->relam == HEAP_TABLE_AM_OID)
 	{
-		table = table_open(index->rd_index->indrelid, AccessShareLock);
 		now.seen = find_null(table, column, note.seen);
-		table_close(table, AccessShareLock);
 		if (!BlockNumberIsValid(now.seen))
-		{
-			now.left_out &= ~QV_LEFT_OUT_NULLS;
-			now.may_look = false;
-		}
+			now = (QvMetaNote) {.left_out = note.left_out & ~QV_LEFT_OUT_NULLS, .seen = InvalidBlockNumber};
 	}
-	QvMetaReplaceNote(index, &note, &now);
+
+	/*
+	 * plans that read the table are made again; a worker sends no such
+	 * message
+	 */
+	if (QvMetaReplaceNote(index, &note, &now) && !(now.left_out & QV_LEFT_OUT_NULLS) && !IsParallelWorker())
+		CacheInvalidateRelcache(table);
+	table_close(table, AccessShareLock);
 }

@@ -10,8 +10,8 @@
 #include "access/genam.h"
 
 /*
- * Looks for a row without a value, if one was left out, but none between the last two VACUUMs.
- * Where there is none, searches need not read the table for such rows any more.
+ * Looks for a row without a value, if one was left out, but none between the last two VACUUMs, and
+ * a query has read the table for it.  Where there is none, such queries use the index again.
  */
 extern void KnnLookForNulls(const IndexVacuumInfo *info);
 

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "pages/meta.h"
 #include "pages/read.h"
 #include "pages/write.h"
@@ -57,11 +58,12 @@ QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size size)
 
 /*
  * A note is the "next" of the metapage's header: a bit for each kind of rows left out, one for
- * may_look, and the number of the block seen, plus 1.  Indexes of older releases have an invalid
- * block there.
+ * may_look, one for wanted, and the number of the block seen, plus 1.  Indexes of older releases
+ * have an invalid block there.
  */
 #define MAY_LOOK 4
-#define SEEN_SHIFT 3
+#define WANTED 8
+#define SEEN_SHIFT 4
 #define MOST_SEEN ((InvalidBlockNumber >> SEEN_SHIFT) - 2)
 
 /* Returns the note of a metapage, which is in a locked buffer; of another page nothing is known. */
@@ -76,7 +78,7 @@ note_of(Buffer buf)
 static BlockNumber
 pack_note(const QvMetaNote *note)
 {
-	BlockNumber packed = note->left_out | (note->may_look ? MAY_LOOK : 0);
+	BlockNumber packed = note->left_out | (note->may_look ? MAY_LOOK : 0) | (note->wanted ? WANTED : 0);
 
 	return BlockNumberIsValid(note->seen) && note->seen <= MOST_SEEN ?
 		packed | (note->seen + 1) << SEEN_SHIFT : packed;
@@ -87,12 +89,15 @@ unpack_note(BlockNumber packed)
 {
 	BlockNumber seen = packed >> SEEN_SHIFT;
 
+	/* VACUUM does not look for rows that an older release may have left out */
 	if (packed == InvalidBlockNumber)
-		return (QvMetaNote) {QV_LEFT_OUT_ALL, false, InvalidBlockNumber};
+		return (QvMetaNote) {.left_out = QV_LEFT_OUT_ALL, .wanted = true, .seen = InvalidBlockNumber};
 	return (QvMetaNote)
 	{
-		packed & QV_LEFT_OUT_ALL, (packed & MAY_LOOK) != 0,
-			seen > 0 ? seen - 1 : InvalidBlockNumber
+		.left_out = packed & QV_LEFT_OUT_ALL,
+			.wanted = (packed & WANTED) != 0,
+			.may_look = (packed & MAY_LOOK) != 0,
+			.seen = seen > 0 ? seen - 1 : InvalidBlockNumber
 	};
 }
 
@@ -114,20 +119,35 @@ QvMetaLeftOut(Relation index)
 	return QvMetaGetNote(index).left_out;
 }
 
-void
+bool
 QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note)
 {
 	Buffer		buf = QvReadBuffer(index, QV_META_BLOCK, NULL);
 	QvWrite		w;
+	bool		changes;
 
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
-	if (note_of(buf) == pack_note(old) && pack_note(note) != pack_note(old))
+	changes = note_of(buf) == pack_note(old) && pack_note(note) != pack_note(old);
+	if (changes)
 	{
 		QvWriteBegin(&w, index, false);
 		QvPageGetHeader(QvWriteRegister(&w, buf))->next = pack_note(note);
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
+	return changes;
+}
+
+int
+QvMetaMissing(Relation index, int needs)
+{
+	QvMetaNote	old = QvMetaGetNote(index);
+	QvMetaNote	note = old;
+
+	note.wanted = true;
+	if ((needs & old.left_out & QV_LEFT_OUT_NULLS) && !old.wanted && !RecoveryInProgress())
+		QvMetaReplaceNote(index, &old, &note);
+	return needs & old.left_out;
 }
 
 void
@@ -141,8 +161,7 @@ QvMetaLeaveOut(Relation index, int left_out)
 		note.left_out |= left_out;
 		if (left_out & QV_LEFT_OUT_NULLS)
 			note.may_look = false;
-		if (pack_note(&note) == pack_note(&old))
+		if (pack_note(&note) == pack_note(&old) || QvMetaReplaceNote(index, &old, &note))
 			return;
-		QvMetaReplaceNote(index, &old, &note);
 	}
 }

@@ -39,10 +39,12 @@ extern void QvMetaWrite(Relation index, ForkNumber fork, const void *meta, Size 
 #define QV_LEFT_OUT_NANS 2		/* zero under cosine: distances are NaN */
 #define QV_LEFT_OUT_ALL 3
 
-/* What a metapage notes of these.  README.md, "Metapages", has its form. */
+/* What a metapage notes of these.  README.md, "Rows left out", has its form. */
 typedef struct QvMetaNote
 {
 	int			left_out;		/* QV_LEFT_OUT_... */
+	bool		wanted;			/* a query would use the index, but for rows
+								 * without a value */
 	bool		may_look;		/* no row without a value was left out since
 								 * VACUUM has set this */
 	BlockNumber seen;			/* of the table: VACUUM has seen such a row
@@ -58,7 +60,15 @@ extern int	QvMetaLeftOut(Relation index);
 /* Notes rows that a build or an insert has left out.  Locks the metapage, and writes WAL once. */
 extern void QvMetaLeaveOut(Relation index, int left_out);
 
-/* Replaces a note, unless it has changed.  Locks the metapage, and writes WAL. */
-extern void QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note);
+/*
+ * Replaces a note; false when it has changed, or is the same.  Locks the metapage, and writes WAL.
+ */
+extern bool QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note);
+
+/*
+ * What an index has left out, of rows that a query needs.  Notes that it needs rows without a
+ * value, so that VACUUM looks whether there are any.
+ */
+extern int	QvMetaMissing(Relation index, int needs);
 
 #endif							/* QV_PAGES_META_H */

@@ -543,7 +543,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	List	   *exprs;
 	List	   *conditions;
 	int			left_out = QvMetaLeftOut(relation);
-	bool		misses = target->is_missed || (target->needs & left_out) != 0 ||
+	bool		misses = target->is_missed || QvMetaMissing(relation, target->needs) != 0 ||
 		contain_volatile_functions((Node *) further);
 	double		wanted;
 

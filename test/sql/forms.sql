@@ -192,6 +192,7 @@ SELECT first_filled();
 BEGIN;
 INSERT INTO filled VALUES (1004, NULL), (1005, '[0,0,0]');
 ROLLBACK;
+SELECT first_filled();
 VACUUM filled;
 VACUUM filled;
 SELECT first_filled();
