@@ -18,7 +18,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* One in 16 rows is kept in the first pass, until the nearest are known. */
+/*
+ * One in 16 rows is kept in the first pass, until the nearest are known.  Where many proposals are
+ * expected, it is 16 times as many: most rows that are kept are farther than their bounds.
+ */
 #define KEPT_SHARE 16
 
 /* Rows are sorted as far as they will likely be measured. */
@@ -627,7 +630,7 @@ static const QvScanOps members_ops = {
 
 QvScan *
 QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
-			   Size max_bytes)
+			   double proposals, Size max_bytes)
 {
 	Members    *m = palloc0(sizeof(Members));
 	double		rows;
@@ -661,7 +664,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
 	/* room grows by powers of two */
 	m->room = Max(LEAST_KEPT, pg_prevpower2_32(Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem)))));
-	m->most = Max(LEAST_KEPT, Min(m->room, rows / KEPT_SHARE));
+	m->most = Max(LEAST_KEPT, Min(m->room, Max(rows / KEPT_SHARE, proposals * KEPT_SHARE)));
 	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
 	return &m->base;
 }

@@ -17,11 +17,11 @@
 /*
  * Begin, in CurrentMemoryContext.  engine: a search of the index that has row pages, started for
  * the value, and not started again before this one has ended.  set: NULL for all rows; it lives as
- * long.  filter: what entries must pass; NULL: nothing.  max_bytes: for the rows that may be near;
- * beyond that they are read in several passes.
+ * long.  filter: what entries must pass; NULL: nothing.  proposals: that are expected, of rows that
+ * pass it.  max_bytes: for the rows that may be near; beyond that they are read in several passes.
  */
 extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
-							  Size max_bytes);
+							  double proposals, Size max_bytes);
 
 /* Distances by the codes of row pages that QvMembersSample() has at most. */
 #define QV_MEMBERS_SAMPLE 1024

@@ -133,6 +133,10 @@ struct QvScan
 								 * + offset) */
 	double		offset;
 
+	double		allowed;		/* rows that may be proposed before an
+								 * engine's search goes deeper; INFINITY: it
+								 * cannot */
+
 	/* set at the end */
 	bool		complete;		/* every row of the index was proposed */
 };

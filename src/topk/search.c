@@ -179,7 +179,6 @@ start_engine(TopkState *state)
 		.endless = true
 	};
 
-	state->expected = goal.expected;
 	state->engine->ops->start(state->engine, &goal);
 }
 
@@ -217,6 +216,7 @@ begin_way(TopkState *state, TopkWay way)
 	const TopkKnown *known = &state->known;
 	Size		memory = state->settings.memory / 2;
 	const QvTidSet *set = state->set.state == TOPK_SET_READY ? state->set.rows : NULL;
+	double		proposals = TopkProposals(known, wanted_rows(state)) * known->admitted;
 
 	end_other(state);
 	/* what this way will show is added to what those before have shown */
@@ -234,9 +234,10 @@ begin_way(TopkState *state, TopkWay way)
 	}
 	state->reads_rows = false;
 	if (way == TOPK_CODES && state->engine->rows)
-		state->other = QvMembersBegin(state->engine, table, NULL, state->filter, memory);
+		state->other = QvMembersBegin(state->engine, table, NULL, state->filter, proposals, memory);
 	else if (way == TOPK_SET && reads_codes(state))
-		state->other = QvMembersBegin(state->engine, table, set, state->filter, memory);
+		state->other = QvMembersBegin(state->engine, table, set, state->filter,
+									  proposals * set->members / known->rows, memory);
 	else if (way != TOPK_WALK)
 	{
 		state->other = QvTableScanBegin(table, state->engine->table_hints,
@@ -404,7 +405,7 @@ take_rest(void *arg)
 
 /*
  * What the way that runs will still cost: as much for each unit of what is expected of it as it
- * has cost so far.
+ * has cost so far.  A search of the index has been paid for all rows that it is deep enough for.
  */
 static double
 still_costs(const TopkState *state)
@@ -413,14 +414,15 @@ still_costs(const TopkState *state)
 	double		proposed = proposed_by_way(state);
 	double		of = known->rows;
 	double		found;
+	double		expected;
 
-	if (state->way == TOPK_WALK)
-		proposed = Max(proposed, state->expected);
-	else if (known->has_filter)
+	if (state->way != TOPK_WALK && known->has_filter)
 		of = Max(1, known->admitted * known->rows);
 	found = proposed * known->passing / of;
+	expected = state->way != TOPK_WALK ? TopkWayCost(known, state->way, found) :
+		TopkWalkCost(known, Max(proposed, Min(state->engine->allowed, known->rows)), proposed, found);
 	return (spent(state) - state->collected - state->others_spent) *
-		(TopkWayCost(known, state->way, wanted_rows(state)) / TopkWayCost(known, state->way, found) - 1);
+		(TopkWayCost(known, state->way, wanted_rows(state)) / expected - 1);
 }
 
 /* QvStreamNext()'s pause: change the way if another costs less. */
@@ -451,8 +453,12 @@ choose(void *arg)
 	/* the next step will cost as much again, at least */
 	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
 		return;
-	/* a way that is nearly at its end goes on, for a while */
-	if (Max(so_far, to_come) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
+
+	/*
+	 * What is to come is uncertain, and what was paid is lost.  A way that is
+	 * nearly at its end goes on, for a while.
+	 */
+	if (Max(so_far, to_come / 2) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
 		take_way(state, best);
 }
 

@@ -62,7 +62,6 @@ typedef struct TopkState
 	double		admitted;		/* and to pass conditions on included columns */
 	double		found;			/* most rows that a way before it has found */
 	double		others_spent;	/* what those have cost, without the set */
-	double		expected;		/* rows that the engine was begun for */
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
 	int64		next_choice;	/* rows proposed by the way when it is made

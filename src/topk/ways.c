@@ -37,14 +37,12 @@ proposed_cost(const TopkKnown *known, double proposals, double wanted, bool by_e
 	return cost + QvRowsCost(&known->units, fetched, known->table_pages);
 }
 
-/* The index proposes rows, nearest first. */
-static double
-walk_cost(const TopkKnown *known, double wanted)
+double
+TopkWalkCost(const TopkKnown *known, double depth, double proposals, double wanted)
 {
-	double		proposals = TopkProposals(known, wanted);
 	QvWork		work;
 
-	known->engine->estimate_work(known->index, known->settings, known->rows, proposals, &work);
+	known->engine->estimate_work(known->index, known->settings, known->rows, depth, &work);
 	return QvWorkCost(&known->units, &work) + proposed_cost(known, proposals, wanted, known->has_filter);
 }
 
@@ -117,7 +115,7 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 	switch (way)
 	{
 		case TOPK_WALK:
-			return walk_cost(known, wanted);
+			return TopkWalkCost(known, TopkProposals(known, wanted), TopkProposals(known, wanted), wanted);
 		case TOPK_CODES:
 			return codes_cost(known, wanted);
 		case TOPK_SET:

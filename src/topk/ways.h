@@ -86,6 +86,12 @@ typedef struct TopkKnown
 extern double TopkProposals(const TopkKnown *known, double wanted);
 
 /*
+ * What it costs the index to propose rows, nearest first, of which a number is wanted.  Its search
+ * is deep enough for "depth" rows.
+ */
+extern double TopkWalkCost(const TopkKnown *known, double depth, double proposals, double wanted);
+
+/*
  * What a way costs to return a number of rows; INFINITY: the way cannot be used.  The first rows
  * of a search without conditions are left to the index.
  */

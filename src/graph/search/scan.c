@@ -45,8 +45,6 @@ typedef struct GraphScan
 	GraphSearch search;
 	bool		begun;
 	uint32		pool;			/* size of the candidate pool */
-	uint64		allowed;		/* results that may be proposed before the
-								 * search goes deeper */
 	float		settled;		/* all results nearer than this are found */
 	uint64		taken;			/* results proposed, */
 	double		last;			/* and the greatest bound of one */
@@ -172,7 +170,7 @@ deepen(GraphScan *scan, double rank)
 {
 	uint32		pool = pool_for(scan, rank);
 
-	if (!scan->goal.endless || scan->exhausted || rank <= scan->allowed)
+	if (!scan->goal.endless || scan->exhausted || rank <= scan->base.allowed)
 		return false;
 	/* half of the memory is for further results */
 	if (scan->effort.raised > 1 && !has_memory(scan, 2 * pool))
@@ -195,7 +193,7 @@ deepen(GraphScan *scan, double rank)
 		if (pool <= scan->pool || !has_memory(scan, 2 * pool))
 			break;
 	}
-	scan->allowed = scan->exhausted ? PG_UINT64_MAX : (uint64) rank;
+	scan->base.allowed = scan->exhausted ? INFINITY : rank;
 	scan->settled = GraphSearchFrontier(&scan->search);
 	return true;
 }
@@ -206,8 +204,8 @@ begin_search(GraphScan *scan)
 	double		rank;
 
 	scan->begun = true;
-	scan->allowed = scan->effort.rows;
-	scan->pool = pool_for(scan, scan->allowed);
+	scan->base.allowed = scan->effort.rows;
+	scan->pool = pool_for(scan, scan->base.allowed);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	GraphSearchReset(&scan->search, scan->pool);
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
@@ -222,7 +220,7 @@ begin_search(GraphScan *scan)
 	 * rows are expected, or as memory allows.
 	 */
 	rank = GraphEffortMost(scan->goal.expected);
-	while (rank > scan->allowed && !deepen(scan, rank))
+	while (rank > scan->base.allowed && !deepen(scan, rank))
 		rank = floor(rank / 2);
 }
 
@@ -312,10 +310,10 @@ graph_scan_next(QvScan *base, QvCandidate *candidate)
 		CHECK_FOR_INTERRUPTS();
 		if (scan->chain.next != GRAPH_NONE && next_of_chain(scan, candidate))
 			found = true;
-		else if (scan->heap.count > 0 && scan->taken < scan->allowed)
+		else if (scan->heap.count > 0 && scan->taken < scan->base.allowed)
 			found = take_result(scan, candidate);
 		else
-			goes_on = deepen(scan, GraphEffortNext(scan->allowed));
+			goes_on = deepen(scan, GraphEffortNext(scan->base.allowed));
 	}
 	base->complete = !found && scan->exhausted;
 	MemoryContextSwitchTo(old);

@@ -88,8 +88,6 @@ typedef struct IvfScan
 	double		rows_per_list;	/* on average, at least 1 */
 	IvfReadAhead ahead;
 
-	double		allowed;		/* rows that may be proposed before the search
-								 * goes deeper */
 	bool		filled;			/* the nearest of them have been read, */
 	uint32		fill_end;		/* up to the one of this number, */
 	bool		crowded;		/* or as many as there is memory for */
@@ -332,15 +330,15 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 static double
 next_rank(const IvfScan *scan)
 {
-	return IvfDepthUp(Max(scan->allowed + 1,
-						  Min(scan->goal.expected, scan->allowed * MOST_GROWTH)));
+	return IvfDepthUp(Max(scan->base.allowed + 1,
+						  Min(scan->goal.expected, scan->base.allowed * MOST_GROWTH)));
 }
 
 /* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
 static void
 allow_of_lists(IvfScan *scan)
 {
-	scan->allowed = scan->nread == scan->most ? INFINITY :
+	scan->base.allowed = scan->nread == scan->most ? INFINITY :
 		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
 }
 
@@ -376,7 +374,7 @@ begin_search(IvfScan *scan)
 	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
 
 	begin_lists(scan);
-	scan->allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
+	scan->base.allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
 	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
 	if (scan->reader.any_order)
 		read_more(scan, 1);
@@ -396,10 +394,10 @@ read_next_lists(IvfScan *scan)
 		allow_of_lists(scan);
 		return;
 	}
-	scan->allowed = next_rank(scan);
-	read_more(scan, lists_for(scan, scan->allowed));
+	scan->base.allowed = next_rank(scan);
+	read_more(scan, lists_for(scan, scan->base.allowed));
 	if (scan->nread == scan->most)
-		scan->allowed = INFINITY;
+		scan->base.allowed = INFINITY;
 }
 
 /*
@@ -419,14 +417,14 @@ go_deeper(IvfScan *scan)
 	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
 		(heap->count == 0 || heap->items[0].key >= reader->limit))
 		raise_limit(scan);
-	else if (isinf(scan->allowed))
+	else if (isinf(scan->base.allowed))
 	{
 		if (!used_up || scan->nread == scan->most || !(scan->goal.endless || scan->reader.any_order))
 			return false;
 		read_more(scan, Min(scan->most, scan->nread + (scan->reader.any_order ? 1 : scan->depth.probes)));
 	}
 	else if (!scan->goal.endless)
-		scan->allowed = INFINITY;
+		scan->base.allowed = INFINITY;
 	else
 		read_next_lists(scan);
 	scan->filled = false;
@@ -441,7 +439,7 @@ rows_together(const IvfScan *scan)
 {
 	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed / 2.0));
 
-	return Max(1, Min(scan->allowed - scan->nproposed, rows));
+	return Max(1, Min(scan->base.allowed - scan->nproposed, rows));
 }
 
 /*
@@ -459,7 +457,7 @@ has_ready(IvfScan *scan)
 	 */
 	if (scan->crowded && heap->count > 0 && scan->nproposed < scan->fill_end)
 		return true;
-	return heap->count > 0 && scan->nproposed < scan->allowed &&
+	return heap->count > 0 && scan->nproposed < scan->base.allowed &&
 		(heap->items[0].key <= IvfLeastGathered(&scan->reader) || scan->nproposed < scan->fill_end) &&
 		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
 }
@@ -507,7 +505,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (scan->nproposed < scan->allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
+		if (scan->nproposed < scan->base.allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
 			fill(scan, rows_together(scan), most_read(scan));
 		found = has_ready(scan);
 	} while (!found && go_deeper(scan));
@@ -622,7 +620,7 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	IvfBeginReading(&scan->reader);
 	scan->goal.expected = most;
 	begin_search(scan);
-	scan->allowed = most;
+	scan->base.allowed = most;
 	fill(scan, most, most_read(scan));
 	while (nrows < most && has_ready(scan))
 	{
