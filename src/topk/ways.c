@@ -58,6 +58,17 @@ codes_cost(const TopkKnown *known, double wanted)
 		proposed_cost(known, proposals, wanted, false);
 }
 
+/*
+ * What it costs to fetch rows of the set.  A bitmap scan reads the same pages, and the planner
+ * knows in which order.
+ */
+static double
+set_rows_cost(const TopkKnown *known, double rows)
+{
+	return known->bitmap > 0 ? rows * (known->units.row + known->bitmap / Max(1, known->members)) :
+		QvRowsCost(&known->units, rows, known->table_pages);
+}
+
 /* The set is collected, and its rows are read by their codes or from the table. */
 static double
 set_cost(const TopkKnown *known, double wanted)
@@ -71,18 +82,8 @@ set_cost(const TopkKnown *known, double wanted)
 		return INFINITY;
 	if (known->row_pages > 0 && known->by_value)
 		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, known->admitted, fetched) +
-			QvRowsCost(&known->units, fetched, known->table_pages) + fetched * known->units.value;
-
-	/*
-	 * a bitmap scan fetches the same rows, and the planner knows in which
-	 * order
-	 */
-	if (known->bitmap > 0)
-		by_row = Max(by_row + known->members * known->units.row, known->bitmap);
-	else
-		by_row += QvRowsCost(&known->units, known->members, known->table_pages);
-	by_code = Max(by_code, known->bitmap * fetched / Max(1, known->members));
-	return known->collect + Min(by_row, by_code);
+			set_rows_cost(known, fetched) + fetched * known->units.value;
+	return known->collect + Min(by_row + set_rows_cost(known, known->members), by_code);
 }
 
 /* All rows of the table are fetched and tested. */
