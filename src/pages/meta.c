@@ -89,7 +89,7 @@ unpack_note(BlockNumber packed)
 {
 	BlockNumber seen = packed >> SEEN_SHIFT;
 
-	/* VACUUM does not look for rows that an older release may have left out */
+	/* such a note is never replaced, and nobody need try */
 	if (packed == InvalidBlockNumber)
 		return (QvMetaNote) {.left_out = QV_LEFT_OUT_ALL, .wanted = true, .seen = InvalidBlockNumber};
 	return (QvMetaNote)
@@ -141,9 +141,12 @@ QvMetaReplaceNote(Relation index, const QvMetaNote *old, const QvMetaNote *note)
 int
 QvMetaMissing(Relation index, int needs)
 {
-	QvMetaNote	old = QvMetaGetNote(index);
-	QvMetaNote	note = old;
+	QvMetaNote	old,
+				note;
 
+	if (needs == 0)
+		return 0;
+	old = note = QvMetaGetNote(index);
 	note.wanted = true;
 	if ((needs & old.left_out & QV_LEFT_OUT_NULLS) && !old.wanted && !RecoveryInProgress())
 		QvMetaReplaceNote(index, &old, &note);

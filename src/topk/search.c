@@ -599,7 +599,7 @@ TopkStart(TopkState *state)
 		(order & TOPK_ORDER_LATE_LAST) ? QV_LATE_LAST : QV_LATE_DROPPED;
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
-	state->reads_table = state->planned.needs != 0 && QvMetaMissing(state->index, state->planned.needs) != 0;
+	state->reads_table = QvMetaMissing(state->index, state->planned.needs) != 0;
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
 	by_value = state->known.by_value = state->value && QvIsIndexed(&state->opclass, state->value);

@@ -204,7 +204,7 @@ begin_search(GraphScan *scan)
 	double		rank;
 
 	scan->begun = true;
-	scan->base.allowed = scan->effort.rows;
+	scan->base.allowed = floor(scan->effort.rows);
 	scan->pool = pool_for(scan, scan->base.allowed);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	GraphSearchReset(&scan->search, scan->pool);
