@@ -144,7 +144,8 @@ get_known(TopkState *state)
 	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
 	known->row_pages = known->engine->row_pages(state->index);
 	known->table_pages = RelationGetNumberOfBlocks(table);
-	known->has_table = true;
+	/* an end that the user has set bounds what is read */
+	known->has_table = TopkMostRows(&state->settings) >= known->rows && !TopkHasMostLists(&state->settings);
 	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
 	known->admitted = state->admitted;
@@ -399,6 +400,8 @@ take_rest(void *arg)
 		else if (state->way == TOPK_WALK && known->row_pages > 0 && known->by_value)
 			way = TOPK_CODES;
 	}
+	if (way == TOPK_TABLE && !known->has_table)
+		return false;
 	begin_way(state, way);
 	return true;
 }
@@ -441,7 +444,8 @@ choose(void *arg)
 		QvStreamStop(state->stream);
 		return;
 	}
-	if (by_way < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS)
+	if (by_way < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS ||
+		TopkHasMostLists(&state->settings))
 		return;
 	state->next_choice = by_way * CHOICE_GROWTH;
 	learn_passing(state);

@@ -210,6 +210,10 @@ SET quiver.max_scan_tuples = 300;
 SET quiver.topk_way = index;
 SELECT count_of(nearest_of('id % 100 = 3', '20')) < 20 AS ended;
 RESET quiver.topk_way;
+-- no other way reads more than the limit lets a search read
+SET quiver.max_scan_tuples = 3000;
+SELECT n->'Strategies' AS strategies, (n->>'Rows Proposed')::int <= 6000 AS ended
+FROM explained(nearest_of('id % 10000 = 3', '20')) n;
 RESET quiver.max_scan_tuples;
 RESET work_mem;
 -- a search without a condition that memory ends: rows that it has found come before another way is tried
