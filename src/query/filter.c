@@ -11,6 +11,7 @@
 #include "common/int.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "query/cost.h"
@@ -188,7 +189,7 @@ compare_kinds(const void *a, const void *b)
 }
 
 QvFilter *
-QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions, List *leakproof)
+QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions)
 {
 	QvFilter   *filter = palloc0(sizeof(QvFilter));
 	TupleDesc	desc = RelationGetDescr(table);
@@ -208,7 +209,7 @@ QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions
 
 		init_condition(filter, node, lfirst(lc), condition);
 		/* ranges raise no errors */
-		condition->leakproof = condition->kind == QV_CONDITION_RANGE || list_member(leakproof, lfirst(lc));
+		condition->leakproof = condition->kind == QV_CONDITION_RANGE || !contain_leaked_vars(lfirst(lc));
 		filter->all_leakproof &= condition->leakproof;
 		filter->nranges += condition->kind == QV_CONDITION_RANGE;
 	}

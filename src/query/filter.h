@@ -77,11 +77,10 @@ typedef struct QvFilter
 } QvFilter;
 
 /*
- * In CurrentMemoryContext.  conditions: a list of expressions on rows of the table, of which
- * leakproof are some.  All must be true.  node: evaluates them.
+ * In CurrentMemoryContext.  conditions: a list of expressions on rows of the table.  All must be
+ * true.  node: evaluates them.
  */
-extern QvFilter *QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions,
-								List *leakproof);
+extern QvFilter *QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions);
 
 /* What it costs to test an entry by these conditions, many entries together (cost.h). */
 extern Cost QvFilterCost(PlannerInfo *root, List *conditions);

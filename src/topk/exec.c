@@ -13,7 +13,6 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "stats/stats.h"
@@ -98,21 +97,6 @@ init_projection(TopkState *state, bool with_distance)
 	ss->ps.ps_ProjInfo = ExecBuildProjectionInfo((List *) targets, ss->ps.ps_ExprContext,
 												 ss->ps.ps_ResultTupleSlot, &ss->ps,
 												 ss->ss_ScanTupleSlot->tts_tupleDescriptor);
-}
-
-/* Those of some conditions that raise no errors for what a row has. */
-static List *
-get_leakproof(List *conditions)
-{
-	List	   *leakproof = NIL;
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		if (!contain_leaked_vars(lfirst(lc)))
-			leakproof = lappend(leakproof, lfirst(lc));
-	}
-	return leakproof;
 }
 
 /*
@@ -211,9 +195,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, child, heap);
 	if (filter != NIL || state->index_only)
-		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter, get_leakproof(filter));
-	if (state->filter)
+	{
+		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter);
 		state->filter->wants_visible = state->index_only;
+	}
 }
 
 static void
