@@ -264,7 +264,7 @@ make_groups_path(PlannerInfo *root, RelOptInfo *input, RelOptInfo *output, Path 
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &groups_path_methods;
 	path->custom_paths = list_make1(rows);
-	path->custom_private = list_make2(columns, list_make3(makeInteger(TOPK_PLAN_VERSION), clauses, sort));
+	path->custom_private = list_make2(columns, list_make2(clauses, sort));
 	return &path->path;
 }
 

@@ -35,19 +35,10 @@ extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 extern void TopkGroupsInit(void);
 
 /*
- * What the planner's part passes to the executor's, in CustomScan.custom_private.  The clauses are
- * of CustomScan.custom_scan_tlist.
+ * CustomScan.custom_private has two lists of SortGroupClauses of CustomScan.custom_scan_tlist: the
+ * columns that tell the group of a row; and the sort key, or NIL where groups are found in their
+ * order.  The top-k scan below checks the version (TOPK_PLAN_VERSION).
  */
-typedef enum TopkGroupsPrivate
-{
-	TOPK_GROUPS_VERSION,		/* Integer: TOPK_PLAN_VERSION */
-	TOPK_GROUPS_CLAUSES,		/* SortGroupClauses: columns that tell the
-								 * group of a row */
-	TOPK_GROUPS_SORT,			/* the same, one: the sort key; NIL: groups
-								 * are found in their order */
-	TOPK_GROUPS_FIELDS
-} TopkGroupsPrivate;
-
 extern const CustomScanMethods qv_groups_scan_methods;	/* groups_exec.c */
 
 #endif							/* QV_TOPK_GROUPS_H */

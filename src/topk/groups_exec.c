@@ -36,7 +36,8 @@ typedef struct GroupsState
 } GroupsState;
 
 #define GroupsPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
-#define GroupsField(state, field) ((List *) list_nth(GroupsPlan(state)->custom_private, field))
+#define GroupsClauses(state) ((List *) linitial(GroupsPlan(state)->custom_private))
+#define GroupsSort(state) ((List *) lsecond(GroupsPlan(state)->custom_private))
 #define GroupsColumns(state) (GroupsPlan(state)->custom_scan_tlist)
 
 static PlanState *
@@ -67,7 +68,7 @@ next_group(GroupsState *state)
 static void
 sort_groups(GroupsState *state, TupleTableSlot *row)
 {
-	SortGroupClause *clause = linitial(GroupsField(state, TOPK_GROUPS_SORT));
+	SortGroupClause *clause = linitial(GroupsSort(state));
 	TargetEntry *target = get_sortgroupclause_tle(clause, GroupsColumns(state));
 	Oid			collation = exprCollation((Node *) target->expr);
 
@@ -94,8 +95,7 @@ groups_next(ScanState *ss)
 	if (!state->started)
 	{
 		state->started = true;
-		if (row && GroupsField(state, TOPK_GROUPS_SORT) != NIL &&
-			TopkReadsTable(child_of(state), NULL))
+		if (row && GroupsSort(state) != NIL && TopkReadsTable(child_of(state), NULL))
 		{
 			sort_groups(state, row);
 			row = next_sorted(state);
@@ -134,7 +134,7 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate,
 									 eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	TupleDesc	desc = ExecGetResultType(child);
-	List	   *clauses = GroupsField(state, TOPK_GROUPS_CLAUSES);
+	List	   *clauses = GroupsClauses(state);
 	List	   *columns = GroupsColumns(state);
 	int			count = list_length(clauses);
 	Oid		   *equal;
@@ -194,7 +194,7 @@ groups_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	List	   *keys = NIL;
 	ListCell   *lc;
 
-	foreach(lc, get_sortgrouplist_exprs(GroupsField(state, TOPK_GROUPS_CLAUSES), GroupsColumns(state)))
+	foreach(lc, get_sortgrouplist_exprs(GroupsClauses(state), GroupsColumns(state)))
 	{
 		keys = lappend(keys, deparse_expression(lfirst(lc), context,
 												list_length(es->rtable) > 1 || es->verbose, false));
@@ -216,9 +216,6 @@ groups_create(CustomScan *scan)
 {
 	GroupsState *state = (GroupsState *) newNode(sizeof(GroupsState), T_CustomScanState);
 
-	if (list_length(scan->custom_private) != TOPK_GROUPS_FIELDS ||
-		intVal(linitial(scan->custom_private)) != TOPK_PLAN_VERSION)
-		elog(ERROR, "plan of nearest groups is of another version of the library");
 	state->css.methods = &groups_exec_methods;
 	return (Node *) state;
 }

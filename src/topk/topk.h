@@ -51,8 +51,11 @@ TopkResultOf(TopkResult result, double distance)
 #define TOPK_ORDER_STRICT 16	/* even if the user has relaxed it */
 #define TOPK_ORDER_LATE_LAST 32 /* but for late rows, which come last */
 
-/* What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant. */
-#define TOPK_PLAN_VERSION 14
+/*
+ * What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant.  The
+ * version is also that of groups.h.
+ */
+#define TOPK_PLAN_VERSION 15
 
 typedef struct TopkPlanned
 {
