@@ -358,10 +358,7 @@ groups_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo
 void
 TopkGroupsInit(void)
 {
-	if (GetCustomScanMethods(qv_groups_scan_methods.CustomName, true) == NULL)
-	{
-		RegisterCustomScanMethods(&qv_groups_scan_methods);
-		previous_hook = create_upper_paths_hook;
-		create_upper_paths_hook = groups_create_upper_paths;
-	}
+	RegisterCustomScanMethods(&qv_groups_scan_methods);
+	previous_hook = create_upper_paths_hook;
+	create_upper_paths_hook = groups_create_upper_paths;
 }

@@ -31,7 +31,7 @@ extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const 
  */
 extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 
-/* Lets the planner know of the node. */
+/* Lets the planner know of the node, once. */
 extern void TopkGroupsInit(void);
 
 /*

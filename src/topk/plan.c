@@ -768,8 +768,8 @@ QvTopkInit(void)
 		RegisterCustomScanMethods(&qv_topk_scan_methods);
 		previous_hook = set_rel_pathlist_hook;
 		set_rel_pathlist_hook = topk_set_rel_pathlist;
+		TopkGroupsInit();
 	}
-	TopkGroupsInit();
 	DefineCustomEnumVariable("quiver.topk_way",
 							 "For tests: the way by which the top-k scan finds rows.",
 							 "A way that a query has not is not taken.",
