@@ -391,38 +391,33 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	}
 }
 
-/* Is reading the table the cheapest way to begin with? */
-static bool
-takes_table(const TopkKnown *known, double rows)
-{
-	double		first = Min(Max(1, rows), TOPK_FIRST_ROWS);
-
-	return known->has_table && TopkScanCost(known, first) >= TopkWayCost(known, TOPK_TABLE, first);
-}
-
 /*
  * Cost a path by what its ways cost.  The planner takes a share of what all rows cost beyond the
  * first ones; where it is known how many are wanted, that share is to be right.  A path with
- * parameters is for a condition on the distance, which is taken to leave few rows.
+ * parameters is for a condition on the distance, which is taken to leave few rows.  Returns whether
+ * reading the table is the cheapest way to begin with.
  */
-static void
+static bool
 cost_path(Path *path, const TopkKnown *known, double wanted)
 {
 	double		rows = Max(1, path->param_info ? Min(path->rows, TOPK_FIRST_ROWS) : path->rows);
+	double		first_rows = Min(rows, TOPK_FIRST_ROWS);
 	double		start = QvDisabledCost(enable_indexscan);
-	double		first = TopkScanCost(known, Min(rows, TOPK_FIRST_ROWS));
+	double		first = TopkScanCost(known, first_rows);
 	double		all = TopkScanCost(known, rows);
+	bool		takes_table = known->has_table && first >= TopkWayCost(known, TOPK_TABLE, first_rows);
 
 	/*
 	 * a scan that is to read the table looks for near rows before, so it is
 	 * taken rather than a sort of all rows
 	 */
-	if (!takes_table(known, rows))
+	if (!takes_table)
 		start += QV_START_OPERATORS * cpu_operator_cost;
 	if (wanted > 0 && wanted < rows)
-		all = first + (TopkScanCost(known, Max(wanted, Min(rows, TOPK_FIRST_ROWS))) - first) * rows / wanted;
+		all = first + (TopkScanCost(known, Max(wanted, first_rows)) - first) * rows / wanted;
 	path->startup_cost = start + first + path->pathtarget->cost.startup;
 	path->total_cost = path->startup_cost + Max(0, all - first) + path->pathtarget->cost.per_tuple * path->rows;
+	return takes_table;
 }
 
 /* ---- the path ---- */
@@ -509,18 +504,12 @@ count_values(RelOptInfo *rel, double rows, double value_cost)
 {
 	ListCell   *lc;
 
-	foreach(lc, rel->pathlist)
+	foreach(lc, list_concat_copy(rel->pathlist, rel->partial_pathlist))
 	{
 		Path	   *path = lfirst(lc);
 
-		if (path->param_info == NULL && path->pathkeys == NIL)
+		if (path->parallel_workers > 0 || (path->param_info == NULL && path->pathkeys == NIL))
 			path->total_cost += value_cost * rows * path->rows / rel->rows;
-	}
-	foreach(lc, rel->partial_pathlist)
-	{
-		Path	   *path = lfirst(lc);
-
-		path->total_cost += value_cost * rows * path->rows / rel->rows;
 	}
 }
 
@@ -587,10 +576,9 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 		costed.units.next_row = costed.units.test + next_page * rel->pages / Max(1, rel->tuples);
 	}
 	/* when it is executed, the index may have left out rows */
-	if (takes_table(&costed, path->path.rows))
+	if (cost_path(&path->path, &costed, wanted))
 		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
 	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
-	cost_path(&path->path, &costed, wanted);
 	index_close(relation, NoLock);
 	if (!misses)
 		add_path(rel, &path->path);
