@@ -14,8 +14,6 @@
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "pgstat.h"
-#include "stats/stats.h"
 #include "tcop/pquery.h"
 #include "topk/form.h"
 #include "topk/state.h"
@@ -222,14 +220,6 @@ topk_end(CustomScanState *css)
 {
 	TopkState  *state = (TopkState *) css;
 
-	if (state->stream)
-	{
-		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-		QvScanCounters counters = TopkGetCounters(state);
-
-		pgstat_count_index_tuples(state->index, rows->proposed);
-		QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
-	}
 	TopkEnd(state);
 	if (state->set.child)
 		ExecEndNode(state->set.child);

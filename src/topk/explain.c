@@ -63,8 +63,9 @@ explain_work(TopkState *state, ExplainState *es)
 	if (rows->returned > 0 && isfinite(state->last))
 		ExplainPropertyFloat("Last Distance", NULL, TopkResultOf(state->planned.result, state->last), 6, es);
 	/* it may be the distance of a row that the user must not see */
-	if (state->started && isfinite(state->bound) && !state->planned.secured)
-		ExplainPropertyFloat("Bound", NULL, TopkResultOf(state->planned.result, state->bound), 6, es);
+	if (state->started && isfinite(QvStreamBound(state->stream)) && !state->planned.secured)
+		ExplainPropertyFloat("Bound", NULL,
+							 TopkResultOf(state->planned.result, QvStreamBound(state->stream)), 6, es);
 }
 
 /* Says whether a recall takes what it took for the user's queries, or for rows. */

@@ -21,6 +21,7 @@
 #include "query/members.h"
 #include "query/table_scan.h"
 #include "space/count.h"
+#include "stats/stats.h"
 #include "storage/predicate.h"
 #include "topk/radius.h"
 #include "topk/state.h"
@@ -544,20 +545,6 @@ is_beyond(void *arg, double bound)
 	return !is_within(state, TopkResultOf(state->planned.result, bound), false);
 }
 
-static void
-open_engine(TopkState *state)
-{
-	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-
-	if (state->engine == NULL)
-	{
-		state->engine = KnnMethodOf(state->index)->engine->begin(state->index, &state->opclass);
-		state->rows = RowReaderBegin(state->css.ss.ss_currentRelation, state->index, &state->opclass);
-		state->stream = QvStreamCreate();
-	}
-	MemoryContextSwitchTo(old);
-}
-
 void
 TopkStart(TopkState *state)
 {
@@ -579,8 +566,14 @@ TopkStart(TopkState *state)
 	old = MemoryContextSwitchTo(state->context);
 	value = ExecEvalExpr(state->query, state->css.ss.ps.ps_ExprContext, &isnull);
 	state->value = isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
+	MemoryContextSwitchTo(estate->es_query_cxt);
+	if (state->engine == NULL)
+	{
+		state->engine = KnnMethodOf(state->index)->engine->begin(state->index, &state->opclass);
+		state->rows = RowReaderBegin(state->css.ss.ss_currentRelation, state->index, &state->opclass);
+		state->stream = QvStreamCreate();
+	}
 	MemoryContextSwitchTo(old);
-	open_engine(state);
 	KnnSettingsOf(state->index, &state->settings);
 
 	/*
@@ -621,7 +614,7 @@ TopkStart(TopkState *state)
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
 	state->skipped = state->far_enough = 0;
-	state->last = state->bound = INFINITY;
+	state->last = INFINITY;
 	get_known(state);
 	/* then all distances are NULL, or NaN */
 	if (state->within && !by_value && !is_within(state, NAN, state->value == NULL))
@@ -648,7 +641,6 @@ TopkNext(TopkState *state, QvStreamRow *row)
 	do
 		found = QvStreamNext(state->stream, choose, row);
 	while (!found && goes_on(state));
-	state->bound = QvStreamBound(state->stream);
 	if (found)
 		state->last = row->distance;
 	/* no page stays pinned */
@@ -685,6 +677,11 @@ TopkEnd(TopkState *state)
 	end_other(state);
 	if (state->engine)
 	{
+		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
+		QvScanCounters counters = TopkGetCounters(state);
+
+		pgstat_count_index_tuples(state->index, rows->proposed);
+		QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
 		QvStreamEnd(state->stream);
 		state->engine->ops->end(state->engine);
 		RowReaderEnd(state->rows);

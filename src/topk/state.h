@@ -76,7 +76,6 @@ typedef struct TopkState
 	int64		searches;
 	bool		ran[TOPK_WAYS];
 	double		last;			/* distance of the row returned last */
-	double		bound;
 } TopkState;
 
 #define TopkPlan(state) ((CustomScan *) (state)->css.ss.ps.plan)
@@ -89,7 +88,7 @@ extern bool TopkNext(TopkState *state, QvStreamRow *row);
 /* What all searches of the node have read of the index. */
 extern QvScanCounters TopkGetCounters(const TopkState *state);
 
-/* No more rows are wanted. */
+/* No more rows are wanted: count what was read. */
 extern void TopkEnd(TopkState *state);
 
 /* explain.c: CustomExecMethods.ExplainCustomScan */
