@@ -16,21 +16,6 @@
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 
-static void
-explain_strategies(TopkState *state, ExplainState *es)
-{
-	static const char *const names[] = {
-		[TOPK_WALK] = "index",[TOPK_CODES] = "row pages",[TOPK_SET] = "other indexes",
-		[TOPK_TABLE] = "table"
-	};
-	List	   *ran = NIL;
-
-	for (int i = 0; i < lengthof(names); i++)
-		if (state->ran[i])
-			ran = lappend(ran, (char *) names[i]);
-	ExplainPropertyList("Strategies", ran, es);
-}
-
 /* A counter that says nothing when it is zero. */
 static void
 explain_if_any(const char *label, int64 value, ExplainState *es)
@@ -42,13 +27,21 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 static void
 explain_work(TopkState *state, ExplainState *es)
 {
+	static const char *const names[] = {
+		[TOPK_WALK] = "index",[TOPK_CODES] = "row pages",[TOPK_SET] = "other indexes",
+		[TOPK_TABLE] = "table"
+	};
+	List	   *ran = NIL;
 	QvStreamCounters none = {0};
 	const QvStreamCounters *rows = state->stream ? QvStreamGetCounters(state->stream) : &none;
 	QvScanCounters counters = TopkGetCounters(state);
 
 	if (state->filter)
 		explain_if_any("Rows Removed by Index Filter", state->filter->removed, es);
-	explain_strategies(state, es);
+	for (int i = 0; i < lengthof(names); i++)
+		if (state->ran[i])
+			ran = lappend(ran, (char *) names[i]);
+	ExplainPropertyList("Strategies", ran, es);
 	explain_if_any("Nodes Read", counters.nodes, es);
 	explain_if_any("Neighbors Scored", counters.neighbors, es);
 	explain_if_any("Lists Read", counters.lists, es);
@@ -73,12 +66,11 @@ static void
 explain_calibration(Oid oid, ExplainState *es)
 {
 	Relation	index = index_open(oid, AccessShareLock);
-	const KnnMethod *method = KnnMethodOf(index);
 	QvSettings	settings;
 	QvCurve		curve;
 
 	KnnSettingsOf(index, &settings);
-	method->engine->get_curve(index, &curve);
+	KnnMethodOf(index)->engine->get_curve(index, &curve);
 	if (settings.ef_search == 0 && settings.probes == 0 &&
 		(curve.queries > 0 || es->format != EXPLAIN_FORMAT_TEXT))
 		ExplainPropertyText("Recall", psprintf("%g as of %s", settings.recall,
@@ -137,10 +129,9 @@ TopkExplain(CustomScanState *css, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Top K", NULL, rows, es);
 		ExplainPropertyBool("Hint", *hint != '\0', es);
 	}
-	else if (rows > 0)
-		ExplainPropertyText("Top K", psprintf("%d%s", rows, hint), es);
 	else
-		ExplainPropertyText("Top K", state->planned.limited ? "at run time" : "all", es);
+		ExplainPropertyText("Top K", rows > 0 ? psprintf("%d%s", rows, hint) :
+							state->planned.limited ? "at run time" : "all", es);
 	explain_expr("Radius", state, TOPK_EXPR_WITHIN, "", context, es);
 	explain_expr("Index Filter", state, TOPK_EXPR_FILTER, "", context, es);
 	explain_calibration(index, es);

@@ -9,7 +9,7 @@
 #include "am/methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
-#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "query/members.h"
@@ -24,17 +24,6 @@ TopkPossibleDistance(QvMetric metric, double distance)
 	if (metric != QV_METRIC_IP && distance < LEAST_DISTANCE)
 		distance = 0;
 	return metric == QV_METRIC_COSINE ? Min(distance, 2) : distance;
-}
-
-/* Does an expression need something that is not known when the query is planned? */
-static bool
-has_unknown(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var) || IsA(node, Param))
-		return true;
-	return expression_tree_walker(node, has_unknown, unused);
 }
 
 /*
@@ -107,7 +96,9 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	uint32		n;
 	double		share;
 
-	if (has_unknown(conditions, NULL) || contain_mutable_functions(conditions))
+	/* not known when the query is planned */
+	if (contain_var_clause(conditions) || pull_paramids((Expr *) conditions) != NULL ||
+		contain_mutable_functions(conditions))
 		return -1;
 	QvGetOpclass(index, &opclass);
 	goal.value = known_value(target, index, &opclass);
