@@ -178,15 +178,16 @@ take_page(BTScanOpaque scan, const QvTidSet *only, TopkSet *set, double *found)
 
 /*
  * As MultiExecBitmapIndexScan(): those of its rows that are in "only", if there is one.  A scan
- * that has stopped goes on.  Returns the state of the set; it has failed when there is no memory.
+ * that has stopped goes on; it can stop if it is the whole tree.  Returns the state of the set; it
+ * has failed when there is no memory.
  */
 static TopkSetState
-collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only,
-			 bool (*enough) (void *arg, double found), void *arg)
+collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only)
 {
 	IndexScanDesc scan = node->biss_ScanDesc;
 	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
 	bool		is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
+	bool		can_stop = set->enough && is_btree && &node->ss.ps == set->child;
 	TopkSetState result = TOPK_SET_READY;
 	double		found = 0;
 
@@ -206,7 +207,7 @@ collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only,
 		if (!add_row(set, only, &scan->xs_heaptid) ||
 			(is_btree && !take_page(((BTScanOpaque) scan->opaque), only, set, &found)))
 			result = TOPK_SET_FAILED;
-		else if (enough && is_btree && enough(arg, set->nfound))
+		else if (can_stop && set->enough(set->arg, set->nfound))
 		{
 			/* all rows of its page were taken: VACUUM need not wait for that */
 			BTScanPosUnpinIfPinned(((BTScanOpaque) scan->opaque)->currPos);
@@ -234,12 +235,10 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 
 /*
  * Collect the rows of a tree that are in "only", if there is one.  Of an And each child gives the
- * rows that the ones before have left.  Of an Or a row may come more than once.  Only a tree of one
- * scan can stop.
+ * rows that the ones before have left.  Of an Or a row may come more than once.
  */
 static TopkSetState
-collect(TopkSet *set, PlanState *node, const QvTidSet *only,
-		bool (*enough) (void *arg, double found), void *arg)
+collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 {
 	Size		first = set->nfound;
 	QvTidSet   *left = NULL;
@@ -251,7 +250,7 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only,
 	if (node->chgParam)
 		ExecReScan(node);
 	if (n == 0)
-		return collect_scan(set, (BitmapIndexScanState *) node, only, enough, arg);
+		return collect_scan(set, (BitmapIndexScanState *) node, only);
 	if (node->instrument)
 		InstrStartNode(node->instrument);
 	for (int i = 0; i < n && result == TOPK_SET_READY; i++)
@@ -268,7 +267,7 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only,
 				result = TOPK_SET_FAILED;
 		}
 		if (result == TOPK_SET_READY)
-			result = collect(set, children[i], left ? left : only, NULL, NULL);
+			result = collect(set, children[i], left ? left : only);
 	}
 	if (left)
 		QvTidSetFree(left);
@@ -279,7 +278,7 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only,
 
 /* Have the rows without a TIDBitmap.  When there is no memory for them, nothing has been done. */
 static void
-collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
+collect_rows(TopkSet *set)
 {
 	if (set->state == TOPK_SET_NONE)
 	{
@@ -295,7 +294,7 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 		set->room = FIRST_ROWS;
 		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
 	}
-	set->state = collect(set, set->child, NULL, enough, arg);
+	set->state = collect(set, set->child, NULL);
 	if (set->state == TOPK_SET_READY && set->rows == NULL)
 	{
 		set->rows = make_set(set, set->found, set->nfound);
@@ -313,40 +312,33 @@ collect_rows(TopkSet *set, bool (*enough) (void *arg, double found), void *arg)
 
 /* ---- the server's bitmap ---- */
 
-static void
-fill_set(QvTidSet *set, TIDBitmap *bitmap)
-{
-	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
-	QvBitmapBlock block;
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-
-	while (QvBitmapNext(iterator, &block))
-	{
-		if (QvBitmapIsLossy(&block))
-			QvTidSetAdd(set, block.blockno, NULL, 0);
-		else
-			QvTidSetAdd(set, block.blockno, offsets,
-						QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
-	}
-	QvBitmapEnd(iterator);
-}
-
 /* Have the server's bitmap, and a set of its rows if there is memory for that. */
 static void
 collect_bitmap(TopkSet *set)
 {
-	Node	   *result = MultiExecProcNode(set->child);
+	TIDBitmap  *bitmap = (TIDBitmap *) MultiExecProcNode(set->child);
+	QvBitmapIterator *iterator;
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
 	MemoryContext old;
 
-	if (!IsA(result, TIDBitmap))
+	if (!IsA(bitmap, TIDBitmap))
 		elog(ERROR, "unrecognized result from subplan");
 	old = MemoryContextSwitchTo(set->context);
 	set->rows = QvTidSetCreate(RelationGetNumberOfBlocks(set->table), (Size) work_mem * 1024);
 	MemoryContextSwitchTo(old);
-	if (set->rows)
-		fill_set(set->rows, (TIDBitmap *) result);
-	tbm_free((TIDBitmap *) result);
 	set->state = set->rows ? TOPK_SET_READY : TOPK_SET_FAILED;
+	iterator = QvBitmapBegin(bitmap);
+	while (set->rows && QvBitmapNext(iterator, &block))
+	{
+		if (QvBitmapIsLossy(&block))
+			QvTidSetAdd(set->rows, block.blockno, NULL, 0);
+		else
+			QvTidSetAdd(set->rows, block.blockno, offsets,
+						QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+	}
+	QvBitmapEnd(iterator);
+	tbm_free(bitmap);
 }
 
 void
@@ -354,8 +346,10 @@ TopkSetCollect(TopkSet *set, bool (*enough) (void *arg, double found), void *arg
 {
 	if (set->child == NULL || set->state == TOPK_SET_READY || set->state == TOPK_SET_FAILED)
 		return;
+	set->enough = enough;
+	set->arg = arg;
 	if (all_return_rows(set->child))
-		collect_rows(set, enough, arg);
+		collect_rows(set);
 	if (set->state == TOPK_SET_NONE)
 		collect_bitmap(set);
 }

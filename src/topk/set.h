@@ -23,6 +23,8 @@ typedef struct TopkSet
 	PlanState  *child;			/* gives a bitmap; NULL: there is no other
 								 * index */
 	Relation	table;
+	bool		(*enough) (void *arg, double found);	/* see TopkSetCollect() */
+	void	   *arg;
 	MemoryContext context;		/* of all that follows */
 	TopkSetState state;
 	QvTidSet   *rows;			/* not READY: the rows found so far, when they
