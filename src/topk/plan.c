@@ -248,7 +248,7 @@ takes_first_rows(const Query *query)
 	return query->commandType == CMD_SELECT && TopkHasLimit(query) &&
 		query->limitOption == LIMIT_OPTION_COUNT && query->groupClause == NIL && query->distinctClause == NIL &&
 		!query->hasAggs && !query->hasWindowFuncs && !query->hasTargetSRFs && !query->groupingSets &&
-		!query->setOperations && !query->havingQual;
+		!query->havingQual;
 }
 
 /* May a merge join rely on the order of a target: does its key equal others? */
@@ -278,7 +278,7 @@ order_of_late(PlannerInfo *root, const TopkTarget *target)
 	/* a radius has no order */
 	if (target->key == NULL)
 		return 0;
-	if (query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs || query->setOperations ||
+	if (query->groupClause != NIL || query->distinctClause != NIL || query->hasWindowFuncs ||
 		query->limitOption == LIMIT_OPTION_WITH_TIES || is_merged(target))
 		return TOPK_ORDER_STRICT;
 	return root->parent_root == NULL && takes_first_rows(query) &&
@@ -290,11 +290,11 @@ order_of_late(PlannerInfo *root, const TopkTarget *target)
  * are is of interest to the scan only, unless that is returned.
  */
 static bool
-orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
+orders_only(PlannerInfo *root, const TopkTarget *target)
 {
 	ListCell   *lc;
 
-	if (target->key == NULL || !is_whole_query(root, rel) || rel->reloptkind != RELOPT_BASEREL ||
+	if (target->key == NULL || !is_whole_query(root, target->index->rel) ||
 		!takes_first_rows(root->parse) || root->placeholder_list != NIL)
 		return false;
 	foreach(lc, root->processed_tlist)
@@ -308,29 +308,6 @@ orders_only(PlannerInfo *root, RelOptInfo *rel, const TopkTarget *target)
 }
 
 /* ---- costs ---- */
-
-/* Costs of one of each thing that a search counts. */
-static void
-get_units(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, int dims, QvUnits *units)
-{
-	const IndexOptInfo *index = target->index;
-	AttrNumber	column = index->indexkeys[0];
-	int32		width = column > 0 ? get_attavgwidth(rte->relid, column) : 0;
-	QvUnitsOf	of = {
-		.index_tablespace = index->reltablespace,
-		.table_tablespace = rel->reltablespace,
-		.index_pages = index->pages,
-		.table_pages = rel->pages,
-		.table_rows = rel->tuples,
-		.dims = dims,
-		.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false)),
-		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
-		/* on the average it is a pointer to where it is stored */
-		.value_pages = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE ? TOAST_PAGES : 0
-	};
-
-	QvGetUnits(&of, units);
-}
 
 /* What a path of bitmaps costs, if only that share of its indexes' pages is read from disk. */
 static Cost
@@ -360,11 +337,26 @@ collect_cost(Path *path, double misses)
 
 /* What is known of a path's ways when it is planned. */
 static void
-get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target,
-		  double passing, BitmapHeapPath *bitmap, Relation relation, const QvSettings *settings,
-		  TopkKnown *known)
+get_known(PlannerInfo *root, const TopkTarget *target, double passing, BitmapHeapPath *bitmap,
+		  Relation relation, const QvSettings *settings, TopkKnown *known)
 {
 	const IndexOptInfo *index = target->index;
+	const RelOptInfo *rel = index->rel;
+	AttrNumber	column = index->indexkeys[0];
+	int32		width = column > 0 ? get_attavgwidth(relation->rd_index->indrelid, column) : 0;
+	int			dims = KnnDimensions(relation);
+	QvUnitsOf	units = {
+		.index_tablespace = index->reltablespace,
+		.table_tablespace = rel->reltablespace,
+		.index_pages = index->pages,
+		.table_pages = rel->pages,
+		.table_rows = rel->tuples,
+		.dims = dims,
+		.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false)),
+		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
+		/* on the average it is a pointer to where it is stored */
+		.value_pages = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE ? TOAST_PAGES : 0
+	};
 	Cost		collect = 0;
 	Selectivity selectivity = 0;
 
@@ -373,7 +365,7 @@ get_known(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarg
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
 	known->by_value = true;
-	get_units(root, rel, rte, target, KnnDimensions(relation), &known->units);
+	QvGetUnits(&units, &known->units);
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
@@ -427,7 +419,7 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
  * how near rows are, and not how many are met.
  */
 static double
-passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
+passing_rows(const TopkTarget *target, double rows)
 {
 	List	   *on_distance = list_concat_copy(target->within, target->outside);
 	ListCell   *lc;
@@ -436,7 +428,7 @@ passing_rows(const RelOptInfo *rel, const TopkTarget *target, double rows)
 	{
 		const RestrictInfo *info = lfirst(lc);
 
-		if (list_member_ptr(rel->baserestrictinfo, info) && info->norm_selec > 0)
+		if (list_member_ptr(target->index->rel->baserestrictinfo, info) && info->norm_selec > 0)
 			rows /= info->norm_selec;
 	}
 	return rows;
@@ -454,8 +446,9 @@ get_exprs(const TopkTarget *target)
 
 /* What the scan gets besides. */
 static List *
-get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTarget *target, const TopkKnown *known)
+get_private(PlannerInfo *root, const TopkTarget *target, const TopkKnown *known)
 {
+	RelOptInfo *rel = target->index->rel;
 	AttrNumber	column = target->index->indexkeys[0];
 	TopkPlanned planned;
 
@@ -466,13 +459,13 @@ get_private(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, const TopkTa
 	planned.rows = wanted_rows(root);
 	planned.limited = TopkHasLimit(root->parse) && !target->of_groups;
 	planned.hint = !is_whole_query(root, rel);
-	planned.guesses = orders_only(root, rel, target);
+	planned.guesses = orders_only(root, target);
 	planned.filtered = known->filtered;
 	planned.secured = root->qual_security_level > 0;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
 	planned.order = target->order | order_of_late(root, target);
-	planned.not_null = column > 0 && QvColumnIsNotNull(rte->relid, rel, column);
+	planned.not_null = column > 0 && QvColumnIsNotNull(known->index->rd_index->indrelid, rel, column);
 	planned.indexed = known->rows / Max(1, rel->tuples);
 	planned.passing = known->passing / known->rows;
 	planned.members = known->members / known->rows;
@@ -518,13 +511,13 @@ count_values(RelOptInfo *rel, double rows, double value_cost)
  * own are volatile.
  */
 static bool
-add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget *target,
-			  double rows, BitmapHeapPath *bitmap, bool *counted)
+add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath *bitmap, bool *counted)
 {
+	const IndexOptInfo *index = target->index;
+	RelOptInfo *rel = index->rel;
 	CustomPath *path = makeNode(CustomPath);
 	ParamPathInfo *param = get_baserel_parampathinfo(root, rel, target->outer);
 	List	   *further = param ? param->ppi_clauses : NIL;
-	const IndexOptInfo *index = target->index;
 	Relation	relation = index_open(index->indexoid, NoLock);
 	QvSettings	settings;
 	TopkKnown	known,
@@ -541,7 +534,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	path->path.pathtarget = rel->reltarget;
 	path->path.param_info = param;
 	conditions = list_difference_ptr(list_concat_copy(index->indrestrictinfo, further), target->within);
-	TopkAddFilter(rel, target, conditions);
+	TopkAddFilter(target, conditions);
 	exprs = get_exprs(target);
 	path->path.rows = param ? param->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
@@ -553,7 +546,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	if (bitmap)
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
-	get_known(root, rel, rte, target, passing_rows(rel, target, rows), bitmap, relation, &settings, &known);
+	get_known(root, target, passing_rows(target, rows), bitmap, relation, &settings, &known);
 	known.filtered = TopkIsFiltered(target, conditions);
 	if (target->key && !*counted && is_only_relation(root, rel))
 	{
@@ -578,7 +571,7 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 	/* when it is executed, the index may have left out rows */
 	if (cost_path(&path->path, &costed, wanted))
 		target->needs |= QV_LEFT_OUT_NULLS | QV_LEFT_OUT_NANS;
-	path->custom_private = list_make2(exprs, get_private(root, rel, rte, target, &known));
+	path->custom_private = list_make2(exprs, get_private(root, target, &known));
 	index_close(relation, NoLock);
 	if (!misses)
 		add_path(rel, &path->path);
@@ -587,8 +580,9 @@ add_topk_path(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, TopkTarget
 
 /* Take out the plain scans of an index, in its order, whose place a path takes. */
 static void
-drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
+drop_plain_scans(const IndexOptInfo *index)
 {
+	RelOptInfo *rel = index->rel;
 	ListCell   *lc;
 
 	foreach(lc, rel->pathlist)
@@ -606,9 +600,10 @@ drop_plain_scans(RelOptInfo *rel, const IndexOptInfo *index)
  * conditions, and not less than "few"; negative: that is not known.
  */
 static double
-rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, double few)
+rows_within(PlannerInfo *root, const TopkTarget *target, double few)
 {
-	double		passing = passing_rows(rel, target, rel->rows);
+	const RelOptInfo *rel = target->index->rel;
+	double		passing = passing_rows(target, rel->rows);
 	double		share;
 	Relation	index;
 
@@ -616,7 +611,7 @@ rows_within(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, 
 	if (target->key && is_only_relation(root, rel))
 		return Min(few, passing);
 	index = index_open(target->index->indexoid, NoLock);
-	share = TopkShareWithin(root, rel, target, index);
+	share = TopkShareWithin(root, target, index);
 	index_close(index, NoLock);
 	return share < 0 ? -1 : Min(passing, Max(few, share * passing));
 }
@@ -644,7 +639,7 @@ expect_within(PlannerInfo *root, RelOptInfo *rel, const List *targets)
 		if (!bms_is_empty(target->outer) || target->within == NIL)
 			continue;
 		has_radius = true;
-		within = rows_within(root, rel, target, few);
+		within = rows_within(root, target, few);
 		if (within >= 0 && (rows < 0 || within < rows))
 			rows = within;
 	}
@@ -675,7 +670,7 @@ find_targets(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte, PathKey *gr
 
 		if ((amcostestimate_function) index->amcostestimate == KnnCostEstimate &&
 			!index->hypothetical && (index->indpred == NIL || index->predOK) && is_plain_table(rel, rte))
-			targets = list_concat(targets, TopkFindTargets(root, rel, index, groups));
+			targets = list_concat(targets, TopkFindTargets(root, index, groups));
 	}
 	return targets;
 }
@@ -708,8 +703,8 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 
 		/* the path takes the place of these */
 		if (target->key && !target->of_groups)
-			drop_plain_scans(rel, target->index);
-		if (!add_topk_path(root, rel, rte, target, rows, bitmap, &counted))
+			drop_plain_scans(target->index);
+		if (!add_topk_path(root, target, rows, bitmap, &counted))
 			/* the server may have dropped it for one of these */
 			add_path(rel, create_seqscan_path(root, rel, rel->lateral_relids, 0));
 		/* joins keep the order from now on */

@@ -67,12 +67,12 @@ share_that_meets(List *conditions, QvMetric metric, TopkResult result, const dou
 
 /* The share of the rows that pass a relation's conditions that have a value in an index. */
 static double
-indexed_share(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
+indexed_share(PlannerInfo *root, IndexOptInfo *index)
 {
 	NullTest   *test = makeNode(NullTest);
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, index->rel->baserestrictinfo)
 	{
 		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, IS_NOT_NULL, index))
 			return 1;
@@ -80,11 +80,11 @@ indexed_share(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 	test->arg = linitial_node(TargetEntry, index->indextlist)->expr;
 	test->nulltesttype = IS_NOT_NULL;
 	test->location = -1;
-	return clause_selectivity(root, (Node *) test, rel->relid, JOIN_INNER, NULL);
+	return clause_selectivity(root, (Node *) test, index->rel->relid, JOIN_INNER, NULL);
 }
 
 double
-TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *target, Relation index)
+TopkShareWithin(PlannerInfo *root, const TopkTarget *target, Relation index)
 {
 	List	   *within = extract_actual_clauses(target->within, false);
 	Node	   *conditions = TopkReplaceDistance((Node *) within, target->form.distance);
@@ -107,8 +107,8 @@ TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel, const TopkTarget *targ
 	KnnSettingsOf(index, &settings);
 	engine = KnnMethodOf(index)->engine->begin(index, &opclass);
 	engine->ops->start(engine, &goal);
-	n = QvMembersSample(engine, rel->pages, distances);
+	n = QvMembersSample(engine, target->index->rel->pages, distances);
 	engine->ops->end(engine);
 	share = share_that_meets((List *) conditions, opclass.metric, target->form.result, distances, n);
-	return share * indexed_share(root, rel, target->index);
+	return share * indexed_share(root, target->index);
 }

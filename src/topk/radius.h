@@ -14,8 +14,7 @@
  * distance, by a sample of the codes of row pages; 0: hardly any do; negative: not known.  The
  * value and what distances are compared with must be constants.
  */
-extern double TopkShareWithin(PlannerInfo *root, const RelOptInfo *rel,
-							  const TopkTarget *target, Relation index);
+extern double TopkShareWithin(PlannerInfo *root, const TopkTarget *target, Relation index);
 
 /*
  * The possible distance that is nearest to one that was estimated.  Conditions may not be defined

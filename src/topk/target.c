@@ -41,8 +41,9 @@ has_column(Node *node, void *index)
 
 /* May rows that meet the conditions have no value in the index's column? */
 static bool
-may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
+may_be_null(PlannerInfo *root, IndexOptInfo *index)
 {
+	const RelOptInfo *rel = index->rel;
 	ListCell   *lc;
 
 	if (index->indexkeys[0] > 0 &&
@@ -53,7 +54,7 @@ may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 		Node	   *clause = (Node *) lfirst_node(RestrictInfo, lc)->clause;
 
 		if (KnnIsNullTest(clause, IS_NOT_NULL, index) ||
-			(!IsA(clause, NullTest) && !contain_nonstrict_functions(clause) && has_column(clause, index)))
+			(!contain_nonstrict_functions(clause) && has_column(clause, index)))
 			return false;
 	}
 	return true;
@@ -61,9 +62,9 @@ may_be_null(PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index)
 
 /* Could a form give another order, or other rows, than the index's distance does? */
 static bool
-is_misleading(PlannerInfo *root, const TopkForm *form, const RelOptInfo *rel, IndexOptInfo *index)
+is_misleading(PlannerInfo *root, const TopkForm *form, IndexOptInfo *index)
 {
-	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, rel, index));
+	return (form->fills_nans && form->may_be_nan) || (form->fills_nulls && may_be_null(root, index));
 }
 
 /* The rows that do not meet a condition on a form of the distance. */
@@ -76,7 +77,7 @@ typedef enum Excluded
 
 /* Which rows does a condition exclude?  What it is compared with may be of other relations. */
 static Excluded
-match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
+match_bound(PlannerInfo *root, IndexOptInfo *index, const RestrictInfo *info, TopkForm *form)
 {
 	const OpExpr *op = (const OpExpr *) info->clause;
 
@@ -90,8 +91,8 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 		int			strategy;
 
 		if (!OidIsValid(operator) || !TopkMatchForm(index, left, form) ||
-			form->result == TOPK_RESULT_UNKNOWN || form->may_fail || is_misleading(root, form, rel, index) ||
-			bms_is_member(rel->relid, pull_varnos(root, right)) || contain_volatile_functions((Node *) op) ||
+			form->result == TOPK_RESULT_UNKNOWN || form->may_fail || is_misleading(root, form, index) ||
+			bms_is_member(index->rel->relid, pull_varnos(root, right)) || contain_volatile_functions((Node *) op) ||
 			contain_subplans(right))
 			continue;
 		strategy = get_op_opfamily_strategy(operator, order_family(left));
@@ -105,7 +106,7 @@ match_bound(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, const Restr
 
 /* Add to a target those of some conditions that are on the distance from its value. */
 static void
-add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target, List *conditions)
+add_bounds(PlannerInfo *root, TopkTarget *target, List *conditions)
 {
 	ListCell   *lc;
 
@@ -115,9 +116,9 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target, List *conditi
 		TopkForm	form;
 		Excluded	excluded;
 
-		if (!restriction_is_securely_promotable(info, rel))
+		if (!restriction_is_securely_promotable(info, target->index->rel))
 			continue;
-		excluded = match_bound(root, rel, target->index, info, &form);
+		excluded = match_bound(root, target->index, info, &form);
 		if (excluded == EXCLUDES_OTHERS ||
 			!TopkSameDistance((Node *) form.distance, (Node *) target->form.distance))
 			continue;
@@ -135,9 +136,9 @@ add_bounds(PlannerInfo *root, RelOptInfo *rel, TopkTarget *target, List *conditi
 
 /* Rows without a value, or without a distance, must not be missed if there may be some. */
 static void
-add_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target, bool nulls, bool nans)
+add_needs(PlannerInfo *root, TopkTarget *target, bool nulls, bool nans)
 {
-	if (nulls && may_be_null(root, rel, target->index))
+	if (nulls && may_be_null(root, target->index))
 		target->needs |= QV_LEFT_OUT_NULLS;
 	if (nans && target->form.may_be_nan)
 		target->needs |= QV_LEFT_OUT_NANS;
@@ -145,8 +146,9 @@ add_needs(PlannerInfo *root, const RelOptInfo *rel, TopkTarget *target, bool nul
 
 /* The target of rows in the order of a path key; NULL: a search of the index does not give it. */
 static TopkTarget *
-match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
+match_key(PlannerInfo *root, IndexOptInfo *index, PathKey *key)
 {
+	const RelOptInfo *rel = index->rel;
 	EquivalenceMember *member;
 	bool		ascends = QvPathKeyAscends(key);
 	TopkForm	form;
@@ -161,7 +163,7 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 
 		if (!bms_equal(member->em_relids, rel->relids) || order_family(expr) != key->pk_opfamily ||
 			!TopkMatchForm(index, expr, &form) || form.falls == ascends ||
-			!bms_is_empty(pull_varnos(root, (Node *) form.value)) || is_misleading(root, &form, rel, index))
+			!bms_is_empty(pull_varnos(root, (Node *) form.value)) || is_misleading(root, &form, index))
 			continue;
 		target = palloc0(sizeof(TopkTarget));
 		target->index = index;
@@ -170,8 +172,8 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 		target->written = expr == (Node *) form.distance ? NULL : (Expr *) expr;
 		target->order = (ascends ? 0 : TOPK_ORDER_DESCENDS) | (key->pk_nulls_first ? TOPK_ORDER_NULLS_FIRST : 0);
 		/* rows that would come first */
-		add_needs(root, rel, target, key->pk_nulls_first, !ascends);
-		add_bounds(root, rel, target, rel->baserestrictinfo);
+		add_needs(root, target, key->pk_nulls_first, !ascends);
+		add_bounds(root, target, rel->baserestrictinfo);
 		return target;
 	}
 	return NULL;
@@ -180,9 +182,10 @@ match_key(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
 /* ---- conditions on included columns ---- */
 
 void
-TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions)
+TopkAddFilter(TopkTarget *target, List *conditions)
 {
 	const IndexOptInfo *index = target->index;
+	RelOptInfo *rel = index->rel;
 	Bitmapset  *included = NULL;
 	ListCell   *lc;
 
@@ -254,13 +257,14 @@ counts_all_rows(const PlannerInfo *root)
  * as in pgvector: a DELETE would leave the rows that their effort does not find.
  */
 static TopkTarget *
-match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictInfo *info)
+match_radius(PlannerInfo *root, IndexOptInfo *index, RestrictInfo *info)
 {
+	RelOptInfo *rel = index->rel;
 	TopkTarget *target;
 	TopkForm	form;
 
 	if (!KnnHasRecall(index->relam) || !restriction_is_securely_promotable(info, rel) ||
-		match_bound(root, rel, index, info, &form) != EXCLUDES_FAR)
+		match_bound(root, index, info, &form) != EXCLUDES_FAR)
 		return NULL;
 	target = palloc0(sizeof(TopkTarget));
 	target->index = index;
@@ -268,7 +272,7 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
 	target->outer = bms_difference(info->clause_relids, rel->relids);
 	target->order = TOPK_ORDER_NONE;
 	/* it may be of a join */
-	add_bounds(root, rel, target, list_concat_unique_ptr(list_make1(info), rel->baserestrictinfo));
+	add_bounds(root, target, list_concat_unique_ptr(list_make1(info), rel->baserestrictinfo));
 	return target;
 }
 
@@ -277,9 +281,9 @@ match_radius(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, RestrictIn
  * have none: their rows are appended.
  */
 static TopkTarget *
-match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *key)
+match_groups(PlannerInfo *root, IndexOptInfo *index, PathKey *key)
 {
-	TopkTarget *target = rel->reloptkind == RELOPT_BASEREL ? match_key(root, rel, index, key) : NULL;
+	TopkTarget *target = index->rel->reloptkind == RELOPT_BASEREL ? match_key(root, index, key) : NULL;
 	bool		nans_last;
 
 	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &nans_last))
@@ -292,32 +296,32 @@ match_groups(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *k
 	if (root->parse->hasAggs)
 		target->order &= ~TOPK_ORDER_NULLS_FIRST;
 	else if (!TopkGroupsKeepOrder(root))
-		add_needs(root, rel, target, true, true);
+		add_needs(root, target, true, true);
 	return target;
 }
 
 /* The target of the relation's rows by themselves; NULL: there is none. */
 static TopkTarget *
-find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
+find_target(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 {
-	TopkTarget *target = groups ? match_groups(root, rel, index, groups) : NULL;
+	TopkTarget *target = groups ? match_groups(root, index, groups) : NULL;
 	ListCell   *lc;
 
 	if (target)
 		return target;
 	if (root->query_pathkeys != NIL && !KnnHasWholeWindow(root))
-		target = match_key(root, rel, index, linitial(root->query_pathkeys));
-	if (target && counts_all_rows(root))
-		add_needs(root, rel, target, true, true);
+		target = match_key(root, index, linitial(root->query_pathkeys));
 	if (target)
 	{
+		if (counts_all_rows(root))
+			add_needs(root, target, true, true);
 		/* an effort is for as many rows as are asked for */
 		target->is_missed = !TopkHasLimit(root->parse) && !KnnHasRecall(index->relam);
 		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;
 	}
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, index->rel->baserestrictinfo)
 	{
-		target = match_radius(root, rel, index, lfirst(lc));
+		target = match_radius(root, index, lfirst(lc));
 		if (target)
 			return target;
 	}
@@ -325,7 +329,7 @@ find_target(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *gr
 }
 
 List *
-TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups)
+TopkFindTargets(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 {
 	TopkTarget *target;
 	List	   *targets;
@@ -333,12 +337,12 @@ TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey
 
 	if (KnnWantsNulls(index))
 		return NIL;
-	target = find_target(root, rel, index, groups);
+	target = find_target(root, index, groups);
 	targets = target ? list_make1(target) : NIL;
-	foreach(lc, rel->joininfo)
+	foreach(lc, index->rel->joininfo)
 	{
-		if (join_clause_is_movable_to(lfirst(lc), rel) &&
-			(target = match_radius(root, rel, index, lfirst(lc))) != NULL)
+		if (join_clause_is_movable_to(lfirst(lc), index->rel) &&
+			(target = match_radius(root, index, lfirst(lc))) != NULL)
 			targets = lappend(targets, target);
 	}
 	return targets;

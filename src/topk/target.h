@@ -35,10 +35,10 @@ typedef struct TopkTarget
  * What a query lets an index be searched for: TopkTargets.  Those whose value is of other relations
  * come last.  groups: the order of nearest groups; NULL: none.
  */
-extern List *TopkFindTargets(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, PathKey *groups);
+extern List *TopkFindTargets(PlannerInfo *root, IndexOptInfo *index, PathKey *groups);
 
 /* Have in a target those of some conditions that are on included columns of its index. */
-extern void TopkAddFilter(RelOptInfo *rel, TopkTarget *target, List *conditions);
+extern void TopkAddFilter(TopkTarget *target, List *conditions);
 
 /*
  * May rows of the index fail the conditions, of which none is of the radius?  Those of "outside"
