@@ -524,6 +524,7 @@ add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath
 				costed;
 	List	   *exprs;
 	List	   *conditions;
+	bool		is_filtered;
 	int			left_out = QvMetaLeftOut(relation);
 	bool		misses = target->is_missed || QvMetaMissing(relation, target->needs) != 0 ||
 		contain_volatile_functions((Node *) further);
@@ -534,7 +535,7 @@ add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath
 	path->path.pathtarget = rel->reltarget;
 	path->path.param_info = param;
 	conditions = list_difference_ptr(list_concat_copy(index->indrestrictinfo, further), target->within);
-	TopkAddFilter(target, conditions);
+	is_filtered = TopkAddFilter(target, conditions);
 	exprs = get_exprs(target);
 	path->path.rows = param ? param->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
@@ -547,7 +548,7 @@ add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath
 		path->custom_paths = list_make1(bitmap);
 	KnnSettingsOf(relation, &settings);
 	get_known(root, target, passing_rows(target, rows), bitmap, relation, &settings, &known);
-	known.filtered = TopkIsFiltered(target, conditions);
+	known.filtered = is_filtered;
 	if (target->key && !*counted && is_only_relation(root, rel))
 	{
 		count_values(rel, known.passing, known.units.value - known.units.measure);

@@ -181,12 +181,13 @@ match_key(PlannerInfo *root, IndexOptInfo *index, PathKey *key)
 
 /* ---- conditions on included columns ---- */
 
-void
+bool
 TopkAddFilter(TopkTarget *target, List *conditions)
 {
-	const IndexOptInfo *index = target->index;
+	IndexOptInfo *index = target->index;
 	RelOptInfo *rel = index->rel;
 	Bitmapset  *included = NULL;
+	bool		is_filtered = false;
 	ListCell   *lc;
 
 	for (int i = index->nkeycolumns; i < index->ncolumns; i++)
@@ -197,27 +198,14 @@ TopkAddFilter(TopkTarget *target, List *conditions)
 		Node	   *clause = (Node *) info->clause;
 		Bitmapset  *columns = NULL;
 
+		is_filtered |= !list_member_ptr(target->outside, info) && !KnnIsNullTest(clause, IS_NOT_NULL, index);
 		pull_varattnos(clause, rel->relid, &columns);
 		if (!bms_is_empty(columns) && bms_is_subset(columns, included) &&
 			restriction_is_securely_promotable(info, rel) && !contain_volatile_functions(clause) &&
 			!contain_subplans(clause))
 			target->filter = lappend(target->filter, info);
 	}
-}
-
-bool
-TopkIsFiltered(const TopkTarget *target, List *conditions)
-{
-	ListCell   *lc;
-
-	foreach(lc, conditions)
-	{
-		RestrictInfo *info = lfirst_node(RestrictInfo, lc);
-
-		if (!list_member_ptr(target->outside, info) && !KnnIsNullTest((Node *) info->clause, IS_NOT_NULL, target->index))
-			return true;
-	}
-	return false;
+	return is_filtered;
 }
 
 /* ---- targets ---- */

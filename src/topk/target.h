@@ -37,13 +37,11 @@ typedef struct TopkTarget
  */
 extern List *TopkFindTargets(PlannerInfo *root, IndexOptInfo *index, PathKey *groups);
 
-/* Have in a target those of some conditions that are on included columns of its index. */
-extern void TopkAddFilter(TopkTarget *target, List *conditions);
-
 /*
- * May rows of the index fail the conditions, of which none is of the radius?  Those of "outside"
- * do not count: rows that fail them come before all rows wanted, as with OFFSET.
+ * Have in a target those of some conditions, none of the radius, that are on included columns of
+ * its index.  Returns whether rows of the index may fail the conditions.  Those of "outside" do not
+ * count: rows that fail them come before all rows wanted, as with OFFSET.
  */
-extern bool TopkIsFiltered(const TopkTarget *target, List *conditions);
+extern bool TopkAddFilter(TopkTarget *target, List *conditions);
 
 #endif							/* QV_TOPK_TARGET_H */
