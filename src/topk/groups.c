@@ -152,8 +152,7 @@ TopkGroupsKey(PlannerInfo *root)
 }
 
 bool
-TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key, bool ascends,
-				bool *nans_last)
+TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key, int *order)
 {
 	List	   *aggregates = pull_var_clause((Node *) root->processed_tlist,
 											 PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
@@ -161,7 +160,6 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 				max = false;
 	ListCell   *lc;
 
-	*nans_last = false;
 	if (!root->parse->hasAggs)
 		return true;
 	foreach(lc, aggregates)
@@ -191,9 +189,12 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 	 * max() of a form is NaN if that of any row is, min() if those of all
 	 * rows are
 	 */
-	if (key->may_be_nan && max && (min || ascends))
+	if (key->may_be_nan && max && (min || !(*order & TOPK_ORDER_DESCENDS)))
 		return false;
-	*nans_last = !max;
+	if (!max)
+		*order |= TOPK_ORDER_NANS_LAST;
+	/* these leave NULLs out */
+	*order &= ~TOPK_ORDER_NULLS_FIRST;
 	return min || max;
 }
 

@@ -20,10 +20,9 @@ extern PathKey *TopkGroupsKey(PlannerInfo *root);
 
 /*
  * Does every aggregate of such a query take the nearest row's value?  key: a form of a distance,
- * in that order.  *nans_last: rows whose distance is NaN must come last.
+ * in that order (TOPK_ORDER_...), which gets the places of NaN and NULL for aggregates.
  */
-extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key,
-							bool ascends, bool *nans_last);
+extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *key, int *order);
 
 /*
  * Does the query around one of DISTINCT ON take the groups in the order of their distances?  Then

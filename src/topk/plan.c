@@ -598,7 +598,7 @@ drop_plain_scans(const IndexOptInfo *index)
 
 /*
  * How many rows of a relation are within a target's radius, among all that meet its other
- * conditions, and not less than "few"; negative: that is not known.
+ * conditions, and not less than "few"; INFINITY: that is not known.
  */
 static double
 rows_within(PlannerInfo *root, const TopkTarget *target, double few)
@@ -614,7 +614,7 @@ rows_within(PlannerInfo *root, const TopkTarget *target, double few)
 	index = index_open(target->index->indexoid, NoLock);
 	share = TopkShareWithin(root, target, index);
 	index_close(index, NoLock);
-	return share < 0 ? -1 : Min(passing, Max(few, share * passing));
+	return share < 0 ? INFINITY : Min(passing, Max(few, share * passing));
 }
 
 /*
@@ -627,7 +627,7 @@ expect_within(PlannerInfo *root, RelOptInfo *rel, const List *targets)
 {
 	/* more than are asked for, so that the order of a path is worth something */
 	double		few = Max(TOPK_FIRST_ROWS, 2 * wanted_rows(root));
-	double		rows = -1;
+	double		rows = INFINITY;
 	bool		has_radius = false;
 	double		factor;
 	ListCell   *lc;
@@ -635,18 +635,15 @@ expect_within(PlannerInfo *root, RelOptInfo *rel, const List *targets)
 	foreach(lc, targets)
 	{
 		const TopkTarget *target = lfirst(lc);
-		double		within;
 
 		if (!bms_is_empty(target->outer) || target->within == NIL)
 			continue;
 		has_radius = true;
-		within = rows_within(root, target, few);
-		if (within >= 0 && (rows < 0 || within < rows))
-			rows = within;
+		rows = Min(rows, rows_within(root, target, few));
 	}
 	if (!has_radius)
 		return;
-	rows = clamp_row_est(rows < 0 ? Min(few, rel->rows) : rows);
+	rows = clamp_row_est(isinf(rows) ? Min(few, rel->rows) : rows);
 	factor = rows / rel->rows;
 	rel->rows = rows;
 	foreach(lc, list_concat_copy(rel->pathlist, rel->partial_pathlist))

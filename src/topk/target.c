@@ -272,18 +272,11 @@ static TopkTarget *
 match_groups(PlannerInfo *root, IndexOptInfo *index, PathKey *key)
 {
 	TopkTarget *target = index->rel->reloptkind == RELOPT_BASEREL ? match_key(root, index, key) : NULL;
-	bool		nans_last;
 
-	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, QvPathKeyAscends(key), &nans_last))
+	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, &target->order))
 		return NULL;
 	target->of_groups = true;
-	if (nans_last)
-		target->order |= TOPK_ORDER_NANS_LAST;
-
-	/* aggregates leave NULLs out */
-	if (root->parse->hasAggs)
-		target->order &= ~TOPK_ORDER_NULLS_FIRST;
-	else if (!TopkGroupsKeepOrder(root))
+	if (!root->parse->hasAggs && !TopkGroupsKeepOrder(root))
 		add_needs(root, target, true, true);
 	return target;
 }
