@@ -183,8 +183,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 								 &css->ss.ps);
 	if (scan->custom_plans != NIL)
 	{
-		child = ExecInitNode(linitial(scan->custom_plans), estate,
-							 eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
+		child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
 		css->custom_ps = list_make1(child);
 	}
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)

@@ -131,8 +131,7 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GroupsState *state = (GroupsState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate,
-									 eflags & ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
+	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
 	TupleDesc	desc = ExecGetResultType(child);
 	List	   *clauses = GroupsClauses(state);
 	List	   *columns = GroupsColumns(state);

@@ -41,7 +41,6 @@ memory_share(void)
 void
 TopkSetInit(TopkSet *set, PlanState *child, Relation table)
 {
-	memset(set, 0, sizeof(*set));
 	set->child = child;
 	set->table = table;
 	set->context = AllocSetContextCreate(CurrentMemoryContext, "quiver top-k set",

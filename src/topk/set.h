@@ -36,7 +36,7 @@ typedef struct TopkSet
 								 * there is memory */
 } TopkSet;
 
-/* Begin, in CurrentMemoryContext; child may be NULL. */
+/* Begin, in CurrentMemoryContext, with all zero; child may be NULL. */
 extern void TopkSetInit(TopkSet *set, PlanState *child, Relation table);
 
 /* Its rows are not those of the child any more. */
