@@ -15,17 +15,6 @@
 #include "query/members.h"
 #include "topk/radius.h"
 
-/* What is less is taken as 0: a cast to real would fail. */
-#define LEAST_DISTANCE 1e-30
-
-double
-TopkPossibleDistance(QvMetric metric, double distance)
-{
-	if (metric != QV_METRIC_IP && distance < LEAST_DISTANCE)
-		distance = 0;
-	return metric == QV_METRIC_COSINE ? Min(distance, 2) : distance;
-}
-
 /*
  * The value that an index is searched for; NULL: it is not known, or it has no distance.  What the
  * planner has not made a constant of may be a function that takes long, as one that calls a model.
@@ -55,7 +44,7 @@ share_that_meets(List *conditions, QvMetric metric, TopkResult result, const dou
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		econtext->caseValue_datum = Float8GetDatum(TopkResultOf(result, TopkPossibleDistance(metric, distances[i])));
+		econtext->caseValue_datum = Float8GetDatum(TopkResultPossible(metric, result, distances[i]));
 		econtext->caseValue_isNull = false;
 		ResetExprContext(econtext);
 		met += ExecQual(state, econtext);

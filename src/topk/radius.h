@@ -16,10 +16,4 @@
  */
 extern double TopkShareWithin(PlannerInfo *root, const TopkTarget *target, Relation index);
 
-/*
- * The possible distance that is nearest to one that was estimated.  Conditions may not be defined
- * for others.
- */
-extern double TopkPossibleDistance(QvMetric metric, double distance);
-
 #endif							/* QV_TOPK_RADIUS_H */

@@ -23,7 +23,6 @@
 #include "space/count.h"
 #include "stats/stats.h"
 #include "storage/predicate.h"
-#include "topk/radius.h"
 #include "topk/state.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -540,9 +539,8 @@ is_beyond(void *arg, double bound)
 		return bound > 0;
 	/* the operator rounds in another way */
 	bound -= fabs(bound) * 1e-6 + FLT_MIN;
-	bound = TopkPossibleDistance(state->opclass.metric, bound);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);
-	return !is_within(state, TopkResultOf(state->planned.result, bound), false);
+	return !is_within(state, TopkResultPossible(state->opclass.metric, state->planned.result, bound), false);
 }
 
 void

@@ -43,6 +43,21 @@ TopkResultOf(TopkResult result, double distance)
 	}
 }
 
+/* What is less is taken as 0: a cast to real would fail. */
+#define TOPK_LEAST_DISTANCE 1e-30
+
+/*
+ * What the function has for an estimate: that of the possible distance nearest to it.  Conditions
+ * may not be defined for others.
+ */
+static inline double
+TopkResultPossible(QvMetric metric, TopkResult result, double distance)
+{
+	if (metric != QV_METRIC_IP && distance < TOPK_LEAST_DISTANCE)
+		distance = 0;
+	return TopkResultOf(result, metric == QV_METRIC_COSINE ? Min(distance, 2) : distance);
+}
+
 /* The order of the rows. */
 #define TOPK_ORDER_DESCENDS 1	/* the sort key falls with the distance */
 #define TOPK_ORDER_NULLS_FIRST 2
