@@ -8,7 +8,6 @@
 
 #include "postgres.h"
 
-#include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "topk/form.h"
 
@@ -32,12 +31,5 @@ extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 
 /* Lets the planner know of the node, once. */
 extern void TopkGroupsInit(void);
-
-/*
- * CustomScan.custom_private has two lists of SortGroupClauses of CustomScan.custom_scan_tlist: the
- * columns that tell the group of a row; and the sort key, or NIL where groups are found in their
- * order.  The top-k scan below checks the version (TOPK_PLAN_VERSION).
- */
-extern const CustomScanMethods qv_groups_scan_methods;	/* groups_exec.c */
 
 #endif							/* QV_TOPK_GROUPS_H */
