@@ -105,13 +105,22 @@ next_sorted(GroupsState *state)
 	return tuplesort_gettupleslot(state->sorted, true, false, state->slot, NULL) ? state->slot : NULL;
 }
 
+/*
+ * ExecScan() would not do: in an EvalPlanQual estate it may take a node that scans no relation for
+ * a join that was done elsewhere.
+ */
 static TupleTableSlot *
-groups_next(ScanState *ss)
+groups_exec(CustomScanState *css)
 {
-	GroupsState *state = (GroupsState *) ss;
-	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
-	TupleTableSlot *row = state->sorted ? next_sorted(state) : next_group(state);
+	GroupsState *state = (GroupsState *) css;
+	ProjectionInfo *projection = css->ss.ps.ps_ProjInfo;
+	ExprContext *econtext = css->ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	TupleTableSlot *row;
 
+	CHECK_FOR_INTERRUPTS();
+	ResetExprContext(econtext);
+	row = state->sorted ? next_sorted(state) : next_group(state);
 	if (!state->started)
 	{
 		state->started = true;
@@ -121,27 +130,11 @@ groups_next(ScanState *ss)
 			row = next_sorted(state);
 		}
 	}
-	return row ? ExecCopySlot(slot, row) : ExecClearTuple(slot);
-}
-
-/*
- * ExecScan() would not do: in an EvalPlanQual estate it may take a node that scans no relation for
- * a join that was done elsewhere.
- */
-static TupleTableSlot *
-groups_exec(CustomScanState *css)
-{
-	ProjectionInfo *projection = css->ss.ps.ps_ProjInfo;
-	ExprContext *econtext = css->ss.ps.ps_ExprContext;
-	TupleTableSlot *slot;
-
-	CHECK_FOR_INTERRUPTS();
-	ResetExprContext(econtext);
-	slot = groups_next(&css->ss);
+	if (row == NULL)
+		return ExecClearTuple(projection ? projection->pi_state.resultslot : slot);
+	ExecCopySlot(slot, row);
 	if (projection == NULL)
 		return slot;
-	if (TupIsNull(slot))
-		return ExecClearTuple(projection->pi_state.resultslot);
 	econtext->ecxt_scantuple = slot;
 	return ExecProject(projection);
 }
