@@ -98,16 +98,6 @@ init_projection(TopkState *state, bool with_distance)
 }
 
 /*
- * May a command say WHERE CURRENT OF this query?  It needs the place of the row itself.  An index
- * has that of its first version, which may have gone.
- */
-static bool
-may_be_current(void)
-{
-	return ActivePortal != NULL && ActivePortal->name[0] != '\0';
-}
-
-/*
  * Can included columns stand for a row of the table?  They can if no other is wanted, nor tested.
  */
 static bool
@@ -119,6 +109,13 @@ is_index_only(const TopkState *state, bool with_distance)
 	Bitmapset  *wanted = NULL;
 	Node	   *targets = (Node *) scan->scan.plan.targetlist;
 
+	/*
+	 * WHERE CURRENT OF a query of a portal with a name needs the place of the
+	 * row itself.  An index has that of its first version, which may have
+	 * gone.
+	 */
+	if (ActivePortal != NULL && ActivePortal->name[0] != '\0')
+		return false;
 	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
 		TopkPlanExpr(state, TOPK_EXPR_WITHIN) != NULL || !state->planned.guesses)
 		return false;
@@ -162,7 +159,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	{
 		state->index = index_open(state->planned.index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 		QvGetOpclass(state->index, &state->opclass);
-		state->index_only = is_index_only(state, with_distance) && !may_be_current();
+		state->index_only = is_index_only(state, with_distance);
 	}
 
 	/*
