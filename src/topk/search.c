@@ -1,12 +1,7 @@
 /*
  * search.c
- *		Finding the rows of a top-k scan: the ways, and when to change from one to another.
- *
- * The scan runs the way that is the cheapest to find the first few rows by what is known.  Rows
- * that were tested replace what was expected.  It is left for another way when that costs less
- * than what is still to come, or as much as it has cost already: so the scan costs at most about
- * twice what the better of them would have.  The choice does not depend on how many rows are
- * wanted, but on how many have been found.
+ *		Finding the rows of a top-k scan: the ways, and when to change from one to another; see
+ *		src/topk/README.md, "Choice".
  */
 #include "postgres.h"
 

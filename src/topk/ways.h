@@ -1,9 +1,7 @@
 /*
  * ways.h
- *		The ways to find the rows of a top-k scan, and what each costs.
- *
- * The planner has the path cost what its cheapest way costs.  The scan runs the way that is the
- * cheapest by what it knows then, and changes to another when that costs less than to go on.
+ *		The ways to find the rows of a top-k scan, and what each costs; see src/topk/README.md,
+ *		"Ways" and "Choice".
  */
 #ifndef QV_TOPK_WAYS_H
 #define QV_TOPK_WAYS_H
