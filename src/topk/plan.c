@@ -434,17 +434,7 @@ passing_rows(const TopkTarget *target, double rows)
 	return rows;
 }
 
-/* The expressions that the scan evaluates (TopkExpr). */
-static List *
-get_exprs(const TopkTarget *target)
-{
-	return lappend(list_make5(target->form.distance, target->form.value,
-							  extract_actual_clauses(target->within, false),
-							  target->written, extract_actual_clauses(target->filter, false)),
-				   extract_actual_clauses(target->outside, false));
-}
-
-/* What the scan gets besides. */
+/* What the scan gets besides expressions. */
 static List *
 get_private(PlannerInfo *root, const TopkTarget *target, const TopkKnown *known)
 {
@@ -536,7 +526,11 @@ add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath
 	path->path.param_info = param;
 	conditions = list_difference_ptr(list_concat_copy(index->indrestrictinfo, further), target->within);
 	is_filtered = TopkAddFilter(target, conditions);
-	exprs = get_exprs(target);
+	/* TopkExpr */
+	exprs = lappend(list_make5(target->form.distance, target->form.value,
+							   extract_actual_clauses(target->within, false),
+							   target->written, extract_actual_clauses(target->filter, false)),
+					extract_actual_clauses(target->outside, false));
 	path->path.rows = param ? param->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
 	if (target->key)

@@ -185,7 +185,7 @@ reads_codes(const TopkState *state)
 	TopkKnown	by_row = state->known;
 
 	by_row.row_pages = 0;
-	return state->engine->rows && state->known.row_pages > 0 &&
+	return state->engine->rows &&
 		TopkWayCost(&state->known, TOPK_SET, wanted_rows(state)) <
 		TopkWayCost(&by_row, TOPK_SET, wanted_rows(state));
 }
