@@ -50,25 +50,6 @@ static const struct config_enum_entry topk_ways[] = {
 };
 static set_rel_pathlist_hook_type previous_hook;
 
-static Plan *topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
-					   List *tlist, List *clauses, List *custom_plans);
-
-/*
- * In a join partition by partition the value comes from a child of the relation that the path was
- * made for.
- */
-static List *
-topk_reparameterize(PlannerInfo *root, List *private, RelOptInfo *child)
-{
-	return list_make2(QvAdjustToChild(root, linitial(private), child), lsecond(private));
-}
-
-static const CustomPathMethods topk_path_methods = {
-	.CustomName = "Quiver Top-K Scan",
-	.PlanCustomPath = topk_plan,
-	.ReparameterizeCustomPathByChild = topk_reparameterize
-};
-
 /* ---- is it for us? ---- */
 
 /* Does the relation have rows that the node can read by index? */
@@ -414,6 +395,50 @@ cost_path(Path *path, const TopkKnown *known, double wanted)
 
 /* ---- the path ---- */
 
+static Plan *
+topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+		  List *clauses, List *custom_plans)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	List	   *filter = list_nth(linitial(best_path->custom_private), TOPK_EXPR_FILTER);
+
+	scan->scan.plan.targetlist = tlist;
+	/* the scan itself tests conditions on included columns */
+	scan->scan.plan.qual = list_difference(extract_actual_clauses(clauses, false), filter);
+	scan->scan.scanrelid = rel->relid;
+	scan->flags = best_path->flags;
+	scan->custom_exprs = linitial(best_path->custom_private);
+	scan->custom_private = lsecond(best_path->custom_private);
+	scan->methods = &qv_topk_scan_methods;
+	if (custom_plans != NIL)
+	{
+		Plan	   *plan = linitial(custom_plans);
+
+		/* conditions that are constant stand in a node above it */
+		if (IsA(plan, Result))
+			plan = outerPlan(plan);
+		if (IsA(plan, BitmapHeapScan))
+			scan->custom_plans = list_make1(outerPlan(plan));
+	}
+	return &scan->scan.plan;
+}
+
+/*
+ * In a join partition by partition the value comes from a child of the relation that the path was
+ * made for.
+ */
+static List *
+topk_reparameterize(PlannerInfo *root, List *private, RelOptInfo *child)
+{
+	return list_make2(QvAdjustToChild(root, linitial(private), child), lsecond(private));
+}
+
+static const CustomPathMethods topk_path_methods = {
+	.CustomName = "Quiver Top-K Scan",
+	.PlanCustomPath = topk_plan,
+	.ReparameterizeCustomPathByChild = topk_reparameterize
+};
+
 /*
  * How many of the rows that pass all conditions would pass if none were on the distance.  Those say
  * how near rows are, and not how many are met.
@@ -704,34 +729,6 @@ topk_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEnt
 				 (root->query_pathkeys == NIL || linitial(root->query_pathkeys) != groups))
 			QvKeepOrder(root, list_make1(groups));
 	}
-}
-
-static Plan *
-topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
-		  List *clauses, List *custom_plans)
-{
-	CustomScan *scan = makeNode(CustomScan);
-	List	   *filter = list_nth(linitial(best_path->custom_private), TOPK_EXPR_FILTER);
-
-	scan->scan.plan.targetlist = tlist;
-	/* the scan itself tests conditions on included columns */
-	scan->scan.plan.qual = list_difference(extract_actual_clauses(clauses, false), filter);
-	scan->scan.scanrelid = rel->relid;
-	scan->flags = best_path->flags;
-	scan->custom_exprs = linitial(best_path->custom_private);
-	scan->custom_private = lsecond(best_path->custom_private);
-	scan->methods = &qv_topk_scan_methods;
-	if (custom_plans != NIL)
-	{
-		Plan	   *plan = linitial(custom_plans);
-
-		/* conditions that are constant stand in a node above it */
-		if (IsA(plan, Result))
-			plan = outerPlan(plan);
-		if (IsA(plan, BitmapHeapScan))
-			scan->custom_plans = list_make1(outerPlan(plan));
-	}
-	return &scan->scan.plan;
 }
 
 void
