@@ -86,13 +86,6 @@ set_cost(const TopkKnown *known, double wanted)
 	return known->collect + Min(by_row + set_rows_cost(known, known->members), by_code);
 }
 
-/* All rows of the table are fetched and tested. */
-static double
-table_cost(const TopkKnown *known)
-{
-	return known->rows * known->units.next_row + known->passing * known->units.value;
-}
-
 /*
  * Are the first rows of a search without conditions left to the index?  They are where the user
  * has set an effort or quiver_calibrate() tries one, and for a recall above the default.
@@ -122,7 +115,8 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 		case TOPK_SET:
 			return set_cost(known, wanted);
 		default:
-			return table_cost(known);
+			/* all rows are fetched and tested, in order */
+			return known->rows * known->units.next_row + known->passing * known->units.value;
 	}
 }
 
