@@ -183,12 +183,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 		child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
 		css->custom_ps = list_make1(child);
 	}
-	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-		return;
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, child, heap);
-	if (filter != NIL || state->index_only)
+	if (state->index && (filter != NIL || state->index_only))
 	{
 		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter);
 		state->filter->wants_visible = state->index_only;
