@@ -39,11 +39,7 @@ typedef struct CodedNeighborhood
 static uint32
 coded_pool_size(const GraphHandle *handle, int ef)
 {
-	double		slope,
-				extra;
-
-	GraphPoolLine(&handle->meta, &slope, &extra);
-	return slope * ef + extra;
+	return GraphPoolFor(&handle->meta, ef);
 }
 
 /* ---- points ---- */
@@ -55,8 +51,6 @@ make_point(GraphHandle *handle, const float *rotated)
 
 	point->rotated = rotated;
 	GraphQueryInit(handle, &point->query, rotated);
-	point->base.scale = QvSpaceMetricScale(&handle->space);
-	point->base.offset = point->query.base.offset;
 	point->base.query = &point->query.base;
 	return point;
 }

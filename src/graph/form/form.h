@@ -19,9 +19,6 @@
 /* A value that is searched for.  Each form extends it. */
 typedef struct GraphPoint
 {
-	/* metric distance = scale * (search distance + offset) */
-	double		scale;
-	double		offset;
 	const QvSpaceQuery *query;	/* NULL: plain */
 } GraphPoint;
 

@@ -52,7 +52,6 @@ plain_prepare(GraphHandle *handle, const void *value)
 {
 	PlainPoint *point = palloc0(sizeof(PlainPoint));
 
-	point->base.scale = 1;
 	point->value = value;
 	point->size = value ? handle->space.opclass.type->value_size(value) : 0;
 	return &point->base;

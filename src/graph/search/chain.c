@@ -20,8 +20,8 @@ GraphChainInit(GraphChain *chain, GraphHandle *handle)
 {
 	memset(chain, 0, sizeof(*chain));
 	chain->handle = handle;
-	chain->context = CurrentMemoryContext;
 	chain->next = GRAPH_NONE;
+	IdSetInit(&chain->slots, palloc(IdSetBytes(FIRST_SLOTS)), FIRST_SLOTS);
 	chain->tids = palloc(handle->layout.tids_per_slot * sizeof(ItemPointerData));
 }
 
@@ -32,23 +32,7 @@ GraphChainStart(GraphChain *chain, uint32 owner, uint32 first)
 	chain->next = first;
 	chain->again = 0;
 	chain->restarts = 0;
-	if (chain->slots.entries)
-		IdSetClear(&chain->slots);
-}
-
-/* Remember a slot; false when it was returned before. */
-static bool
-remember_slot(GraphChain *chain, uint32 slot)
-{
-	IdSet	   *slots = &chain->slots;
-	bool		added;
-
-	if (slots->entries == NULL)
-		IdSetInit(slots, MemoryContextAlloc(chain->context, IdSetBytes(FIRST_SLOTS)), FIRST_SLOTS);
-	else if (IdSetFull(slots))
-		GraphGrowSet(slots, chain->context);
-	IdSetPut(slots, slot, 0, &added);
-	return added;
+	IdSetClear(&chain->slots);
 }
 
 /* Where the chain starts now; GRAPH_NONE when its node is gone. */
@@ -79,6 +63,7 @@ read_slot(GraphChain *chain)
 	GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
 												 GraphNodeSlot(layout, slot));
 	int			n = -1;
+	bool		added;
 
 	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == chain->owner)
 	{
@@ -89,7 +74,10 @@ read_slot(GraphChain *chain)
 	UnlockReleaseBuffer(buf);
 	if (n < 0)
 		return n;
-	if (remember_slot(chain, slot))
+	if (IdSetFull(&chain->slots))
+		GraphGrowSet(&chain->slots, CurrentMemoryContext);
+	IdSetPut(&chain->slots, slot, 0, &added);
+	if (added)
 	{
 		chain->again = 0;
 		return n;

@@ -11,7 +11,6 @@
 typedef struct GraphChain
 {
 	GraphHandle *handle;
-	MemoryContext context;		/* of what follows */
 	uint32		owner;			/* the node */
 	uint32		next;			/* slot to read next, or GRAPH_NONE */
 	IdSet		slots;			/* those returned so far */
@@ -20,7 +19,7 @@ typedef struct GraphChain
 	ItemPointerData *tids;		/* of the slot read last */
 } GraphChain;
 
-/* For chains of an index, in CurrentMemoryContext; the first is empty. */
+/* For chains of an index, in CurrentMemoryContext, where they are read, too; the first is empty. */
 extern void GraphChainInit(GraphChain *chain, GraphHandle *handle);
 
 /* Begin the chain of a node, from a slot on (GRAPH_NONE: there is none). */

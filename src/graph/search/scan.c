@@ -44,7 +44,6 @@ typedef struct GraphScan
 	GraphStore *store;
 	GraphSearch search;
 	bool		begun;
-	uint32		pool;			/* size of the candidate pool */
 	float		settled;		/* all results nearer than this are found */
 	uint64		taken;			/* results proposed, */
 	double		last;			/* and the greatest bound of one */
@@ -127,23 +126,14 @@ scan_memory(const GraphScan *scan)
 		scan->heap.capacity * (sizeof(GraphResult) + sizeof(MinHeapItem));
 }
 
-/* Search on with a larger pool; false when no candidate is left. */
-static bool
-widen(GraphScan *scan, uint32 pool)
-{
-	bool		more = pool <= scan->pool || GraphSearchWiden(&scan->search, scan->store, pool);
-
-	scan->pool = Max(pool, scan->pool);
-	return more || enter_all(scan);
-}
-
 /* Is there memory for a larger pool?  It grows with the pool. */
 static bool
 has_memory(GraphScan *scan, uint32 pool)
 {
-	double		most = scan->goal.settings->memory / (pool / (double) scan->pool);
+	uint32		now = scan->search.pool.capacity;
+	double		most = scan->goal.settings->memory / (pool / (double) now);
 
-	if (pool <= scan->pool)
+	if (pool <= now)
 		return true;
 	/* only where that may be enough */
 	if (scan_memory(scan) > most &&
@@ -184,13 +174,14 @@ deepen(GraphScan *scan, double rank)
 	{
 		uint32		late;
 
-		scan->exhausted = !widen(scan, pool);
+		scan->exhausted = pool > scan->search.pool.capacity &&
+			!GraphSearchWiden(&scan->search, scan->store, pool) && !enter_all(scan);
 		late = queue_results(scan);
 		if (scan->exhausted || late <= most_late(scan, rank) || raises == MOST_RAISES)
 			break;
 		GraphEffortRaise(&scan->effort);
 		pool = pool_for(scan, rank);
-		if (pool <= scan->pool || !has_memory(scan, 2 * pool))
+		if (pool <= scan->search.pool.capacity || !has_memory(scan, 2 * pool))
 			break;
 	}
 	scan->base.allowed = scan->exhausted ? INFINITY : rank;
@@ -205,9 +196,8 @@ begin_search(GraphScan *scan)
 
 	scan->begun = true;
 	scan->base.allowed = floor(scan->effort.rows);
-	scan->pool = pool_for(scan, scan->base.allowed);
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
-	GraphSearchReset(&scan->search, scan->pool);
+	GraphSearchReset(&scan->search, pool_for(scan, scan->base.allowed));
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
 	/* the nearest entry points may lead to nodes that are all being deleted */
@@ -366,8 +356,8 @@ graph_scan_measure(QvScan *base, const ItemPointerData *tid, QvRowPlace place, Q
 	UnlockReleaseBuffer(buf);
 	base->counters.nodes++;
 	base->counters.pages++;
-	measured->distance = live ? result.distance : 0;
-	measured->error = live ? result.error : 0;
+	if (live)
+		*measured = (QvMeasured) {result.distance, result.error};
 	return live;
 }
 
@@ -406,8 +396,8 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
 	base->query = scan->point->query;
-	base->scale = scan->point->scale;
-	base->offset = scan->point->offset;
+	base->scale = QvSpaceMetricScale(&handle->space);
+	base->offset = base->query ? base->query->offset : 0;
 	base->caution = goal->settings->ef_search == 0 && goal->settings->recall >= 1 ? INFINITY :
 		QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
