@@ -85,10 +85,9 @@ struct QvStream
 
 	/* rows returned */
 	Waiting		last;			/* the last one */
-	bool		any_returned;
 	struct QvTids_hash *returned;	/* all while none had to be measured; then
 									 * those at the last distance */
-	uint32		guessed;		/* rows returned */
+	uint64		nreturned;
 
 	/* late rows, which are returned last */
 	Waiting    *late;
@@ -137,8 +136,7 @@ QvStreamStart(QvStream *s, const QvStreamSource *source)
 	s->heap = s->late = NULL;
 	s->room = s->late_room = 0;
 	s->order = 0;
-	s->any_returned = false;
-	s->guessed = 0;
+	s->nreturned = 0;
 	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
 }
 
@@ -393,7 +391,7 @@ measure(QvStream *s, Waiting *row)
 static bool
 is_late(QvStream *s, const Waiting *row)
 {
-	if (!s->any_returned || row->key > s->last.most)
+	if (s->nreturned == 0 || row->key > s->last.most)
 		return false;
 	if (!s->last.measured && !measure(s, &s->last))
 		s->last.key = s->last.most;
@@ -419,7 +417,7 @@ place_row(QvStream *s, Waiting *row)
 {
 	bool		late;
 
-	if (s->any_returned && row->key <= s->last.most && !row->measured && !measure(s, row))
+	if (s->nreturned > 0 && row->key <= s->last.most && !row->measured && !measure(s, row))
 		return;
 	late = is_late(s, row);
 	/* it is returned next */
@@ -438,7 +436,7 @@ take_row(QvStream *s, const ItemPointerData *tid, double least, double most, boo
 	Waiting		row = {.key = least, .most = most, .order = s->order++, .passes = passes, .tid = *tid};
 
 	s->in_slot = passes ? 0 : row.order + 1;
-	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->guessed < MAX_GUESSED))
+	if (!(isfinite(least) && isfinite(most) && s->source.guess && s->nreturned < MAX_GUESSED))
 	{
 		if (!measure(s, &row))
 			return;
@@ -569,7 +567,7 @@ remembers_all(QvStream *s)
 	if (s->source.late != QV_LATE_DROPPED &&
 		bytes > s->source.max_bytes / (s->source.late == QV_LATE_LAST ? 4 : 1))
 		s->source.late = QV_LATE_DROPPED;
-	return s->source.late != QV_LATE_DROPPED || (s->source.guess && s->guessed < MAX_GUESSED);
+	return s->source.late != QV_LATE_DROPPED || (s->source.guess && s->nreturned < MAX_GUESSED);
 }
 
 /* Forget the rows returned.  To clear a large table for each row would take long. */
@@ -590,13 +588,12 @@ note_returned(QvStream *s, const Waiting *row)
 {
 	bool		found;
 
-	if (row->measured && !remembers_all(s) && (!s->any_returned || row->key > s->last.most))
+	if (row->measured && !remembers_all(s) && (s->nreturned == 0 || row->key > s->last.most))
 		forget_returned(s);
 	(void) QvTids_insert(s->returned, row->tid, &found);
-	if (!s->any_returned || row->most >= s->last.most)
+	if (s->nreturned == 0 || row->most >= s->last.most)
 		s->last = *row;
-	s->any_returned = true;
-	s->guessed++;
+	s->nreturned++;
 	s->counters.returned++;
 }
 
@@ -673,27 +670,23 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 			if (return_top(s, row))
 				return true;
 		}
+		else if (s->scan && !(s->source.beyond && s->source.beyond(s->source.arg, s->bound)))
+			take_candidate(s);
 		else if (s->scan == NULL && s->aside)
 		{
 			add_row(s, &s->aside_next);
 			next_aside(s);
 		}
-		else if (s->scan == NULL)
+		else if (s->dropped == INFINITY)
+			return return_late(s, row);
+		else if (s->scan)
+			/* rows that were left out may be within the radius */
+			end_scan(s);
+		else
 		{
-			if (s->dropped == INFINITY)
-				return return_late(s, row);
 			s->source.again(s->source.arg);
 			s->keeps = true;
 		}
-		else if (s->source.beyond && s->source.beyond(s->source.arg, s->bound))
-		{
-			if (s->dropped == INFINITY)
-				return return_late(s, row);
-			/* rows that were left out may be within the radius */
-			end_scan(s);
-		}
-		else
-			take_candidate(s);
 	}
 }
 
