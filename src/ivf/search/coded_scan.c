@@ -37,7 +37,6 @@ coded_begin_reading(IvfReader *reader)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	double		share = (double) layout->scan_bits / layout->pdim;
-
 	double		wrong = reader->misses * (reader->by_sketch ? 1 : WRONG_BOUNDS);
 
 	reader->sigmas = BOUND_SIGMAS * (reader->sure ? SURE_BOUND : QvCurveCaution(wrong));
@@ -199,7 +198,7 @@ exact_base(IvfReader *reader, uint32 list)
 	const IvfLayout *layout = &reader->handle->layout;
 	const QvQuery *q = &reader->query.base.q;
 
-	layout->codec->decode_centroid(layout, &reader->handle->lists->centroids, list, reader->centroid);
+	IvfDecodeCentroid(reader->handle, list, reader->centroid);
 	return layout->space == QV_SPACE_L2 ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
 		-qv_kernels.ip_f32(q->x, reader->centroid, layout->pdim);
 }
@@ -353,7 +352,7 @@ base_of(IvfReader *reader, uint32 list)
 
 	if (reader->bases == NULL)
 	{
-		reader->bases = MemoryContextAllocHuge(reader->context, count * sizeof(float));
+		reader->bases = MemoryContextAllocHuge(reader->scan->context, count * sizeof(float));
 		for (uint32 i = 0; i < count; i++)
 			reader->bases[i] = NAN;
 	}

@@ -24,7 +24,6 @@
 void
 IvfBeginReading(IvfReader *reader)
 {
-	reader->context = CurrentMemoryContext;
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
 	reader->needed = -INFINITY;
 	if (reader->ops->begin_reading)
@@ -54,9 +53,9 @@ compact(IvfReader *reader)
 	order->count = n;
 }
 
-/* Keep the rows read that were not taken and were gathered by a bound below "limit". */
+/* Keep the rows read that were not taken and were gathered by a bound below the limit. */
 static void
-forget_read(IvfReader *reader, float limit)
+forget_read(IvfReader *reader)
 {
 	MinHeap    *heap = &reader->nearest;
 	uint32		n = heap->count;
@@ -66,7 +65,7 @@ forget_read(IvfReader *reader, float limit)
 	{
 		MinHeapItem item = heap->items[i];
 
-		if (!(reader->rows[item.value].gathered < limit))
+		if (!(reader->rows[item.value].gathered < reader->limit))
 			continue;
 		/* places of rows that are forgotten come behind the heap */
 		heap->items[i] = heap->items[heap->count];
@@ -79,7 +78,7 @@ IvfSetLimit(IvfReader *reader, float low, uint32 wanted)
 {
 	reader->limit = low;
 	compact(reader);
-	forget_read(reader, low);
+	forget_read(reader);
 	reader->low = low;
 	reader->limit = INFINITY;
 	reader->wanted = wanted;
@@ -114,7 +113,7 @@ halve(IvfReader *reader, float least)
 	reader->limit = Min(reader->limit, middle);
 	compact(reader);
 	if (reader->order.count == 0)
-		forget_read(reader, reader->limit);
+		forget_read(reader);
 }
 
 /* Have room to gather "more" rows.  No page may be locked. */
@@ -137,8 +136,8 @@ make_room(IvfReader *reader, uint32 more)
 		if (reader->order.count + more <= reader->order.capacity)
 			return;
 	}
-	reader->gathered = QvResize(reader->context, reader->gathered, room * sizeof(IvfGathered));
-	reader->order.items = QvResize(reader->context, reader->order.items, room * sizeof(BacklogItem));
+	reader->gathered = QvResize(reader->scan->context, reader->gathered, room * sizeof(IvfGathered));
+	reader->order.items = QvResize(reader->scan->context, reader->order.items, room * sizeof(BacklogItem));
 	reader->order.capacity = room;
 }
 
@@ -157,7 +156,7 @@ IvfGather(IvfReader *reader, float bound)
 void
 IvfAddRow(IvfReader *reader, const IvfRead *row)
 {
-	reader->rows = QvNearestRoom(&reader->nearest, 1, reader->context, reader->rows, sizeof(IvfRead));
+	reader->rows = QvNearestRoom(&reader->nearest, 1, reader->scan->context, reader->rows, sizeof(IvfRead));
 	/* what its distance is not below, whatever its code has lost */
 	reader->newest = QvNearestAdd(&reader->nearest, row->distance - row->error * reader->scan->certainty);
 	reader->rows[reader->newest] = *row;
@@ -191,14 +190,10 @@ prefetch_records(const IvfReader *reader)
 	const IvfItems *items = &handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	const IvfGathered *soon = gathered_after(reader, RECORDS_AHEAD);
 	const IvfGathered *later = gathered_after(reader, GATHERED_AHEAD);
+	const IvfGathered *far = handle->cached.entry->cold > 0 ? gathered_after(reader, IVF_READ_AHEAD) : NULL;
 
-	if (handle->cached.entry->cold > 0)
-	{
-		const IvfGathered *far = gathered_after(reader, IVF_READ_AHEAD);
-
-		if (far)
-			(void) QvPrefetchBlock(handle->index, handle->hints, far->block);
-	}
+	if (far)
+		(void) QvPrefetchBlock(handle->index, handle->hints, far->block);
 	if (later)
 		__builtin_prefetch(later);
 	if (soon)
@@ -289,29 +284,29 @@ IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 }
 
 void
-IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, uint32 n, uint32 reading)
+IvfAskForLists(IvfReader *reader, uint32 n, uint32 reading)
 {
 	IvfHandle  *handle = reader->handle;
 	const IvfLayout *layout = &handle->layout;
 
-	if (ahead->near < reading)
+	if (reader->ask_list < reading)
 	{
-		ahead->near = reading;
-		ahead->page = 0;
+		reader->ask_list = reading;
+		reader->ask_page = 0;
 	}
-	for (int asked = 0; asked < IVF_READ_AHEAD && ahead->near < Min(n, reading + IVF_READ_AHEAD + 1);)
+	for (int asked = 0; asked < IVF_READ_AHEAD && reader->ask_list < Min(n, reading + IVF_READ_AHEAD + 1);)
 	{
-		const IvfListRef *ref = &handle->lists->refs[reader->lists[ahead->near].list];
+		const IvfListRef *ref = &handle->lists->refs[reader->lists[reader->ask_list].list];
 		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
 
-		if (!BlockNumberIsValid(ref->head) || ahead->page >= Min(pages, IVF_READ_AHEAD))
+		if (!BlockNumberIsValid(ref->head) || reader->ask_page >= Min(pages, IVF_READ_AHEAD))
 		{
-			ahead->near++;
-			ahead->page = 0;
+			reader->ask_list++;
+			reader->ask_page = 0;
 			continue;
 		}
-		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + ahead->page);
-		ahead->page++;
+		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + reader->ask_page);
+		reader->ask_page++;
 		asked++;
 	}
 }

@@ -47,11 +47,11 @@ StaticAssertDecl(IVF_MAX_LISTS <= PG_UINT16_MAX + 1, "rank of a list is too narr
 typedef struct IvfReader IvfReader;
 typedef struct IvfListScan IvfListScan;
 
-/* Its memory is that of the context it was begun in. */
 struct IvfReader
 {
 	/* set by the caller */
-	QvScan	   *scan;			/* has the counters and the certainty */
+	QvScan	   *scan;			/* has the counters, the certainty and the
+								 * memory */
 	IvfHandle  *handle;
 	IvfQuery	query;
 	IvfNear    *lists;			/* the nearest, by rank; when one is read, its
@@ -64,8 +64,10 @@ struct IvfReader
 								 * its estimate; set by begin_reading() */
 	Size		max_bytes;		/* for rows gathered */
 
-	MemoryContext context;
 	const struct IvfReadingOps *ops;	/* of the index's form */
+	uint32		ask_list;		/* the next one that IvfAskForLists() asks
+								 * for, by rank, */
+	uint32		ask_page;		/* and the next page of it */
 
 	/* rows gathered */
 	float		low;			/* those of a lesser bound were gathered
@@ -139,8 +141,8 @@ extern const struct IvfReadingOps ivf_coded_reading;	/* coded_scan.c */
 extern const struct IvfReadingOps ivf_plain_reading;	/* plain_scan.c */
 
 /*
- * Begin, in CurrentMemoryContext, with no rows.  What the caller does not set is zero.
- * IvfSetLimit() comes next.
+ * Begin, with no rows, in the scan's context, which is the current one.  What the caller does not
+ * set is zero.  IvfSetLimit() comes next.
  */
 extern void IvfBeginReading(IvfReader *reader);
 
@@ -171,17 +173,10 @@ extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
 #define IVF_READ_AHEAD 32
 
 /*
- * The blocks of lists, a few lists ahead of the one being read.  Pages of a
+ * Ask for blocks of the n nearest lists, a few lists ahead of the one of rank reading.  Pages of a
  * list that was built or compacted follow one another.
  */
-typedef struct IvfReadAhead
-{
-	uint32		near;			/* next list to ask for */
-	uint32		page;			/* next page of it */
-} IvfReadAhead;
-
-/* Ask for blocks of the n nearest lists after the one of rank reading. */
-extern void IvfAskForLists(IvfReader *reader, IvfReadAhead *ahead, uint32 n, uint32 reading);
+extern void IvfAskForLists(IvfReader *reader, uint32 n, uint32 reading);
 
 /* Are rows gathered before they are read?  Whole values are read at once. */
 static inline bool

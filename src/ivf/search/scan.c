@@ -74,19 +74,18 @@ typedef struct IvfScan
 	QvScan		base;
 	Relation	index;
 	QvOpclassInfo opclass;
-	QvScanGoal	goal;
-	IvfHandle  *handle;			/* NULL before the first search */
-	IvfReader	reader;
-	IvfDepth	depth;
 	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
 								 * sleep */
 
 	/* all below is zero when a search begins */
+	IvfHandle  *handle;
+	QvScanGoal	goal;
+	IvfReader	reader;
+	IvfDepth	depth;
 	IvfNearLists near;
 	uint32		nread;			/* lists of these that were read */
 	uint32		most;			/* lists that the search may read at most */
 	double		rows_per_list;	/* on average, at least 1 */
-	IvfReadAhead ahead;
 
 	bool		filled;			/* the nearest of them have been read, */
 	uint32		fill_end;		/* up to the one of this number, */
@@ -112,18 +111,6 @@ begin_scan(Relation index, const QvOpclassInfo *opclass)
 }
 
 /* ---- reading lists ---- */
-
-/*
- * Returns the mean number of rows of a list, roughly.  Inserts do not count the rows of the index.
- * The lists that splits have made say how many rows came, at least.
- */
-static double
-mean_rows(const IvfHandle *handle)
-{
-	const IvfLists *lists = handle->lists;
-
-	return Max(1, Max(IvfListRows(lists), handle->meta.tuples) / lists->count);
-}
 
 /* Lists to read to propose "rank" rows. */
 static uint32
@@ -160,7 +147,7 @@ read_lists(IvfScan *scan, uint32 from, uint32 to)
 		if (scan->measuring)
 			QvVacuumDelayPoint();
 		if (scan->handle->cached.entry->cold > 0)
-			IvfAskForLists(&scan->reader, &scan->ahead, to, i);
+			IvfAskForLists(&scan->reader, to, i);
 		if (!IvfReadList(&scan->reader, i, i + 1 < to ? refs[near[i + 1].list].head : InvalidBlockNumber))
 			return false;
 	}
@@ -192,9 +179,14 @@ begin_lists(IvfScan *scan)
 	scan->reader.lists = scan->near.items;
 	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
-	scan->rows_per_list = mean_rows(scan->handle);
+
+	/*
+	 * inserts do not count the index's rows; lists that splits made say how
+	 * many came, at least
+	 */
+	scan->rows_per_list = Max(1, Max(IvfListRows(scan->handle->lists), scan->handle->meta.tuples) / count);
 	scan->nread = 0;
-	memset(&scan->ahead, 0, sizeof(scan->ahead));
+	scan->reader.ask_list = scan->reader.ask_page = 0;
 }
 
 /* A list has moved: have the directory as it is now, and read the lists again. */
@@ -326,14 +318,6 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 
 /* ---- going deeper ---- */
 
-/* For how many rows the search goes on. */
-static double
-next_rank(const IvfScan *scan)
-{
-	return IvfDepthUp(Max(scan->base.allowed + 1,
-						  Min(scan->goal.expected, scan->base.allowed * MOST_GROWTH)));
-}
-
 /* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
 static void
 allow_of_lists(IvfScan *scan)
@@ -394,7 +378,8 @@ read_next_lists(IvfScan *scan)
 		allow_of_lists(scan);
 		return;
 	}
-	scan->base.allowed = next_rank(scan);
+	scan->base.allowed = IvfDepthUp(Max(scan->base.allowed + 1,
+										Min(scan->goal.expected, scan->base.allowed * MOST_GROWTH)));
 	read_more(scan, lists_for(scan, scan->base.allowed));
 	if (scan->nread == scan->most)
 		scan->base.allowed = INFINITY;
@@ -555,10 +540,10 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	IvfHandle  *handle;
 	const void *value;
 
-	scan->handle = NULL;
 	MemoryContextReset(scan->base.context);
+	memset(&scan->handle, 0, sizeof(IvfScan) - offsetof(IvfScan, handle));
 	old = MemoryContextSwitchTo(scan->base.context);
-	handle = IvfOpen(scan->index, &scan->opclass);
+	handle = scan->handle = IvfOpen(scan->index, &scan->opclass);
 	if (handle->cached.entry->cold > 0)
 		handle->cached.entry->cold--;
 
@@ -571,11 +556,8 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
 	value = QvSearchedValue(&scan->opclass, handle->meta.dims, goal->value);
-	scan->handle = handle;
 	handle->hints->scarce = handle->cached.entry->table_hints.scarce = handle->cached.entry->cold > 0;
 	scan->goal = *goal;
-	memset(&scan->near, 0, sizeof(IvfScan) - offsetof(IvfScan, near));
-	memset(reader, 0, sizeof(*reader));
 	reader->scan = base;
 	reader->handle = handle;
 	reader->any_order = value == NULL;
