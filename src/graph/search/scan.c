@@ -24,9 +24,6 @@
 /* Entry points that a search starts from. */
 #define SCAN_ENTRIES 8
 
-/* Results whose rows of the table the CPU is asked for. */
-#define RESULTS_AHEAD 4
-
 /* One step raises the effort for late results this many times at most, to about twice as much. */
 #define MOST_RAISES 3
 
@@ -217,29 +214,6 @@ begin_search(GraphScan *scan)
 /* ---- candidates ---- */
 
 /*
- * Ask the CPU for the rows of the table that the next results lead to: the heap's first entries are
- * near them.
- */
-static void
-prefetch_rows(const GraphScan *scan)
-{
-	const QvBufferHints *hints = scan->base.table_hints;
-	const MinHeap *heap = &scan->heap;
-
-	for (uint32 i = 0; i < Min(heap->count, RESULTS_AHEAD); i++)
-	{
-		GraphResult *result = &scan->waiting[heap->items[i].value];
-
-		if (result->ntids == 0)
-			continue;
-		if (i == 0)
-			QvPrefetchTuple(hints, &result->tids[0]);
-		else
-			QvPrefetchLine(hints, &result->tids[0]);
-	}
-}
-
-/*
  * The nearest result that waits becomes the current one, its rows the candidate; false when all its
  * rows are in its chain.
  */
@@ -250,7 +224,8 @@ take_result(GraphScan *scan, QvCandidate *candidate)
 	GraphResult *result = &scan->waiting[MinHeapPop(&scan->heap).value];
 
 	scan->taken++;
-	prefetch_rows(scan);
+	QvNearestPrefetch(&scan->heap, scan->base.table_hints, scan->waiting, sizeof(GraphResult),
+					  offsetof(GraphResult, tids));
 	scan->last = Max(scan->last, bound_of(scan, result));
 	QvSetCandidate(&scan->base, candidate, bound_of(scan, result), result->distance, result->error,
 				   result->tids, result->ntids);
@@ -315,21 +290,11 @@ static int
 graph_scan_prefetch(QvScan *base, ItemPointerData tids[QV_ROWS_AHEAD])
 {
 	GraphScan  *scan = (GraphScan *) base;
-	const MinHeap *heap = &scan->heap;
-	uint32		places[MinHeapRoom(QV_ROWS_AHEAD)];
-	uint32		results;
-	int			n = 0;
+	uint32		n;
 
 	if (!scan->begun || !GraphSearchIsCold(&scan->search) || scan->asked > scan->taken)
 		return 0;
-	results = MinHeapLeast(heap, QV_ROWS_AHEAD, places);
-	for (uint32 i = 0; i < results; i++)
-	{
-		const GraphResult *result = &scan->waiting[heap->items[places[i]].value];
-
-		if (result->ntids > 0)
-			tids[n++] = result->tids[0];
-	}
+	n = QvNearestTids(&scan->heap, scan->waiting, sizeof(GraphResult), offsetof(GraphResult, tids), tids);
 	scan->asked = scan->taken + n / 2;
 	return n;
 }

@@ -23,7 +23,8 @@ typedef struct GraphResult
 	uint32		overflow;		/* first slot of heap TIDs, or GRAPH_NONE */
 	uint8		ntids;
 	bool		live;			/* false: a way-point, not a result */
-	ItemPointerData tids[GRAPH_INLINE_TIDS];
+	ItemPointerData tids[GRAPH_INLINE_TIDS];	/* ntids, then what the page
+												 * has there */
 } GraphResult;
 
 typedef struct GraphSearch GraphSearch;

@@ -57,9 +57,6 @@
 /* Scans that go on reading ahead after one found a page out of memory. */
 #define COLD_SCANS 64
 
-/* Rows ahead of the one proposed that the CPU is asked for: where they are, and what is there. */
-#define ROWS_AHEAD 4
-
 /*
  * Rows equal to one that is looked for to measure probes are in its own list,
  * and say nothing of other queries: of RANKED_ROWS times the rows wanted (or MOST_EQUAL more), rows
@@ -447,33 +444,14 @@ has_ready(IvfScan *scan)
 		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
 }
 
-/*
- * Ask the CPU for the rows of the table that the next ones lead to: the heap's first are near
- * them.
- */
-static void
-prefetch_rows(const IvfScan *scan)
-{
-	const MinHeap *heap = &scan->reader.nearest;
-
-	for (uint32 i = 0; i < Min(heap->count, ROWS_AHEAD); i++)
-	{
-		ItemPointer tid = &scan->reader.rows[heap->items[i].value].tid;
-
-		if (i == 0)
-			QvPrefetchTuple(scan->base.table_hints, tid);
-		else
-			QvPrefetchLine(scan->base.table_hints, tid);
-	}
-}
-
 static void
 take_row(IvfScan *scan, QvCandidate *candidate)
 {
 	MinHeapItem top = MinHeapPop(&scan->reader.nearest);
 	IvfRead    *row = &scan->reader.rows[top.value];
 
-	prefetch_rows(scan);
+	QvNearestPrefetch(&scan->reader.nearest, scan->base.table_hints, scan->reader.rows, sizeof(IvfRead),
+					  offsetof(IvfRead, tid));
 	scan->nproposed++;
 	QvSetCandidate(&scan->base, candidate, top.key, row->distance, row->error, &row->tid, 1);
 }
@@ -624,16 +602,12 @@ static int
 ivf_scan_prefetch(QvScan *base, ItemPointerData tids[QV_ROWS_AHEAD])
 {
 	IvfScan    *scan = (IvfScan *) base;
-	const MinHeap *heap = &scan->reader.nearest;
-	uint32		places[MinHeapRoom(QV_ROWS_AHEAD)];
 	uint32		n;
 
 	/* in runs, so that the reads overlap */
 	if (scan->handle->cached.entry->cold == 0 || scan->asked > scan->nproposed)
 		return 0;
-	n = MinHeapLeast(heap, QV_ROWS_AHEAD, places);
-	for (uint32 i = 0; i < n; i++)
-		tids[i] = scan->reader.rows[heap->items[places[i]].value].tid;
+	n = QvNearestTids(&scan->reader.nearest, scan->reader.rows, sizeof(IvfRead), offsetof(IvfRead, tid), tids);
 	scan->asked = scan->nproposed + n;
 	return n;
 }
