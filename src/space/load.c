@@ -35,15 +35,16 @@ QvBuildSharedInit(QvBuildShared *shared, Relation heap, Relation index, const In
 	SpinLockInit(&shared->mutex);
 }
 
-void
-QvReportRows(QvBuildShared *shared, int64 rows, bool leader)
+/* Counts the rows of a participant.  The leader reports how many all have. */
+static void
+report_rows(const QvLoader *loader, int64 rows)
 {
 	int64		all;
 
 	if (rows % REPORT_ROWS != 0)
 		return;
-	all = pg_atomic_add_fetch_u64(&shared->progress, REPORT_ROWS);
-	if (leader)
+	all = pg_atomic_add_fetch_u64(&loader->shared->progress, REPORT_ROWS);
+	if (loader->leader)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, all);
 }
 
@@ -65,7 +66,7 @@ load_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool aliv
 	if (value)
 	{
 		loader->add(loader->state, value, tid);
-		loading->rows++;
+		report_rows(loader, ++loading->rows);
 	}
 	else
 		loading->left_out |= QV_LEFT_OUT_NANS;

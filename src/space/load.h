@@ -55,7 +55,4 @@ typedef struct QvLoader
  */
 extern void QvLoadRows(const QvLoader *loader, TableScanDesc scan);
 
-/* Counts the rows of a participant.  The leader reports how many all have. */
-extern void QvReportRows(QvBuildShared *shared, int64 rows, bool leader);
-
 #endif							/* QV_SPACE_LOAD_H */

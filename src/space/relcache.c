@@ -186,7 +186,13 @@ QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, ui
 	entry = make_entry(index, build_id);
 	old = MemoryContextSwitchTo(entry->context);
 	QvSpaceInit(&entry->space, opclass, dims, pdim, seed);
-	QvSpaceReadMean(&entry->space, index, &entry->hints, mean_block);
+	if (pdim > 0)
+	{
+		float	   *mean = palloc(pdim * sizeof(float));
+
+		QvReadFloats(index, &entry->hints, mean_block, mean, pdim);
+		QvSpaceSetMean(&entry->space, mean);
+	}
 	MemoryContextSwitchTo(old);
 	return entry;
 }

@@ -63,8 +63,8 @@ typedef struct QvRelCacheUse
 
 /*
  * Returns the entry of an index whose metapage has that build_id.  If there is none, reads the
- * space into a new one, which has no part: see QvSpaceInit() and QvSpaceReadMean().  An entry of
- * another build is freed, or marked to be freed with its last pin.  Raises
+ * space into a new one, which has no part: see QvSpaceInit(), and a mean of consecutive float
+ * pages.  An entry of another build is freed, or marked to be freed with its last pin.  Raises
  * ERRCODE_INDEX_CORRUPTED.
  */
 extern QvRelCacheEntry *QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass,

@@ -10,12 +10,6 @@
 #include "nodes/execnodes.h"
 #include "space/space.h"
 
-/*
- * Stores a value, detoasted, that is indexed, as sample row number slot, in place of the one
- * that may be there.  It is called in a memory context that is reset after every row.
- */
-typedef void (*QvSampleTake) (void *state, int slot, const void *value);
-
 typedef struct QvSample
 {
 	Relation	heap;
@@ -25,7 +19,13 @@ typedef struct QvSample
 	int			target;			/* rows wanted, at least 1 */
 	uint64		seed;			/* the same table and seed give the same
 								 * sample */
-	QvSampleTake take;
+
+	/*
+	 * Stores a value, detoasted, that is indexed, as sample row number slot,
+	 * in place of the one that may be there.  It is called in a memory
+	 * context that is reset after every row.
+	 */
+	void		(*take) (void *state, int slot, const void *value);
 	void	   *state;
 } QvSample;
 

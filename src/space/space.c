@@ -31,18 +31,6 @@ QvSpaceSetMean(QvSpace *space, const float *mean)
 	space->mean_norm2 = qv_kernels.norm2_f32(mean, space->pdim);
 }
 
-void
-QvSpaceReadMean(QvSpace *space, Relation index, QvBufferHints *hints, BlockNumber block)
-{
-	float	   *mean;
-
-	if (space->pdim == 0)
-		return;
-	mean = palloc(space->pdim * sizeof(float));
-	QvReadFloats(index, hints, block, mean, space->pdim);
-	QvSpaceSetMean(space, mean);
-}
-
 static double
 squared_length(const float *value, size_t dim)
 {

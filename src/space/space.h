@@ -62,13 +62,6 @@ extern void QvSpaceInit(QvSpace *space, const QvOpclassInfo *opclass, uint32 dim
 extern void QvSpaceSetMean(QvSpace *space, const float *mean);
 
 /*
- * Reads the mean of a coded index from consecutive float pages, from block on, into
- * CurrentMemoryContext.  Raises ERRCODE_INDEX_CORRUPTED.
- */
-extern void QvSpaceReadMean(QvSpace *space, Relation index, QvBufferHints *hints,
-							BlockNumber block);
-
-/*
  * Scales and rotates value[dims] into out[pdim], which is another array.  With "unit" the
  * value is scaled to unit length.  Otherwise it is shortened if squares of its
  * coordinates could leave float32.  A zero vector stays zero.

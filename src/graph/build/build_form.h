@@ -90,7 +90,6 @@ typedef struct GraphBuildState
 	Candidate  *scratch;
 	uint32	   *unreached;		/* leader: nodes that become entry points */
 	uint32		nunreached;
-	int64		nloaded;		/* rows */
 } GraphBuildState;
 
 struct GraphBuildOps

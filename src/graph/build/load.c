@@ -34,7 +34,6 @@ add_row(void *state, const void *value, ItemPointer tid)
 	GraphBuildState *bs = state;
 
 	bs->ops->add(bs, value, tid);
-	QvReportRows(&bs->shared->base, ++bs->nloaded, bs->leader);
 }
 
 void

@@ -96,14 +96,11 @@ begin_sort(const IvfHandle *handle, int participants, SortCoordinate coordinate)
 typedef struct Loader
 {
 	IvfHandle  *handle;
-	QvBuildShared *shared;
-	bool		leader;
 	Tuplesortstate *sort;
 	TupleTableSlot *slot;
 	float	   *centroid;		/* width */
 	float	   *scratch;		/* 2 * width */
 	IvfSorted  *sorted;			/* a row as it is sorted */
-	int64		rows;			/* indexed */
 } Loader;
 
 /* Encodes a value into loader->sorted.  Returns its list. */
@@ -145,7 +142,6 @@ add_row(void *state, const void *value, ItemPointer tid)
 	slot->tts_isnull[1] = false;
 	ExecStoreVirtualTuple(slot);
 	tuplesort_puttupleslot(loader->sort, slot);
-	QvReportRows(loader->shared, ++loader->rows, loader->leader);
 }
 
 /*
@@ -157,7 +153,7 @@ load_part(QvBuildShared *shared, SortCoordinate coordinate, const IvfBuildParams
 		  IvfHandle *handle, bool leader, TableScanDesc scan)
 {
 	const IvfLayout *layout = &handle->layout;
-	Loader		loader = {.handle = handle, .shared = shared, .leader = leader};
+	Loader		loader = {.handle = handle};
 	QvLoader	rows = {
 		.heap = build->heap,
 		.index = build->index,
