@@ -14,7 +14,8 @@
 #define FLAT_LISTS 8192
 
 /* Coordinates in the one-bit codes of centroids. */
-#define CENTROID_BITS(pdim) Min(pdim, 1024)
+#define MOST_BITS 1024
+#define CENTROID_BITS(pdim) Min(pdim, MOST_BITS)
 
 uint32
 IvfCentroidBits(const IvfHandle *handle)
@@ -22,44 +23,19 @@ IvfCentroidBits(const IvfHandle *handle)
 	return handle->lists->nbatches > 0 ? CENTROID_BITS(handle->layout.pdim) : 0;
 }
 
-/* Room for a centroid, decoded, and its one-bit code. */
-typedef struct CodeRoom
-{
-	float	   *centroid;		/* pdim */
-	uint8	   *bits;
-} CodeRoom;
-
-static CodeRoom
-get_room(const IvfHandle *handle)
-{
-	uint32		pdim = handle->layout.pdim;
-
-	return (CodeRoom)
-	{
-		.centroid = palloc(pdim * sizeof(float)),
-			.bits = palloc(CENTROID_BITS(pdim) / 8)
-	};
-}
-
+/* Puts the one-bit code of a list's centroid into a place.  Decodes it into centroid[pdim]. */
 static void
-free_room(CodeRoom *room)
-{
-	pfree(room->centroid);
-	pfree(room->bits);
-}
-
-/* Puts the one-bit code of a list's centroid into a place; room has the decoded centroid then. */
-static void
-put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 place, CodeRoom *room)
+put_code(const IvfHandle *handle, IvfLists *lists, uint32 list, uint32 place, float *centroid)
 {
 	uint32		pdim = handle->layout.pdim;
 	uint32		nbits = CENTROID_BITS(pdim);
+	uint8		bits[MOST_BITS / 8];
 
-	handle->layout.codec->decode_centroid(&handle->layout, &lists->centroids, list, room->centroid);
-	lists->batch_factor[place] = QvEncodeBits(room->centroid, pdim, nbits, room->bits);
+	handle->layout.codec->decode_centroid(&handle->layout, &lists->centroids, list, centroid);
+	lists->batch_factor[place] = QvEncodeBits(centroid, pdim, nbits, bits);
 	lists->batch_list[place] = list;
 	QvPackSlot(lists->batch_codes + place / QV_BATCH * QvBatchBytes(nbits), nbits, place % QV_BATCH,
-			   room->bits);
+			   bits);
 }
 
 /* Drops all codes and groups, and makes room for batches. */
@@ -93,11 +69,11 @@ make_batches(const IvfHandle *handle, IvfLists *lists, uint32 room)
 
 /* Makes all codes, in the order of the lists. */
 static void
-flat_codes(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
+flat_codes(const IvfHandle *handle, IvfLists *lists, float *centroid)
 {
 	make_batches(handle, lists, IVF_BATCHES(lists->allocated));
 	for (uint32 list = 0; list < lists->count; list++)
-		put_code(handle, lists, list, list, room);
+		put_code(handle, lists, list, list, centroid);
 	lists->nbatches = IVF_BATCHES(lists->count);
 }
 
@@ -156,7 +132,7 @@ place_groups(IvfLists *lists)
  * on the directory alone.
  */
 static void
-fill_groups(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
+fill_groups(const IvfHandle *handle, IvfLists *lists, float *centroid)
 {
 	uint32		pdim = handle->layout.pdim;
 	uint32	   *filled = palloc0(lists->ngroups * sizeof(uint32));
@@ -177,8 +153,8 @@ fill_groups(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
 
 		if (!lists->groups[i].changed)
 			continue;
-		put_code(handle, lists, list, lists->groups[i].batch * QV_BATCH + filled[i]++, room);
-		qv_kernels.add_f32(lists->group_center + (Size) i * pdim, room->centroid, pdim);
+		put_code(handle, lists, list, lists->groups[i].batch * QV_BATCH + filled[i]++, centroid);
+		qv_kernels.add_f32(lists->group_center + (Size) i * pdim, centroid, pdim);
 	}
 	for (uint32 i = 0; i < lists->ngroups; i++)
 	{
@@ -196,7 +172,7 @@ fill_groups(const IvfHandle *handle, IvfLists *lists, CodeRoom *room)
 void
 IvfUpdateCentroidCode(const IvfHandle *handle, IvfLists *lists, uint32 list)
 {
-	CodeRoom	room;
+	float	   *centroid;
 
 	/* codes in groups are made at the end */
 	if (lists->ngroups > 0)
@@ -207,33 +183,31 @@ IvfUpdateCentroidCode(const IvfHandle *handle, IvfLists *lists, uint32 list)
 	}
 	if (list / QV_BATCH >= lists->batch_room)
 		return;
-	room = get_room(handle);
-	put_code(handle, lists, list, list, &room);
-	free_room(&room);
+	centroid = palloc(handle->layout.pdim * sizeof(float));
+	put_code(handle, lists, list, list, centroid);
+	pfree(centroid);
 }
 
 void
 IvfFinishCentroidCodes(const IvfHandle *handle, IvfLists *lists)
 {
-	CodeRoom	room;
+	float	   *centroid;
 
 	if (lists->count <= EXACT_LISTS || handle->layout.scan_bits == 0)
 		return;
-	room = get_room(handle);
+	centroid = palloc(handle->layout.pdim * sizeof(float));
 	if (lists->count > FLAT_LISTS && handle->meta.tops > 1)
 	{
-		bool		same = lists->ngroups == handle->meta.tops && place_groups(lists);
-
-		if (!same)
+		if (lists->ngroups != handle->meta.tops || !place_groups(lists))
 		{
 			make_groups(handle, lists);
 			(void) place_groups(lists);
 		}
-		fill_groups(handle, lists, &room);
+		fill_groups(handle, lists, centroid);
 	}
 	else if ((Size) lists->batch_room * QV_BATCH < lists->count || lists->ngroups > 0)
-		flat_codes(handle, lists, &room);
+		flat_codes(handle, lists, centroid);
 	else
 		lists->nbatches = IVF_BATCHES(lists->count);
-	free_room(&room);
+	pfree(centroid);
 }
