@@ -10,15 +10,6 @@
 
 const double qv_curve_recalls[QV_CURVE_POINTS] = {0.70, 0.80, 0.90, 0.95, 0.98, 0.99, 0.995, 0.999};
 
-/* The point at "at" between two others, on logarithmic scales of both. */
-static double
-interpolate(double from, double to, double from_value, double to_value, double at)
-{
-	double		t = from == to ? 1 : log(at / from) / log(to / from);
-
-	return from_value * pow(to_value / from_value, t);
-}
-
 /* A float4 of this part of a share is never more than the share. */
 #define ROUND_DOWN 0.999999
 
@@ -61,6 +52,10 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 {
 	double		misses = Max(0, 1 - settings->recall);
 	int			i = 1;
+	double		from,
+				to,
+				from_value,
+				to_value;
 
 	if (settings->misses > 0)
 		return settings->misses;
@@ -69,8 +64,12 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 	/* beyond the first and the last point as between these and the next */
 	while (i < QV_CURVE_POINTS - 1 && 1 - qv_curve_recalls[i] > misses)
 		i++;
-	misses = interpolate(1 - qv_curve_recalls[i - 1], 1 - qv_curve_recalls[i],
-						 curve->misses[i - 1], curve->misses[i], misses);
+	from = 1 - qv_curve_recalls[i - 1];
+	to = 1 - qv_curve_recalls[i];
+	from_value = curve->misses[i - 1];
+	to_value = curve->misses[i];
+	/* on logarithmic scales of both */
+	misses = from_value * pow(to_value / from_value, log(misses / from) / log(to / from));
 	return Min(1, Max(QV_CURVE_LEAST_MISSES, misses));
 }
 

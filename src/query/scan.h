@@ -137,7 +137,7 @@ struct QvScan
 								 * engine's search goes deeper; INFINITY: it
 								 * cannot */
 
-	/* set at the end */
+	/* set when next() finds no more */
 	bool		complete;		/* every row of the index was proposed */
 };
 

@@ -10,13 +10,6 @@
 #define USUAL_SIGMAS (1 / QV_ROW_ONE_SIGMA)
 #define SURE_SIGMAS 5.0
 
-/* Share of the product of two lengths that a random inner product exceeds with that probability. */
-static double
-certainty_of(const QvSpace *space, double sigmas)
-{
-	return Min(1, sigmas / sqrt(space->dims));
-}
-
 void
 QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry entry)
 {
@@ -52,7 +45,12 @@ void
 QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution)
 {
 	const QvQuery *q = &base->q;
-	double		certainty = certainty_of(space, Min(SURE_SIGMAS, USUAL_SIGMAS * caution));
+
+	/*
+	 * share of the product of two lengths that a random inner product hardly
+	 * exceeds
+	 */
+	double		certainty = Min(1, Min(SURE_SIGMAS, USUAL_SIGMAS * caution) / sqrt(space->dims));
 	double		error2 = 0;
 	int64		sum = 0;
 

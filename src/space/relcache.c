@@ -107,18 +107,6 @@ transaction_ends(XactEvent event, void *arg)
 	make_fit(0, NULL);
 }
 
-static void
-watch_changes(void)
-{
-	static bool watching = false;
-
-	if (watching)
-		return;
-	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-	RegisterXactCallback(transaction_ends, NULL);
-	watching = true;
-}
-
 /* ---- entries ---- */
 
 /* Returns the entry of an index, or NULL.  Drops an entry of another build. */
@@ -145,28 +133,17 @@ find_entry(Relation index, uint64 build_id)
 	return NULL;
 }
 
-/* Makes an entry without a space, below CurrentMemoryContext.  It is not cached yet. */
-static QvRelCacheEntry *
-make_entry(Relation index, uint64 build_id)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver index",
-												  ALLOCSET_DEFAULT_SIZES);
-	QvRelCacheEntry *entry = MemoryContextAllocZero(context, sizeof(QvRelCacheEntry));
-
-	entry->locator = QvRelationLocator(index);
-	entry->relid = RelationGetRelid(index);
-	entry->build_id = build_id;
-	entry->context = context;
-	entry->hints.context = entry->table_hints.context = context;
-	MemoryContextSetIdentifier(context,
-							   MemoryContextStrdup(context, RelationGetRelationName(index)));
-	return entry;
-}
-
 static void
 add_entry(QvRelCacheEntry *entry)
 {
-	watch_changes();
+	static bool watching = false;
+
+	if (!watching)
+	{
+		CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+		RegisterXactCallback(transaction_ends, NULL);
+		watching = true;
+	}
 	entry->bytes = MemoryContextMemAllocated(entry->context, true);
 	make_fit(entry->bytes, NULL);
 	MemoryContextSetParent(entry->context, CacheMemoryContext);
@@ -179,12 +156,20 @@ QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, ui
 			   uint32 pdim, uint64 seed, BlockNumber mean_block)
 {
 	QvRelCacheEntry *entry = find_entry(index, build_id);
-	MemoryContext old;
+	MemoryContext context,
+				old;
 
 	if (entry)
 		return entry;
-	entry = make_entry(index, build_id);
-	old = MemoryContextSwitchTo(entry->context);
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver index", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	entry = palloc0(sizeof(QvRelCacheEntry));
+	entry->locator = QvRelationLocator(index);
+	entry->relid = RelationGetRelid(index);
+	entry->build_id = build_id;
+	entry->context = context;
+	entry->hints.context = entry->table_hints.context = context;
+	MemoryContextSetIdentifier(context, pstrdup(RelationGetRelationName(index)));
 	QvSpaceInit(&entry->space, opclass, dims, pdim, seed);
 	if (pdim > 0)
 	{

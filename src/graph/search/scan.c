@@ -366,7 +366,6 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->caution = goal->settings->ef_search == 0 && goal->settings->recall >= 1 ? INFINITY :
 		QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
-	base->complete = false;
 	scan->last = scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);
 	MemoryContextSwitchTo(old);

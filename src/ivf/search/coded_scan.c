@@ -333,7 +333,9 @@ coded_scan_page(IvfReader *reader, IvfListScan *ls, BlockNumber block, Page page
 				break;
 			if (bounds[j] < reader->low)
 				continue;
-			g = IvfGather(reader, bounds[j]);
+			g = &reader->gathered[reader->order.count];
+			BacklogAdd(&reader->order, bounds[j], reader->order.count);
+			g->bound = bounds[j];
 			if (reader->by_sketch)
 				g->ip = ip_of_bound(ls, ls->estimate.a + j, ls->estimate.b + j, bounds[j]);
 			g->rank = ls->rank;

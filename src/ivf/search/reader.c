@@ -141,16 +141,6 @@ make_room(IvfReader *reader, uint32 more)
 	reader->order.capacity = room;
 }
 
-IvfGathered *
-IvfGather(IvfReader *reader, float bound)
-{
-	IvfGathered *g = &reader->gathered[reader->order.count];
-
-	BacklogAdd(&reader->order, bound, reader->order.count);
-	g->bound = bound;
-	return g;
-}
-
 /* ---- rows read ---- */
 
 void

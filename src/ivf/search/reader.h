@@ -121,8 +121,8 @@ struct IvfReadingOps
 	void		(*begin_list) (IvfReader *reader, IvfListScan *list);
 
 	/*
-	 * Gather the rows of a page that may matter; whole values are read at
-	 * once.
+	 * Gather the rows of a page that may matter, for which there is room;
+	 * whole values are read at once.
 	 */
 	void		(*scan_page) (IvfReader *reader, IvfListScan *list, BlockNumber block, Page page);
 
@@ -165,8 +165,7 @@ extern float IvfLeastGathered(IvfReader *reader);
 /* Read the row gathered of the least bound; false when its list has moved. */
 extern bool IvfReadNext(IvfReader *reader);
 
-/* For the ops: gather a row; have it read. */
-extern IvfGathered *IvfGather(IvfReader *reader, float bound);
+/* For the ops: have a row read. */
 extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
 
 /* Blocks asked for ahead of those being read. */

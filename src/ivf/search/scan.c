@@ -552,7 +552,6 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = 0;
-	base->complete = false;
 	MemoryContextSwitchTo(old);
 }
 
