@@ -56,13 +56,6 @@ typedef struct GraphScan
 
 /* ---- results ---- */
 
-/* Neither the result's rows nor those of results that wait behind it are nearer. */
-static double
-bound_of(const GraphScan *scan, const GraphResult *result)
-{
-	return result->distance - result->error * scan->base.certainty;
-}
-
 /* Take over what the search has found.  Returns how many come late. */
 static uint32
 queue_results(GraphScan *scan)
@@ -76,7 +69,12 @@ queue_results(GraphScan *scan)
 	for (uint32 i = 0; i < search->nresults; i++)
 	{
 		const GraphResult *result = &search->results[i];
-		double		bound = bound_of(scan, result);
+
+		/*
+		 * neither its rows nor those of results that wait behind it are
+		 * nearer
+		 */
+		double		bound = result->distance - result->error * scan->base.certainty;
 
 		late += bound < scan->last;
 		scan->waiting[QvNearestAdd(heap, bound)] = *result;
@@ -221,14 +219,15 @@ static bool
 take_result(GraphScan *scan, QvCandidate *candidate)
 {
 	/* its place is free, and is used when the search goes deeper */
-	GraphResult *result = &scan->waiting[MinHeapPop(&scan->heap).value];
+	MinHeapItem top = MinHeapPop(&scan->heap);
+	GraphResult *result = &scan->waiting[top.value];
 
 	scan->taken++;
 	QvNearestPrefetch(&scan->heap, scan->base.table_hints, scan->waiting, sizeof(GraphResult),
 					  offsetof(GraphResult, tids));
-	scan->last = Max(scan->last, bound_of(scan, result));
-	QvSetCandidate(&scan->base, candidate, bound_of(scan, result), result->distance, result->error,
-				   result->tids, result->ntids);
+	scan->last = Max(scan->last, top.key);
+	QvSetCandidate(&scan->base, candidate, top.key, result->distance, result->error, result->tids,
+				   result->ntids);
 	scan->current = *candidate;
 	GraphChainStart(&scan->chain, result->id, result->overflow);
 	return candidate->ntids > 0;
