@@ -195,19 +195,13 @@ make_set(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size 
 }
 
 QvTidSet *
-QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
-{
-	return make_set(nblocks, max_bytes, rows, n, true);
-}
-
-QvTidSet *
-QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n)
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
 {
 	/* where nearly all blocks have members, there is nothing to count */
-	QvTidSet   *set = n >= (Size) nblocks * FEW_A_BLOCK ?
+	QvTidSet   *set = all || n >= (Size) nblocks * FEW_A_BLOCK ?
 		make_set(nblocks, max_bytes, rows, n, true) : NULL;
 
-	return set ? set : make_set(nblocks, max_bytes, rows, n, false);
+	return set || all ? set : make_set(nblocks, max_bytes, rows, n, false);
 }
 
 bool

@@ -43,19 +43,14 @@ extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
 
 /*
  * A set that knows lines, of n rows in any order, some of them more than once; NULL when it
- * takes more than max_bytes.
+ * takes more than max_bytes.  all: it has a bit for each line of all blocks, so that further rows
+ * may be added in any order.
  */
 extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
-								Size n);
+								Size n, bool all);
 extern void QvTidSetFree(QvTidSet *set);
 
-/*
- * A set of n rows with a bit for each line of all blocks, so that further rows may be added in any
- * order; NULL when it takes more than max_bytes.
- */
-extern QvTidSet *QvTidSetOfAll(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n);
-
-/* Bytes of such a set, if no line of a block is beyond its first word. */
+/* Bytes of a set of all blocks, if no line of a block is beyond its first word. */
 extern Size QvTidSetAllBytes(BlockNumber nblocks);
 
 /* Add a row to such a set.  False when its line takes more than max_bytes. */

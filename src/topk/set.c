@@ -110,8 +110,8 @@ take_all(TopkSet *set)
 	if (!IsA(set->child, BitmapIndexScanState))
 		return false;
 	old = MemoryContextSwitchTo(set->context);
-	set->rows = QvTidSetOfAll(RelationGetNumberOfBlocks(set->table),
-							  memory_share() * (MEMORY_SHARE - 1), set->found, set->nfound);
+	set->rows = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
+							   memory_share() * (MEMORY_SHARE - 1), set->found, set->nfound, true);
 	MemoryContextSwitchTo(old);
 	if (set->rows == NULL)
 		return false;
@@ -226,7 +226,7 @@ make_set(TopkSet *set, const ItemPointerData *rows, Size n)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
-										memory_share(), rows, n);
+										memory_share(), rows, n, false);
 
 	MemoryContextSwitchTo(old);
 	return result;
