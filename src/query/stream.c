@@ -10,11 +10,11 @@
 #include "access/tableam.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "common/hashfn.h"
 #include "compat.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "query/stream.h"
-#include "query/tidhash.h"
 #include "space/grow.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -35,6 +35,32 @@
 #define KEY_INFINITE (DBL_MAX / 4)
 #define KEY_NAN (DBL_MAX / 2)
 #define KEY_NULL DBL_MAX
+
+/* A hash table of heap TIDs. */
+typedef struct TidEntry
+{
+	ItemPointerData tid;
+	char		status;
+} TidEntry;
+
+/* A TID may be of a damaged page. */
+static inline uint32
+hash_tid(ItemPointerData tid)
+{
+	return murmurhash32(ItemPointerGetBlockNumberNoCheck(&tid)) ^
+		murmurhash32(ItemPointerGetOffsetNumberNoCheck(&tid));
+}
+
+#define SH_PREFIX tids
+#define SH_ELEMENT_TYPE TidEntry
+#define SH_KEY_TYPE ItemPointerData
+#define SH_KEY tid
+#define SH_HASH_KEY(tb, key) hash_tid(key)
+#define SH_EQUAL(tb, a, b) (ItemPointerCompare(&(a), &(b)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 /* A row that waits: a heap by its key, and then in the order in which rows were proposed. */
 typedef struct Waiting
@@ -85,8 +111,8 @@ struct QvStream
 
 	/* rows returned */
 	Waiting		last;			/* the last one */
-	struct QvTids_hash *returned;	/* all while none had to be measured; then
-									 * those at the last distance */
+	struct tids_hash *returned; /* all while none had to be measured; then
+								 * those at the last distance */
 	uint64		nreturned;
 
 	/* late rows, which are returned last */
@@ -137,7 +163,7 @@ QvStreamStart(QvStream *s, const QvStreamSource *source)
 	s->room = s->late_room = 0;
 	s->order = 0;
 	s->nreturned = 0;
-	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
+	s->returned = tids_create(s->context, FIRST_ROOM, NULL);
 }
 
 void
@@ -395,7 +421,7 @@ is_late(QvStream *s, const Waiting *row)
 		return false;
 	if (!s->last.measured && !measure(s, &s->last))
 		s->last.key = s->last.most;
-	return row->key < s->last.key || QvTids_lookup(s->returned, row->tid) != NULL;
+	return row->key < s->last.key || tids_lookup(s->returned, row->tid) != NULL;
 }
 
 /* A row comes late. */
@@ -425,7 +451,7 @@ place_row(QvStream *s, Waiting *row)
 		row->key = -INFINITY;
 	if (!late)
 		add_row(s, row);
-	else if (QvTids_lookup(s->returned, row->tid) == NULL)
+	else if (tids_lookup(s->returned, row->tid) == NULL)
 		add_late(s, row);
 }
 
@@ -562,7 +588,7 @@ next_candidate(QvStream *s)
 static bool
 remembers_all(QvStream *s)
 {
-	Size		bytes = s->returned->members * sizeof(QvTidEntry);
+	Size		bytes = s->returned->members * sizeof(TidEntry);
 
 	if (s->source.late != QV_LATE_DROPPED &&
 		bytes > s->source.max_bytes / (s->source.late == QV_LATE_LAST ? 4 : 1))
@@ -576,11 +602,11 @@ forget_returned(QvStream *s)
 {
 	if (s->returned->size <= 16 * FIRST_ROOM)
 	{
-		QvTids_reset(s->returned);
+		tids_reset(s->returned);
 		return;
 	}
-	QvTids_destroy(s->returned);
-	s->returned = QvTids_create(s->context, FIRST_ROOM, NULL);
+	tids_destroy(s->returned);
+	s->returned = tids_create(s->context, FIRST_ROOM, NULL);
 }
 
 static void
@@ -590,7 +616,7 @@ note_returned(QvStream *s, const Waiting *row)
 
 	if (row->measured && !remembers_all(s) && (s->nreturned == 0 || row->key > s->last.most))
 		forget_returned(s);
-	(void) QvTids_insert(s->returned, row->tid, &found);
+	(void) tids_insert(s->returned, row->tid, &found);
 	if (s->nreturned == 0 || row->most >= s->last.most)
 		s->last = *row;
 	s->nreturned++;
@@ -602,7 +628,7 @@ static bool
 return_row(QvStream *s, Waiting row, QvStreamRow *out)
 {
 	/* it was proposed twice, or has gone */
-	if (QvTids_lookup(s->returned, row.tid) != NULL)
+	if (tids_lookup(s->returned, row.tid) != NULL)
 		return false;
 	out->filled = row.passes && s->in_slot != row.order + 1 && s->source.fill(s->source.arg, &row.tid);
 	if (s->source.fetch && !out->filled && !have_in_slot(s, &row))
