@@ -70,7 +70,7 @@ typedef struct IvfScan
 {
 	QvScan		base;
 	Relation	index;
-	QvOpclassInfo opclass;
+	const QvOpclassInfo *opclass;
 	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
 								 * sleep */
 
@@ -94,18 +94,6 @@ typedef struct IvfScan
 	uint32		asked;			/* rows from that place on were not asked for
 								 * ahead */
 } IvfScan;
-
-static IvfScan *
-begin_scan(Relation index, const QvOpclassInfo *opclass)
-{
-	IvfScan    *scan = palloc0(sizeof(IvfScan));
-
-	scan->index = index;
-	scan->opclass = *opclass;
-	scan->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
-											   ALLOCSET_DEFAULT_SIZES);
-	return scan;
-}
 
 /* ---- reading lists ---- */
 
@@ -521,7 +509,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	MemoryContextReset(scan->base.context);
 	memset(&scan->handle, 0, sizeof(IvfScan) - offsetof(IvfScan, handle));
 	old = MemoryContextSwitchTo(scan->base.context);
-	handle = scan->handle = IvfOpen(scan->index, &scan->opclass);
+	handle = scan->handle = IvfOpen(scan->index, scan->opclass);
 	if (handle->cached.entry->cold > 0)
 		handle->cached.entry->cold--;
 
@@ -533,7 +521,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	if (handle->cached.entry->cold > 0 &&
 		RelationGetNumberOfBlocks(scan->index) > (BlockNumber) NBuffers / 2)
 		handle->record_strategy = GetAccessStrategy(BAS_BULKREAD);
-	value = QvSearchedValue(&scan->opclass, handle->meta.dims, goal->value);
+	value = QvSearchedValue(scan->opclass, handle->meta.dims, goal->value);
 	handle->hints->scarce = handle->cached.entry->table_hints.scarce = handle->cached.entry->cold > 0;
 	scan->goal = *goal;
 	reader->scan = base;
@@ -559,12 +547,12 @@ uint32
 IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint32 k,
 			   uint32 lists, uint32 *ranks)
 {
-	IvfScan    *scan = begin_scan(handle->index, &handle->space.opclass);
+	IvfScan    *scan = (IvfScan *) IvfScanBegin(handle->index, &handle->space.opclass);
 	MemoryContext old = MemoryContextSwitchTo(scan->base.context);
 	QvSettings	settings = {.probes = lists, .fixed = true, .memory = (Size) work_mem * 1024};
 	uint32		most = k + Min((RANKED_ROWS - 1) * k, MOST_EQUAL) + 1;
 	IvfRead    *rows = palloc(most * sizeof(IvfRead));
-	uint32		nrows = 0;
+	uint32		nrows;
 	uint32		n = 0;
 	float		least = -INFINITY;
 
@@ -581,12 +569,9 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	begin_search(scan);
 	scan->base.allowed = most;
 	fill(scan, most, most_read(scan));
-	while (nrows < most && has_ready(scan))
-	{
-		rows[nrows] = scan->reader.rows[MinHeapPop(&scan->reader.nearest).value];
-		nrows++;
-		scan->nproposed++;
-	}
+	while (scan->nproposed < most && has_ready(scan))
+		rows[scan->nproposed++] = scan->reader.rows[MinHeapPop(&scan->reader.nearest).value];
+	nrows = scan->nproposed;
 	if (handle->layout.space == QV_SPACE_L2 && nrows > 0)
 		least = EQUAL_SHARE * rows[nrows - 1].distance;
 	for (uint32 i = 0; i < nrows && n < k; i++)
@@ -643,8 +628,12 @@ static const QvScanOps ivf_scan_ops = {
 QvScan *
 IvfScanBegin(Relation index, const QvOpclassInfo *opclass)
 {
-	IvfScan    *scan = begin_scan(index, opclass);
+	IvfScan    *scan = palloc0(sizeof(IvfScan));
 
 	scan->base.ops = &ivf_scan_ops;
+	scan->index = index;
+	scan->opclass = opclass;
+	scan->base.context = AllocSetContextCreate(CurrentMemoryContext, "quiver ivf scan",
+											   ALLOCSET_DEFAULT_SIZES);
 	return &scan->base;
 }
