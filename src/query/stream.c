@@ -413,17 +413,6 @@ measure(QvStream *s, Waiting *row)
 	return true;
 }
 
-/* May a row be nearer than the one returned last, or be that one?  It is measured if it is near. */
-static bool
-is_late(QvStream *s, const Waiting *row)
-{
-	if (s->nreturned == 0 || row->key > s->last.most)
-		return false;
-	if (!s->last.measured && !measure(s, &s->last))
-		s->last.key = s->last.most;
-	return row->key < s->last.key || tids_lookup(s->returned, row->tid) != NULL;
-}
-
 /* A row comes late. */
 static void
 add_late(QvStream *s, const Waiting *row)
@@ -437,22 +426,32 @@ add_late(QvStream *s, const Waiting *row)
 	s->late[s->nlate++] = *row;
 }
 
-/* Have a row wait, or be returned as a late one; it may have gone, or have been returned. */
+/*
+ * Have a row wait, or be returned as a late one; it may have gone, or have been returned.  It is
+ * measured if it may be nearer than the row returned last, or be that one.
+ */
 static void
 place_row(QvStream *s, Waiting *row)
 {
-	bool		late;
+	bool		late = false;
 
 	if (s->nreturned > 0 && row->key <= s->last.most && !row->measured && !measure(s, row))
 		return;
-	late = is_late(s, row);
+	if (s->nreturned > 0 && row->key <= s->last.most)
+	{
+		if (!s->last.measured && !measure(s, &s->last))
+			s->last.key = s->last.most;
+		if (tids_lookup(s->returned, row->tid) != NULL)
+			return;
+		late = row->key < s->last.key;
+	}
 	/* it is returned next */
 	if (s->at_once)
 		row->key = -INFINITY;
-	if (!late)
-		add_row(s, row);
-	else if (tids_lookup(s->returned, row->tid) == NULL)
+	if (late)
 		add_late(s, row);
+	else
+		add_row(s, row);
 }
 
 /* Take a row, which lies between two distances.  It is in the slot, unless it is known to pass. */
