@@ -70,7 +70,8 @@ typedef struct QvScanGoal
 								 * NULL, or never indexed: any order */
 	const struct QvSettings *settings;
 	double		expected;		/* rows that will likely be proposed for the
-								 * first few that pass */
+								 * first few that pass, or for all that are
+								 * wanted; 0: not known */
 	bool		endless;		/* go on until all rows have been proposed;
 								 * else the effort that the settings name is
 								 * all */

@@ -163,6 +163,21 @@ end_other(TopkState *state)
 	state->other = NULL;
 }
 
+/*
+ * Rows that the engine will likely propose; 0: not known.  A join, or a page that begins at a
+ * distance, wants more than the LIMIT says.
+ */
+static double
+expected_proposals(const TopkState *state)
+{
+	if (state->looks)
+		return 0;
+	if (state->known.filtered)
+		return Min(TOPK_MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS));
+	return state->planned.limited && !state->planned.hint && !state->after ?
+		Min(TOPK_MOST_EXPECTED, state->planned.rows) : 0;
+}
+
 /* The search by the engine, started for the value. */
 static void
 start_engine(TopkState *state)
@@ -170,8 +185,7 @@ start_engine(TopkState *state)
 	QvScanGoal	goal = {
 		.value = state->value,
 		.settings = &state->settings,
-		.expected = state->known.filtered && !state->looks ?
-			Min(TOPK_MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS)) : 0,
+		.expected = expected_proposals(state),
 		.endless = true
 	};
 

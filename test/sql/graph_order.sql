@@ -54,6 +54,16 @@ SELECT k, avg((SELECT count(*) FROM (SELECT id FROM islands ORDER BY v <-> q LIM
 FROM (VALUES (100), (600)) k(k), (SELECT order_island(-i, i % 60) AS q FROM generate_series(1, 20) i) q
 GROUP BY k ORDER BY k;
 RESET quiver.topk_way;
+-- rows in groups of ten, as chunks of documents: more rows than a group has are as near as they should be
+CREATE TABLE chunks AS SELECT i AS id, subvector(order_island(i, i % 600), 1, 64)::vector(64) AS v
+FROM generate_series(1, 6000) i;
+CREATE INDEX chunks_graph ON chunks USING quiver_graph (v);
+CREATE INDEX chunks_lists ON chunks USING quiver_ivf (v);
+VACUUM ANALYZE chunks;
+SELECT i AS index, k, recall > 0.95 AS found
+FROM unnest('{chunks_graph, chunks_lists}'::regclass[]) i, unnest('{16, 20, 50}'::int[]) k, quiver_recall(i, k, 100)
+ORDER BY i::text, k;
+DROP TABLE chunks;
 -- where memory is short, it rather finds as many rows
 SET quiver.topk_scan = off;
 SET enable_sort = off;

@@ -10,7 +10,7 @@
 #include "graph/page/pool.h"
 #include "graph/search/effort.h"
 
-/* The ef for a recall was measured for 10 rows.  A few more are proposed to have these in order. */
+/* The ef for a recall was measured for 10 rows.  To have these in order, more are proposed. */
 #define FEW_ROWS 16
 
 /* Rows of a search that does not go deeper, by a recall: pgvector's default. */
@@ -73,8 +73,9 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 											  effort->ef / CHOSEN_SHARE : effort->ef);
 	else
 	{
-		effort->rows = FEW_ROWS;
-		effort->measured = GRAPH_MEASURED_ROWS;
+		/* queries were rows: the row itself is another result */
+		effort->measured = GRAPH_MEASURED_ROWS + 1;
+		effort->rows = goal->expected > 0 && goal->expected <= effort->measured ? FEW_ROWS : effort->measured;
 		init_growth(effort, meta);
 	}
 }
@@ -90,7 +91,7 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 	for (int i = 0; i < GRAPH_DEPTHS && effort->growth[i] > 0 && rank > measured; i++)
 	{
 		growth = effort->growth[i];
-		measured = graph_depths[i];
+		measured = graph_depths[i] + 1;
 	}
 	if (rank > measured)
 		growth *= pow(rank / measured, effort->power);

@@ -64,7 +64,7 @@ IvfDepthUp(double rows)
 	int			depth = depth_for(rows);
 	double		most = IvfDepthRows[IVF_DEPTHS - 1];
 
-	if (rows <= IVF_FEW_ROWS)
+	if (rows <= IVF_MEASURED_ROWS)
 		return IVF_FEW_ROWS;
 	if (depth < IVF_DEPTHS)
 		return IvfDepthRows[depth];

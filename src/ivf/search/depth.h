@@ -13,6 +13,9 @@
 /* Up to this number, rows need the lists that were measured for a few. */
 #define IVF_FEW_ROWS 18
 
+/* Those few: queries were rows, so ten others and the row itself. */
+#define IVF_MEASURED_ROWS 11
+
 typedef struct IvfDepth
 {
 	double		probes;			/* lists that a few rows take: as set, or as
@@ -29,7 +32,10 @@ typedef struct IvfDepth
 extern void IvfDepthInit(IvfDepth *depth, const IvfMetaData *meta, double lists,
 						 const QvSettings *settings);
 
-/* The least number of rows, at least "rows", that a search reads lists for. */
+/*
+ * The least number of rows that a search reads lists for, where it will likely propose "rows": a
+ * few more, to have these in order.
+ */
 extern double IvfDepthUp(double rows);
 
 /* Lists that a search reads, of rows_per_list rows each, to propose "rank" rows. */

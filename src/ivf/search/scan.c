@@ -343,7 +343,8 @@ begin_search(IvfScan *scan)
 	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
 
 	begin_lists(scan);
-	scan->base.allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
+	scan->base.allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY :
+		scan->goal.expected > 0 || scan->goal.settings->probes > 0 ? rank : IVF_MEASURED_ROWS;
 	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
 	if (scan->reader.any_order)
 		read_more(scan, 1);
