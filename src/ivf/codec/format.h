@@ -84,7 +84,10 @@ typedef struct IvfMetaData
 	double		tuples;			/* rows as of the last build or VACUUM */
 	uint32		measured_lists; /* lists there were when probes were measured */
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
-	uint32		unused[11];		/* older versions measured two depths */
+	float		measured_rows;	/* rows there were when all probes were
+								 * measured; below 1: not known */
+	uint32		unused[10];		/* older versions measured two depths, from
+								 * measured_rows on */
 	uint32		vacuums;		/* VACUUMs that may have removed rows: changes
 								 * before heap TIDs of removed rows are used
 								 * again */

@@ -169,7 +169,10 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 		if (ranks->ndeep[i] > 0)
 			IvfSetDeepProbes(meta, i, ranks->deep[i], ranks->ndeep[i], handle->lists->count);
 	if (whole)
+	{
 		meta->deep_lists = handle->lists->count;
+		meta->measured_rows = Max(meta->tuples, IvfListRows(handle->lists));
+	}
 	meta->flags = whole ? meta->flags & ~IVF_MEASURE : meta->flags | IVF_MEASURE;
 	handle->meta = *meta;
 	QvWriteEnd(&w);

@@ -303,6 +303,9 @@ write_tuples(IvfVacuum *v)
 	QvWriteBegin(&w, v->handle->index, v->handle->building);
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
 	meta->tuples = v->live;
+	/* the nearest of half as many rows are in more of the lists */
+	if (2 * v->live <= meta->measured_rows)
+		meta->flags |= IVF_MEASURE;
 	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
 	QvWriteEnd(&w);
