@@ -378,12 +378,22 @@ choose_first(TopkState *state)
 	take_way(state, best);
 }
 
+/*
+ * Have as many rows been proposed as the user has set?  A set has no such end, nor a table that has
+ * fewer rows.
+ */
+static bool
+has_proposed_most(const TopkState *state)
+{
+	return state->way != TOPK_SET && !state->reads_table && !(state->way == TOPK_TABLE && state->known.has_table) &&
+		QvStreamGetCounters(state->stream)->proposed - state->proposed_before >= TopkMostRows(&state->settings);
+}
+
 /* Has the search come to the end that the user has set, by rows, or is it one by lists? */
 static bool
 is_at_end(const TopkState *state)
 {
-	return (state->way < TOPK_SET && proposed_by_way(state) >= TopkMostRows(&state->settings)) ||
-		(state->way == TOPK_WALK && TopkHasMostLists(&state->settings));
+	return has_proposed_most(state) || (state->way == TOPK_WALK && TopkHasMostLists(&state->settings));
 }
 
 /*
@@ -416,8 +426,6 @@ take_rest(void *arg)
 		else if (state->way == TOPK_WALK && known->row_pages > 0 && known->by_value)
 			way = TOPK_CODES;
 	}
-	if (way == TOPK_TABLE && !known->has_table)
-		return false;
 	begin_way(state, way);
 	return true;
 }
@@ -455,7 +463,7 @@ choose(void *arg)
 				cost;
 	TopkWay		best;
 
-	if (state->way < TOPK_SET && by_way >= TopkMostRows(&state->settings))
+	if (has_proposed_most(state))
 	{
 		QvStreamStop(state->stream);
 		return;
@@ -627,6 +635,7 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
+	state->proposed_before = state->before.proposed;
 	state->skipped = state->far_enough = 0;
 	state->last = INFINITY;
 	get_known(state);

@@ -219,7 +219,7 @@ RESET work_mem;
 -- a search without a condition that memory ends: rows that it has found come before another way is tried
 SET work_mem = '64kB';
 SET quiver.topk_way = index;
-SELECT explained('SELECT id FROM found ORDER BY v <-> (SELECT v FROM found WHERE id = 8) LIMIT 14')
+SELECT explained('SELECT id FROM found ORDER BY v <-> (SELECT v FROM found WHERE id = 8) LIMIT 11')
 	->'Strategies' AS strategies;
 RESET quiver.topk_way;
 RESET work_mem;
