@@ -55,6 +55,15 @@ def test_every_case_has_queries_values_and_a_name_known_before(data: Data, suite
     assert [case.values for case in again] == [case.values for case in found]
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "angular", "ip"])
+def test_a_kind_is_that_of_the_nearest_row(metric: str) -> None:
+    """Far from the origin, where products in single precision tell rows no longer apart."""
+    train = make_dataset(rows=500).train + np.float32(10_000)
+    kinds = conditions._kinds(train[:50], train, metric)
+    wanted = [np.argmin(truth.distances(train[:50], row, metric)) for row in train]
+    assert (kinds == wanted).mean() > 0.99
+
+
 def test_the_grid_has_the_shares_and_correlations_it_names(data: Data) -> None:
     near = data.near_rank.astype(float)
     last = 2.0

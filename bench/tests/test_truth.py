@@ -12,6 +12,8 @@ from quiver_bench.datasets import Dataset
 from quiver_bench.recall import recalls
 from quiver_bench.truth import Truth
 
+from conftest import make_dataset  # isort: skip
+
 
 def by_hand(dataset: Dataset, query: int) -> np.ndarray:
     """All rows by distance, ties by number, in double precision."""
@@ -30,6 +32,36 @@ def test_nearest_is_exact(dataset: Dataset) -> None:
     for query in range(len(dataset.queries)):
         assert ids[query].tolist() == by_hand(dataset, query)[:10].tolist()
     assert (np.diff(distances, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "angular", "ip"])
+def test_nearest_in_blocks(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block is smaller than k."""
+    monkeypatch.setattr(truth, "ROWS", 99)
+    monkeypatch.setattr(truth, "QUERIES", 7)
+    dataset = make_dataset(metric, rows=300)
+    ids, _ = truth.nearest(dataset.train, dataset.queries, 10, metric)
+    assert [list(found) for found in ids] == [list(by_hand(dataset, i)[:10]) for i in range(20)]
+
+
+def test_nearest_far_from_the_origin() -> None:
+    """Two clusters that are farther from each other than single precision can tell rows apart."""
+    rng = np.random.default_rng(1)
+    place = np.where(np.arange(2000) % 2, 10_000.0, -30_000.0)[:, None]
+    vectors = (rng.standard_normal((2000, 64)) + place).astype(np.float32)
+    dataset = Dataset("far", "far", "euclidean", vectors[:1980], vectors[1980:])
+    ids, _ = truth.nearest(dataset.train, dataset.queries, 10, "euclidean")
+    assert [list(found) for found in ids] == [list(by_hand(dataset, i)[:10]) for i in range(20)]
+
+
+def test_nearest_in_a_narrow_cone() -> None:
+    rng = np.random.default_rng(1)
+    vectors = (rng.standard_normal(64) + 1e-3 * rng.standard_normal((3020, 64))).astype(np.float32)
+    dataset = Dataset("cone", "cone", "angular", vectors[:3000], vectors[3000:])
+    ids, found = truth.nearest(dataset.train, dataset.queries, 10, "angular")
+    every = [truth.distances(dataset.train, q, "angular") for q in dataset.queries]
+    assert np.array_equal(found, np.sort(every, axis=1)[:, :10])
+    assert np.array_equal(ids, np.argsort(every, axis=1, kind="stable")[:, :10])
 
 
 def test_fewer_rows_than_k(dataset: Dataset) -> None:
@@ -55,6 +87,18 @@ def test_cache_is_by_content_and_filter(dataset: Dataset, tmp_path: Path) -> Non
     wanted = [row for row in by_hand(dataset, 0) if row % 3 == 0][:5]
     assert filtered.ids[0].tolist() == wanted
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_truths_of_another_version_are_not_used(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = [np.ones(dataset.rows, dtype=bool)] * len(dataset.queries)
+    for version in (truth.VERSION, truth.VERSION + 1):
+        monkeypatch.setattr(truth, "VERSION", version)
+        arguments = (tmp_path, "x", dataset.train, dataset.queries, 5, dataset.metric)
+        truth.cached(*arguments)
+        truth.conditioned(*arguments, every)
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_filter_that_nothing_passes(dataset: Dataset, tmp_path: Path) -> None:

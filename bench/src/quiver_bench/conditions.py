@@ -152,13 +152,14 @@ def _ranks(score: npt.NDArray[np.float64]) -> Ints:
 
 def _kinds(anchors: Floats, vectors: Floats, metric: str) -> Ints:
     """Of each vector the number of its nearest anchor."""
-    offset = np.zeros(len(anchors), dtype=np.float32)
+    doubles = anchors.astype(np.float64)
+    offset = np.zeros(len(anchors))
     if metric == "euclidean":
-        offset = np.einsum("ij,ij->i", anchors, anchors) / 2
+        offset = np.einsum("ij,ij->i", doubles, doubles) / 2
     elif metric == "angular":
-        anchors = anchors / np.maximum(np.linalg.norm(anchors, axis=1, keepdims=True), 1e-30)
+        doubles /= np.maximum(np.linalg.norm(doubles, axis=1, keepdims=True), 1e-30)
     blocks = [
-        np.argmin(offset - vectors[start : start + BLOCK] @ anchors.T, axis=1)
+        np.argmin(offset - vectors[start : start + BLOCK].astype(np.float64) @ doubles.T, axis=1)
         for start in range(0, len(vectors), BLOCK)
     ]
     return np.concatenate(blocks).astype(np.int32)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
-# Candidates beyond k that are ranked again in double precision: single
-# precision may misplace near ties.
+# Scores are products, which may misplace near ties. So many candidates beyond k are ranked again
+# by their distances.
 MARGIN = 50
-BLOCK = 128
+ROWS, QUERIES = 4096, 128  # of a block
+VERSION = 2  # of how truths are computed: what another one kept is not used
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,31 @@ def nearest(
     """
     ids = np.full((len(queries), k), -1, dtype=np.int64)
     found = np.full((len(queries), k), np.inf)
-    if not len(train):
-        return ids, found
-    offset = np.zeros(len(train), dtype=np.float32)
-    scaled = train
-    if metric == "angular":
-        scaled = train / np.maximum(np.linalg.norm(train, axis=1, keepdims=True), 1e-30)
-    elif metric == "euclidean":
-        offset = np.einsum("ij,ij->i", train, train) / 2
     take = min(len(train), k)
+    if not take:
+        return ids, found
     keep = min(len(train), k + MARGIN)
-    for start in range(0, len(queries), BLOCK):
-        block = queries[start : start + BLOCK]
-        scores = offset - block @ scaled.T
-        near = np.argpartition(scores, keep - 1, axis=1)[:, :keep]
-        for i, candidates in enumerate(near):
-            exact = distances(train[candidates], block[i], metric)
-            order = np.lexsort((candidates, exact))[:take]
-            ids[start + i, :take] = candidates[order]
-            found[start + i, :take] = exact[order]
+    near = np.zeros((len(queries), keep), dtype=np.int64)
+    best = np.full((len(queries), keep), np.inf)
+    for first in range(0, len(train), ROWS):
+        rows = train[first : first + ROWS].astype(np.float64)
+        offset = np.zeros(len(rows))
+        if metric == "angular":
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+        elif metric == "euclidean":
+            offset = np.einsum("ij,ij->i", rows, rows) / 2
+        for start in range(0, len(queries), QUERIES):
+            block = slice(start, start + QUERIES)
+            scores = np.hstack([best[block], offset - queries[block].astype(np.float64) @ rows.T])
+            chosen = np.argpartition(scores, keep - 1, axis=1)[:, :keep]
+            before = np.take_along_axis(near[block], np.minimum(chosen, keep - 1), axis=1)
+            near[block] = np.where(chosen < keep, before, first + chosen - keep)
+            best[block] = np.take_along_axis(scores, chosen, axis=1)
+    for i, candidates in enumerate(near):
+        exact = distances(train[candidates], queries[i], metric)
+        order = np.lexsort((candidates, exact))[:take]
+        ids[i, :take] = candidates[order]
+        found[i, :take] = exact[order]
     return ids, found
 
 
@@ -85,7 +92,9 @@ def cached(
     passing: the rows that pass a filter, or None for all. The name of the file comes of
     identity, the shapes, a sample of the numbers, k, the metric and the filter.
     """
-    sha = hashlib.sha256(f"{identity} {train.shape} {queries.shape} {k} {metric}".encode())
+    sha = hashlib.sha256(
+        f"{VERSION} {identity} {train.shape} {queries.shape} {k} {metric}".encode()
+    )
     sha.update(np.ascontiguousarray(train[:: max(1, len(train) // 1000)]).tobytes())
     sha.update(np.ascontiguousarray(queries).tobytes())
     if passing is not None:
@@ -119,7 +128,9 @@ def conditioned(
     ids = np.full((len(queries), k), -1, dtype=np.int64)
     found = np.full((len(queries), k), np.inf)
     packed = [np.packbits(one) for one in passing]
-    sha = hashlib.sha256(f"{identity} each {train.shape} {queries.shape} {k} {metric}".encode())
+    sha = hashlib.sha256(
+        f"{VERSION} {identity} each {train.shape} {queries.shape} {k} {metric}".encode()
+    )
     for array in (train[:: max(1, len(train) // 1000)], queries, *packed):
         sha.update(np.ascontiguousarray(array).tobytes())
     path = folder / f"truth-{sha.hexdigest()[:24]}.npz"
