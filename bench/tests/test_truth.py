@@ -134,6 +134,18 @@ def test_ties_count_by_distance(answer: list[int], recall: float, by_ids: float)
     assert (found["recall"], found["recall_ids"]) == (recall, by_ids)
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
+def test_ties_are_relative_to_the_data(dataset: Dataset, scale: float) -> None:
+    """Whatever the scale: rows that are no neighbors are no ties, and rounding makes no miss."""
+    train, queries = dataset.train * np.float32(scale), dataset.queries * np.float32(scale)
+    exact = Truth(*truth.nearest(train, queries, 10, dataset.metric))
+    beyond, _ = truth.nearest(train, queries, 20, dataset.metric)
+    rounded = Truth(exact.ids, exact.distances.astype(np.float32).astype(np.float64))
+    for near, ids, recall in ((rounded, exact.ids, 1.0), (exact, beyond[:, 10:], 0.0)):
+        found = recalls(enumerate(ids), train, queries, near, dataset.metric)
+        assert found["recall"] == recall
+
+
 def test_repeated_rows_and_short_answers_are_counted() -> None:
     train, queries, exact = small()
     found = recalls({0: [0, 0]}.items(), train, queries, exact, "euclidean")

@@ -1,6 +1,6 @@
 """Recall by three definitions. Pure functions on arrays.
 
-recall      rows as near as the true k-th count, equal distances being ties (TIE)
+recall      rows as near as the true k-th count, equal distances being ties (tie())
 recall_ann  the same within 1e-3, as ann-benchmarks counts (katz, callaghan)
 recall_ids  the row numbers themselves (docarray, edb)
 """
@@ -17,10 +17,20 @@ from quiver_bench.truth import Floats, Truth, distances
 Answers = Iterable[tuple[int, Sequence[int]]]
 Allowed = Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
-# Two distances this close, relative to the larger of 1 and the distance, are a
-# tie: engines compute in single precision.
-TIE = 1e-6
+TIE = 1e-6  # engines compute in single precision
 ANN_BENCHMARKS_EPSILON = 1e-3
+
+
+def tie(rows: Floats, query: Floats, kth: float, metric: str) -> float:
+    """How much farther than the true k-th one of these rows may be, and count as near as it.
+
+    It is relative to what a distance is computed from: euclidean to the distance itself, ip to
+    the lengths of the query and of the longest of the rows. Angular distances are at most 2.
+    """
+    if metric == "ip":
+        lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+        return TIE * float(np.linalg.norm(query.astype(np.float64)) * lengths.max(initial=0.0))
+    return TIE * (kth if metric == "euclidean" else 1.0)
 
 
 def recalls(
@@ -56,9 +66,11 @@ def recalls(
             may = allowed(query, kept)
             wrong += not may.all()
             kept = kept[may]
-        found = distances(train[kept % n], queries[query], metric)
+        rows = train[kept % n]
+        found = distances(rows, queries[query], metric)
         kth = truth.distances[query, eligible - 1]
-        hits += min(eligible, int((found <= kth + TIE * max(1.0, abs(kth))).sum()))
+        near = kth + tie(rows, queries[query], kth, metric)
+        hits += min(eligible, int((found <= near).sum()))
         hits_ann += min(eligible, int((found <= kth + ANN_BENCHMARKS_EPSILON).sum()))
         hits_ids += len({int(i) % n for i in kept} & set(true.tolist()))
     whole = max(1, possible)
