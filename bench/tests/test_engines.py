@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -101,6 +102,22 @@ def test_conditions_and_changes(name: str, tmp_path: Path) -> None:
             session.close()
     finally:
         engine.stop()
+
+
+def test_numpy_keeps_changed_rows_as_it_loads_them(tmp_path: Path, dataset: Dataset) -> None:
+    """Their vectors have all lengths."""
+    lengths = np.linspace(0.1, 10, dataset.rows, dtype=np.float32)[:, None]
+    dataset = replace(dataset, train=dataset.train * lengths)
+    engine = started("numpy", tmp_path, dataset)
+    exact, _ = truth.nearest(dataset.train, dataset.queries, 10, dataset.metric)
+    session = engine.sessions(Search(10))()
+    for row in range(0, dataset.rows, 2):
+        vector = session.encode(dataset.train[row])
+        session.update(row, vector, (0, 0))
+        session.insert(row + dataset.rows, vector, (0, 0))
+        session.delete(row)
+    found = np.array(list(found_by(engine, Search(10)).values()))
+    assert (found % dataset.rows == exact).mean() > 0.99
 
 
 def test_qdrant_edge_says_what_its_build_was_for(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ class NumpySession(Session):
         if search.where:
             self.rows = np.flatnonzero(engine.data.passing(search.where))
 
+    def encode(self, vector: Floats) -> Any:
+        return self.engine.prepared(vector)
+
     def encode_values(self, values: Values) -> Any:
         """Rows of a run with conditions are those of the set, in its order."""
         made = self.engine.data.columns
@@ -71,6 +74,13 @@ class NumpyExact(Engine):
     def start(self, server: Params) -> str:
         return f"numpy {np.__version__}"
 
+    def prepared(self, vectors: Floats) -> Floats:
+        """Rows or a query as they are kept and compared: of length 1, where that is the metric."""
+        if self.data.dataset.metric != "angular":
+            return vectors
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-30))
+
     def offset_of(self, vectors: Floats) -> Floats:
         if self.data.dataset.metric == "euclidean":
             return np.asarray(np.einsum("ij,ij->i", vectors, vectors) / 2)
@@ -79,13 +89,11 @@ class NumpyExact(Engine):
     def load(self, data: Data) -> float:
         self.data = data
         began = time.perf_counter()
-        vectors = data.dataset.train.copy()
-        if data.dataset.metric == "angular":
-            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-        self.vectors, self.offset = vectors, self.offset_of(vectors)
-        self.rows = np.arange(len(vectors), dtype=np.int64)
+        self.vectors = self.prepared(data.dataset.train).copy()
+        self.offset = self.offset_of(self.vectors)
+        self.rows = np.arange(len(self.vectors), dtype=np.int64)
         self.any_rank = data.any_rank.copy()
-        self.slots = {i: i for i in range(len(vectors))}
+        self.slots = {i: i for i in range(len(self.vectors))}
         return time.perf_counter() - began
 
     def append(self, row: int, vector: Floats, rank: int) -> None:
