@@ -120,6 +120,17 @@ def test_numpy_keeps_changed_rows_as_it_loads_them(tmp_path: Path, dataset: Data
     assert (found % dataset.rows == exact).mean() > 0.99
 
 
+def test_numpy_is_exact_far_from_the_origin(tmp_path: Path) -> None:
+    near = make_dataset()
+    dataset = replace(
+        near, train=near.train + np.float32(1e4), queries=near.queries + np.float32(1e4)
+    )
+    exact, _ = truth.nearest(dataset.train, dataset.queries, 10, dataset.metric)
+    engine = started("numpy", tmp_path, dataset)
+    found = np.array(list(found_by(engine, Search(10)).values()))
+    assert (found == exact).mean() > 0.99
+
+
 def test_qdrant_edge_says_what_its_build_was_for(tmp_path: Path) -> None:
     engine = started("qdrant-edge", tmp_path, make_dataset())
     try:

@@ -75,11 +75,11 @@ class NumpyExact(Engine):
         return f"numpy {np.__version__}"
 
     def prepared(self, vectors: Floats) -> Floats:
-        """Rows or a query as they are kept and compared: of length 1, where that is the metric."""
-        if self.data.dataset.metric != "angular":
-            return vectors
-        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return np.asarray(vectors / np.maximum(lengths, 1e-30))
+        """Rows or a query as they are kept and compared: of length 1, or about the rows' mean."""
+        if self.data.dataset.metric == "angular":
+            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+            return np.asarray(vectors / np.maximum(lengths, 1e-30))
+        return np.asarray(vectors - self.mean)
 
     def offset_of(self, vectors: Floats) -> Floats:
         if self.data.dataset.metric == "euclidean":
@@ -89,7 +89,10 @@ class NumpyExact(Engine):
     def load(self, data: Data) -> float:
         self.data = data
         began = time.perf_counter()
-        self.vectors = self.prepared(data.dataset.train).copy()
+        self.mean = np.zeros(data.dataset.dimensions, dtype=np.float32)
+        if data.dataset.metric == "euclidean":  # far from the origin, products would cancel
+            self.mean += data.dataset.train.mean(axis=0, dtype=np.float64)
+        self.vectors = self.prepared(data.dataset.train)
         self.offset = self.offset_of(self.vectors)
         self.rows = np.arange(len(self.vectors), dtype=np.int64)
         self.any_rank = data.any_rank.copy()
