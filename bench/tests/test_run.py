@@ -337,11 +337,43 @@ def test_impossible_builds_are_left_out() -> None:
             "a and b need a server each",
         ),
         (("clients: [1]", "clients: [1], engines: [x]"), "no engines x"),
+        (
+            ("adapter: numpy", "adapter: numpy, query: {m: 1}"),
+            "exact: no parameter m; there are none",
+        ),
+        (
+            ("adapter: numpy", "adapter: quiver, options: {index: hnsw}, build: {M: [4, 64]}"),
+            "exact: no parameter M; there are m, ef_construction, lists, bits",
+        ),
+        (
+            ("adapter: numpy", "adapter: quiver, options: {index: hnsw}, query: {efSearch: 4}"),
+            "no parameter efSearch; there are ef_search, iterative_scan, max_scan_tuples",
+        ),
+        (
+            ("adapter: numpy", "adapter: pgvector, filter: {probes: 4}"),
+            "exact: no parameter probes; there are ef_search",
+        ),
+        (("adapter: numpy", "adapter: vectorchord, builds: [{lists: 9}, {m: 9}]"), "parameter m;"),
+        (("adapter: numpy", "adapter: faiss, query: {probes: 9}"), "no parameter probes"),
+        (
+            ("adapter: numpy", "adapter: faiss, options: {index: x}"),
+            "exact: faiss has indexes hnsw",
+        ),
+        (("adapter: numpy", "adapter: pgvector, options: {index: x}"), "pgvector has no index x"),
     ],
 )
 def test_a_bad_suite_says_where(change: tuple[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse(SUITE.replace(*change), "test")
+
+
+def test_candidates_of_bits_and_threads_of_vectorchord_are_known() -> None:
+    for text in (
+        "adapter: pgvector, options: {index: ivfflat, type: bit_hamming}, query: {ef_search: 100}",
+        "adapter: vectorchord, options: {index: vchordrq}, build: {lists: 9, threads: 2}",
+        "adapter: vectorchord, options: {index: vchordg}, build: {m: 9, bits: 2}",
+    ):
+        assert parse(SUITE.replace("adapter: numpy", text), "test").engines[1].all_builds()
 
 
 def test_only_some_engines() -> None:

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quiver_bench import conditions
-from quiver_bench.engines import ADAPTERS
+from quiver_bench.engines import ADAPTERS, adapter
 from quiver_bench.errors import ConfigError
 from quiver_bench.records import Params, Value
 
@@ -67,6 +67,18 @@ class EngineSpec(Model):
             raise ValueError(f"{self.id}: no adapter {self.adapter}")
         if self.build and self.builds:
             raise ValueError(f"{self.id}: build and builds exclude each other")
+        try:
+            build, search = adapter(self.adapter).keys(self.options)
+        except ConfigError as error:
+            raise ValueError(f"{self.id}: {error}") from error
+        for part, known in (
+            ([*self.build, *itertools.chain(*self.builds)], build),
+            ([*self.query, *self.filter], search),
+        ):
+            unknown = [key for key in part if key not in known]
+            if unknown:
+                there = f"there are {', '.join(known)}" if known else "there are none"
+                raise ValueError(f"{self.id}: no parameter {unknown[0]}; {there}")
         return self
 
     def all_builds(self) -> list[Params]:

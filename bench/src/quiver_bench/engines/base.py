@@ -175,12 +175,17 @@ class Engine(ABC):
     several_clients: ClassVar[bool] = True
     indexes_inserts: ClassVar[bool] = True  # at once
     parameters: ClassVar[tuple[str, ...]] = ()  # of build
-    search_parameters: ClassVar[tuple[str, ...]] = ()
+    search_parameters: ClassVar[tuple[str, ...]] = ()  # of query and filter
 
     def __init__(self, name: str, options: Params, place: Path, top: Path | None) -> None:
         """place: a folder of its own; top: the checkout, if there is one."""
         self.name, self.options, self.place, self.top = name, options, place, top
         self.data: Data
+
+    @classmethod
+    def keys(cls, options: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ARG003
+        """The parameters, and those of a search, that an engine with these options reads."""
+        return cls.parameters, cls.search_parameters
 
     @abstractmethod
     def start(self, server: Params) -> str:

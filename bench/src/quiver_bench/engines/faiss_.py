@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from quiver_bench.engines.base import Built, Data, Engine, Search, Session, SessionFactory, take
-from quiver_bench.errors import ConfigError, MissingError, UnsupportedError
+from quiver_bench.errors import ConfigError, MissingError
 from quiver_bench.records import Params
 from quiver_bench.truth import Floats
 
@@ -41,6 +41,18 @@ class Faiss(Engine):
     reads_while_writing = False
     parameters = ("m", "ef_construction", "lists")
     search_parameters = ("ef_search", "probes")
+    keys_of: ClassVar[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+        "hnsw": (("m", "ef_construction"), ("ef_search",)),
+        "ivfflat": (("lists",), ("probes",)),
+        "flat": ((), ()),
+    }
+
+    @classmethod
+    def keys(cls, options: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        index = str(options.get("index") or "hnsw")
+        if index not in cls.keys_of:
+            raise ConfigError(f"faiss has indexes {', '.join(cls.keys_of)} here, and no {index}")
+        return cls.keys_of[index]
 
     def start(self, server: Params) -> str:
         try:
@@ -49,8 +61,6 @@ class Faiss(Engine):
             raise MissingError("needs faiss-cpu: pip install quiver-bench[faiss]") from error
         self.faiss = faiss
         self.kind = str(self.options.get("index") or "hnsw")
-        if self.kind not in ("hnsw", "ivfflat", "flat"):
-            raise ConfigError(f"{self.name}: faiss has indexes hnsw, ivfflat and flat here")
         faiss.omp_set_num_threads(1)
         return f"faiss {faiss.__version__}"
 
@@ -99,7 +109,5 @@ class Faiss(Engine):
             parameters = faiss.SearchParameters()
         if chosen is not None:
             parameters.sel = chosen
-        if search.params.get("iterative_scan"):
-            raise UnsupportedError("no iterative scans")
         metric = self.data.dataset.metric
         return lambda: FaissSession(self.index, search.k, parameters, metric)

@@ -67,18 +67,29 @@ class PgEngine(Engine):
 
     def __init__(self, name: str, options: Params, place: Path, top: Path | None) -> None:
         super().__init__(name, options, place, top)
-        self.index = str(options.get("index") or next(iter(self.settings_of)))
+        self.index = self.index_of(options)
         self.type = str(options.get("type") or "vector")
         self.url = str(options.get("url") or "")
         self.limit = MemoryLimit()
         # Names of its own: engines by url may be in one database.
         own = re.sub("[^a-z0-9]", "_", name.lower())[:40]
         self.table, self.index_name = f"quiver_bench_{own}", f"quiver_bench_{own}_index"
-        if self.index not in self.settings_of:
-            raise ConfigError(f"{name}: {self.adapter} has no index {self.index}")
         if self.type not in ("vector", "halfvec", "bit_hamming", "bit_jaccard"):
             raise ConfigError(f"{name}: no type {self.type}")
-        self.search_parameters = tuple(self.settings_of[self.index])  # type: ignore[misc]
+
+    @classmethod
+    def index_of(cls, options: Params) -> str:
+        index = str(options.get("index") or next(iter(cls.settings_of)))
+        if index not in cls.settings_of:
+            raise ConfigError(f"{cls.adapter} has no index {index}")
+        return index
+
+    @classmethod
+    def keys(cls, options: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of bits, ef_search is the number of candidates, whatever the index."""
+        bits = ("ef_search",) if str(options.get("type")).startswith("bit_") else ()
+        search = dict.fromkeys((*cls.settings_of[cls.index_of(options)], *bits))
+        return cls.parameters, tuple(search)
 
     # The server.
 
@@ -428,7 +439,9 @@ class VectorChord(_Beside):
     adapter = "vectorchord"
     variable, extension, preload = "VECTORCHORD", "vchord", "vchord"
     extensions = ("vector", "vchord")
-    parameters = ("lists", "residual", "sampling_factor", "m", "ef_construction", "bits")
+    of_lists = ("lists", "residual", "sampling_factor", "threads")
+    of_graph = ("m", "ef_construction", "bits")
+    parameters = (*of_lists, *of_graph)
     settings_of: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "vchordrq": {
             "probes": "vchordrq.probes",
@@ -442,6 +455,11 @@ class VectorChord(_Beside):
         },
     }
 
+    @classmethod
+    def keys(cls, options: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        build = cls.of_graph if cls.index_of(options) == "vchordg" else cls.of_lists
+        return build, super().keys(options)[1]
+
     def create_index(self, params: Params) -> sql.Composed:
         """Its options are a text in TOML."""
         lines = self._graph(params) if self.index == "vchordg" else self._lists(params)
@@ -452,8 +470,7 @@ class VectorChord(_Beside):
         )  # fmt: skip
 
     def _graph(self, params: Params) -> list[str]:
-        names = ("m", "ef_construction", "bits")
-        return [f"{name} = {params[name]}" for name in names if params.get(name) is not None]
+        return [f"{n} = {params[n]}" for n in self.of_graph if params.get(n) is not None]
 
     def _lists(self, params: Params) -> list[str]:
         """lists: "100" or, of two levels, "10,1000"."""
