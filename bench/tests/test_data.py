@@ -77,6 +77,27 @@ def test_npy_and_its_metric(tmp_path: Path) -> None:
     assert (found.metric, len(found.queries)) == ("angular", 9)
 
 
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("wikipedia", "euclidean"),
+        ("recipes_base", "euclidean"),
+        ("clip-angular", "angular"),
+        ("clip_Cosine-768", "angular"),
+        ("trip2ip", "ip"),
+        ("ip-of-l2-euclidean", "euclidean"),
+    ],
+)
+def test_a_metric_is_a_word_of_the_name(name: str, metric: str, tmp_path: Path) -> None:
+    np.save(tmp_path / f"{name}.npy", VECTORS)
+    assert datasets.read(tmp_path / f"{name}.npy")[0].metric == metric
+    folder = tmp_path / name
+    folder.mkdir()
+    for file in ("base.fbin", "query.fbin"):
+        bigann_file(folder / file, VECTORS)
+    assert datasets.read(folder / "base.fbin")[0].metric == metric
+
+
 def test_parquet(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

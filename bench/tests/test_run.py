@@ -221,6 +221,16 @@ def test_report_compare_and_gate(home: Path) -> None:
     assert any("not measured" in line for line in worse)
 
 
+def test_the_metric_is_printed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(home, SUITE.split("  - {kind: filter")[0])
+    read = next(line for line in capsys.readouterr().out.splitlines() if "  read " in line)
+    assert read.endswith("(euclidean, 8 dimensions)")
+    text = report.make([home / "results"], report.Options(), home / "page.html")
+    said = "small-8-euclidean (250 rows): euclidean, 8 dimensions"
+    assert said in text
+    assert said in (home / "page.html").read_text()
+
+
 def test_two_runs_do_not_share_servers(tmp_path: Path) -> None:
     second = pytest.raises(EngineError, match="another run")
     with only_run(tmp_path), second, only_run(tmp_path):

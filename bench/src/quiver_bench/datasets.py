@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -133,15 +134,20 @@ def read_parquet(path: Path) -> Floats:
     raise DataError(f"{path} has no column emb, embedding or vector")
 
 
-def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
-    """Rows from this file, queries from its neighbor: base/query, train/test, or the last tenth.
+def _named(*names: str) -> str:
+    """The metric of files that do not say theirs: the last word that is one, of the first name
+    that has one; else euclidean."""
+    words = (word for name in names for word in reversed(re.findall(r"[^\W\d_]+", name.lower())))
+    ours = (VIBE_METRICS.get(word, word) for word in words)
+    return next((word for word in ours if word in METRICS), "euclidean")
 
-    Files of these kinds do not say their metric: it is in the name, else euclidean.
-    """
+
+def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
+    """Rows from this file, queries from its neighbor: base/query, train/test, or the last tenth."""
     readers: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".parquet": read_parquet}
     read_one = readers.get(path.suffix, read_vecs)
     train = _floats(read_one(path))
-    metric = next((m for m in METRICS if m in path.name), "euclidean")
+    metric = _named(path.name)
     for base, query in (("base", "query"), ("train", "test"), ("learn", "query")):
         other = path.with_name(path.name.replace(base, query))
         if other != path and other.is_file():
@@ -153,7 +159,7 @@ def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
 def _read_bigann(path: Path) -> tuple[str, Floats, Floats, str]:
     """Rows and the queries beside them; also says which published neighbors were verified."""
     train = bigann.read_vectors(path)
-    metric = next((m for m in METRICS if m in path.name or m in path.parent.name), "euclidean")
+    metric = _named(path.name, path.parent.name)
     beside = bigann.companion(path, "query")
     if beside is None:
         raise DataError(f"{path}: there is no {path.suffix[1:]} file of queries beside it")

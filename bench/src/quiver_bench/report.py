@@ -13,7 +13,7 @@ from typing import Any
 
 from quiver_bench import charts, drawings, like, like_edb, results, summary
 from quiver_bench.errors import ConfigError
-from quiver_bench.like import dataset_title
+from quiver_bench.like import data_title, dataset_title
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Result, disturbed
 from quiver_bench.tables import Table, count, decimal, megabytes, milliseconds, rate, small
 from quiver_bench.views import (
@@ -473,6 +473,9 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     options = asked(options, facts, rows)
     statistic = "the best" if options.best else "the median"
     reps = max(row.reps for row in rows)
+    data = dict.fromkeys(
+        f"{data_title(r)}: {r.metric}, {r.dimensions} dimensions" for r in rows if r.metric
+    )
     lead = [
         f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC from {', '.join(f.name for f in folders)}:"
         f" {len(found)} measurements; {statistic} of up to {reps} repetitions, interleaved between"
@@ -482,6 +485,7 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
            " as ann-benchmarks counts", "docarray": "; here by row numbers", "edb": "; here by row"
            " numbers"}.get(options.like or "", "") + ". QPS: of one client 1 / mean latency, of"
         " several all queries / wall time from a common start.",
+        *data,
     ]  # fmt: skip
     ceilings = sorted(
         {

@@ -238,6 +238,7 @@ class Runner:
     def dataset(self, spec: config.DatasetSpec) -> Dataset:
         with Step(f"read {spec.name}") as step:
             found = registry.get(spec.name, self.top, self.home, step.update)
+            step.note = f"{found.metric}, {found.dimensions} dimensions"
             return found.first(spec.rows, spec.queries)
 
     def run_dataset(self, dataset: Dataset) -> None:
