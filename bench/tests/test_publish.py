@@ -7,10 +7,11 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from quiver_bench import charts, drawings, like_edb, publish, report, summary
+from quiver_bench import charts, drawings, like, like_edb, publish, report, summary
 from quiver_bench.charts import Dot
 from quiver_bench.errors import ConfigError
 from quiver_bench.records import FAILED, MISSING, OK, Point, Result
@@ -182,6 +183,56 @@ def test_hosts_are_not_compared() -> None:
     assert all(title.endswith((", h", ", h2")) for title in titles)
     alone = rows_of(made())
     assert not any(", h" in chart.title for chart in drawings.of(alone))
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"k": 100}, ("k = 10", "k = 100")),
+        ({"metric": "ip"}, ("euclidean", "ip")),
+        ({"data": "0123456789abcdef"}, ("data unknown", "data 01234567")),
+    ],
+)
+def test_other_k_metrics_and_data_are_not_compared(
+    change: dict[str, Any], names: tuple[str, str], tmp_path: Path
+) -> None:
+    """The second run has no engine of ours, and is twice as fast."""
+    others = [
+        replace(r, point=replace(r.point, **change), started="2026-01-03",
+                metrics={n: v * (1 + (n == "qps")) for n, v in r.metrics.items()})
+        for r in made() if r.point.adapter != "quiver"
+    ]  # fmt: skip
+    rows = rows_of([*made(), *others])
+    titles = [f"d-8-euclidean (500 rows, {name})" for name in names]
+    told = summary.sentences(rows, 0.95, "pgvector_hnsw")
+    assert [heading.split(", one client")[0] for heading in told] == titles
+    fast = [said[0].split(" queries")[0] for said in told.values()]
+    assert fast == ["faiss is fastest, with 5,000", "faiss is fastest, with 10,000"]
+    tables = [*report.default(rows, (0.95,)), *like_edb.edb(rows, "pgvector_hnsw"),
+              *like.katz(rows, [0.9]), *like.callaghan(rows, [0.9], "redis", None)]  # fmt: skip
+    for table in tables:
+        if table.title.startswith("d-8"):
+            assert table.title.startswith(tuple(titles))
+            ours = any("quiver_graph" in cell for row in table.rows for cell in row)
+            assert table.title.startswith(titles[0]) or not ours
+    assert all(cell.what.startswith(tuple(titles)) for cell in summary.cells(rows, (0.95,)))
+    store = Store(tmp_path / "both")
+    store.environment(FACTS)
+    for result in [*made(), *others]:
+        store.add(result)
+    publish.publish([tmp_path / "both"], tmp_path / "out", None)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert all(f"### Recall and speed: {title}\n" in text for title in titles)
+
+
+def test_builds_are_those_of_their_k() -> None:
+    other = [replace(r, point=replace(r.point, k=100),
+                     metrics={**r.metrics, "build_s": 7.0}) for r in made()]  # fmt: skip
+    rows = [r for r in rows_of([*made(), *other]) if r.workload == "query"]
+    assert {r.get("build_s") for r in rows if r.k == 100} == {7.0}
+    assert 7.0 not in {r.get("build_s") for r in rows if r.k == 10}
+    first = {r.graph for r in rows if r.k == 10}
+    assert first.isdisjoint(r.graph for r in rows if r.k == 100)
 
 
 def test_a_chart_and_its_table_are_of_one_host(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ NAMES = ("katz", "callaghan", "docarray", "rds", "edb")
 
 
 def data_title(row: Row) -> str:
-    return f"{row.dataset} ({row.count:,} rows)"
+    return f"{row.dataset} ({row.count:,} rows{row.apart})"
 
 
 def dataset_title(row: Row) -> str:
@@ -95,7 +95,7 @@ def katz_table(rows: Sequence[Row], target: float, host: str, recall: str = "rec
 
 def katz(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     found = []
-    for same in groups(_plain(rows), lambda r: f"{r.dataset} {r.count} {r.host}").values():
+    for same in groups(_plain(rows), lambda r: f"{dataset_title(r)} {r.host}").values():
         found += [katz_table(same, target, same[0].host) for target in targets]
     for table in found:
         table.notes.append(
@@ -187,7 +187,7 @@ def create_index(rows: Sequence[Row]) -> Table:
 
 def callaghan(rows: Sequence[Row], thresholds: Sequence[float], baseline: str, digits: int | None) -> list[Table]:  # fmt: skip
     found = []
-    for same in groups(_plain(rows), lambda r: f"{r.dataset} {r.count} {r.host}").values():
+    for same in groups(_plain(rows), lambda r: f"{dataset_title(r)} {r.host}").values():
         points = groups([r for r in same if r.status == OK], lambda r: r.engine)
         note = "points per engine: " + ", ".join(f"{e} {len(p)}" for e, p in points.items())
         for threshold in thresholds:
@@ -344,10 +344,8 @@ def ab_speedup(title: str, rows: Sequence[Row], key: Callable[[Row], str], a: st
 def rds(rows: Sequence[Row], baseline: str) -> list[Table]:
     found = []
     loads = [row for row in rows if row.workload == "ingest"]
-    for same in groups(loads, lambda r: f"{r.dimensions}").values():
-        found.append(
-            scaling(f"Inserts under an index, {same[0].dimensions} dimensions (TPS)", same)
-        )
+    for title, same in groups(loads, lambda r: f"{r.dimensions} dimensions{r.apart}").items():
+        found.append(scaling(f"Inserts under an index, {title} (TPS)", same))
         found += _pairs("Inserts", same, baseline)
     searches = searches_of(rows)
     by_query = groups(

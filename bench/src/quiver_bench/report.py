@@ -375,8 +375,8 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
         found += [cost] if cost else []
     built = [r for r in select(rows, workload="build") if r.adapter != "null"]
     found = [*(build_table(some) for some in groups(built, dataset_title).values()), *found]
-    if select(rows, workload="ingest"):
-        found += like.rds(select(rows, workload="ingest"), "")[:1]
+    loads = like.rds(select(rows, workload="ingest"), "")
+    found += [table for table in loads if table.title.startswith("Inserts under")]
     found += conditions_tables(rows)
     for same in groups(rows, dataset_title).values():
         found += other_tables(same)

@@ -50,21 +50,22 @@ class Row:
     adapter: str = ""
     data: str = ""
     shown_host: str = ""  # the host, where there are rows of several
+    apart: str = ""  # what tells it from others of a data set of this name and number of rows
 
     def get(self, name: str) -> float:
         return self.metrics.get(name, float("nan"))
 
     @property
     def graph(self) -> str:
-        """Which index this is, apart from how it is searched."""
+        """Which index this is, apart from how it is searched, but for how many rows."""
         return canonical([self.host, self.engine, self.version, self.dataset, self.count, self.data,
-                          dict(self.build), dict(self.server)])  # fmt: skip
+                          self.metric, self.k, dict(self.build), dict(self.server)])  # fmt: skip
 
     @property
     def place(self) -> str:
         """The point and host, whatever the version, rows and limits."""
-        return canonical([self.host, self.workload, self.engine, self.dataset, self.count, self.k,
-                          dict(self.build), dict(self.query), dict(self.server), dict(self.load),
+        return canonical([self.host, self.workload, self.engine, self.dataset, self.count,
+                          self.metric, self.k, dict(self.build), dict(self.query), dict(self.server), dict(self.load),
                           self.clients, self.tier])  # fmt: skip
 
     @property
@@ -90,6 +91,7 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
 
     An engine with several versions on a host, of one data set, has them in its name. Where there
     are several hosts, a data set has the host in its title, by which tables and charts are made.
+    So it has its k, metric or digest, where there are several of its name and number of rows.
     Of a point that was measured under several protocols the last one stays. Reasons why there are
     no numbers go when some came later: an engine that was missing may be there now.
     """
@@ -98,10 +100,12 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
         repetitions.setdefault((result.host, result.point.id), []).append(result)
     found = [_row(group, best) for group in repetitions.values()]
     last = {row.place: i for i, row in enumerate(found) if row.status == OK}
-    same = {(row.place, row.version): i for i, row in enumerate(found) if row.status == OK}
+    same = {
+        (row.place, row.version, row.data): i for i, row in enumerate(found) if row.status == OK
+    }
     found = [
         r for i, r in enumerate(found)
-        if (i == same[r.place, r.version] if r.status == OK else i > last.get(r.place, -1))
+        if (i == same[r.place, r.version, r.data] if r.status == OK else i > last.get(r.place, -1))
     ]  # fmt: skip
 
     def of_data(row: Row) -> str:
@@ -115,6 +119,8 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
     ]  # fmt: skip
     if len({row.host for row in found}) > 1:
         found = [replace(row, shown_host=row.host) for row in found]
+    sets = groups((row for row in found if row.status == OK), _set)
+    found = [replace(row, apart=_apart(row, sets.get(_set(row), ()))) for row in found]
     builds = {row.graph: row for row in found if row.workload == "build" and row.status == OK}
     joined = []
     for row in found:
@@ -124,6 +130,18 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
             taken = {name: built.get(name) for name in OF_BUILD if name in built.metrics}
         joined.append(replace(row, metrics={**taken, **row.metrics}))
     return joined
+
+
+def _set(row: Row) -> str:
+    return canonical([row.dataset, row.count])
+
+
+def _apart(row: Row, rows: Sequence[Row]) -> str:
+    """The row's k, metric and digest, of each if these rows have several."""
+    told = {"k": f"k = {row.k}", "metric": row.metric, "data": f"data {row.data[:8] or 'unknown'}"}
+    return "".join(
+        f", {t}" for name, t in told.items() if len({getattr(r, name) for r in rows}) > 1
+    )
 
 
 def _row(group: Sequence[Result], best: bool) -> Row:
