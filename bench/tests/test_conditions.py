@@ -115,7 +115,7 @@ def test_truth_of_queries_with_a_condition_each(tmp_path: Path) -> None:
     passing[3][:] = True
     for _ in range(2):  # computed, then kept
         found = truth.conditioned(
-            tmp_path, dataset.identity, dataset.train, queries, 5, "euclidean", passing
+            tmp_path, dataset.digest, dataset.train, queries, 5, "euclidean", passing
         )
         for i, mask in enumerate(passing):
             away = truth.distances(dataset.train, queries[i], "euclidean")

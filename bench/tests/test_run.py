@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import pytest
 
-from quiver_bench import cli, compare, config, environment, like, report, results
+from quiver_bench import cli, compare, config, datasets, environment, like, report, results
 from quiver_bench.config import narrowed, parse
 from quiver_bench.engines import numpy_exact
 from quiver_bench.errors import ConfigError, DataError, EngineError, MeasureError, MissingError
@@ -480,6 +480,18 @@ def test_what_is_not_the_same_is_measured_again(home: Path) -> None:
     before = searches()
     run(home, text)
     assert searches() == before + 2
+
+
+def test_rows_are_hashed_once_a_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = []
+
+    def digest(vectors: Any) -> str:
+        hashed.append(len(vectors))
+        return "0123456789abcdef"
+
+    monkeypatch.setattr(datasets, "digest", digest)
+    run(home)
+    assert sorted(hashed) == [15, 250]
 
 
 def test_results_of_another_server_are_not_used_again(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_fewer_rows_than_k(dataset: Dataset) -> None:
 def test_cache_is_by_content_and_filter(dataset: Dataset, tmp_path: Path) -> None:
     def get(passing: np.ndarray | None = None, k: int = 5) -> Truth:
         return truth.cached(
-            tmp_path, dataset.identity, dataset.train, dataset.queries, k, dataset.metric, passing
+            tmp_path, dataset.digest, dataset.train, dataset.queries, k, dataset.metric, passing
         )
 
     first = get()
@@ -87,6 +88,17 @@ def test_cache_is_by_content_and_filter(dataset: Dataset, tmp_path: Path) -> Non
     wanted = [row for row in by_hand(dataset, 0) if row % 3 == 0][:5]
     assert filtered.ids[0].tolist() == wanted
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_every_row_counts_for_what_is_kept(tmp_path: Path) -> None:
+    dataset = make_dataset(rows=5000)
+    for row in (0, 1, 2, 4999):
+        train = dataset.train.copy()
+        train[row] = dataset.queries[0]
+        other = replace(dataset, train=train)
+        assert other.digest != dataset.digest
+        found = truth.cached(tmp_path, other.digest, train, dataset.queries, 1, "euclidean")
+        assert found.ids[0] == row
 
 
 def test_truths_of_another_version_are_not_used(

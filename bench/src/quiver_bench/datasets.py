@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,7 @@ class Dataset:
     """Rows to index [n, d] and queries to ask [q, d], float32."""
 
     name: str
-    identity: str  # another one for other numbers
+    identity: str  # of the file; the numbers have a digest
     metric: str
     train: Floats
     queries: Floats
@@ -53,6 +54,11 @@ class Dataset:
     @property
     def dimensions(self) -> int:
         return int(self.train.shape[1])
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the rows. It reads all of them, once."""
+        return digest(self.train)
 
     def first(self, rows: int | None, queries: int | None = None) -> Self:
         """Only the first rows and queries."""
@@ -66,10 +72,10 @@ class Dataset:
         return changed
 
 
-def digest(vectors: Floats, sample: int = 1000) -> str:
-    """A short name of these vectors: of their shape and of about so many of them."""
+def digest(vectors: Floats) -> str:
+    """A short name of these vectors: of their shape and of all numbers."""
     sha = hashlib.sha256(str(vectors.shape).encode())
-    sha.update(np.ascontiguousarray(vectors[:: max(1, len(vectors) // sample)]).tobytes())
+    sha.update(np.ascontiguousarray(vectors).reshape(-1).data)
     return sha.hexdigest()[:16]
 
 

@@ -124,7 +124,7 @@ class Runner:
             for spec in suite.engines
         ]
         self.failures = 0
-        self.cases: dict[tuple[str, str, int], dict[str, conditions.Case]] = {}
+        self.cases: dict[tuple[str, str, str, int], dict[str, conditions.Case]] = {}
 
     def run(self, fresh: bool = False) -> int:
         """Answers how many points failed. fresh: what was measured before is forgotten."""
@@ -252,7 +252,7 @@ class Runner:
         )
         with Step(f"exact neighbors of {len(dataset.queries):,} queries"):
             setting.truth(dataset.queries)
-        self.digests = datasets.digest(dataset.train), datasets.digest(dataset.queries)
+        self.digests = dataset.digest, datasets.digest(dataset.queries)
         for seat in self.seats:
             seat.dirty = True
         rounds = max(len(seat.spec.all_builds()) for seat in self.seats)
@@ -435,7 +435,7 @@ class Runner:
         """The case of that name, made once for all engines."""
         data, made = setting.data, setting.data.columns
         assert made is not None
-        key = (data.dataset.identity, suite, spec.queries)
+        key = (*self.digests, suite, spec.queries)
         if key not in self.cases:
             exact = setting.truth(data.dataset.queries)
             anchor = data.dataset.train[int(np.argmin(data.near_rank))]

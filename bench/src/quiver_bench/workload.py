@@ -58,7 +58,7 @@ class Setting:
         dataset = self.data.dataset
         passing = self.data.passing(where) if where else None
         return truth.cached(
-            self.truths, dataset.identity, dataset.train, queries, self.k, dataset.metric, passing
+            self.truths, dataset.digest, dataset.train, queries, self.k, dataset.metric, passing
         )
 
     def plan(self, **changes: Any) -> load.Plan:
@@ -304,7 +304,7 @@ def conditional(
     queries = dataset.queries[case.queries]
     passing = [made.passing(case.clauses, one) for one in case.values]
     exact = truth.conditioned(
-        setting.truths, dataset.identity, dataset.train, queries, setting.k, dataset.metric, passing
+        setting.truths, dataset.digest, dataset.train, queries, setting.k, dataset.metric, passing
     )
     near = setting.truth(dataset.queries).ids[case.queries]
     search = Search(setting.k, params, clauses=case.clauses)
