@@ -120,6 +120,37 @@ def test_not_finite_and_unknown_files(tmp_path: Path) -> None:
         datasets.read(text)
 
 
+def test_files_that_are_none_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    for begins in (b"", b"PK\3\4" + bytes(100), b"hello" * 100):
+        path.write_bytes(begins)
+        with pytest.raises(DataError, match=r"x\.npy is not a data set"):
+            datasets.read(path)
+    np.save(path, VECTORS[:, :0])
+    with pytest.raises(DataError, match="no rows and queries"):
+        datasets.read(path)
+
+
+@pytest.mark.parametrize("queries", [0, 20])
+@pytest.mark.parametrize("shape", [(20,), (5, 3), (0, 3)])
+def test_hdf5_with_arrays_of_other_shapes(
+    queries: int, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "set.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"] = VECTORS[:100], VECTORS[100 : 100 + queries]
+        file["distances"] = np.zeros(shape)
+        file.attrs["distance"] = "euclidean"
+    with pytest.raises(DataError, match="not those of its queries" if queries else "no rows and"):
+        datasets.read(path)
+    with h5py.File(path, "a") as file:
+        del file["train"]
+        file.create_group("train")
+    for look in (datasets.read, lambda p: datasets.look_at(p, datasets.METRICS)):
+        with pytest.raises(DataError, match="is not a data set"):
+            look(path)
+
+
 def test_made_data(tmp_path: Path) -> None:
     path = tmp_path / "made.hdf5"
     synthetic.make(path, 5000, 16, "angular", 30, seed=7, clusters=20)

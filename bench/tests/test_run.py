@@ -339,6 +339,8 @@ def test_impossible_builds_are_left_out() -> None:
         (("id: exact", 'id: "null"'), "same name"),
         (("id: exact", 'id: "Null"'), "same name"),
         (("id: exact", "id: ../exact"), "pattern"),
+        (("engines:", "engines: []\nx:"), "engines: List should have at least 1 item"),
+        (("datasets:", "datasets: []\nx:"), "datasets: List should have at least 1 item"),
         (
             (
                 "id: exact, adapter: numpy}",

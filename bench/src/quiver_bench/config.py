@@ -185,8 +185,8 @@ class Suite(Model):
     seed: int = 1
     warm_seconds: float = 5.0
     longest: float = 60.0  # seconds of a measurement of searches
-    datasets: list[DatasetSpec]
-    engines: list[EngineSpec]
+    datasets: list[DatasetSpec] = Field(min_length=1)
+    engines: list[EngineSpec] = Field(min_length=1)
     workloads: list[Workload]
     report: ReportSpec = ReportSpec()
 

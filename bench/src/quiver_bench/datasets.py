@@ -127,6 +127,11 @@ def read_vecs(path: Path) -> Floats:
     return _floats(raw.reshape(-1, width)[:, 4:])
 
 
+def read_npy(path: Path) -> Floats:
+    with path.open("rb") as file:
+        return _floats(np.lib.format.read_array(file, allow_pickle=False))
+
+
 def read_parquet(path: Path) -> Floats:
     """A Parquet file with a column of lists of numbers: emb, embedding or vector."""
     try:
@@ -150,7 +155,7 @@ def _named(*names: str) -> str:
 
 def _read_pair(path: Path) -> tuple[str, Floats, Floats]:
     """Rows from this file, queries from its neighbor: base/query, train/test, or the last tenth."""
-    readers: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".parquet": read_parquet}
+    readers: dict[str, Callable[[Path], Any]] = {".npy": read_npy, ".parquet": read_parquet}
     read_one = readers.get(path.suffix, read_vecs)
     train = _floats(read_one(path))
     metric = _named(path.name)
@@ -179,7 +184,9 @@ def _read_bigann(path: Path) -> tuple[str, Floats, Floats, str]:
 
 def _are_rows_and_queries(train: tuple[int, ...], test: tuple[int, ...]) -> bool:
     """Whether arrays of these shapes are."""
-    return len(train) == len(test) == 2 and train[1] == test[1] and train[0] >= MIN_ROWS
+    if not len(train) == len(test) == 2:
+        return False
+    return train[1] == test[1] > 0 and train[0] >= MIN_ROWS and test[0] > 0
 
 
 def look_at(path: Path, metrics: Sequence[str]) -> None:
@@ -190,7 +197,7 @@ def look_at(path: Path, metrics: Sequence[str]) -> None:
         with h5py.File(path, "r") as file:
             metric = _metric(file)
             train, test = file["train"].shape, file["test"].shape
-    except (OSError, KeyError) as error:
+    except (OSError, KeyError, AttributeError) as error:
         raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
     if metric not in metrics:
         raise DataError(f"{path}: distance is {metric}, but {' and '.join(metrics)} are taken")
@@ -212,7 +219,7 @@ def read(path: Path) -> tuple[Dataset, str]:
             raise DataError(
                 f"{path}: quiver-bench reads hdf5, fvecs, bvecs, fbin, u8bin, i8bin, parquet and npy"
             )
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise DataError(f"{path} is not a data set of ann-benchmarks: {error}") from error
     if metric not in METRICS:
         raise DataError(f"{path}: distance is {metric}, but {', '.join(METRICS)} are known")
@@ -223,6 +230,8 @@ def read(path: Path) -> tuple[Dataset, str]:
 
     verified = f"shapes{published}"
     if known is not None:
+        if known.ndim != 2 or len(known) != len(test[:CHECKED]):
+            raise DataError(f"{path}: its distances are not those of its queries")
         _, exact = nearest(train, test[:CHECKED], known.shape[1], metric)
         if not np.allclose(exact, known, rtol=1e-3, atol=1e-4):
             raise DataError(f"{path}: its distances are not those of its vectors")
