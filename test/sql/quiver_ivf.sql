@@ -197,3 +197,21 @@ FROM generate_series(201, 211, 2) q;
 RESET quiver.topk_scan;
 RESET enable_seqscan;
 DROP TABLE scales;
+
+-- with little memory, a search that must find the nearest rows reads them while it reads lists
+CREATE TABLE many AS SELECT i AS id, (SELECT array_agg(hashint8extended(i * 1000 + j, 5) % 1000 ORDER BY j)::real[]
+	FROM generate_series(1, 16) j)::vector(16) AS v
+FROM generate_series(1, 40000) i;
+CREATE INDEX many_lists ON many USING quiver_ivf (v);
+ANALYZE many;
+SET quiver.topk_way = index;
+SET quiver.recall = 1;
+SET work_mem = '64kB';
+SET enable_seqscan = off;
+SELECT count(*) FROM (SELECT id FROM many ORDER BY v <-> (SELECT v FROM many WHERE id = 7) LIMIT 3000) f
+JOIN (SELECT id FROM many ORDER BY (v <-> (SELECT v FROM many WHERE id = 7)) + 0 LIMIT 3000) e USING (id);
+RESET enable_seqscan;
+RESET work_mem;
+RESET quiver.recall;
+RESET quiver.topk_way;
+DROP TABLE many;

@@ -21,11 +21,15 @@
 
 #define FIRST_ROOM 2048
 
+/* What a row gathered takes. */
+#define GATHERED_BYTES (sizeof(IvfGathered) + sizeof(BacklogItem))
+
 void
 IvfBeginReading(IvfReader *reader)
 {
 	reader->ops = reader->handle->meta.form == QV_FORM_CODED ? &ivf_coded_reading : &ivf_plain_reading;
 	reader->needed = -INFINITY;
+	reader->forgot = INFINITY;
 	if (reader->ops->begin_reading)
 		reader->ops->begin_reading(reader);
 }
@@ -53,9 +57,12 @@ compact(IvfReader *reader)
 	order->count = n;
 }
 
-/* Keep the rows read that were not taken and were gathered by a bound below the limit. */
+/*
+ * Keep the rows read that were not taken, were gathered by a bound below that and have no greater
+ * key than that.
+ */
 static void
-forget_read(IvfReader *reader)
+keep_read(IvfReader *reader, float bound, double key)
 {
 	MinHeap    *heap = &reader->nearest;
 	uint32		n = heap->count;
@@ -65,7 +72,7 @@ forget_read(IvfReader *reader)
 	{
 		MinHeapItem item = heap->items[i];
 
-		if (!(reader->rows[item.value].gathered < reader->limit))
+		if (!(reader->rows[item.value].gathered < bound && item.key <= key))
 			continue;
 		/* places of rows that are forgotten come behind the heap */
 		heap->items[i] = heap->items[heap->count];
@@ -78,7 +85,9 @@ IvfSetLimit(IvfReader *reader, float low, uint32 wanted)
 {
 	reader->limit = low;
 	compact(reader);
-	forget_read(reader);
+	keep_read(reader, low, INFINITY);
+	if (isinf(low))
+		reader->forgot = INFINITY;
 	reader->low = low;
 	reader->limit = INFINITY;
 	reader->wanted = wanted;
@@ -113,14 +122,13 @@ halve(IvfReader *reader, float least)
 	reader->limit = Min(reader->limit, middle);
 	compact(reader);
 	if (reader->order.count == 0)
-		forget_read(reader);
+		keep_read(reader, reader->limit, INFINITY);
 }
 
 /* Have room to gather "more" rows.  No page may be locked. */
 static void
 make_room(IvfReader *reader, uint32 more)
 {
-	const Size	each = sizeof(IvfGathered) + sizeof(BacklogItem);
 	uint32		room = reader->order.capacity;
 
 	if (reader->order.count + more <= room)
@@ -129,7 +137,7 @@ make_room(IvfReader *reader, uint32 more)
 	while (reader->order.count + more > room / 4 * 3 || room == 0)
 	{
 		room = Max(FIRST_ROOM, room * 2);
-		if (room * each <= reader->max_bytes || reader->order.count <= more)
+		if (room * GATHERED_BYTES <= reader->max_bytes || reader->order.count <= more)
 			continue;
 		/* where all have one bound, memory is what it takes */
 		halve(reader, -INFINITY);
@@ -141,6 +149,32 @@ make_room(IvfReader *reader, uint32 more)
 	reader->order.capacity = room;
 }
 
+/* Rows that there is memory to gather. */
+static uint32
+most_gathered(const IvfReader *reader)
+{
+	return Max(FIRST_ROOM, reader->max_bytes / GATHERED_BYTES);
+}
+
+bool
+IvfIsCrowded(const IvfReader *reader)
+{
+	return reader->order.count > most_gathered(reader) / 2;
+}
+
+void
+IvfMakeRoom(IvfReader *reader)
+{
+	uint32		before;
+
+	compact(reader);
+	do
+	{
+		before = reader->order.count;
+		halve(reader, reader->needed);
+	} while (reader->order.count > most_gathered(reader) / 4 && reader->order.count < before);
+}
+
 /* ---- rows read ---- */
 
 void
@@ -150,6 +184,25 @@ IvfAddRow(IvfReader *reader, const IvfRead *row)
 	/* what its distance is not below, whatever its code has lost */
 	reader->newest = QvNearestAdd(&reader->nearest, row->distance - row->error * reader->scan->certainty);
 	reader->rows[reader->newest] = *row;
+}
+
+bool
+IvfForgetFarthest(IvfReader *reader)
+{
+	const MinHeap *heap = &reader->nearest;
+	uint32		before = heap->count;
+	BacklogItem sample[BACKLOG_SAMPLE];
+	Backlog		keys = {.items = sample, .count = BACKLOG_SAMPLE};
+	float		middle;
+
+	for (uint32 i = 0; i < BACKLOG_SAMPLE; i++)
+		sample[i] = BacklogMake(heap->items[(uint64) before * i / BACKLOG_SAMPLE].key, i);
+	middle = BacklogMiddle(&keys);
+	keep_read(reader, INFINITY, middle);
+	if (heap->count == before)
+		return false;
+	reader->forgot = Min(reader->forgot, middle);
+	return true;
 }
 
 float

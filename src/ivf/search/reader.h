@@ -85,6 +85,8 @@ struct IvfReader
 	IvfRead    *rows;
 	MinHeap		nearest;		/* by bound; value: place in rows */
 	uint32		newest;			/* place of the row read last */
+	double		forgot;			/* rows of a greater key may have been
+								 * forgotten */
 
 	/* coded: */
 	float		code_deviation; /* of <y, q>, as a share of the query's
@@ -167,6 +169,16 @@ extern bool IvfReadNext(IvfReader *reader);
 
 /* For the ops: have a row read. */
 extern void IvfAddRow(IvfReader *reader, const IvfRead *row);
+
+/*
+ * Do rows gathered take half of their memory?  Rows that are needed should be read before others
+ * are gathered, or the limit falls below them.  Then room is made, if others take it.
+ */
+extern bool IvfIsCrowded(const IvfReader *reader);
+extern void IvfMakeRoom(IvfReader *reader);
+
+/* Forget about half of the rows read, those of the greatest keys.  False where all have one key. */
+extern bool IvfForgetFarthest(IvfReader *reader);
 
 /* Blocks asked for ahead of those being read. */
 #define IVF_READ_AHEAD 32

@@ -51,6 +51,12 @@
 /* With little memory as many rows may be read before they are proposed, which take 0.75 MB. */
 #define LEAST_READ 16384
 
+/*
+ * A search that has proposed a fourth of these forgets none: the nearest half, which stays, would
+ * have been proposed soon, and all lists are read again for the others.
+ */
+#define FORGETTING_SHARE 4
+
 /* The largest factor by which rows grow when it goes on, before they are rounded up to a depth. */
 #define MOST_GROWTH 8
 
@@ -86,7 +92,8 @@ typedef struct IvfScan
 
 	bool		filled;			/* the nearest of them have been read, */
 	uint32		fill_end;		/* up to the one of this number, */
-	bool		crowded;		/* or as many as there is memory for */
+	bool		crowded;		/* or as many as there is memory for, and none
+								 * can be forgotten */
 	ItemHeap	front;			/* distances of the nearest rows, negated: the
 								 * farthest is first */
 
@@ -117,27 +124,32 @@ gathered_for(const IvfScan *scan, double rank, double before)
 	return Min(most, Max(LEAST_GATHERED, wanted));
 }
 
-/*
- * Read the lists of some ranks.  False when a list has moved: then all have to be read again.
- */
+/* Read the list of a rank; false when it has moved.  end: of the ranks that are read with it. */
 static bool
-read_lists(IvfScan *scan, uint32 from, uint32 to)
+read_list(IvfScan *scan, uint32 rank, uint32 end)
 {
 	int64		misses = pgBufferUsage.shared_blks_read;
 	const IvfListRef *refs = scan->handle->lists->refs;
 	const IvfNear *near = scan->near.items;
 
-	for (uint32 i = from; i < to; i++)
-	{
-		if (scan->measuring)
-			QvVacuumDelayPoint();
-		if (scan->handle->cached.entry->cold > 0)
-			IvfAskForLists(&scan->reader, to, i);
-		if (!IvfReadList(&scan->reader, i, i + 1 < to ? refs[near[i + 1].list].head : InvalidBlockNumber))
-			return false;
-	}
+	if (scan->measuring)
+		QvVacuumDelayPoint();
+	if (scan->handle->cached.entry->cold > 0)
+		IvfAskForLists(&scan->reader, end, rank);
+	if (!IvfReadList(&scan->reader, rank, rank + 1 < end ? refs[near[rank + 1].list].head : InvalidBlockNumber))
+		return false;
 	if (pgBufferUsage.shared_blks_read != misses)
 		scan->handle->cached.entry->cold = COLD_SCANS;
+	return true;
+}
+
+/* Read the first n lists.  False when a list has moved: then all have to be read again. */
+static bool
+read_lists(IvfScan *scan, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+		if (!read_list(scan, i, n))
+			return false;
 	return true;
 }
 
@@ -189,24 +201,8 @@ read_again(IvfScan *scan)
 		n = Min(scan->most, n);
 		sort_lists(scan, n);
 		IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, scan->nproposed + IVF_FEW_ROWS, 0));
-	} while (!read_lists(scan, 0, n));
+	} while (!read_lists(scan, n));
 	scan->nread = n;
-}
-
-/* Read further lists, up to the nearest n. */
-static void
-read_more(IvfScan *scan, uint32 n)
-{
-	uint32		from = scan->nread;
-
-	if (n <= from)
-		return;
-	sort_lists(scan, n);
-	scan->nread = n;
-	/* rows of other lists that are as near were not gathered before */
-	scan->reader.low = -INFINITY;
-	if (!read_lists(scan, from, n))
-		read_again(scan);
 }
 
 /* Have rows of the lists read that are beyond the limit gathered, too. */
@@ -220,7 +216,18 @@ raise_limit(IvfScan *scan)
 	if (reader->limit <= reader->low)
 		wanted = Max(wanted, reader->wanted * GATHERED_PER_ROW);
 	IvfSetLimit(reader, reader->limit, wanted);
-	if (!read_lists(scan, 0, scan->nread))
+	if (!read_lists(scan, scan->nread))
+		read_again(scan);
+}
+
+/* Read the lists again for rows that were forgotten.  Rows that were proposed come once more. */
+static void
+read_forgotten(IvfScan *scan)
+{
+	IvfReader  *reader = &scan->reader;
+
+	IvfSetLimit(reader, -INFINITY, gathered_for(scan, scan->nproposed, reader->wanted));
+	if (!read_lists(scan, scan->nread))
 		read_again(scan);
 }
 
@@ -268,8 +275,9 @@ note_waiting(IvfScan *scan, uint32 wanted)
 
 /*
  * Read the rows that may be among the next "proposed" rows, and, after the first time, among twice
- * as many, while fewer than "most" have been read and wait.  A row whose bound is wrong, as a few
- * are, comes too late only where it is beyond all of them.
+ * as many.  When "most" wait, the farthest are forgotten.  A stage and a search that has proposed
+ * many stop there instead.  A row whose bound is wrong, as a few are, comes too late only where it
+ * is beyond all of them.
  */
 static void
 fill(IvfScan *scan, uint32 proposed, uint32 most)
@@ -279,11 +287,16 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 
 	scan->front.items = MemoryContextAllocHuge(scan->base.context, wanted * sizeof(BacklogItem));
 	note_waiting(scan, wanted);
-	while (IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)) &&
-		   reader->nearest.count < most)
+	scan->crowded = false;
+	while (!scan->crowded && IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)))
 	{
 		uint32		before = reader->nearest.count;
 
+		if (before >= most)
+		{
+			scan->crowded = scan->nproposed > most / FORGETTING_SHARE || !IvfForgetFarthest(reader);
+			continue;
+		}
 		if (!IvfReadNext(reader))
 		{
 			read_again(scan);
@@ -297,11 +310,38 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 		reader->needed = nextafterf(front_distance(scan, wanted), INFINITY);
 	pfree(scan->front.items);
 	scan->filled = true;
-	scan->crowded = reader->nearest.count >= most;
 	scan->fill_end = scan->nproposed + proposed;
 }
 
 /* ---- going deeper ---- */
+
+/* Read further lists, up to the nearest n. */
+static void
+read_more(IvfScan *scan, uint32 n)
+{
+	uint32		most = most_read(scan);
+
+	sort_lists(scan, n);
+	/* rows of other lists that are as near were not gathered before */
+	if (scan->nread < n)
+		scan->reader.low = -INFINITY;
+	while (scan->nread < n)
+	{
+		if (read_list(scan, scan->nread, n))
+			scan->nread++;
+		else
+		{
+			read_again(scan);
+			n = Min(n, scan->most);
+			sort_lists(scan, n);
+		}
+		if (IvfIsCrowded(&scan->reader))
+		{
+			fill(scan, Max(1, Min(scan->base.allowed - scan->nproposed, most / 4)), most);
+			IvfMakeRoom(&scan->reader);
+		}
+	}
+}
 
 /* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
 static void
@@ -352,6 +392,8 @@ begin_search(IvfScan *scan)
 		read_first(scan, rank);
 	if (scan->depth.fixed && scan->goal.endless)
 		allow_of_lists(scan);
+	else if (scan->goal.endless && scan->nread == scan->most)
+		scan->base.allowed = INFINITY;
 }
 
 /* Read as many lists more as were read at first, or as its rows call for. */
@@ -382,11 +424,13 @@ go_deeper(IvfScan *scan)
 	bool		used_up = isinf(IvfLeastGathered(reader)) && heap->count == 0;
 
 	/*
-	 * rows of the lists read that were not gathered are nearer than those of
-	 * others
+	 * rows of the lists read that were forgotten, or not gathered, are nearer
+	 * than those of others
 	 */
-	if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
-		(heap->count == 0 || heap->items[0].key >= reader->limit))
+	if (isfinite(reader->forgot) && (heap->count == 0 || heap->items[0].key > reader->forgot))
+		read_forgotten(scan);
+	else if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
+			 (heap->count == 0 || heap->items[0].key >= reader->limit))
 		raise_limit(scan);
 	else if (isinf(scan->base.allowed))
 	{
@@ -422,13 +466,16 @@ has_ready(IvfScan *scan)
 {
 	const MinHeap *heap = &scan->reader.nearest;
 
+	if (heap->count == 0 || heap->items[0].key > scan->reader.forgot)
+		return false;
+
 	/*
 	 * for want of memory the nearest one is proposed, and others may come
 	 * late
 	 */
-	if (scan->crowded && heap->count > 0 && scan->nproposed < scan->fill_end)
+	if (scan->crowded && scan->nproposed < scan->fill_end)
 		return true;
-	return heap->count > 0 && scan->nproposed < scan->base.allowed &&
+	return scan->nproposed < scan->base.allowed &&
 		(heap->items[0].key <= IvfLeastGathered(&scan->reader) || scan->nproposed < scan->fill_end) &&
 		(heap->items[0].key < scan->reader.limit || isinf(scan->reader.limit));
 }
