@@ -431,25 +431,36 @@ take_rest(void *arg)
 }
 
 /*
+ * What the way that runs costs for a number of rows that pass, of a number proposed.  A search of
+ * the index has been paid for all rows that it is deep enough for.
+ */
+static double
+cost_of_way(const TopkState *state, double passing, double proposed)
+{
+	const TopkKnown *known = &state->known;
+	double		depth = Max(proposed, Min(state->engine->allowed, known->rows));
+
+	return state->way != TOPK_WALK ? TopkWayCost(known, state->way, passing) :
+		TopkWalkCost(known, depth, proposed, passing);
+}
+
+/*
  * What the way that runs will still cost: as much for each unit of what is expected of it as it
- * has cost so far.  A search of the index has been paid for all rows that it is deep enough for.
+ * has cost so far.
  */
 static double
 still_costs(const TopkState *state)
 {
 	const TopkKnown *known = &state->known;
 	double		proposed = proposed_by_way(state);
+	double		wanted = wanted_rows(state);
 	double		of = known->rows;
-	double		found;
-	double		expected;
 
 	if (state->way != TOPK_WALK && known->has_filter)
 		of = Max(1, known->admitted * known->rows);
-	found = proposed * known->passing / of;
-	expected = state->way != TOPK_WALK ? TopkWayCost(known, state->way, found) :
-		TopkWalkCost(known, Max(proposed, Min(state->engine->allowed, known->rows)), proposed, found);
 	return (spent(state) - state->collected - state->others_spent) *
-		(TopkWayCost(known, state->way, wanted_rows(state)) / expected - 1);
+		(cost_of_way(state, wanted, TopkProposals(known, wanted)) /
+		 cost_of_way(state, proposed * known->passing / of, proposed) - 1);
 }
 
 /* QvStreamNext()'s pause: change the way if another costs less. */
@@ -484,9 +495,11 @@ choose(void *arg)
 
 	/*
 	 * What is to come is uncertain, and what was paid is lost.  A way that is
-	 * nearly at its end goes on, for a while.
+	 * nearly at its end goes on, for a while; or to the end, where the index
+	 * has no more to read.
 	 */
-	if (Max(so_far, to_come / 2) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
+	if (Max(so_far, to_come / 2) > cost &&
+		(to_come > LOOK_SHARE * cost || (so_far > 2 * cost && isfinite(state->engine->allowed))))
 		take_way(state, best);
 }
 
