@@ -74,8 +74,8 @@ SET quiver.probes = 2;
 SET enable_seqscan = off;
 -- what a search finds of the k nearest: rows no farther than the last, and these without surplus ties
 CREATE FUNCTION pg_temp.found_ranked(q vector, OUT near bigint, OUT ranked bigint) LANGUAGE sql AS $$
-	WITH found AS MATERIALIZED (SELECT (v <-> q) + 0 AS d FROM (SELECT v FROM whole ORDER BY v <-> q LIMIT 20) x),
-		exact AS MATERIALIZED (SELECT (v <-> q) + 0 AS d FROM whole ORDER BY 1 LIMIT 20)
+	WITH found AS MATERIALIZED (SELECT (v <-> q) + 0 AS d FROM (SELECT v FROM whole ORDER BY v <-> q LIMIT 10) x),
+		exact AS MATERIALIZED (SELECT (v <-> q) + 0 AS d FROM whole ORDER BY 1 LIMIT 10)
 	SELECT (SELECT count(*) FROM found WHERE d <= (SELECT max(d) FROM exact)),
 		(SELECT sum(least(f.n, e.n)) FROM (SELECT d, count(*) AS n FROM found GROUP BY d) f
 			JOIN (SELECT d, count(*) AS n FROM exact GROUP BY d) e USING (d)) $$;
@@ -83,8 +83,8 @@ SELECT abs(r.recall - f.near) <= 0.01 AS by_distance, abs(r.recall_by_rank - f.r
 	f.near - f.ranked > 0.02 AS ties_hide_misses, r.searches,
 	r.recall_by_rank::text ~ '^0[.]\d{1,3}$' AS rounded,
 	r.index_ms::text ~ '^(\d{3,}|[\d.]{1,4}|0[.]0*\d{1,3})$' AS ms_rounded
-FROM quiver_recall('whole_lists', 20, 60, 'SELECT v FROM whole ORDER BY id') r,
-	(SELECT sum(near) / 1200 AS near, sum(ranked) / 1200 AS ranked
+FROM quiver_recall('whole_lists', 10, 60, 'SELECT v FROM whole ORDER BY id') r,
+	(SELECT sum(near) / 600 AS near, sum(ranked) / 600 AS ranked
 		FROM (SELECT v FROM whole ORDER BY id LIMIT 60) q, pg_temp.found_ranked(v)) f;
 RESET quiver.probes;
 RESET enable_seqscan;
