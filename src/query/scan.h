@@ -70,8 +70,7 @@ typedef struct QvScanGoal
 								 * NULL, or never indexed: any order */
 	const struct QvSettings *settings;
 	double		expected;		/* rows that will likely be proposed for the
-								 * first few that pass, or for all that are
-								 * wanted; 0: not known */
+								 * first few that pass; 0: not known */
 	bool		endless;		/* go on until all rows have been proposed;
 								 * else the effort that the settings name is
 								 * all */
@@ -137,6 +136,8 @@ struct QvScan
 	double		allowed;		/* rows that may be proposed before an
 								 * engine's search goes deeper; INFINITY: it
 								 * cannot */
+	double		returns;		/* rows that may be returned before; 0: as
+								 * many as are proposed */
 
 	/* set when next() finds no more */
 	bool		complete;		/* every row of the index was proposed */

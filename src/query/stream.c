@@ -674,6 +674,20 @@ return_late(QvStream *s, QvStreamRow *out)
 	return false;
 }
 
+/* Is all that the search may still propose beyond the radius? */
+static bool
+is_beyond(const QvStream *s)
+{
+	return s->source.beyond && s->source.beyond(s->source.arg, s->bound);
+}
+
+/* Have as many rows been returned as the search is deep enough for? */
+static bool
+wants_depth(const QvStream *s)
+{
+	return s->scan && s->scan->returns > 0 && s->nreturned >= s->scan->returns && !is_beyond(s);
+}
+
 bool
 QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 {
@@ -690,12 +704,12 @@ QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
 		 */
 		if (s->scan == NULL && s->ended_early && s->source.early && s->source.early(s->source.arg))
 			continue;
-		if (s->count > 0 && s->heap[0].key <= s->bound)
+		if (s->count > 0 && s->heap[0].key <= s->bound && !wants_depth(s))
 		{
 			if (return_top(s, row))
 				return true;
 		}
-		else if (s->scan && !(s->source.beyond && s->source.beyond(s->source.arg, s->bound)))
+		else if (s->scan && !is_beyond(s))
 			take_candidate(s);
 		else if (s->scan == NULL && s->aside)
 		{

@@ -163,28 +163,6 @@ end_other(TopkState *state)
 	state->other = NULL;
 }
 
-/*
- * Rows that the engine will likely propose; 0: not known.  A join, or a page that begins at a
- * distance, wants more than the LIMIT says.  A walk that another way will likely replace begins
- * with few.
- */
-static double
-expected_proposals(const TopkState *state)
-{
-	const TopkKnown *known = &state->known;
-	double		rows = Min(TOPK_MOST_EXPECTED, state->planned.rows);
-	double		cost;
-
-	if (state->looks)
-		return 0;
-	if (known->filtered)
-		return Min(TOPK_MOST_EXPECTED, TopkProposals(known, TOPK_FIRST_ROWS));
-	if (!state->planned.limited || state->planned.hint || state->after)
-		return 0;
-	(void) TopkCheapest(known, TOPK_CODES, rows, &cost);
-	return topk_way != TOPK_WAYS || TopkWayCost(known, TOPK_WALK, rows) <= cost ? rows : 0;
-}
-
 /* The search by the engine, started for the value. */
 static void
 start_engine(TopkState *state)
@@ -192,7 +170,8 @@ start_engine(TopkState *state)
 	QvScanGoal	goal = {
 		.value = state->value,
 		.settings = &state->settings,
-		.expected = expected_proposals(state),
+		.expected = state->known.filtered && !state->looks ?
+			Min(TOPK_MOST_EXPECTED, TopkProposals(&state->known, TOPK_FIRST_ROWS)) : 0,
 		.endless = true
 	};
 

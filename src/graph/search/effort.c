@@ -10,7 +10,10 @@
 #include "graph/page/pool.h"
 #include "graph/search/effort.h"
 
-/* The ef for a recall was measured for 10 rows.  To have these in order, more are proposed. */
+/*
+ * The ef for a recall was measured for 10 rows, and a row that was the query.  A few more are
+ * proposed to have these in order.
+ */
 #define FEW_ROWS 16
 
 /* Rows of a search that does not go deeper, by a recall: pgvector's default. */
@@ -73,9 +76,8 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 											  effort->ef / CHOSEN_SHARE : effort->ef);
 	else
 	{
-		/* queries were rows: the row itself is another result */
+		effort->rows = FEW_ROWS;
 		effort->measured = GRAPH_MEASURED_ROWS + 1;
-		effort->rows = goal->expected > 0 && goal->expected <= effort->measured ? FEW_ROWS : effort->measured;
 		init_growth(effort, meta);
 	}
 }

@@ -180,6 +180,7 @@ deepen(GraphScan *scan, double rank)
 			break;
 	}
 	scan->base.allowed = scan->exhausted ? INFINITY : rank;
+	scan->base.returns = 0;
 	scan->settled = GraphSearchFrontier(&scan->search);
 	return true;
 }
@@ -191,6 +192,7 @@ begin_search(GraphScan *scan)
 
 	scan->begun = true;
 	scan->base.allowed = floor(scan->effort.rows);
+	scan->base.returns = scan->effort.measured < scan->effort.rows ? scan->effort.measured : 0;
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	GraphSearchReset(&scan->search, pool_for(scan, scan->base.allowed));
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
