@@ -215,3 +215,14 @@ RESET work_mem;
 RESET quiver.recall;
 RESET quiver.topk_way;
 DROP TABLE many;
+-- equal rows, more than a search can have read and waiting
+CREATE FUNCTION waves(q int) RETURNS vector LANGUAGE sql IMMUTABLE AS
+	'SELECT array_agg(sin(j * 1.7) + q * 0.03 * cos(j * q))::vector FROM generate_series(1, 32) j';
+CREATE TABLE same AS SELECT i AS id, waves(0)::vector(32) AS v FROM generate_series(1, 40000) i;
+CREATE INDEX same_lists ON same USING ivfflat (v vector_l2_ops) WITH (lists = 1);
+ANALYZE same;
+SET enable_seqscan = off;
+SELECT q, (SELECT count(*) FROM (SELECT id FROM same ORDER BY v <-> waves(q) LIMIT 10) x) FROM generate_series(1, 4) q;
+RESET enable_seqscan;
+DROP TABLE same;
+DROP FUNCTION waves;

@@ -165,14 +165,14 @@ IvfIsCrowded(const IvfReader *reader)
 void
 IvfMakeRoom(IvfReader *reader)
 {
-	uint32		before;
+	uint32		before = 0;
 
 	compact(reader);
-	do
+	while (reader->order.count > most_gathered(reader) / 4 && reader->order.count != before)
 	{
 		before = reader->order.count;
 		halve(reader, reader->needed);
-	} while (reader->order.count > most_gathered(reader) / 4 && reader->order.count < before);
+	}
 }
 
 /* ---- rows read ---- */
@@ -197,7 +197,8 @@ IvfForgetFarthest(IvfReader *reader)
 
 	for (uint32 i = 0; i < BACKLOG_SAMPLE; i++)
 		sample[i] = BacklogMake(heap->items[(uint64) before * i / BACKLOG_SAMPLE].key, i);
-	middle = BacklogMiddle(&keys);
+	/* keys are more precise: all that round to it stay */
+	middle = nextafterf(BacklogMiddle(&keys), INFINITY);
 	keep_read(reader, INFINITY, middle);
 	if (heap->count == before)
 		return false;

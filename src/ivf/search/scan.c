@@ -205,32 +205,6 @@ read_again(IvfScan *scan)
 	scan->nread = n;
 }
 
-/* Have rows of the lists read that are beyond the limit gathered, too. */
-static void
-raise_limit(IvfScan *scan)
-{
-	IvfReader  *reader = &scan->reader;
-	uint32		wanted = gathered_for(scan, scan->nproposed, reader->wanted);
-
-	/* where all have one bound, memory is what it takes */
-	if (reader->limit <= reader->low)
-		wanted = Max(wanted, reader->wanted * GATHERED_PER_ROW);
-	IvfSetLimit(reader, reader->limit, wanted);
-	if (!read_lists(scan, scan->nread))
-		read_again(scan);
-}
-
-/* Read the lists again for rows that were forgotten.  Rows that were proposed come once more. */
-static void
-read_forgotten(IvfScan *scan)
-{
-	IvfReader  *reader = &scan->reader;
-
-	IvfSetLimit(reader, -INFINITY, gathered_for(scan, scan->nproposed, reader->wanted));
-	if (!read_lists(scan, scan->nread))
-		read_again(scan);
-}
-
 /* ---- reading rows ---- */
 
 /* Rows that have been read and not proposed, at most. */
@@ -315,32 +289,73 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 
 /* ---- going deeper ---- */
 
+/* Rows that are proposed before others have to be read. */
+static uint32
+rows_together(const IvfScan *scan)
+{
+	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed / 2.0));
+
+	return Max(1, Min(scan->base.allowed - scan->nproposed, rows));
+}
+
+/* Read the lists from "nread" to the nearest n, and rows that are needed while memory is short. */
+static void
+read_rest(IvfScan *scan, uint32 n)
+{
+	uint32		most = most_read(scan);
+
+	for (;;)
+	{
+		/* when a list has moved, there are other lists */
+		n = Min(n, scan->most);
+		if (scan->nread >= n)
+			return;
+		sort_lists(scan, n);
+		if (read_list(scan, scan->nread, n))
+			scan->nread++;
+		else
+			read_again(scan);
+		if (IvfIsCrowded(&scan->reader))
+		{
+			fill(scan, isinf(scan->base.allowed) ? rows_together(scan) :
+				 Max(1, Min(scan->base.allowed - scan->nproposed, most / 4)), most);
+			IvfMakeRoom(&scan->reader);
+		}
+	}
+}
+
 /* Read further lists, up to the nearest n. */
 static void
 read_more(IvfScan *scan, uint32 n)
 {
-	uint32		most = most_read(scan);
-
-	sort_lists(scan, n);
 	/* rows of other lists that are as near were not gathered before */
 	if (scan->nread < n)
 		scan->reader.low = -INFINITY;
-	while (scan->nread < n)
-	{
-		if (read_list(scan, scan->nread, n))
-			scan->nread++;
-		else
-		{
-			read_again(scan);
-			n = Min(n, scan->most);
-			sort_lists(scan, n);
-		}
-		if (IvfIsCrowded(&scan->reader))
-		{
-			fill(scan, Max(1, Min(scan->base.allowed - scan->nproposed, most / 4)), most);
-			IvfMakeRoom(&scan->reader);
-		}
-	}
+	read_rest(scan, n);
+}
+
+/* Read the same lists again for rows of bounds from "low" on. */
+static void
+read_from(IvfScan *scan, float low, uint32 wanted)
+{
+	uint32		n = scan->nread;
+
+	IvfSetLimit(&scan->reader, low, wanted);
+	scan->nread = 0;
+	read_rest(scan, n);
+}
+
+/* Have rows of the lists read that are beyond the limit gathered, too. */
+static void
+raise_limit(IvfScan *scan)
+{
+	const IvfReader *reader = &scan->reader;
+	uint32		wanted = gathered_for(scan, scan->nproposed, reader->wanted);
+
+	/* where all have one bound, memory is what it takes */
+	if (reader->limit <= reader->low)
+		wanted = Max(wanted, reader->wanted * GATHERED_PER_ROW);
+	read_from(scan, reader->limit, wanted);
 }
 
 /* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
@@ -349,6 +364,16 @@ allow_of_lists(IvfScan *scan)
 {
 	scan->base.allowed = scan->nread == scan->most ? INFINITY :
 		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
+}
+
+/* Note how many rows the lists read are enough for: to be proposed, and to be returned. */
+static void
+note_depth(IvfScan *scan)
+{
+	if (scan->nread == scan->most)
+		scan->base.allowed = INFINITY;
+	scan->base.returns = scan->base.allowed == IVF_FEW_ROWS && scan->goal.settings->probes == 0 ?
+		IVF_MEASURED_ROWS : 0;
 }
 
 /*
@@ -383,8 +408,7 @@ begin_search(IvfScan *scan)
 	double		rank = IvfDepthUp(Min(scan->goal.expected, IVF_FEW_ROWS * MOST_GROWTH));
 
 	begin_lists(scan);
-	scan->base.allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY :
-		scan->goal.expected > 0 || scan->goal.settings->probes > 0 ? rank : IVF_MEASURED_ROWS;
+	scan->base.allowed = scan->reader.any_order || (scan->depth.fixed && !scan->goal.endless) ? INFINITY : rank;
 	IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, rank, 0));
 	if (scan->reader.any_order)
 		read_more(scan, 1);
@@ -392,8 +416,8 @@ begin_search(IvfScan *scan)
 		read_first(scan, rank);
 	if (scan->depth.fixed && scan->goal.endless)
 		allow_of_lists(scan);
-	else if (scan->goal.endless && scan->nread == scan->most)
-		scan->base.allowed = INFINITY;
+	else if (scan->goal.endless)
+		note_depth(scan);
 }
 
 /* Read as many lists more as were read at first, or as its rows call for. */
@@ -409,8 +433,7 @@ read_next_lists(IvfScan *scan)
 	scan->base.allowed = IvfDepthUp(Max(scan->base.allowed + 1,
 										Min(scan->goal.expected, scan->base.allowed * MOST_GROWTH)));
 	read_more(scan, lists_for(scan, scan->base.allowed));
-	if (scan->nread == scan->most)
-		scan->base.allowed = INFINITY;
+	note_depth(scan);
 }
 
 /*
@@ -428,7 +451,8 @@ go_deeper(IvfScan *scan)
 	 * than those of others
 	 */
 	if (isfinite(reader->forgot) && (heap->count == 0 || heap->items[0].key > reader->forgot))
-		read_forgotten(scan);
+		/* rows that were proposed come once more */
+		read_from(scan, -INFINITY, gathered_for(scan, scan->nproposed, reader->wanted));
 	else if (isfinite(reader->limit) && IvfLeastGathered(reader) >= reader->limit &&
 			 (heap->count == 0 || heap->items[0].key >= reader->limit))
 		raise_limit(scan);
@@ -447,15 +471,6 @@ go_deeper(IvfScan *scan)
 }
 
 /* ---- proposing rows ---- */
-
-/* Rows that are proposed before others have to be read. */
-static uint32
-rows_together(const IvfScan *scan)
-{
-	double		rows = Max(IVF_FEW_ROWS, Min(most_read(scan) / 4, scan->nproposed / 2.0));
-
-	return Max(1, Min(scan->base.allowed - scan->nproposed, rows));
-}
 
 /*
  * Is there a row to propose: no other that may be nearer was gathered and not read, or not

@@ -304,7 +304,7 @@ write_tuples(IvfVacuum *v)
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
 	meta->tuples = v->live;
 	/* the nearest of half as many rows are in more of the lists */
-	if (2 * v->live <= meta->measured_rows)
+	if (meta->measured_rows >= 1 && 2 * v->live <= meta->measured_rows)
 		meta->flags |= IVF_MEASURE;
 	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
