@@ -351,6 +351,7 @@ get_known(PlannerInfo *root, const TopkTarget *target, double passing, BitmapHea
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
 	known->table_pages = rel->pages;
+	known->table_rows = Max(1, rel->tuples);
 	known->has_filter = target->filter != NIL && known->row_pages > 0;
 	known->admitted = known->has_filter ?
 		clauselist_selectivity(root, target->filter, rel->relid, JOIN_INNER, NULL) : 1;

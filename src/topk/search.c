@@ -136,11 +136,12 @@ get_known(TopkState *state)
 	known->units = state->planned.units;
 	known->filtered = state->planned.filtered;
 	/* as many as there are now: the plan may be old */
-	known->rows = Max(1, state->planned.indexed * QvEstimateRows(table));
+	known->table_rows = Max(1, QvEstimateRows(table));
+	known->rows = Max(1, state->planned.indexed * known->table_rows);
 	known->row_pages = known->engine->row_pages(state->index);
 	known->table_pages = RelationGetNumberOfBlocks(table);
 	/* an end that the user has set bounds what is read */
-	known->has_table = TopkMostRows(&state->settings) >= known->rows && !TopkHasMostLists(&state->settings);
+	known->has_table = TopkMostRows(&state->settings) >= known->table_rows && !TopkHasMostLists(&state->settings);
 	known->passing = Max(1, state->share * known->rows);
 	known->has_filter = state->filter && state->filter->nconditions > 0;
 	known->admitted = state->admitted;
@@ -358,14 +359,14 @@ choose_first(TopkState *state)
 }
 
 /*
- * Have as many rows been proposed as the user has set?  A set has no such end, nor a table that has
- * fewer rows.
+ * Has the way proposed as many rows as the user has set?  A set has no such end, nor a table that
+ * has fewer rows.
  */
 static bool
 has_proposed_most(const TopkState *state)
 {
 	return state->way != TOPK_SET && !state->reads_table && !(state->way == TOPK_TABLE && state->known.has_table) &&
-		QvStreamGetCounters(state->stream)->proposed - state->proposed_before >= TopkMostRows(&state->settings);
+		proposed_by_way(state) >= TopkMostRows(&state->settings);
 }
 
 /* Has the search come to the end that the user has set, by rows, or is it one by lists? */
@@ -627,7 +628,6 @@ TopkStart(TopkState *state)
 	state->admitted = state->planned.admitted;
 	state->found = 0;
 	state->before = *QvStreamGetCounters(state->stream);
-	state->proposed_before = state->before.proposed;
 	state->skipped = state->far_enough = 0;
 	state->last = INFINITY;
 	get_known(state);

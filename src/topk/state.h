@@ -68,7 +68,6 @@ typedef struct TopkState
 								 * again */
 	int64		skipped;		/* rows of the way that are too near, */
 	int64		far_enough;		/* and that are not */
-	int64		proposed_before;	/* rows, by searches before this one */
 	QvStreamCounters before;	/* the stream's when the way was begun, */
 	int64		tested_before;	/* and the filter's */
 	int64		removed_before;

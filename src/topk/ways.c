@@ -116,7 +116,7 @@ TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 			return set_cost(known, wanted);
 		default:
 			/* all rows are fetched and tested, in order */
-			return known->rows * known->units.next_row + known->passing * known->units.value;
+			return known->table_rows * known->units.next_row + known->passing * known->units.value;
 	}
 }
 
