@@ -54,8 +54,8 @@ typedef struct TopkKnown
 	const QvSettings *settings;
 	bool		by_value;		/* there is a value to search for */
 	QvUnits		units;
-	double		rows;			/* of the index, */
-	double		table_rows;		/* and of the table */
+	double		table_rows;		/* of the table */
+	double		rows;			/* of the index */
 	double		passing;		/* of these, rows that pass all conditions */
 	bool		filtered;		/* some do not */
 	double		row_pages;		/* of the index; 0: none */

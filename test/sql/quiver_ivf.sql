@@ -226,3 +226,14 @@ SELECT q, (SELECT count(*) FROM (SELECT id FROM same ORDER BY v <-> waves(q) LIM
 RESET enable_seqscan;
 DROP TABLE same;
 DROP FUNCTION waves;
+-- after most rows are deleted, the nearest hundreds are of more groups: VACUUM measures that
+CREATE FUNCTION grouped(i int, part int) RETURNS real[] LANGUAGE sql IMMUTABLE AS
+	'SELECT array_agg(hashint4extended(part, j) % 1000 + 0.3 * (hashint4extended(i, j) % 1000) ORDER BY j)::real[]
+	FROM generate_series(1, 64) j';
+CREATE TABLE thin AS SELECT i AS id, grouped(i, i % 150)::vector(64) AS v FROM generate_series(1, 15000) i;
+CREATE INDEX thin_lists ON thin USING quiver_ivf (v);
+DELETE FROM thin WHERE id % 4 <> 0;
+VACUUM ANALYZE thin;
+SELECT recall > 0.92 AS found FROM quiver_recall('thin_lists', 200, 60);
+DROP TABLE thin;
+DROP FUNCTION grouped;

@@ -93,18 +93,20 @@ IvfSetLimit(IvfReader *reader, float low, uint32 wanted)
 	reader->wanted = wanted;
 }
 
-/* A bound near the middle of those of the rows gathered, or read. */
+/* The middle of a sample of the rows read, which there are: of their keys, or bounds. */
 static float
-middle_bound(const IvfReader *reader)
+middle_read(const IvfReader *reader, bool of_keys)
 {
 	BacklogItem sample[BACKLOG_SAMPLE];
 	Backlog		rows = {.items = sample, .count = BACKLOG_SAMPLE};
 	const MinHeap *heap = &reader->nearest;
 
-	if (reader->order.count > reader->order.first)
-		return BacklogMiddle(&reader->order);
 	for (uint32 i = 0; i < BACKLOG_SAMPLE; i++)
-		sample[i] = BacklogMake(reader->rows[heap->items[(uint64) heap->count * i / BACKLOG_SAMPLE].value].gathered, i);
+	{
+		const MinHeapItem *item = &heap->items[(uint64) heap->count * i / BACKLOG_SAMPLE];
+
+		sample[i] = BacklogMake(of_keys ? item->key : reader->rows[item->value].gathered, i);
+	}
 	return BacklogMiddle(&rows);
 }
 
@@ -115,7 +117,8 @@ middle_bound(const IvfReader *reader)
 static void
 halve(IvfReader *reader, float least)
 {
-	float		middle = Max(middle_bound(reader), least);
+	const Backlog *order = &reader->order;
+	float		middle = Max(order->count > order->first ? BacklogMiddle(order) : middle_read(reader, false), least);
 
 	if (middle <= reader->low)
 		return;
@@ -189,18 +192,13 @@ IvfAddRow(IvfReader *reader, const IvfRead *row)
 bool
 IvfForgetFarthest(IvfReader *reader)
 {
-	const MinHeap *heap = &reader->nearest;
-	uint32		before = heap->count;
-	BacklogItem sample[BACKLOG_SAMPLE];
-	Backlog		keys = {.items = sample, .count = BACKLOG_SAMPLE};
-	float		middle;
+	uint32		before = reader->nearest.count;
 
-	for (uint32 i = 0; i < BACKLOG_SAMPLE; i++)
-		sample[i] = BacklogMake(heap->items[(uint64) before * i / BACKLOG_SAMPLE].key, i);
 	/* keys are more precise: all that round to it stay */
-	middle = nextafterf(BacklogMiddle(&keys), INFINITY);
+	float		middle = nextafterf(middle_read(reader, true), INFINITY);
+
 	keep_read(reader, INFINITY, middle);
-	if (heap->count == before)
+	if (reader->nearest.count == before)
 		return false;
 	reader->forgot = Min(reader->forgot, middle);
 	return true;

@@ -287,8 +287,6 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 	scan->fill_end = scan->nproposed + proposed;
 }
 
-/* ---- going deeper ---- */
-
 /* Rows that are proposed before others have to be read. */
 static uint32
 rows_together(const IvfScan *scan)
@@ -297,6 +295,8 @@ rows_together(const IvfScan *scan)
 
 	return Max(1, Min(scan->base.allowed - scan->nproposed, rows));
 }
+
+/* ---- going deeper ---- */
 
 /* Read the lists from "nread" to the nearest n, and rows that are needed while memory is short. */
 static void
@@ -317,6 +317,7 @@ read_rest(IvfScan *scan, uint32 n)
 			read_again(scan);
 		if (IvfIsCrowded(&scan->reader))
 		{
+			/* rows that the depth is for stay needed, if that says how many */
 			fill(scan, isinf(scan->base.allowed) ? rows_together(scan) :
 				 Max(1, Min(scan->base.allowed - scan->nproposed, most / 4)), most);
 			IvfMakeRoom(&scan->reader);
@@ -358,21 +359,20 @@ raise_limit(IvfScan *scan)
 	read_from(scan, reader->limit, wanted);
 }
 
-/* Let a fourth of the rows of the lists read be proposed; when these are all lists, all of them. */
-static void
-allow_of_lists(IvfScan *scan)
-{
-	scan->base.allowed = scan->nread == scan->most ? INFINITY :
-		Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
-}
-
-/* Note how many rows the lists read are enough for: to be proposed, and to be returned. */
+/*
+ * Note how many rows the lists read are enough for: to be proposed, and to be returned.  Of lists
+ * that the user has chosen that is a fourth of their rows, and all rows of all lists.
+ */
 static void
 note_depth(IvfScan *scan)
 {
+	QvScan	   *base = &scan->base;
+
 	if (scan->nread == scan->most)
-		scan->base.allowed = INFINITY;
-	scan->base.returns = scan->base.allowed == IVF_FEW_ROWS && scan->goal.settings->probes == 0 ?
+		base->allowed = INFINITY;
+	else if (scan->depth.fixed)
+		base->allowed = Max(IVF_FEW_ROWS, scan->nread * scan->rows_per_list / FIXED_SHARE);
+	base->returns = !scan->depth.fixed && base->allowed == IVF_FEW_ROWS && scan->goal.settings->probes == 0 ?
 		IVF_MEASURED_ROWS : 0;
 }
 
@@ -414,9 +414,7 @@ begin_search(IvfScan *scan)
 		read_more(scan, 1);
 	else
 		read_first(scan, rank);
-	if (scan->depth.fixed && scan->goal.endless)
-		allow_of_lists(scan);
-	else if (scan->goal.endless)
+	if (scan->goal.endless)
 		note_depth(scan);
 }
 
@@ -424,15 +422,15 @@ begin_search(IvfScan *scan)
 static void
 read_next_lists(IvfScan *scan)
 {
+	QvScan	   *base = &scan->base;
+
 	if (scan->depth.fixed)
-	{
 		read_more(scan, Min(scan->most, scan->nread + scan->depth.probes));
-		allow_of_lists(scan);
-		return;
+	else
+	{
+		base->allowed = IvfDepthUp(Max(base->allowed + 1, Min(scan->goal.expected, base->allowed * MOST_GROWTH)));
+		read_more(scan, lists_for(scan, base->allowed));
 	}
-	scan->base.allowed = IvfDepthUp(Max(scan->base.allowed + 1,
-										Min(scan->goal.expected, scan->base.allowed * MOST_GROWTH)));
-	read_more(scan, lists_for(scan, scan->base.allowed));
 	note_depth(scan);
 }
 
