@@ -9,6 +9,7 @@
 #include "am/methods.h"
 #include "am/opclass.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
@@ -72,6 +73,15 @@ indexed_share(PlannerInfo *root, IndexOptInfo *index)
 	return clause_selectivity(root, (Node *) test, index->rel->relid, JOIN_INNER, NULL);
 }
 
+/* On 15 pull_paramids() leaves out the parameters of prepared statements. */
+static bool
+has_param(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Param) || expression_tree_walker(node, has_param, unused);
+}
+
 double
 TopkShareWithin(PlannerInfo *root, const TopkTarget *target, Relation index)
 {
@@ -86,7 +96,7 @@ TopkShareWithin(PlannerInfo *root, const TopkTarget *target, Relation index)
 	double		share;
 
 	/* not known when the query is planned */
-	if (contain_var_clause(conditions) || pull_paramids((Expr *) conditions) != NULL ||
+	if (contain_var_clause(conditions) || has_param(conditions, NULL) ||
 		contain_mutable_functions(conditions))
 		return -1;
 	QvGetOpclass(index, &opclass);

@@ -76,6 +76,11 @@ SET plan_cache_mode = force_custom_plan;
 SELECT node FROM radius_plan('EXECUTE near(array_fill(1, ARRAY[16])::vector, 10)');
 SELECT node FROM radius_plan('EXECUTE near(array_fill(1, ARRAY[16])::vector, 0.1)');
 EXECUTE near(array_fill(1, ARRAY[16])::vector, 10);
+-- a radius that is not known, from a value that is
+SET plan_cache_mode = force_generic_plan;
+PREPARE within(float8) AS SELECT count(made) FROM items WHERE v <-> '[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]' < $1;
+SELECT node FROM radius_plan('EXECUTE within(10)');
+EXECUTE within(10);
 RESET plan_cache_mode;
 DEALLOCATE near;
 
