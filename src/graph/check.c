@@ -17,6 +17,7 @@
 #include "graph/page/meta.h"
 #include "graph/page/node.h"
 #include "graph/page/node_value.h"
+#include "graph/page/pool.h"
 #include "graph/page/rows.h"
 #include "graph/update/reach.h"
 #include "graph/update/row_pages.h"
@@ -454,7 +455,8 @@ check_measures(GraphChecker *c)
 		may_be(meta->pool_nodes, 1, GRAPH_MAX_ID);
 
 	for (int i = 0; i < GRAPH_RECALLS; i++)
-		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL);
+		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL) &&
+			may_be(meta->hard_news[i], 1, GRAPH_SETTLED_ROWS + 1);
 	for (int i = 0; i < GRAPH_DEPTHS; i++)
 		sound &= may_be(meta->deep_efs[i], 0, GRAPH_MAX_DEEP_EF);
 	sound &= QvCurveIsSound(&meta->curve);

@@ -46,6 +46,22 @@ is(sql_value($node, 'SET quiver.ef_search = 33; SET quiver.recall = 0.99; '
 		  . q{SELECT ef_search FROM quiver_indexes WHERE index_name = 'noise_idx'}),
 	33, 'ef_search overrides');
 
+# rows in a cone, and queries from another one, as questions are for a model of texts
+$node->safe_psql('postgres', q{
+CREATE FUNCTION even(k int, seed int) RETURNS float8 LANGUAGE sql IMMUTABLE AS
+	$$ SELECT (qt_uniform(k, seed) - 0.5) * sqrt(12::float8) $$;
+CREATE FUNCTION cone(i int, mine float8, other float8) RETURNS vector LANGUAGE sql IMMUTABLE AS
+	$$ SELECT array_agg(mine * (x + 0.6 * even(i * 100 + j, 1) + 1.5 * even(j, 2))
+			+ other * (3 * even(j, 3) + even(i * 100 + j, 4)) ORDER BY j)::vector
+		FROM (SELECT j, sum(even(i * 100 + l, 5) * even(l * 100 + j, 6)) AS x
+			FROM generate_series(1, 64) j, generate_series(1, 8) l GROUP BY j) y $$;
+CREATE TABLE cone AS SELECT i AS id, cone(i, 1, 0)::vector(64) AS v FROM generate_series(1, 8000) i;
+CREATE TABLE cone_q AS SELECT i AS id, cone(-i, 0.5, 1)::vector(64) AS v FROM generate_series(1, 40) i;
+CREATE INDEX cone_idx ON cone USING quiver_graph (v vector_cosine_ops);
+});
+recall_ok(0.93, 'queries unlike the rows', node => $node, table => 'cone', index => 'cone_idx', op => '<=>',
+	queries => 'cone_q', set => 'SET quiver.ef_search = 0;');
+
 # grown: a rule of thumb, until VACUUM measures
 is(ef_of('grown_idx', 0.95), 40, 'grown from nothing: as by default');
 $node->safe_psql('postgres', 'VACUUM grown');

@@ -111,6 +111,10 @@ typedef struct GraphMetaData
 	float		deep_efs[GRAPH_DEPTHS]; /* coded: the ef of each of
 										 * graph_depths, by that of 10 rows;
 										 * 0: not calibrated */
+	float		hard_news[GRAPH_RECALLS];	/* coded: new rows of each of
+											 * recall_pools that tell a hard
+											 * query (pool.h); 0: not
+											 * calibrated */
 } GraphMetaData;
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
@@ -140,7 +144,7 @@ GraphCanHaveRows(const GraphMetaData *meta)
 #define GRAPH_MAX_EXTRA 1000
 #define GRAPH_MAX_POOL (GRAPH_MAX_SLOPE * 65535 + GRAPH_MAX_EXTRA)
 
-StaticAssertDecl(sizeof(GraphMetaData) == 200, "on-disk graph metapage changed");
+StaticAssertDecl(sizeof(GraphMetaData) == 224, "on-disk graph metapage changed");
 
 /* States of a node slot. */
 #define GRAPH_SLOT_FREE 0		/* an empty page has free slots only */

@@ -95,20 +95,38 @@ GraphPoolFor(const GraphMetaData *meta, uint32 ef)
 	return slope * ef + extra;
 }
 
+double
+GraphHardNews(const GraphMetaData *meta, double misses)
+{
+	int			at = 0;
+
+	while (at < GRAPH_RECALLS - 1 && 1 - graph_recalls[at] > misses)
+		at++;
+	/* also false for the NaN of a damaged metapage */
+	return meta->hard_news[at] >= 1 ? meta->hard_news[at] : INFINITY;
+}
+
+double
+GraphMissesAllowed(const GraphMetaData *meta, const QvSettings *settings)
+{
+	double		misses = QvCurveMisses(&meta->curve, settings);
+
+	if (misses == 0 && meta->curve.queries > 0)
+		misses = Min(NO_MISSES, meta->curve.misses[QV_CURVE_POINTS - 1]);
+	/* what was measured on rows tells no smaller shares apart */
+	return Max(misses, meta->curve.queries > 0 || settings->misses > 0 ?
+			   QV_CURVE_LEAST_MISSES : LEAST_MISSES);
+}
+
 int
 GraphEfForRecall(const GraphMetaData *meta, const QvSettings *settings)
 {
-	double		misses = QvCurveMisses(&meta->curve, settings);
+	double		misses = GraphMissesAllowed(meta, settings);
 	GraphRecallPoint points[GRAPH_RECALLS];
 	double		ef,
 				slope,
 				extra;
 
-	if (misses == 0 && meta->curve.queries > 0)
-		misses = Min(NO_MISSES, meta->curve.misses[QV_CURVE_POINTS - 1]);
-	/* what was measured on rows tells no smaller shares apart */
-	misses = Max(misses, meta->curve.queries > 0 || settings->misses > 0 ?
-				 QV_CURVE_LEAST_MISSES : LEAST_MISSES);
 	GraphPoolLine(meta, &slope, &extra);
 	if (!(meta->recall_pools[0] > 0))
 		ef = Max(LEAST_EF, USUAL_EF * pow(0.05 / misses, USUAL_POWER));

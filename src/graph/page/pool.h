@@ -30,6 +30,17 @@ extern int	GraphEfForRecall(const GraphMetaData *meta, const QvSettings *setting
 extern const double graph_recalls[GRAPH_RECALLS];
 #define GRAPH_MEASURED_ROWS 10
 
+/*
+ * A query is hard if many of its nearest rows, of which there are one more than were measured, are
+ * found with the whole pool and not with half of it.  Returns how many, for a share of rows that
+ * may be missed; INFINITY: that was not measured.
+ */
+#define GRAPH_SETTLED_ROWS (GRAPH_MEASURED_ROWS + 1)
+extern double GraphHardNews(const GraphMetaData *meta, double misses);
+
+/* The share of rows that a search may miss by the settings. */
+extern double GraphMissesAllowed(const GraphMetaData *meta, const QvSettings *settings);
+
 /* The numbers of nearest rows that the metapage has an ef for. */
 extern const int graph_depths[GRAPH_DEPTHS];
 #define GRAPH_DEEPEST 100		/* the last of them */

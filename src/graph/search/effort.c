@@ -63,6 +63,7 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 		GraphEfForRecall(meta, settings);
 	effort->power = LEAST_POWER;
 	effort->raised = 1;
+	effort->hard_news = INFINITY;
 	memset(effort->growth, 0, sizeof(effort->growth));
 	if (!goal->endless)
 	{
@@ -77,7 +78,8 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	else
 	{
 		effort->rows = FEW_ROWS;
-		effort->measured = GRAPH_MEASURED_ROWS + 1;
+		effort->measured = GRAPH_SETTLED_ROWS;
+		effort->hard_news = GraphHardNews(meta, GraphMissesAllowed(meta, settings));
 		init_growth(effort, meta);
 	}
 }

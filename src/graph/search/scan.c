@@ -27,6 +27,9 @@
 /* One step raises the effort for late results this many times at most, to about twice as much. */
 #define MOST_RAISES 3
 
+/* The pool of a hard query is doubled this many times at most. */
+#define MOST_DOUBLINGS 3
+
 typedef struct GraphScan
 {
 	QvScan		base;
@@ -185,22 +188,62 @@ deepen(GraphScan *scan, double rank)
 	return true;
 }
 
+/* How many of the nearest results that wait came after the first "before" of all? */
+static uint32
+count_new(const GraphScan *scan, uint32 before)
+{
+	uint32		places[MinHeapRoom(GRAPH_SETTLED_ROWS)];
+	uint32		n = MinHeapLeast(&scan->heap, GRAPH_SETTLED_ROWS, places);
+	uint32		count = 0;
+
+	/* none was taken, so their places are in the order in which they came */
+	for (uint32 i = 0; i < n; i++)
+		count += scan->heap.items[places[i]].value >= before;
+	return count;
+}
+
+/*
+ * Go on from half of the pool to all of it, and to twice as much while the query turns out to be
+ * harder than the rows by which the pool was measured.
+ */
+static void
+settle(GraphScan *scan, uint32 pool)
+{
+	for (int doublings = 0; doublings <= MOST_DOUBLINGS; doublings++, pool *= 2)
+	{
+		uint32		before = scan->heap.count;
+
+		if ((doublings > 0 && !has_memory(scan, 2 * pool)) ||
+			!GraphSearchWiden(&scan->search, scan->store, pool))
+			break;
+		queue_results(scan);
+		if (count_new(scan, before) < scan->effort.hard_news)
+			break;
+	}
+}
+
 static void
 begin_search(GraphScan *scan)
 {
 	double		rank;
+	uint32		pool;
+	bool		settles;
 
 	scan->begun = true;
 	scan->base.allowed = floor(scan->effort.rows);
 	scan->base.returns = scan->effort.measured < scan->effort.rows ? scan->effort.measured : 0;
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
-	GraphSearchReset(&scan->search, pool_for(scan, scan->base.allowed));
+	pool = pool_for(scan, scan->base.allowed);
+	settles = pool > 1 && isfinite(scan->effort.hard_news);
+	GraphSearchReset(&scan->search, settles ? pool / 2 : pool);
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
 	/* the nearest entry points may lead to nodes that are all being deleted */
 	if (scan->search.nresults == 0)
 		(void) enter_all(scan);
 	queue_results(scan);
+	if (settles)
+		settle(scan, pool);
 
 	/*
 	 * Rows that a later step finds may come too late.  So begin as deep as

@@ -44,15 +44,18 @@
  */
 static const int efs[] = {10, 40, 100};
 
-/* Pools that are tried: from the first on, in these steps, until almost nothing is missed. */
+/* Pools tried: from the first on, doubled in some steps, until almost nothing is missed. */
 #define FIRST_POOL 12
-#define STEP 1.3
+#define STEPS 3
 #define LAST_POOL 10000
 #define ENOUGH 0.998
-#define MAX_POINTS 27
+#define MAX_POINTS 30
 
 /* Share of the misses of a target recall that a pool may have, since queries differ from rows. */
-#define SLACK 0.7
+#define SLACK 0.8
+
+/* Share of the queries that are hard. */
+#define HARD_SHARE 0.1
 
 /* Misses for which deep searches are measured. */
 #define DEEP_MISSES ((1 - QV_DEFAULT_RECALL) * SLACK)
@@ -324,11 +327,11 @@ search(Calibrator *c, const GraphQuery *query, uint32 id, uint32 pool, bool exac
 
 /* Returns how many of "found" are among the k nearest known. */
 static int
-count_hits(const Nearest *found, const Nearest *truth, int k)
+count_hits(const float *found, const Nearest *truth, int k)
 {
 	int			hits = 0;
 
-	while (hits < k && found->distances[hits] <= truth->distances[k - 1])
+	while (hits < k && found[hits] <= truth->distances[k - 1])
 		hits++;
 	return hits;
 }
@@ -353,9 +356,9 @@ search_one(Calibrator *c, int i, uint32 pool, bool exact, Nearest *found)
 
 /*
  * Searches for all queries with a pool of that size.  Sets recalls to the shares of the nearest
- * rows that are found, for each depth.
+ * rows that are found, for each depth.  Returns what was found, until the next search but one.
  */
-static void
+static const Nearest *
 search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth, double *recalls)
 {
 	Nearest    *found = c->measured->found[c->searches++ % 2];
@@ -369,9 +372,10 @@ search_all(Calibrator *c, uint32 pool, bool exact, const Nearest *truth, double 
 		double		hits = 0;
 
 		for (int i = 0; i < c->n; i++)
-			hits += count_hits(&found[i], &truth[i], depth_rows(depth));
+			hits += count_hits(found[i].distances, &truth[i], depth_rows(depth));
 		recalls[depth] = hits / (depth_rows(depth) * c->n);
 	}
+	return found;
 }
 
 /* Adds every node of a page to the nearest rows, where it is near enough. */
@@ -443,12 +447,27 @@ find_truth(Calibrator *c, Nearest *truth)
 	pfree(unpacked);
 }
 
+/* The nearest distances of one query, as many as a search looks at. */
+typedef struct Front
+{
+	float		distances[GRAPH_SETTLED_ROWS];
+} Front;
+
 /* What pools of estimates find of the nearest rows, for each depth.  Pools are ascending. */
 typedef struct PoolPoints
 {
 	GraphRecallPoint of[DEPTHS][MAX_POINTS];
 	int			n[DEPTHS];
+	Front	   *fronts[MAX_POINTS]; /* of each query, for all pools that were
+									 * tried; */
+	int			tried;			/* which are these */
 } PoolPoints;
+
+static uint32
+pool_of(int step)
+{
+	return FIRST_POOL * pow(2, (double) step / STEPS);
+}
 
 /* Measures pools from small ones on.  A depth ends at almost all rows, a deeper one at enough. */
 static void
@@ -458,19 +477,64 @@ measure_pools(Calibrator *c, const Nearest *truth, PoolPoints *points)
 	int			left = DEPTHS;
 
 	memset(points->n, 0, sizeof(points->n));
-	for (double pool = FIRST_POOL; left > 0 && pool <= LAST_POOL; pool *= STEP)
+	for (points->tried = 0; left > 0 && pool_of(points->tried) <= LAST_POOL; points->tried++)
 	{
+		uint32		pool = pool_of(points->tried);
 		double		recalls[DEPTHS];
+		const Nearest *found = search_all(c, pool, false, truth, recalls);
 
-		search_all(c, floor(pool), false, truth, recalls);
+		points->fronts[points->tried] = palloc(c->n * sizeof(Front));
+		for (int i = 0; i < c->n; i++)
+			memcpy(&points->fronts[points->tried][i], &found[i], sizeof(Front));
 		for (int i = 0; i < DEPTHS; i++)
 			if (!ended[i])
 			{
-				points->of[i][points->n[i]++] = (GraphRecallPoint) {floor(pool), recalls[i]};
+				points->of[i][points->n[i]++] = (GraphRecallPoint) {pool, recalls[i]};
 				ended[i] = recalls[i] >= (i == 0 ? ENOUGH : 1 - DEEP_MISSES);
 				left -= ended[i];
 			}
 	}
+}
+
+/* How many of the distances of a front were not in the one before? */
+static int
+count_new(const Front *front, const Front *before)
+{
+	int			at = 0;
+	int			count = 0;
+
+	for (int i = 0; i < GRAPH_SETTLED_ROWS; i++)
+	{
+		while (at < GRAPH_SETTLED_ROWS && before->distances[at] < front->distances[i])
+			at++;
+		if (at < GRAPH_SETTLED_ROWS && before->distances[at] == front->distances[i])
+			at++;
+		else
+			count++;
+	}
+	return count;
+}
+
+/*
+ * Returns how many of the nearest rows of a pool are new against half of it only for a hard query.
+ * Of the pools that were tried the next larger one tells, since all have their half among them.
+ */
+static int
+hard_news(const Calibrator *c, const PoolPoints *points, double pool)
+{
+	int			at = STEPS;
+	int			queries[GRAPH_SETTLED_ROWS + 2] = {0};	/* with that many new
+														 * rows, or more */
+	int			news = 1;
+
+	while (at < points->tried - 1 && pool_of(at) < pool)
+		at++;
+	for (int i = 0; i < c->n; i++)
+		for (int n = count_new(&points->fronts[at][i], &points->fronts[at - STEPS][i]); n > 0; n--)
+			queries[n]++;
+	while (queries[news] > HARD_SHARE * c->n)
+		news++;
+	return news;
 }
 
 /* Returns the ef with which a depth has the default recall. */
@@ -522,7 +586,7 @@ choose_queries(Calibrator *c)
 }
 
 static void
-write_pools(GraphHandle *handle, double slope, double extra, const PoolPoints *points)
+write_pools(GraphHandle *handle, double slope, double extra, const Calibrator *c, const PoolPoints *points)
 {
 	GraphMetaData *meta;
 	Buffer		buf = GraphLockMeta(handle->index, handle->hints, &meta);
@@ -537,8 +601,11 @@ write_pools(GraphHandle *handle, double slope, double extra, const PoolPoints *p
 		meta->deep_efs[i] = Min(GRAPH_MAX_DEEP_EF, ef_of_depth(points, 1 + i, slope, extra) /
 								ef_of_depth(points, 0, slope, extra));
 	for (int i = 0; i < GRAPH_RECALLS; i++)
+	{
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
 									Max(1, GraphPoolForMisses(points->of[0], points->n[0], (1 - graph_recalls[i]) * SLACK)));
+		meta->hard_news[i] = hard_news(c, points, meta->recall_pools[i]);
+	}
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
 }
@@ -615,7 +682,7 @@ GraphCalibrate(GraphHandle *handle, void (*interrupt) (void), const GraphCrew *c
 				elog(DEBUG1, "%d rows: a pool of %.0f candidates is as good as %d exact distances",
 					 c.n, pools[i], efs[i]);
 			elog(DEBUG1, "so pools are of %.1f ef + %.0f candidates", slope, extra);
-			write_pools(handle, slope, extra, &points);
+			write_pools(handle, slope, extra, &c, &points);
 		}
 	}
 	MemoryContextSwitchTo(old);
