@@ -382,6 +382,7 @@ have_in_slot(QvStream *s, const Waiting *row)
 	if (s->in_slot == row->order + 1)
 		return true;
 	s->in_slot = 0;
+	s->counters.looked_up += row->passes;
 	if (!RowFetch(s->source.rows, &tid, s->source.snapshot))
 		return false;
 	s->counters.fetched += row->passes;
@@ -496,6 +497,7 @@ take_candidate(QvStream *s)
 		if (admission == QV_ROW_MAY_PASS)
 		{
 			s->in_slot = 0;
+			s->counters.looked_up++;
 			if (!RowFetch(s->source.rows, &c->tids[i], s->source.snapshot))
 				continue;
 			s->counters.fetched++;

@@ -87,7 +87,8 @@ typedef struct QvStreamRow
 typedef struct QvStreamCounters
 {
 	int64		proposed;		/* heap TIDs */
-	int64		fetched;		/* rows that are visible */
+	int64		looked_up;		/* rows that were looked for in the table */
+	int64		fetched;		/* of these, rows that are visible */
 	int64		passed;
 	int64		measured;
 	int64		returned;

@@ -191,7 +191,7 @@ reads_codes(const TopkState *state)
 		TopkWayCost(&by_row, TOPK_SET, wanted_rows(state));
 }
 
-/* What all ways together have cost so far. */
+/* What all ways together have cost so far.  A dead row costs as much as one that is fetched. */
 static double
 spent(const TopkState *state)
 {
@@ -200,7 +200,7 @@ spent(const TopkState *state)
 	QvScanCounters counters = TopkGetCounters(state);
 
 	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
-		QvRowsCost(units, rows->fetched, state->known.table_pages) + rows->passed * units->value + state->collected +
+		QvRowsCost(units, rows->looked_up, state->known.table_pages) + rows->passed * units->value + state->collected +
 		(state->filter ? state->filter->tested * units->filter : 0);
 }
 
