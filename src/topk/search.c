@@ -406,6 +406,7 @@ take_rest(void *arg)
 		else if (state->way == TOPK_WALK && known->row_pages > 0 && known->by_value)
 			way = TOPK_CODES;
 	}
+	state->spent_before = spent(state);
 	begin_way(state, way);
 	return true;
 }
