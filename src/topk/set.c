@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/gist_private.h"
 #include "access/nbtree.h"
 #include "access/relscan.h"
 #include "access/htup_details.h"
@@ -88,7 +89,7 @@ all_return_rows(PlanState *node)
 		const BitmapIndexScanState *scan = (BitmapIndexScanState *) node;
 		Oid			am = scan->biss_RelationDesc->rd_rel->relam;
 
-		return (am == BTREE_AM_OID || am == HASH_AM_OID) && scan->biss_NumArrayKeys == 0;
+		return (am == BTREE_AM_OID || am == HASH_AM_OID || am == GIST_AM_OID) && scan->biss_NumArrayKeys == 0;
 	}
 	for (int i = 0; i < n; i++)
 		if (!all_return_rows(children[i]))
@@ -160,18 +161,30 @@ add_row(TopkSet *set, const QvTidSet *only, const ItemPointerData *row)
 }
 
 /*
- * Add the rows that a btree has found on the page of the one that it has returned: it copies all
- * of a page together, and to be given each takes four times as long as to read the copy.
+ * Add the rows that a btree, or GiST, has found on the page of the one that it has returned: it
+ * copies all of a page together, and to be given each takes four times as long as to read the copy.
  */
 static bool
-take_page(BTScanOpaque scan, const QvTidSet *only, TopkSet *set, double *found)
+take_page(IndexScanDesc scan, const QvTidSet *only, TopkSet *set, double *found)
 {
-	BTScanPos	page = &scan->currPos;
+	if (scan->indexRelation->rd_rel->relam == BTREE_AM_OID)
+	{
+		BTScanPos	page = &((BTScanOpaque) scan->opaque)->currPos;
 
-	*found += page->lastItem - page->itemIndex;
-	while (page->itemIndex < page->lastItem)
-		if (!add_row(set, only, &page->items[++page->itemIndex].heapTid))
-			return false;
+		*found += page->lastItem - page->itemIndex;
+		while (page->itemIndex < page->lastItem)
+			if (!add_row(set, only, &page->items[++page->itemIndex].heapTid))
+				return false;
+	}
+	else if (scan->indexRelation->rd_rel->relam == GIST_AM_OID)
+	{
+		GISTScanOpaque gist = scan->opaque;
+
+		*found += gist->nPageData - gist->curPageData;
+		while (gist->curPageData < gist->nPageData)
+			if (!add_row(set, only, &gist->pageData[gist->curPageData++].heapPtr))
+				return false;
+	}
 	return true;
 }
 
@@ -185,8 +198,8 @@ collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only)
 {
 	IndexScanDesc scan = node->biss_ScanDesc;
 	bool		has_keys = node->biss_RuntimeKeysReady || node->biss_NumRuntimeKeys == 0;
-	bool		is_btree = scan->indexRelation->rd_rel->relam == BTREE_AM_OID;
-	bool		can_stop = set->enough && is_btree && &node->ss.ps == set->child;
+	Oid			am = scan->indexRelation->rd_rel->relam;
+	bool		can_stop = set->enough && am != HASH_AM_OID && &node->ss.ps == set->child;
 	TopkSetState result = TOPK_SET_READY;
 	double		found = 0;
 
@@ -203,13 +216,13 @@ collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only)
 		   scan->indexRelation->rd_indam->amgettuple(scan, ForwardScanDirection))
 	{
 		found++;
-		if (!add_row(set, only, &scan->xs_heaptid) ||
-			(is_btree && !take_page(((BTScanOpaque) scan->opaque), only, set, &found)))
+		if (!add_row(set, only, &scan->xs_heaptid) || !take_page(scan, only, set, &found))
 			result = TOPK_SET_FAILED;
 		else if (can_stop && set->enough(set->arg, set->nfound))
 		{
 			/* all rows of its page were taken: VACUUM need not wait for that */
-			BTScanPosUnpinIfPinned(((BTScanOpaque) scan->opaque)->currPos);
+			if (am == BTREE_AM_OID)
+				BTScanPosUnpinIfPinned(((BTScanOpaque) scan->opaque)->currPos);
 			result = TOPK_SET_PART;
 		}
 	}

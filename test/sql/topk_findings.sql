@@ -617,3 +617,38 @@ RESET enable_sort;
 DROP TABLE items;
 DROP FUNCTION proposed_of;
 RESET enable_seqscan;
+
+-- GiST, for whose conditions PostgreSQL expects few rows: collecting them stops, and none is missed
+CREATE TABLE items AS SELECT i AS id, i % 2 AS half, point(i % 100, i / 100) AS place,
+	(SELECT array_agg(hashint4(i * 8 + j) % 1000 ORDER BY j) FROM generate_series(1, 8) j)::vector(8) AS v
+	FROM generate_series(0, 19999) i;
+CREATE INDEX ON items (half);
+CREATE INDEX ON items USING gist (place);
+CREATE INDEX ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+CREATE FUNCTION placed(way text, condition text, k text, OUT rows int, OUT collected text) LANGUAGE plpgsql AS $$
+DECLARE
+	query text := format('SELECT id FROM items WHERE %s ORDER BY v <-> ''[1,2,3,4,5,6,7,8]'' LIMIT %s', condition, k);
+	plan json;
+BEGIN
+	PERFORM set_config('quiver.topk_way', way, true);
+	EXECUTE format('SELECT count(DISTINCT id) FROM (%s) x', query) INTO rows;
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || query INTO plan;
+	SELECT CASE WHEN n < 10000 THEN 'few' ELSE n::text END INTO collected FROM
+		(SELECT max((node->>'Actual Rows')::numeric::int) AS n FROM
+			jsonb_path_query(plan::jsonb, '$.** ? (@."Node Type" == "Bitmap Index Scan")') node) x;
+END $$;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SELECT way, condition, k, p.* FROM unnest('{auto,other_indexes}'::text[]) way,
+	unnest('{10,20000}'::text[]) k,
+	(VALUES ('place <@ box ''((0,0),(99,149))'''), ('place <@ box ''((0,0),(99,149))'' AND half = 1')) c (condition),
+	placed(way, condition, k) p ORDER BY way, condition, k::int;
+SET work_mem = '64kB';
+SELECT p.* FROM placed('other_indexes', 'place <@ box ''((0,0),(99,149))''', '20000') p;
+RESET work_mem;
+RESET quiver.topk_way;
+RESET enable_seqscan;
+RESET enable_sort;
+DROP FUNCTION placed;
+DROP TABLE items;
