@@ -7,6 +7,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "containers/bitmap.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pages/meta.h"
@@ -21,6 +22,9 @@
 
 /* Row pages that were not worth it may be when the table has so many times the rows. */
 #define TRY_AGAIN 2
+
+/* Blocks of the table that are counted together: on one row page, or a few. */
+#define RANGE_BLOCKS 16
 
 /* VACUUM makes entries that are missing when they are more than this share of the rows. */
 #define MISSING_SHARE 0.05
@@ -339,6 +343,9 @@ typedef struct Merge
 	uint64		count;
 	uint64		lines[MaxHeapTuplesPerPage + 1];	/* rows on each line */
 	BlockNumber end;			/* of the table, as far as there are rows */
+	uint64		used;			/* blocks of ranges that have rows */
+	uint32		nranges;		/* in the table, */
+	uint8	   *ranges;			/* and which of them have rows: bits */
 
 	/* parts */
 	uint32		pages;			/* in all, */
@@ -361,16 +368,29 @@ entries_of(const Merge *merge, uint32 page)
 }
 
 static void
+begin_counting(Merge *merge)
+{
+	merge->counting = true;
+	merge->nranges = RelationGetNumberOfBlocks(merge->table) / RANGE_BLOCKS + 1;
+	merge->ranges = palloc0(BitmapBytes(merge->nranges));
+}
+
+static void
 count_row(Merge *merge, const ItemPointerData *tid)
 {
 	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+	uint32		range = ItemPointerGetBlockNumberNoCheck(tid) / RANGE_BLOCKS;
 
-	if (line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage ||
-		ItemPointerGetBlockNumberNoCheck(tid) == InvalidBlockNumber)
+	/* a damaged heap TID leads nowhere */
+	if (line == InvalidOffsetNumber || line > MaxHeapTuplesPerPage || range >= merge->nranges)
 		return;
 	merge->count++;
 	merge->lines[line]++;
 	merge->end = Max(merge->end, ItemPointerGetBlockNumberNoCheck(tid) + 1);
+	if (BitmapHas(merge->ranges, range))
+		return;
+	BitmapSet(merge->ranges, range);
+	merge->used += RANGE_BLOCKS;
 }
 
 /* Note likewise, if the page is in hand. */
@@ -437,15 +457,19 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 			   QvRowsEntry(rows, entries_of(merge, number / rows->per_page), number % rows->per_page));
 }
 
-/* How many lines of a block have entries; 0: row pages are not worth it. */
+/*
+ * How many lines of a block have entries; 0: row pages are not worth it.  Ranges without a row have
+ * no row pages.
+ */
 static uint16
 choose_lines(const Merge *merge)
 {
+	uint64		blocks = Min(merge->end, merge->used);
 	uint64		covered = 0;
 	uint16		lines = 0;
 
 	while (covered < merge->count &&
-		   covered + merge->lines[lines + 1] >= QV_ROWS_DENSE_SHARE * merge->end * (lines + 1))
+		   covered + merge->lines[lines + 1] >= QV_ROWS_DENSE_SHARE * blocks * (lines + 1))
 		covered += merge->lines[++lines];
 	return covered >= QV_ROWS_DENSE_SHARE * merge->count ? lines : 0;
 }
@@ -674,7 +698,7 @@ QvRowsMerge(QvRows *rows, bool building, double table_rows, QvVisitRows visit, v
 	/* a build or VACUUM has locked the table */
 	merge->table = table_open(rows->index->rd_index->indrelid, NoLock);
 	merge->table_rows = table_rows;
-	merge->counting = true;
+	begin_counting(merge);
 	visit(engine, &visitor);
 	if (begin_parts(merge))
 	{

@@ -1,0 +1,49 @@
+-- Row pages suit the table as it is: which rows have entries, after whatever has become of it
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE EXTENSION IF NOT EXISTS quiver;
+CREATE SCHEMA row_pages;
+SET search_path = row_pages, public;
+CREATE FUNCTION make_vector(i int) RETURNS vector LANGUAGE sql IMMUTABLE AS $$
+	SELECT array_agg((hashint4(i * 32 + j) % 1000) / 1000.0 + i % 5 ORDER BY j)::vector(32)
+	FROM generate_series(1, 32) j $$;
+CREATE FUNCTION add_rows(name text, first int, last int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('INSERT INTO %I SELECT i, i %% 50, 0, make_vector(i) FROM generate_series(%s, %s) i',
+		name, first, last);
+END $$;
+-- A search under a condition that one row in 50 meets: entries that meet it, and whether other rows
+-- were fetched.
+CREATE FUNCTION search(name text, OUT entries int, OUT others bool) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	proposed int;
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+			SELECT id FROM %I WHERE a = 7 ORDER BY v <-> make_vector(3) LIMIT 10', name) LOOP
+		entries := coalesce(entries, substring(line FROM 'Entries Scored: (\d+)')::int);
+		proposed := coalesce(proposed, substring(line FROM 'Rows Proposed: (\d+)')::int);
+	END LOOP;
+	others := proposed > 100;
+END $$;
+SET enable_seqscan = off;
+
+-- An index that is built on a table whose first half is empty.
+CREATE TABLE half (id int, a int, b int, v vector(32)) WITH (autovacuum_enabled = off);
+SELECT add_rows('half', 1, 10000);
+UPDATE half SET b = 1;
+VACUUM ANALYZE half;
+CREATE INDEX half_v ON half USING quiver_graph (v vector_l2_ops) INCLUDE (a);
+SELECT * FROM search('half');
+REINDEX INDEX half_v;
+SELECT * FROM search('half'), quiver_check('half_v') AS checked;
+DROP INDEX half_v;
+CREATE INDEX half_v ON half USING quiver_ivf (v vector_l2_ops) INCLUDE (a);
+SELECT * FROM search('half'), quiver_check('half_v') AS checked;
+-- a partial index of rows that lie together
+DROP INDEX half_v;
+CREATE INDEX half_v ON half USING quiver_graph (v vector_l2_ops) INCLUDE (a) WHERE id <= 2000;
+CREATE VIEW part AS SELECT * FROM half WHERE id <= 2000;
+SELECT * FROM search('part'), quiver_check('half_v') AS checked;
+
+DROP SCHEMA row_pages CASCADE;
