@@ -117,6 +117,26 @@ is(sql_value($node, q{SELECT ctid < (SELECT ctid FROM f WHERE id = 490) FROM f W
 $node->safe_psql('postgres', 'DELETE FROM f WHERE id = 490; VACUUM (INDEX_CLEANUP ON) f');
 check_ok($node, 'f_idx', 11, 'the next VACUUM');
 
+# Entry points are as many as the nodes want, however often these are replaced.
+make_rows($node, table => 'e', dims => 64, first => 1, last => 100);
+$node->safe_psql('postgres', 'ALTER TABLE e SET (autovacuum_enabled = off);'
+	  . 'CREATE INDEX e_idx ON e USING quiver_graph (v);'
+	  . join('', map { "UPDATE e SET v = qt_vector(id + $_ * 1000, 64)::vector; VACUUM (INDEX_CLEANUP ON) e;" }
+		1 .. 100));
+check_ok($node, 'e_idx', 100, 'replaced 100 times');
+cmp_ok((index_facts($node, 'e_idx', 'entry_points'))[0], '<', 50, 'replaced 100 times: entry points');
+# pages of 32 entry points get empty, and are used again
+$node->safe_psql('postgres', 'CREATE TABLE w AS SELECT i AS id, qt_vector(i, 1024)::vector(1024) AS v '
+	  . 'FROM generate_series(1, 1300) i; ALTER TABLE w SET (autovacuum_enabled = off);'
+	  . 'CREATE INDEX w_idx ON w USING quiver_graph (v)');
+cmp_ok((index_facts($node, 'w_idx', 'entry_points'))[0], '>', 64, 'three pages of entry points');
+$node->safe_psql('postgres', 'DELETE FROM w WHERE id % 50 > 0; VACUUM (INDEX_CLEANUP ON) w');
+check_ok($node, 'w_idx', 26, 'pages of entry points are empty');
+cmp_ok((index_facts($node, 'w_idx', 'entry_points'))[0], '<=', 26, 'each node has one entry point at most');
+$node->safe_psql('postgres', 'INSERT INTO w SELECT i, qt_vector(i, 1024)::vector FROM generate_series(2001, 3500) i');
+check_ok($node, 'w_idx', 1526, 'they are used again');
+cmp_ok((index_facts($node, 'w_idx', 'entry_points'))[0], '>', 50, 'there are more entry points again');
+
 clean_log_ok($node);
 $node->stop;
 done_testing();

@@ -86,6 +86,7 @@ every_line_ok(
 		{ point => 'anchor-moved', forms => \@all, before => $third, held => $vacuum },
 		{ point => 'places-filled', forms => \@all, before => $third, held => $vacuum },
 		{ point => 'entries-replaced', forms => \@all, before => $third, held => $vacuum },
+		{ point => 'entry-dropped', forms => \@all, before => 'DELETE FROM $t WHERE id % 10 > 0', held => $vacuum },
 		{ point => 'entries-emptied', forms => \@all, before => 'DELETE FROM $t', no_cursor => 1, held => $vacuum },
 		{ point => 'piece-freed', forms => ['apart'], before => $third, held => $vacuum },
 		{ point => 'value-page-listed', forms => ['apart'], before => $third, held => $vacuum },

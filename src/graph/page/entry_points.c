@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "containers/bitmap.h"
 #include "graph/page/entry_points.h"
 #include "graph/page/meta.h"
 #include "miscadmin.h"
@@ -300,7 +301,7 @@ read_ids(GraphHandle *handle, BlockNumber block, uint32 *ids, BlockNumber *next)
 
 /*
  * Sets the nodes of the first n entry points of a page, and changes the version of the
- * entry points, in one record.  Entry points are only appended, so these n are still the
+ * entry points, in one record.  Others only append entry points, so these n are still the
  * same.  Other backends read them again, even if VACUUM goes no further.
  */
 static void
@@ -327,6 +328,113 @@ write_ids(GraphHandle *handle, BlockNumber block, const uint32 *ids, uint32 n)
 	UnlockReleaseBuffer(buf);
 	UnlockReleaseBuffer(meta_buf);
 	QvInjectionPoint("quiver-graph-entries-replaced");
+}
+
+/* Returns the page before a page of the chain.  The metapage is locked. */
+static BlockNumber
+page_before(GraphHandle *handle, BlockNumber head, BlockNumber page)
+{
+	BlockNumber pages = 0,
+				limit = RelationGetNumberOfBlocks(handle->index);
+	BlockNumber block = head;
+
+	while (BlockNumberIsValid(block) && ++pages <= limit)
+	{
+		Buffer		buf = QvReadPage(handle->index, handle->hints, block, QV_PAGE_ENTRIES,
+									 BUFFER_LOCK_SHARE);
+		BlockNumber next = QvPageGetHeader(BufferGetPage(buf))->next;
+
+		UnlockReleaseBuffer(buf);
+		if (next == page)
+			return block;
+		block = next;
+	}
+	QvReportCorruption(handle->index, QV_META_BLOCK, "The chain of entry point pages is broken.");
+}
+
+/*
+ * Drops entry point "at" of a page.  The last one takes its place, which gives a page less than *n
+ * if it is of the same page.  Returns its node.  Backends that have read it in neither place read
+ * the entry points again, because their version changes.
+ */
+static uint32
+drop_entry(GraphHandle *handle, BlockNumber block, uint32 at, uint32 *n)
+{
+	GraphMetaData *meta;
+	Buffer		meta_buf = GraphLockMeta(handle->index, handle->hints, &meta);
+	uint32		last = (meta->entry_count - 1) % EntriesPerPage(handle);
+	BlockNumber tail = meta->entry_tail;
+	BlockNumber tail_after = last == 0 ? page_before(handle, meta->entry_head, tail) : tail;
+	Buffer		buf = lock_page(handle, block, QV_META_BLOCK);
+	Buffer		tail_buf = tail == block ? InvalidBuffer : lock_page(handle, tail, block);
+	uint8		bits[GRAPH_MAX_ENTRY_BITS / 8];
+	GraphEntryBatch *from,
+			   *to;
+	uint32		id;
+	QvWrite		w;
+	Page		page;
+
+	if (meta->entry_count == 0)
+		QvReportCorruption(handle->index, block, "There cannot be entry points.");
+	QvWriteBegin(&w, handle->index, handle->building);
+	meta = GraphRegisterMeta(&w, meta_buf);
+	page = QvWriteRegister(&w, buf);
+	to = GraphPageEntryBatch(page, meta->entry_bits, at / QV_BATCH);
+	if (BufferIsValid(tail_buf))
+		page = QvWriteRegister(&w, tail_buf);
+	else
+		(*n)--;
+	from = GraphPageEntryBatch(page, meta->entry_bits, last / QV_BATCH);
+	id = to->ids[at % QV_BATCH] = from->ids[last % QV_BATCH];
+	to->a[at % QV_BATCH] = from->a[last % QV_BATCH];
+	to->b[at % QV_BATCH] = from->b[last % QV_BATCH];
+	QvUnpackSlot(from->codes, meta->entry_bits, last % QV_BATCH, bits);
+	QvPackSlot(to->codes, meta->entry_bits, at % QV_BATCH, bits);
+	from->count = last % QV_BATCH;
+	meta->entry_count--;
+	meta->entry_tail = tail_after;
+	meta->entry_version++;
+	QvWriteEnd(&w);
+	QvInjectionPoint("quiver-graph-entry-dropped");
+	return id;
+}
+
+/* Leaves each node one entry point. */
+static void
+drop_duplicates(GraphHandle *handle)
+{
+	uint32	   *ids = palloc(EntriesPerPage(handle) * sizeof(uint32));
+	BlockNumber limit = RelationGetNumberOfBlocks(handle->index);
+	uint64		end = (uint64) limit * handle->layout.per_page;
+	uint8	   *seen = MemoryContextAllocExtended(CurrentMemoryContext, BitmapBytes(end),
+												  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	GraphMetaData meta;
+	BlockNumber next;
+	BlockNumber pages = 0;
+
+	GraphReadMeta(handle->index, &meta);
+	for (BlockNumber block = meta.entry_head; BlockNumberIsValid(block); block = next)
+	{
+		uint32		n = read_ids(handle, block, ids, &next);
+
+		CHECK_FOR_INTERRUPTS();
+		if (++pages > limit)
+			QvReportCorruption(handle->index, QV_META_BLOCK, "The chain of entry point pages is broken.");
+		if (block == meta.entry_tail)
+			next = InvalidBlockNumber;
+		for (uint32 i = 0; i < n;)
+		{
+			/* of a page that was added meanwhile */
+			if (ids[i] >= end)
+				i++;
+			else if (BitmapHas(seen, ids[i]))
+				ids[i] = drop_entry(handle, block, i, &n);
+			else
+				BitmapSet(seen, ids[i++]);
+		}
+	}
+	pfree(seen);
+	pfree(ids);
 }
 
 void
@@ -362,4 +470,5 @@ GraphReplaceEntryPoints(GraphHandle *handle, uint32 (*replace) (void *arg, uint3
 			write_ids(handle, block, ids, n);
 	}
 	pfree(ids);
+	drop_duplicates(handle);
 }

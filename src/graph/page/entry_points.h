@@ -79,7 +79,8 @@ extern void GraphClearEntryPoints(GraphHandle *handle);
 
 /*
  * Lets entry points of deleted nodes lead elsewhere.  replace(arg, id) returns the node to
- * use instead of node id, or id itself.  It is called without locks held.
+ * use instead of node id, or id itself.  It is called without locks held.  Then drops all
+ * entry points of a node but one.
  */
 extern void GraphReplaceEntryPoints(GraphHandle *handle,
 									uint32 (*replace) (void *arg, uint32 id), void *arg);

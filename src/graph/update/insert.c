@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "common/pg_prng.h"
 #include "compat.h"
 #include "graph/form/forms.h"
@@ -52,15 +54,19 @@ write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
  * Tells whether to add the node to the entry points.  Their number is to stay at about c
  * sqrt(nodes), c = GRAPH_ENTRY_FACTOR.  Adding with probability c^2 / (2 entries) keeps it
  * there: the derivative of c sqrt(n) is c / (2 sqrt(n)) = c^2 / (2 c sqrt(n)).
+ *
+ * Nodes that take the places of deleted ones would be added, too.  So the pages, which are few
+ * then, limit the number.
  */
 static bool
 wants_entry_point(const GraphHandle *handle)
 {
 	double		c = GRAPH_ENTRY_FACTOR;
-	uint32		entries = handle->meta.entry_count;
+	double		entries = handle->meta.entry_count;
 
 	return entries == 0 ||
-		pg_prng_double(&pg_global_prng_state) < c * c / (2.0 * entries);
+		(pg_prng_double(&pg_global_prng_state) < c * c / (2 * entries) &&
+		 entries < c * sqrt((double) RelationGetNumberOfBlocks(handle->index) * handle->layout.per_page));
 }
 
 /* Writes the row entry of a row that is in a node by now. */
