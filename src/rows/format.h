@@ -20,9 +20,9 @@ typedef struct QvRowsMeta
 	uint16		lines;			/* entries of a block of the table */
 	uint16		entry_size;		/* bytes, with its included columns */
 	uint32		missing;		/* rows without an entry, or whose place has
-								 * changed, at most; without row pages: rows
-								 * of the table when these were not worth it,
-								 * or 0 */
+								 * changed, about; without row pages: rows of
+								 * the table when these were not worth it, or
+								 * 0 */
 } QvRowsMeta;
 
 StaticAssertDecl(sizeof(QvRowsMeta) == 12, "on-disk description of row pages changed");

@@ -7,6 +7,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "common/pg_prng.h"
 #include "containers/bitmap.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -25,6 +26,12 @@
 
 /* Blocks of the table that are counted together: on one row page, or a few. */
 #define RANGE_BLOCKS 16
+
+/* Row pages begin again when that gives entries to more than this share of the rows. */
+#define AGAIN_SHARE 0.1
+
+/* Rows without an entry that one insert in this number notes in the metapage. */
+#define NOTED_TOGETHER 64
 
 /* VACUUM makes entries that are missing when they are more than this share of the rows. */
 #define MISSING_SHARE 0.05
@@ -144,88 +151,22 @@ meta_on_page(const QvRows *rows, Page page)
 	return (QvRowsMeta *) (QvPageGetData(page) + rows->meta_offset);
 }
 
-/* ---- inserts ---- */
-
-static void
-make_entry(const QvRows *rows, QvRowPlace place, const float *x, float residual, QvRowEntry entry)
-{
-	QvRowEncode(rows->space, x, residual, entry);
-	entry->block_hi = place.block >> 16;
-	entry->block_lo = (uint16) place.block;
-	entry->slot = place.slot + 1;
-}
-
-/* Note on the page of a row's block that the row is on a line without an entry. */
-static void
-note_line(const QvRows *rows, const ItemPointerData *tid)
-{
-	uint32		line = ItemPointerGetOffsetNumberNoCheck(tid);
-	Buffer		buf = lock_page(rows, QvRowsPageOfBlock(rows, tid));
-	QvWrite		w;
-
-	if (QvPageRows(BufferGetPage(buf))->last_line < line)
-	{
-		QvWriteBegin(&w, rows->index, rows->building);
-		QvPageRows(QvWriteRegister(&w, buf))->last_line = line;
-		QvWriteCommit(&w);
-	}
-	UnlockReleaseBuffer(buf);
-}
-
-/*
- * Returns whether row pages have been begun since the index was opened.  VACUUM begins them, and
- * then reads all rows of the index.  It finds a row that was added before.
- */
-static bool
-are_begun(QvRows *rows)
-{
-	Buffer		buf = QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_SHARE);
-	QvRowsMeta	meta;
-
-	meta = *meta_on_page(rows, BufferGetPage(buf));
-	UnlockReleaseBuffer(buf);
-	QvRowsSetMeta(rows, &meta);
-	return rows->meta.root != 0;
-}
-
-void
-QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
-		  float residual, const QvIncludedRow *included)
-{
-	QvRowNumber number;
-	QvRowEntry	entry;
-	Buffer		buf;
-	QvWrite		w;
-	char	   *entries;
-	uint32		i;
-
-	if (rows->meta.root == 0 && !are_begun(rows))
-		return;
-	if (!QvRowsHasNumber(rows, tid, &number))
-	{
-		note_line(rows, tid);
-		return;
-	}
-	entry = palloc(rows->code_size);
-	make_entry(rows, place, x, residual, entry);
-	i = number % rows->per_page;
-	buf = lock_page(rows, number / rows->per_page);
-	QvWriteBegin(&w, rows->index, rows->building);
-	entries = QvPageEntries(QvWriteRegister(&w, buf));
-	memcpy(QvRowsEntry(rows, entries, i), entry, rows->code_size);
-	if (rows->included)
-		QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), i, included);
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
-	pfree(entry);
-}
-
 /* ---- the metapage ---- */
 
 static Buffer
 lock_meta(const QvRows *rows)
 {
 	return QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_EXCLUSIVE);
+}
+
+static QvRowsMeta
+read_meta(const QvRows *rows)
+{
+	Buffer		buf = QvReadPage(rows->index, rows->hints, QV_META_BLOCK, QV_PAGE_META, BUFFER_LOCK_SHARE);
+	QvRowsMeta	meta = *meta_on_page(rows, BufferGetPage(buf));
+
+	UnlockReleaseBuffer(buf);
+	return meta;
 }
 
 /* Set how many entries are missing: one WAL record. */
@@ -245,9 +186,19 @@ write_missing(QvRows *rows, uint32 missing)
 void
 QvRowsNoteMissing(QvRows *rows, uint32 count)
 {
-	uint32		before = rows->meta.missing;
+	Buffer		buf = lock_meta(rows);
+	uint32		before = meta_on_page(rows, BufferGetPage(buf))->missing;
+	QvWrite		w;
 
-	write_missing(rows, count < PG_UINT32_MAX - before ? before + count : PG_UINT32_MAX);
+	/* there may be other row pages by now, or none */
+	if (meta_on_page(rows, BufferGetPage(buf))->root == rows->meta.root)
+	{
+		QvWriteBegin(&w, rows->index, rows->building);
+		meta_on_page(rows, QvWriteRegister(&w, buf))->missing =
+			count < PG_UINT32_MAX - before ? before + count : PG_UINT32_MAX;
+		QvWriteCommit(&w);
+	}
+	UnlockReleaseBuffer(buf);
 }
 
 bool
@@ -255,6 +206,96 @@ QvRowsWantMerge(const QvRowsMeta *meta, double table_rows)
 {
 	return meta->root == 0 ? table_rows > TRY_AGAIN * (double) meta->missing :
 		meta->missing > MISSING_SHARE * table_rows;
+}
+
+/* ---- inserts ---- */
+
+static void
+make_entry(const QvRows *rows, QvRowPlace place, const float *x, float residual, QvRowEntry entry)
+{
+	QvRowEncode(rows->space, x, residual, entry);
+	entry->block_hi = place.block >> 16;
+	entry->block_lo = (uint16) place.block;
+	entry->slot = place.slot + 1;
+}
+
+/* Note on the locked page of a row's block that the row is on a line without an entry. */
+static void
+note_line(const QvRows *rows, const ItemPointerData *tid, Buffer buf)
+{
+	uint32		line = ItemPointerGetOffsetNumberNoCheck(tid);
+	QvWrite		w;
+
+	if (QvPageRows(BufferGetPage(buf))->last_line >= line)
+		return;
+	QvWriteBegin(&w, rows->index, rows->building);
+	QvPageRows(QvWriteRegister(&w, buf))->last_line = line;
+	QvWriteCommit(&w);
+}
+
+/* Put the entry of a row on its page, which is locked. */
+static void
+put_entry(const QvRows *rows, uint32 i, QvRowPlace place, const float *x, float residual,
+		  const QvIncludedRow *included, Buffer buf)
+{
+	QvRowEntry	entry = palloc(rows->code_size);
+	QvWrite		w;
+	char	   *entries;
+
+	make_entry(rows, place, x, residual, entry);
+	QvWriteBegin(&w, rows->index, rows->building);
+	entries = QvPageEntries(QvWriteRegister(&w, buf));
+	memcpy(QvRowsEntry(rows, entries, i), entry, rows->code_size);
+	if (rows->included)
+		QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), i, included);
+	QvWriteCommit(&w);
+	pfree(entry);
+}
+
+/*
+ * Lock the page of a row's entry, or of its block; InvalidBuffer: the index has no row pages.
+ * VACUUM may begin them, also again, and then reads all rows of the index.  It finds a row that was
+ * added before.  The metapage is therefore read after that, while the page is locked.
+ */
+static Buffer
+lock_current_page(QvRows *rows, const ItemPointerData *tid)
+{
+	for (;;)
+	{
+		QvRowNumber number;
+		Buffer		buf = InvalidBuffer;
+		QvRowsMeta	meta;
+
+		if (rows->meta.root != 0)
+			buf = lock_page(rows, QvRowsHasNumber(rows, tid, &number) ? number / rows->per_page :
+							QvRowsPageOfBlock(rows, tid));
+		meta = read_meta(rows);
+		if (meta.root == rows->meta.root)
+			return buf;
+		if (BufferIsValid(buf))
+			UnlockReleaseBuffer(buf);
+		QvRowsSetMeta(rows, &meta);
+	}
+}
+
+void
+QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
+		  float residual, const QvIncludedRow *included)
+{
+	Buffer		buf = lock_current_page(rows, tid);
+	QvRowNumber number;
+	bool		has_number;
+
+	if (!BufferIsValid(buf))
+		return;
+	has_number = QvRowsHasNumber(rows, tid, &number);
+	if (has_number)
+		put_entry(rows, number % rows->per_page, place, x, residual, included, buf);
+	else
+		note_line(rows, tid, buf);
+	UnlockReleaseBuffer(buf);
+	if (!has_number && pg_prng_uint64(&pg_global_prng_state) % NOTED_TOGETHER == 0)
+		QvRowsNoteMissing(rows, NOTED_TOGETHER);
 }
 
 /* ---- VACUUM ---- */
@@ -474,6 +515,17 @@ choose_lines(const Merge *merge)
 	return covered >= QV_ROWS_DENSE_SHARE * merge->count ? lines : 0;
 }
 
+/* Would more lines give entries to enough rows to begin row pages again? */
+static bool
+is_worth_it(const Merge *merge, uint16 lines)
+{
+	uint64		gained = 0;
+
+	for (uint16 line = merge->rows->meta.lines + 1; line <= lines; line++)
+		gained += merge->lines[line];
+	return gained > AGAIN_SHARE * merge->count;
+}
+
 /* Begin the directory, with an empty root page: one WAL record of that and the metapage. */
 static void
 make_root(Merge *merge, uint16 lines)
@@ -496,6 +548,59 @@ make_root(Merge *merge, uint16 lines)
 	UnlockReleaseBuffer(buf);
 	UnlockReleaseBuffer(meta);
 	QvInjectionPoint("quiver-rows-begun");
+}
+
+/* Forget the included columns of all entries.  No insert puts any meanwhile. */
+static void
+hide_columns(const QvRows *rows)
+{
+	QvRowsFinder *finder = palloc0(sizeof(QvRowsFinder));
+	uint32		end = QvRowsEnd(rows, NULL);
+
+	QvRowsFinderInit(finder, rows);
+	for (uint32 number = 0; number < end; number++)
+	{
+		BlockNumber block = QvRowsFindPage(finder, number);
+		Buffer		buf;
+		QvWrite		w;
+		char	   *at;
+
+		if (block == QV_ROWS_NO_PAGE)
+			continue;
+		QvVacuumDelayPoint();
+		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+		QvWriteBegin(&w, rows->index, rows->building);
+		at = QvRowsIncluded(rows, QvPageEntries(QvWriteRegister(&w, buf)));
+		for (uint32 i = 0; i < rows->per_page; i++)
+			QvIncludedPut(rows->included, at, i, NULL);
+		QvWriteCommit(&w);
+		UnlockReleaseBuffer(buf);
+		QvInjectionPoint("quiver-rows-hidden");
+	}
+	pfree(finder);
+}
+
+/*
+ * Leave the row pages, so that others can be begun.  Searches that are under way go on with them,
+ * and find all rows that they may see.  VACUUM clears no entries there any more.  The page of a
+ * dead row may be visible to all later, and the entry of the row would still pass the filter.
+ */
+static void
+leave_pages(QvRows *rows)
+{
+	QvRows		old = *rows;
+	QvRowsMeta	none = {0};
+	Buffer		buf = lock_meta(rows);
+	QvWrite		w;
+
+	QvWriteBegin(&w, rows->index, rows->building);
+	*meta_on_page(rows, QvWriteRegister(&w, buf)) = none;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(buf);
+	QvRowsSetMeta(rows, &none);
+	QvInjectionPoint("quiver-rows-left");
+	if (old.included)
+		hide_columns(&old);
 }
 
 /* Are the included columns of an entry known?  at: the entries of its page. */
@@ -633,13 +738,14 @@ static bool
 begin_parts(Merge *merge)
 {
 	QvRows	   *rows = merge->rows;
+	uint16		lines = merge->count > 0 ? choose_lines(merge) : 0;
 	Size		page_bytes;
 
 	merge->counting = false;
+	if (rows->meta.root != 0 && is_worth_it(merge, lines))
+		leave_pages(rows);
 	if (rows->meta.root == 0)
 	{
-		uint16		lines = merge->count > 0 ? choose_lines(merge) : 0;
-
 		if (lines == 0)
 		{
 			write_missing(rows, Min(merge->table_rows, PG_UINT32_MAX));

@@ -14,6 +14,7 @@
 /*
  * Put the entry of a row that an insert has added to the index.  x[pdim] as for QvRowEncode().
  * included: its included columns.  A row of a line beyond those that have entries gets none.
+ * rows->meta may be of other row pages after that.
  */
 extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
 					  const float *x, float residual, const QvIncludedRow *included);
@@ -37,7 +38,8 @@ extern bool QvRowsWantMerge(const QvRowsMeta *meta, double table_rows);
  * QvMaintenanceWorkMem() has room, mostly one.  No row is removed meanwhile.
  *
  * An index without row pages gets some, and rows->meta says where they are; unless it has no rows, or
- * so few of the table's that most entries would be empty.  The metapage says that entries are
+ * so few of the table's that most entries would be empty.  Row pages begin again where others would
+ * have entries for many more rows.  The metapage says that entries are
  * missing from before the first is written until all are.  building: a build does it, without WAL.
  * table_rows: about.
  *

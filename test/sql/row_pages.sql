@@ -46,4 +46,19 @@ CREATE INDEX half_v ON half USING quiver_graph (v vector_l2_ops) INCLUDE (a) WHE
 CREATE VIEW part AS SELECT * FROM half WHERE id <= 2000;
 SELECT * FROM search('part'), quiver_check('half_v') AS checked;
 
+-- Row pages begin again when they have entries for few of the rows: VACUUM has made them of one row.
+CREATE TABLE grown (id int, a int, b int, v vector(32)) WITH (autovacuum_enabled = off, fillfactor = 80);
+CREATE INDEX grown_v ON grown USING quiver_graph (v vector_l2_ops) INCLUDE (a);
+CREATE INDEX grown_ivf ON grown USING quiver_ivf (v vector_ip_ops) INCLUDE (a);
+SELECT add_rows('grown', 1, 1);
+VACUUM grown;
+SELECT add_rows('grown', 2, 6000);
+SELECT * FROM search('grown'), quiver_check('grown_v') AS checked, quiver_check('grown_ivf') AS checked_ivf;
+VACUUM ANALYZE grown;
+SELECT * FROM search('grown'), quiver_check('grown_v') AS checked, quiver_check('grown_ivf') AS checked_ivf;
+-- they do not when there is nothing to gain
+CREATE TABLE sizes AS SELECT pg_relation_size('grown_v') AS graph, pg_relation_size('grown_ivf') AS lists;
+VACUUM (INDEX_CLEANUP ON) grown;
+SELECT graph = pg_relation_size('grown_v') AS same, lists = pg_relation_size('grown_ivf') AS same_lists FROM sizes;
+
 DROP SCHEMA row_pages CASCADE;

@@ -9,15 +9,18 @@ use Test::More;
 
 my $node = injection_node('ivf_injection');
 
-# Codes with records and sketches; whole values.
+# Codes with records and sketches; the same with an included column; whole values.
 my %forms = (
 	coded => { type => 'vector(256)', using => 'quiver_ivf (v vector_l2_ops)', op => '<->', rows => 200 },
+	included => { type => 'vector(256)', using => 'quiver_ivf (v vector_l2_ops) INCLUDE (id)', op => '<->',
+		rows => 200 },
 	plain => { type => 'bit(2048)', using => 'quiver_ivf (v bit_hamming_ops)', op => '<~>', rows => 200 });
 
 $node->safe_psql('postgres', q{
 CREATE TABLE base_coded AS SELECT id,
 	(v || v || v || v || v || v || v || v || v || v || v || v || v || v || v || v)::vector(256) AS v
 	FROM (SELECT id, qt_vector(id, 16)::vector(16) AS v FROM generate_series(1, 1400) id) x;
+CREATE TABLE base_included AS SELECT * FROM base_coded;
 CREATE TABLE base_plain AS SELECT id,
 	(SELECT string_agg(('x' || md5(id || ' ' || k))::bit(128)::text, '') FROM generate_series(1, 16) k)::bit(2048) AS v
 	FROM generate_series(1, 1400) id});
@@ -77,6 +80,10 @@ every_line_ok(
 			held => $vacuum },
 		(map { { point => "quiver-rows-$_", forms => ['coded'], rows => 0, before => $many,
 					held => $vacuum } } qw(begun merged)),
+		# row pages that were made of one row begin again
+		(map { { point => "quiver-rows-$_", name => "quiver-rows-$_, again", forms => ['included'], rows => 0,
+					before => "${insert}31; $vacuum; ALTER TABLE \$t SET (fillfactor = 100); $many",
+					held => $vacuum } } qw(left hidden begun merged)),
 		{ point => 'quiver-rows-page-added', forms => ['coded'], rows => 0, before => "$many; $vacuum", locked => 1,
 			held => 'INSERT INTO $t (id, v) SELECT 5000 + i, v FROM $b, generate_series(1, 3) i' },
 		{ point => 'quiver-rows-cleared', forms => ['coded'], before => $third, held => $vacuum },

@@ -403,7 +403,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->point = GraphFormOf(handle)->prepare(handle, value);
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
+	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
 	base->query = scan->point->query;
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = base->query ? base->query->offset : 0;

@@ -595,7 +595,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &reader->query);
 	IvfBeginReading(reader);
 	base->table_hints = &handle->cached.entry->table_hints;
-	base->rows = QvRowsExist(&handle->rows) && value ? &handle->rows : NULL;
+	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
 	base->caution = reader->sure ? INFINITY : QvCurveCaution(1 - goal->settings->recall);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
