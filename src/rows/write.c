@@ -27,6 +27,10 @@
 /* Blocks of the table that are counted together: on one row page, or a few. */
 #define RANGE_BLOCKS 16
 
+/* Rows that have entries, of all; and the least for which row pages are made. */
+#define ENOUGH_SHARE 0.99
+#define LEAST_SHARE 0.5
+
 /* Row pages begin again when that gives entries to more than this share of the rows. */
 #define AGAIN_SHARE 0.1
 
@@ -506,13 +510,19 @@ static uint16
 choose_lines(const Merge *merge)
 {
 	uint64		blocks = Min(merge->end, merge->used);
-	uint64		covered = 0;
+	uint64		seen = 0,
+				covered = 0;
 	uint16		lines = 0;
 
-	while (covered < merge->count &&
-		   covered + merge->lines[lines + 1] >= QV_ROWS_DENSE_SHARE * blocks * (lines + 1))
-		covered += merge->lines[++lines];
-	return covered >= QV_ROWS_DENSE_SHARE * merge->count ? lines : 0;
+	for (uint16 line = 1; line <= MaxHeapTuplesPerPage && seen < ENOUGH_SHARE * merge->count; line++)
+	{
+		seen += merge->lines[line];
+		if (seen < QV_ROWS_DENSE_SHARE * blocks * line)
+			continue;
+		lines = line;
+		covered = seen;
+	}
+	return covered >= LEAST_SHARE * merge->count ? lines : 0;
 }
 
 /* Would more lines give entries to enough rows to begin row pages again? */
