@@ -25,6 +25,10 @@ typedef struct QvRowsMeta
 								 * 0 */
 } QvRowsMeta;
 
+/* "missing" while the first entries are made, and while row pages are being left. */
+#define QV_ROWS_BEGUN PG_UINT32_MAX
+#define QV_ROWS_LEAVING (PG_UINT32_MAX - 1)
+
 StaticAssertDecl(sizeof(QvRowsMeta) == 12, "on-disk description of row pages changed");
 
 /* Where an engine has a row: a page and a place on it; what they mean is the engine's business. */

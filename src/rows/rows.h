@@ -67,7 +67,7 @@ QvRowsExist(const QvRows *rows)
 static inline bool
 QvRowsAreWhole(const QvRowsMeta *meta)
 {
-	return meta->root != 0 && meta->missing != PG_UINT32_MAX;
+	return meta->root != 0 && meta->missing < QV_ROWS_LEAVING;
 }
 
 /* Has the row an entry?  False for a line beyond those that have one. */

@@ -194,12 +194,12 @@ QvRowsNoteMissing(QvRows *rows, uint32 count)
 	uint32		before = meta_on_page(rows, BufferGetPage(buf))->missing;
 	QvWrite		w;
 
-	/* there may be other row pages by now, or none */
-	if (meta_on_page(rows, BufferGetPage(buf))->root == rows->meta.root)
+	/* there may be other row pages by now, or none, or they are being left */
+	if (meta_on_page(rows, BufferGetPage(buf))->root == rows->meta.root && before < QV_ROWS_LEAVING)
 	{
 		QvWriteBegin(&w, rows->index, rows->building);
 		meta_on_page(rows, QvWriteRegister(&w, buf))->missing =
-			count < PG_UINT32_MAX - before ? before + count : PG_UINT32_MAX;
+			Min((uint64) before + count, QV_ROWS_LEAVING - 1);
 		QvWriteCommit(&w);
 	}
 	UnlockReleaseBuffer(buf);
@@ -275,7 +275,10 @@ lock_current_page(QvRows *rows, const ItemPointerData *tid)
 							QvRowsPageOfBlock(rows, tid));
 		meta = read_meta(rows);
 		if (meta.root == rows->meta.root)
+		{
+			rows->meta = meta;
 			return buf;
+		}
 		if (BufferIsValid(buf))
 			UnlockReleaseBuffer(buf);
 		QvRowsSetMeta(rows, &meta);
@@ -294,7 +297,8 @@ QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const floa
 		return;
 	has_number = QvRowsHasNumber(rows, tid, &number);
 	if (has_number)
-		put_entry(rows, number % rows->per_page, place, x, residual, included, buf);
+		put_entry(rows, number % rows->per_page, place, x, residual,
+				  rows->meta.missing == QV_ROWS_LEAVING ? NULL : included, buf);
 	else
 		note_line(rows, tid, buf);
 	UnlockReleaseBuffer(buf);
@@ -549,7 +553,7 @@ make_root(Merge *merge, uint16 lines)
 	made.root = BufferGetBlockNumber(buf);
 	made.lines = lines;
 	made.entry_size = QvRowsEntrySize(rows->index, rows->space->pdim);
-	made.missing = PG_UINT32_MAX;
+	made.missing = QV_ROWS_BEGUN;
 	QvRowsSetMeta(rows, &made);
 	QvWriteBegin(&w, rows->index, rows->building);
 	*meta_on_page(rows, QvWriteRegister(&w, meta)) = rows->meta;
@@ -560,7 +564,7 @@ make_root(Merge *merge, uint16 lines)
 	QvInjectionPoint("quiver-rows-begun");
 }
 
-/* Forget the included columns of all entries.  No insert puts any meanwhile. */
+/* Forget the included columns of all entries.  No insert puts any from now on. */
 static void
 hide_columns(const QvRows *rows)
 {
@@ -593,24 +597,29 @@ hide_columns(const QvRows *rows)
 /*
  * Leave the row pages, so that others can be begun.  Searches that are under way go on with them,
  * and find all rows that they may see.  VACUUM clears no entries there any more.  The page of a
- * dead row may be visible to all later, and the entry of the row would still pass the filter.
+ * dead row may be visible to all later, and the entry of the row would still pass the filter.  So
+ * included columns are forgotten before.  If that is canceled, the next VACUUM clears entries.
  */
 static void
 leave_pages(QvRows *rows)
 {
-	QvRows		old = *rows;
 	QvRowsMeta	none = {0};
-	Buffer		buf = lock_meta(rows);
+	Buffer		buf;
 	QvWrite		w;
 
+	if (rows->included)
+	{
+		write_missing(rows, QV_ROWS_LEAVING);
+		QvInjectionPoint("quiver-rows-leaving");
+		hide_columns(rows);
+	}
+	buf = lock_meta(rows);
 	QvWriteBegin(&w, rows->index, rows->building);
 	*meta_on_page(rows, QvWriteRegister(&w, buf)) = none;
 	QvWriteCommit(&w);
 	UnlockReleaseBuffer(buf);
 	QvRowsSetMeta(rows, &none);
 	QvInjectionPoint("quiver-rows-left");
-	if (old.included)
-		hide_columns(&old);
 }
 
 /* Are the included columns of an entry known?  at: the entries of its page. */
@@ -752,7 +761,7 @@ begin_parts(Merge *merge)
 	Size		page_bytes;
 
 	merge->counting = false;
-	if (rows->meta.root != 0 && is_worth_it(merge, lines))
+	if (rows->meta.root != 0 && (rows->meta.missing == QV_ROWS_LEAVING || is_worth_it(merge, lines)))
 		leave_pages(rows);
 	if (rows->meta.root == 0)
 	{

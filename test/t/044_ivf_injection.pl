@@ -83,7 +83,7 @@ every_line_ok(
 		# row pages that were made of one row begin again
 		(map { { point => "quiver-rows-$_", name => "quiver-rows-$_, again", forms => ['included'], rows => 0,
 					before => "${insert}31; $vacuum; ALTER TABLE \$t SET (fillfactor = 100); $many",
-					held => $vacuum } } qw(left hidden begun merged)),
+					held => $vacuum } } qw(leaving hidden left begun merged)),
 		{ point => 'quiver-rows-page-added', forms => ['coded'], rows => 0, before => "$many; $vacuum", locked => 1,
 			held => 'INSERT INTO $t (id, v) SELECT 5000 + i, v FROM $b, generate_series(1, 3) i' },
 		{ point => 'quiver-rows-cleared', forms => ['coded'], before => $third, held => $vacuum },
