@@ -3,7 +3,7 @@
  *		Entry points of a graph; see entry_points.h.
  *
  * Locks: the metapage first, then the tail page, then the page after it.  No backend locks
- * the metapage while it has another page locked.
+ * the metapage while it has one of these locked.
  */
 #include "postgres.h"
 

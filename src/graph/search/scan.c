@@ -204,11 +204,13 @@ count_new(const GraphScan *scan, uint32 before)
 
 /*
  * Go on from half of the pool to all of it, and to twice as much while the query turns out to be
- * harder than the rows by which the pool was measured.
+ * harder than the rows by which the pool was measured.  Then it may be deep enough for more rows.
  */
 static void
 settle(GraphScan *scan, uint32 pool)
 {
+	double		rank;
+
 	for (int doublings = 0; doublings <= MOST_DOUBLINGS; doublings++, pool *= 2)
 	{
 		uint32		before = scan->heap.count;
@@ -220,13 +222,17 @@ settle(GraphScan *scan, uint32 pool)
 		if (count_new(scan, before) < scan->effort.hard_news)
 			break;
 	}
+	while ((rank = GraphEffortNext(scan->base.allowed)) > scan->base.allowed &&
+		   pool_for(scan, rank) <= scan->search.pool.capacity)
+		(void) deepen(scan, rank);
 }
 
 static void
 begin_search(GraphScan *scan)
 {
 	double		rank;
-	uint32		pool;
+	uint32		pool,
+				first;
 	bool		settles;
 
 	scan->begun = true;
@@ -234,8 +240,9 @@ begin_search(GraphScan *scan)
 	scan->base.returns = scan->effort.measured < scan->effort.rows ? scan->effort.measured : 0;
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	pool = pool_for(scan, scan->base.allowed);
-	settles = pool > 1 && isfinite(scan->effort.hard_news);
-	GraphSearchReset(&scan->search, settles ? pool / 2 : pool);
+	first = Max(pool / 2, GRAPH_SETTLED_ROWS + 1);
+	settles = first < pool && isfinite(scan->effort.hard_news);
+	GraphSearchReset(&scan->search, settles ? first : pool);
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);
 	/* the nearest entry points may lead to nodes that are all being deleted */

@@ -518,6 +518,7 @@ count_new(const Front *front, const Front *before)
 /*
  * Returns how many of the nearest rows of a pool are new against half of it only for a hard query.
  * Of the pools that were tried the next larger one tells, since all have their half among them.
+ * Returns 0 if too few were tried.
  */
 static int
 hard_news(const Calibrator *c, const PoolPoints *points, double pool)
@@ -527,6 +528,9 @@ hard_news(const Calibrator *c, const PoolPoints *points, double pool)
 														 * rows, or more */
 	int			news = 1;
 
+	/* damaged codes: no search finds less than another */
+	if (points->tried <= STEPS)
+		return 0;
 	while (at < points->tried - 1 && pool_of(at) < pool)
 		at++;
 	for (int i = 0; i < c->n; i++)
@@ -604,7 +608,7 @@ write_pools(GraphHandle *handle, double slope, double extra, const Calibrator *c
 	{
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
 									Max(1, GraphPoolForMisses(points->of[0], points->n[0], (1 - graph_recalls[i]) * SLACK)));
-		meta->hard_news[i] = hard_news(c, points, meta->recall_pools[i]);
+		meta->hard_news[i] = hard_news(c, points, Max(meta->recall_pools[i], slope + extra));
 	}
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
