@@ -27,8 +27,12 @@
 /* Blocks of the table that are counted together: on one row page, or a few. */
 #define RANGE_BLOCKS 16
 
-/* Rows that have entries, of all; and the least for which row pages are made. */
+/*
+ * Shares of the rows: more than the first have entries only where FULL_SHARE of the entries is in
+ * use; and the least for which row pages are made.
+ */
 #define ENOUGH_SHARE 0.99
+#define FULL_SHARE 0.5
 #define LEAST_SHARE 0.5
 
 /* Row pages begin again when that gives entries to more than this share of the rows. */
@@ -518,10 +522,12 @@ choose_lines(const Merge *merge)
 				covered = 0;
 	uint16		lines = 0;
 
-	for (uint16 line = 1; line <= MaxHeapTuplesPerPage && seen < ENOUGH_SHARE * merge->count; line++)
+	for (uint16 line = 1; line <= MaxHeapTuplesPerPage && seen < merge->count; line++)
 	{
+		double		dense = seen < ENOUGH_SHARE * merge->count ? QV_ROWS_DENSE_SHARE : FULL_SHARE;
+
 		seen += merge->lines[line];
-		if (seen < QV_ROWS_DENSE_SHARE * blocks * line)
+		if (seen < dense * blocks * line)
 			continue;
 		lines = line;
 		covered = seen;
