@@ -27,9 +27,6 @@
 /* One step raises the effort for late results this many times at most, to about twice as much. */
 #define MOST_RAISES 3
 
-/* The pool of a hard query is doubled this many times at most. */
-#define MOST_DOUBLINGS 3
-
 typedef struct GraphScan
 {
 	QvScan		base;
@@ -203,25 +200,23 @@ count_new(const GraphScan *scan, uint32 before)
 }
 
 /*
- * Go on from half of the pool to all of it, and to twice as much while the query turns out to be
+ * Go on from a part of the pool to all of it, and to twice as much if the query turns out to be
  * harder than the rows by which the pool was measured.  Then it may be deep enough for more rows.
  */
 static void
 settle(GraphScan *scan, uint32 pool)
 {
+	uint32		before = scan->heap.count;
 	double		rank;
 
-	for (int doublings = 0; doublings <= MOST_DOUBLINGS; doublings++, pool *= 2)
-	{
-		uint32		before = scan->heap.count;
-
-		if ((doublings > 0 && !has_memory(scan, 2 * pool)) ||
-			!GraphSearchWiden(&scan->search, scan->store, pool))
-			break;
-		queue_results(scan);
-		if (count_new(scan, before) < scan->effort.hard_news)
-			break;
-	}
+	if (!GraphSearchWiden(&scan->search, scan->store, pool))
+		return;
+	queue_results(scan);
+	/* half of the memory is for further results */
+	if (count_new(scan, before) < scan->effort.hard_news || !has_memory(scan, 4 * pool) ||
+		!GraphSearchWiden(&scan->search, scan->store, 2 * pool))
+		return;
+	queue_results(scan);
 	while ((rank = GraphEffortNext(scan->base.allowed)) > scan->base.allowed &&
 		   pool_for(scan, rank) <= scan->search.pool.capacity)
 		(void) deepen(scan, rank);

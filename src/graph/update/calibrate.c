@@ -55,7 +55,7 @@ static const int efs[] = {10, 40, 100};
 #define SLACK 0.8
 
 /* Share of the queries that are hard. */
-#define HARD_SHARE 0.05
+#define HARD_SHARE 0.1
 
 /* Misses for which deep searches are measured. */
 #define DEEP_MISSES ((1 - QV_DEFAULT_RECALL) * SLACK)
