@@ -456,7 +456,7 @@ check_measures(GraphChecker *c)
 
 	for (int i = 0; i < GRAPH_RECALLS; i++)
 		sound &= may_be(meta->recall_pools[i], 1, GRAPH_MAX_POOL) &&
-			may_be(meta->hard_news[i], 1, GRAPH_SETTLED_ROWS + 1);
+			may_be(meta->hard_new_rows[i], 1, GRAPH_SETTLED_ROWS + 1);
 	for (int i = 0; i < GRAPH_DEPTHS; i++)
 		sound &= may_be(meta->deep_efs[i], 0, GRAPH_MAX_DEEP_EF);
 	sound &= QvCurveIsSound(&meta->curve);

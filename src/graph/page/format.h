@@ -111,10 +111,10 @@ typedef struct GraphMetaData
 	float		deep_efs[GRAPH_DEPTHS]; /* coded: the ef of each of
 										 * graph_depths, by that of 10 rows;
 										 * 0: not calibrated */
-	float		hard_news[GRAPH_RECALLS];	/* coded: new rows of each of
-											 * recall_pools that tell a hard
-											 * query (pool.h); 0: not
-											 * calibrated */
+	float		hard_new_rows[GRAPH_RECALLS];	/* coded: new rows of each of
+												 * recall_pools that tell a
+												 * hard query (pool.h); 0: not
+												 * calibrated */
 } GraphMetaData;
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */

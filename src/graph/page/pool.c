@@ -96,14 +96,14 @@ GraphPoolFor(const GraphMetaData *meta, uint32 ef)
 }
 
 double
-GraphHardNews(const GraphMetaData *meta, double misses)
+GraphHardNewRows(const GraphMetaData *meta, double misses)
 {
 	int			at = 0;
 
 	while (at < GRAPH_RECALLS - 1 && 1 - graph_recalls[at] > misses)
 		at++;
 	/* also false for the NaN of a damaged metapage */
-	return meta->hard_news[at] >= 1 ? meta->hard_news[at] : INFINITY;
+	return meta->hard_new_rows[at] >= 1 ? meta->hard_new_rows[at] : INFINITY;
 }
 
 double

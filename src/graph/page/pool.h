@@ -36,7 +36,7 @@ extern const double graph_recalls[GRAPH_RECALLS];
  * may be missed; INFINITY: that was not measured.
  */
 #define GRAPH_SETTLED_ROWS (GRAPH_MEASURED_ROWS + 1)
-extern double GraphHardNews(const GraphMetaData *meta, double misses);
+extern double GraphHardNewRows(const GraphMetaData *meta, double misses);
 
 /* The share of rows that a search may miss by the settings. */
 extern double GraphMissesAllowed(const GraphMetaData *meta, const QvSettings *settings);

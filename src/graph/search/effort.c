@@ -63,7 +63,7 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 		GraphEfForRecall(meta, settings);
 	effort->power = LEAST_POWER;
 	effort->raised = 1;
-	effort->hard_news = INFINITY;
+	effort->hard_new_rows = INFINITY;
 	memset(effort->growth, 0, sizeof(effort->growth));
 	if (!goal->endless)
 	{
@@ -79,7 +79,7 @@ GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta, const QvScanGoal
 	{
 		effort->rows = FEW_ROWS;
 		effort->measured = GRAPH_SETTLED_ROWS;
-		effort->hard_news = GraphHardNews(meta, GraphMissesAllowed(meta, settings));
+		effort->hard_new_rows = GraphHardNewRows(meta, GraphMissesAllowed(meta, settings));
 		init_growth(effort, meta);
 	}
 }

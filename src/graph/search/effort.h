@@ -16,7 +16,7 @@ typedef struct GraphEffort
 	double		power;			/* with which it grows with more rows */
 	double		growth[GRAPH_DEPTHS];	/* by a recall: factor for
 										 * graph_depths; else 0 */
-	double		hard_news;		/* GraphHardNews() of the recall; INFINITY:
+	double		hard_new_rows;	/* GraphHardNewRows() of the recall; INFINITY:
 								 * the ef is as set, or enough for any query */
 	double		raised;			/* factor of all, for late results */
 } GraphEffort;

@@ -213,7 +213,7 @@ settle(GraphScan *scan, uint32 pool)
 		return;
 	queue_results(scan);
 	/* half of the memory is for further results */
-	if (count_new(scan, before) < scan->effort.hard_news || !has_memory(scan, 4 * pool) ||
+	if (count_new(scan, before) < scan->effort.hard_new_rows || !has_memory(scan, 4 * pool) ||
 		!GraphSearchWiden(&scan->search, scan->store, 2 * pool))
 		return;
 	queue_results(scan);
@@ -236,7 +236,7 @@ begin_search(GraphScan *scan)
 	GraphSearchInit(&scan->search, scan->store->exact, scan->goal.endless);
 	pool = pool_for(scan, scan->base.allowed);
 	first = Max(pool / 2, GRAPH_SETTLED_ROWS + 1);
-	settles = first < pool && isfinite(scan->effort.hard_news);
+	settles = first < pool && isfinite(scan->effort.hard_new_rows);
 	GraphSearchReset(&scan->search, settles ? first : pool);
 	scan->store->enter(scan->store, &scan->search, SCAN_ENTRIES);
 	GraphSearchRun(&scan->search, scan->store);

@@ -463,6 +463,7 @@ typedef struct PoolPoints
 	int			tried;			/* which are these */
 } PoolPoints;
 
+/* The size of a pool that is tried. */
 static uint32
 pool_of(int step)
 {
@@ -521,12 +522,12 @@ count_new(const Front *front, const Front *before)
  * Returns 0 if too few were tried.
  */
 static int
-hard_news(const Calibrator *c, const PoolPoints *points, double pool)
+hard_new_rows(const Calibrator *c, const PoolPoints *points, double pool)
 {
 	int			at = STEPS;
 	int			queries[GRAPH_SETTLED_ROWS + 2] = {0};	/* with that many new
 														 * rows, or more */
-	int			news = 1;
+	int			least = 1;
 
 	/* damaged codes: no search finds less than another */
 	if (points->tried <= STEPS)
@@ -536,9 +537,9 @@ hard_news(const Calibrator *c, const PoolPoints *points, double pool)
 	for (int i = 0; i < c->n; i++)
 		for (int n = count_new(&points->fronts[at][i], &points->fronts[at - STEPS][i]); n > 0; n--)
 			queries[n]++;
-	while (queries[news] > HARD_SHARE * c->n)
-		news++;
-	return news;
+	while (queries[least] > HARD_SHARE * c->n)
+		least++;
+	return least;
 }
 
 /* Returns the ef with which a depth has the default recall. */
@@ -608,7 +609,7 @@ write_pools(GraphHandle *handle, double slope, double extra, const Calibrator *c
 	{
 		meta->recall_pools[i] = Min(GRAPH_MAX_POOL,
 									Max(1, GraphPoolForMisses(points->of[0], points->n[0], (1 - graph_recalls[i]) * SLACK)));
-		meta->hard_news[i] = hard_news(c, points, Max(meta->recall_pools[i], slope + extra));
+		meta->hard_new_rows[i] = hard_new_rows(c, points, Max(meta->recall_pools[i], slope + extra));
 	}
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-graph-pools-written");
