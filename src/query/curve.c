@@ -13,6 +13,9 @@ const double qv_curve_recalls[QV_CURVE_POINTS] = {0.70, 0.80, 0.90, 0.95, 0.98, 
 /* A float4 of this part of a share is never more than the share. */
 #define ROUND_DOWN 0.999999
 
+/* No error is expected to be as many standard deviations. */
+#define MOST_SIGMAS 6
+
 /*
  * Returns the misses of rows for misses of queries: those of the first point that has no more, else
  * of the first that has the fewest.  Nothing is interpolated: between two points there may be one
@@ -73,29 +76,22 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 	return Min(1, Max(QV_CURVE_LEAST_MISSES, misses));
 }
 
-/* How many standard deviations below its mean a normal value is with that probability, up to 6. */
-static double
-normal_quantile(double probability)
+double
+QvCurveSigmas(double misses)
 {
 	double		low = 0,
-				high = 6;
+				high = MOST_SIGMAS;
+
+	misses = Min(misses, 1 - QV_DEFAULT_RECALL);
 
 	while (high - low > 0.01)
 	{
 		double		middle = (low + high) / 2;
 
-		if (erfc(middle / M_SQRT2) / 2 > probability)
+		if (erfc(middle / M_SQRT2) / 2 > misses)
 			low = middle;
 		else
 			high = middle;
 	}
 	return high;
-}
-
-double
-QvCurveCaution(double misses)
-{
-	const double usual = 1 - QV_DEFAULT_RECALL;
-
-	return misses >= usual ? 1 : Max(1, normal_quantile(misses) / normal_quantile(usual));
 }

@@ -52,9 +52,10 @@ extern bool QvCurveIsSound(const QvCurve *curve);
 extern double QvCurveMisses(const QvCurve *curve, const QvSettings *settings);
 
 /*
- * How many times the usual error of codes a search counts, to miss at most that share of rows by
- * them.  At least 1.
+ * How many standard deviations of its error the bound of a code is to count, so that it is too high
+ * for at most that share of rows: the quantile of the normal distribution.  A larger share than the
+ * default recall misses counts as that one.  0: 6 standard deviations.
  */
-extern double QvCurveCaution(double misses);
+extern double QvCurveSigmas(double misses);
 
 #endif							/* QV_QUERY_CURVE_H */

@@ -549,19 +549,18 @@ waits_at(Members *m)
 }
 
 static void
-measure_one(Members *m, const Member *member)
+measure_one(Members *m, const ItemPointerData *tid, QvRowPlace place)
 {
 	QvMeasured	measured;
 	double		bound;
 
 	/* not there: the caller measures the row itself */
-	if (!m->engine->ops->measure(m->engine, &member->tid,
-								 (QvRowPlace) {member->block, member->slot}, &measured))
+	if (!m->engine->ops->measure(m->engine, tid, place, &measured))
 		measured = (QvMeasured) {-INFINITY, INFINITY};
 	/* an error may be zero, where float32 has rounded the distance */
 	bound = measured.distance - measured.error * m->base.certainty -
 		4 * FLT_EPSILON * fabs(measured.distance);
-	m->found[QvNearestAdd(&m->nearest, bound)] = (Found) {member->tid, measured};
+	m->found[QvNearestAdd(&m->nearest, bound)] = (Found) {*tid, measured};
 }
 
 /* Measure the nearest of the rows that wait. */
@@ -571,16 +570,18 @@ measure_some(Members *m)
 	Backlog    *waiting = &m->waiting;
 	uint32		n = Min(MEASURED_TOGETHER, waiting->sorted - waiting->first);
 	const Member *members[MEASURED_TOGETHER];
+	QvRowPlace	places[MEASURED_TOGETHER];
 
 	CHECK_FOR_INTERRUPTS();
 	m->found = QvNearestRoom(&m->nearest, n, m->base.context, m->found, sizeof(Found));
 	for (uint32 i = 0; i < n; i++)
 	{
 		members[i] = &m->members[BacklogId(BacklogTake(waiting))];
-		m->engine->ops->prefetch_place(m->engine, (QvRowPlace) {members[i]->block, members[i]->slot});
+		places[i] = (QvRowPlace) {members[i]->block, members[i]->slot};
 	}
+	m->engine->ops->prefetch_places(m->engine, places, n);
 	for (uint32 i = 0; i < n; i++)
-		measure_one(m, members[i]);
+		measure_one(m, &members[i]->tid, places[i]);
 }
 
 /* ---- what the caller calls ---- */
@@ -665,7 +666,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	/* room grows by powers of two */
 	m->room = Max(LEAST_KEPT, pg_prevpower2_32(Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem)))));
 	m->most = Max(LEAST_KEPT, Min(m->room, Max(rows / KEPT_SHARE, proposals * KEPT_SHARE)));
-	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->caution);
+	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sigmas);
 	return &m->base;
 }
 
@@ -706,7 +707,7 @@ QvMembersSample(QvScan *engine, BlockNumber blocks, double distances[QV_MEMBERS_
 	if (rows == NULL || blocks == 0)
 		return 0;
 	QvRowQueryInit(&query, rows->space, engine->query, 0);
-	QvRowQueryInit(&lower, rows->space, engine->query, QV_ROW_ONE_SIGMA);
+	QvRowQueryInit(&lower, rows->space, engine->query, 1);
 	QvRowsFinderInit(&finder, rows);
 	ItemPointerSet(&last, blocks - 1, FirstOffsetNumber);
 	npages = QvRowsPageOfBlock(rows, &last) + 1;

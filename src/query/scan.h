@@ -104,11 +104,12 @@ typedef struct QvScanOps
 
 	/*
 	 * Measure a row that row pages say to be in a place: false when it is not
-	 * there.  Ask the CPU for that place.  NULL: an engine without row pages.
+	 * there.  Ask the CPU for n such places.  NULL: an engine without row
+	 * pages.
 	 */
 	bool		(*measure) (QvScan *scan, const ItemPointerData *tid, QvRowPlace place,
 							QvMeasured *measured);
-	void		(*prefetch_place) (QvScan *scan, QvRowPlace place);
+	void		(*prefetch_places) (QvScan *scan, const QvRowPlace *places, uint32 n);
 
 	/* The scan is over: free its memory. */
 	void		(*end) (QvScan *scan);
@@ -126,8 +127,7 @@ struct QvScan
 										 * found; may be NULL */
 	const struct QvRows *rows;	/* row pages; NULL: there are none */
 	const QvSpaceQuery *query;	/* of the value; NULL: plain, or any order */
-	double		caution;		/* QvCurveCaution() of the recall wanted;
-								 * INFINITY: the nearest rows, for sure */
+	double		sigmas;			/* QvCurveSigmas() of the recall wanted */
 	double		certainty;		/* share of an error by measure() that counts */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */

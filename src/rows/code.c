@@ -6,10 +6,6 @@
 
 #include "rows/code.h"
 
-/* Standard deviations of a bound from its estimate: it holds for nearly all rows, or for all. */
-#define USUAL_SIGMAS (1 / QV_ROW_ONE_SIGMA)
-#define SURE_SIGMAS 5.0
-
 void
 QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry entry)
 {
@@ -42,7 +38,7 @@ QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry ent
 }
 
 void
-QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution)
+QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double sigmas)
 {
 	const QvQuery *q = &base->q;
 
@@ -50,7 +46,7 @@ QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base
 	 * share of the product of two lengths that a random inner product hardly
 	 * exceeds
 	 */
-	double		certainty = Min(1, Min(SURE_SIGMAS, USUAL_SIGMAS * caution) / sqrt(space->dims));
+	double		certainty = Min(1, sigmas / sqrt(space->dims));
 	double		error2 = 0;
 	int64		sum = 0;
 

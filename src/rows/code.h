@@ -31,11 +31,8 @@ typedef struct QvRowQuery
 	float		base_distance;	/* what a distance has of the query alone */
 } QvRowQuery;
 
-/* caution: how many times the usual error bounds count; INFINITY: they are to hold for all rows. */
-extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double caution);
-
-/* With that caution, bounds are a standard deviation below the distances that codes tell. */
-#define QV_ROW_ONE_SIGMA 0.5
+/* sigmas: the standard deviations by which bounds are below the distances that codes tell. */
+extern void QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base, double sigmas);
 
 /* Entries whose bounds are computed together, at most. */
 #define QV_ROW_BATCH 64

@@ -88,7 +88,7 @@ set_cost(const TopkKnown *known, double wanted)
 
 /*
  * Are the first rows of a search without conditions left to the index?  They are where the user
- * has set an effort or quiver_calibrate() tries one, and for a recall above the default.
+ * has set an effort or quiver_calibrate() tries one.
  */
 static bool
 is_left_to_index(const TopkKnown *known, TopkWay way)
@@ -96,7 +96,7 @@ is_left_to_index(const TopkKnown *known, TopkWay way)
 	const QvSettings *settings = known->settings;
 
 	return way != TOPK_CODES || settings->ef_search > 0 || settings->probes > 0 ||
-		settings->misses > 0 || settings->recall > QV_DEFAULT_RECALL;
+		settings->misses > 0;
 }
 
 double

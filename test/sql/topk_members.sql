@@ -204,6 +204,7 @@ BEGIN
 	END LOOP;
 	RETURN all_found;
 END $$;
+SET quiver.recall = 0.999;
 SELECT array_agg(id) AS exact FROM (SELECT id FROM m WHERE a + 0 < 10 AND b + 0 = 5
 	ORDER BY (v <-> (SELECT v FROM asked WHERE q = 17)) + 0 LIMIT 12) x \gset
 BEGIN;
@@ -225,6 +226,7 @@ SELECT array_length(rest('hinted', 100), 1);
 SELECT condition, l.answer FROM conditions, look(nearest(condition, 1000)) l
 	WHERE condition ~ '^a < 10|b = 5' ORDER BY n;
 ROLLBACK;
+RESET quiver.recall;
 SELECT * FROM differing('', 1000);
 
 -- rows updated in their page and out of it, deleted, and their lines used again

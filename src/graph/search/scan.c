@@ -373,16 +373,19 @@ graph_scan_measure(QvScan *base, const ItemPointerData *tid, QvRowPlace place, Q
 }
 
 static void
-graph_scan_prefetch_place(QvScan *base, QvRowPlace place)
+graph_scan_prefetch_places(QvScan *base, const QvRowPlace *places, uint32 n)
 {
-	GraphScan  *scan = (GraphScan *) base;
-	const GraphLayout *layout = &scan->handle->layout;
-	BlockNumber block = GraphNodeBlock(layout, place.block);
+	GraphHandle *handle = ((GraphScan *) base)->handle;
+	const GraphLayout *layout = &handle->layout;
 
-	(void) QvPrefetchBlock(scan->index, scan->handle->hints, block);
-	QvPrefetchPin(scan->handle->hints, block);
-	GraphPrefetchNode(scan->handle, place.block, 0, sizeof(GraphNodeData));
-	GraphPrefetchNode(scan->handle, place.block, layout->own, layout->own_bytes);
+	for (uint32 i = 0; i < n; i++)
+		QvPrefetchPin(handle->hints, GraphNodeBlock(layout, places[i].block));
+	for (uint32 i = 0; i < n; i++)
+	{
+		(void) QvPrefetchBlock(handle->index, handle->hints, GraphNodeBlock(layout, places[i].block));
+		GraphPrefetchNode(handle, places[i].block, 0, sizeof(GraphNodeData));
+		GraphPrefetchNode(handle, places[i].block, layout->own, layout->own_bytes);
+	}
 }
 
 /* ---- */
@@ -409,8 +412,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->query = scan->point->query;
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = base->query ? base->query->offset : 0;
-	base->caution = goal->settings->ef_search == 0 && goal->settings->recall >= 1 ? INFINITY :
-		QvCurveCaution(1 - goal->settings->recall);
+	base->sigmas = QvCurveSigmas(QvCurveMisses(&handle->meta.curve, goal->settings));
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
 	scan->last = scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);
@@ -422,7 +424,7 @@ static const QvScanOps graph_scan_ops = {
 	.next = graph_scan_next,
 	.prefetch = graph_scan_prefetch,
 	.measure = graph_scan_measure,
-	.prefetch_place = graph_scan_prefetch_place,
+	.prefetch_places = graph_scan_prefetch_places,
 	.end = QvScanEnd
 };
 

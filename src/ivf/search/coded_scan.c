@@ -14,32 +14,18 @@
 #include "space/factor.h"
 
 /*
- * How many standard deviations below its estimate a distance is taken to be
- * possible, for the usual recall and less.  Larger ones read more records
- * for no more recall (src/ivf/search/README.md, "Bound").
- */
-#define BOUND_SIGMAS 1.6
-
-/*
  * This many times the rows that may be missed may have a bound above their distance.  Most of them
  * are found: they have a lesser bound than the farthest row that is wanted.  By sketches none is.
  */
 #define WRONG_BOUNDS 2
-
-/*
- * The factor of these when the user wants all lists read, and so the nearest rows: six standard
- * deviations in all.
- */
-#define SURE_BOUND 3.75f
 
 static void
 coded_begin_reading(IvfReader *reader)
 {
 	const IvfLayout *layout = &reader->handle->layout;
 	double		share = (double) layout->scan_bits / layout->pdim;
-	double		wrong = reader->misses * (reader->by_sketch ? 1 : WRONG_BOUNDS);
 
-	reader->sigmas = BOUND_SIGMAS * (reader->sure ? SURE_BOUND : QvCurveCaution(wrong));
+	reader->sigmas = QvCurveSigmas(reader->misses * (reader->by_sketch ? 1 : WRONG_BOUNDS));
 
 	/*
 	 * The standard deviation of a one-bit estimate over B of D coordinates,

@@ -58,7 +58,6 @@ struct IvfReader
 								 * distance becomes precise */
 	bool		any_order;		/* the query is null: all distances are 0 */
 	bool		by_sketch;		/* coded: finer codes are left alone */
-	bool		sure;			/* bounds that hold: see SURE_BOUND */
 	double		misses;			/* share of rows that bounds may miss */
 	float		sigmas;			/* standard deviations that a bound is below
 								 * its estimate; set by begin_reading() */

@@ -545,19 +545,6 @@ is_on_disk(const IvfScan *scan)
 	return RelationGetNumberOfBlocks(scan->index) > (BlockNumber) Max(effective_cache_size, NBuffers) / 2;
 }
 
-/*
- * Does the user want all lists read, and so the nearest rows?  No further list could make up for a
- * row lost.
- */
-static bool
-wants_all(const IvfScan *scan)
-{
-	const QvSettings *settings = scan->goal.settings;
-
-	return settings->probes > 0 ? settings->probes >= scan->handle->lists->count :
-		settings->recall >= 1;
-}
-
 static void
 ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 {
@@ -566,6 +553,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	MemoryContext old;
 	IvfHandle  *handle;
 	const void *value;
+	double		misses;
 
 	MemoryContextReset(scan->base.context);
 	memset(&scan->handle, 0, sizeof(IvfScan) - offsetof(IvfScan, handle));
@@ -589,15 +577,17 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	reader->handle = handle;
 	reader->any_order = value == NULL;
 	reader->by_sketch = handle->layout.sketch_bytes > 0 && is_on_disk(scan);
-	reader->sure = !reader->by_sketch && wants_all(scan);
-	reader->misses = goal->settings->probes > 0 ? 1 : QvCurveMisses(&handle->meta.curve, goal->settings);
+	/* where all lists are read, none could make up for a row that is lost */
+	misses = goal->settings->probes >= handle->lists->count ? 0 :
+		QvCurveMisses(&handle->meta.curve, goal->settings);
+	reader->misses = goal->settings->probes > 0 && misses > 0 ? 1 : misses;
 	reader->max_bytes = goal->settings->memory / 2;
 	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &reader->query);
 	IvfBeginReading(reader);
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
-	base->caution = reader->sure ? INFINITY : QvCurveCaution(1 - goal->settings->recall);
+	base->sigmas = QvCurveSigmas(misses);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = 0;
@@ -666,15 +656,19 @@ ivf_scan_measure(QvScan *base, const ItemPointerData *tid, QvRowPlace place, QvM
 }
 
 static void
-ivf_scan_prefetch_place(QvScan *base, QvRowPlace place)
+ivf_scan_prefetch_places(QvScan *base, const QvRowPlace *places, uint32 n)
 {
 	const IvfHandle *handle = ((IvfScan *) base)->handle;
 	Size		size = handle->layout.items[IVF_RECORDS].size;
 
-	(void) QvPrefetchBlock(handle->index, handle->hints, place.block);
-	QvPrefetchPin(handle->hints, place.block);
-	QvPrefetchPage(handle->hints, place.block,
-				   QV_PAGE_START + sizeof(IvfItemPageData) + place.slot * size, size);
+	for (uint32 i = 0; i < n; i++)
+		QvPrefetchPin(handle->hints, places[i].block);
+	for (uint32 i = 0; i < n; i++)
+	{
+		(void) QvPrefetchBlock(handle->index, handle->hints, places[i].block);
+		QvPrefetchPage(handle->hints, places[i].block,
+					   QV_PAGE_START + sizeof(IvfItemPageData) + places[i].slot * size, size);
+	}
 }
 
 static const QvScanOps ivf_scan_ops = {
@@ -682,7 +676,7 @@ static const QvScanOps ivf_scan_ops = {
 	.next = ivf_scan_next,
 	.prefetch = ivf_scan_prefetch,
 	.measure = ivf_scan_measure,
-	.prefetch_place = ivf_scan_prefetch_place,
+	.prefetch_places = ivf_scan_prefetch_places,
 	.end = QvScanEnd
 };
 
