@@ -142,11 +142,11 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 	IndexOptInfo *index = path->indexinfo;
 
 	/*
-	 * a join that fills rows with NULLs must have them all, and so must a
-	 * window of all rows
+	 * a join that fills rows with NULLs must have them all, and so must
+	 * aggregates and windows of all rows
 	 */
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
-		!QvIsNullable(root, index->rel) && !KnnHasWholeWindow(root) &&
+		!QvIsNullable(root, index->rel) && !KnnNeedsAllRows(root) &&
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 

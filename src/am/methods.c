@@ -113,12 +113,15 @@ has_whole_function(Node *node, void *unused)
 }
 
 bool
-KnnHasWholeWindow(const PlannerInfo *root)
+KnnNeedsAllRows(const PlannerInfo *root)
 {
 	const Query *query = root->parse;
 	const WindowClause *first;
 	ListCell   *lc;
 
+	/* since 16 the server may want rows in an aggregate's own order */
+	if (query->hasAggs && (query->groupClause == NIL || query->limitCount == NULL))
+		return true;
 	if (!query->hasWindowFuncs)
 		return false;
 	first = linitial_node(WindowClause, query->windowClause);

@@ -59,8 +59,11 @@ extern bool KnnHasRecall(Oid am);
 /* Is it an index that a stock pgvector built and reads? */
 extern bool KnnIsPgvectors(Relation index);
 
-/* Has a query a window of all rows, one whose rows need later ones, or two in different orders? */
-extern bool KnnHasWholeWindow(const PlannerInfo *root);
+/*
+ * Has a query aggregates of all rows, or of all groups; a window of all rows, one whose rows need
+ * later ones, or two in different orders?
+ */
+extern bool KnnNeedsAllRows(const PlannerInfo *root);
 
 /* Is a condition that test of an index's column: whether it has a value, or has none? */
 extern bool KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index);

@@ -290,7 +290,7 @@ find_target(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 
 	if (target)
 		return target;
-	if (root->query_pathkeys != NIL && !KnnHasWholeWindow(root))
+	if (root->query_pathkeys != NIL && !KnnNeedsAllRows(root))
 		target = match_key(root, index, linitial(root->query_pathkeys));
 	if (target)
 	{

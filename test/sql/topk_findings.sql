@@ -652,3 +652,26 @@ RESET enable_seqscan;
 RESET enable_sort;
 DROP FUNCTION placed;
 DROP TABLE items;
+
+-- since PostgreSQL 16 rows may come in an aggregate's own order: a count is of all of them
+CREATE TABLE items AS SELECT i AS id, i % 7 AS part, repeat('x', 1500) AS note,
+	(SELECT array_agg(hashint4(i * 16 + j) % 1000 ORDER BY j) FROM generate_series(1, 16) j)::vector(16) AS v
+	FROM generate_series(1, 5000) i;
+CREATE INDEX ON items USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE items;
+SET max_parallel_workers_per_gather = 0;
+SET random_page_cost = 1;
+SET work_mem = '64kB';
+SET enable_sort = off;
+SELECT count(*), cardinality(array_agg(i ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')) FROM items i;
+SELECT count(*), cardinality(array_agg(i ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')) FROM items i LIMIT 1;
+SELECT sum(n) FROM (SELECT count(*) AS n FROM items
+	GROUP BY round((v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')::numeric)) x;
+-- the nearest rows of a query around it
+SELECT count(*), count(DISTINCT id) FROM
+	(SELECT id FROM items ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
+RESET enable_sort;
+RESET work_mem;
+RESET random_page_cost;
+RESET max_parallel_workers_per_gather;
+DROP TABLE items;
