@@ -88,7 +88,8 @@ set_cost(const TopkKnown *known, double wanted)
 
 /*
  * Are the first rows of a search without conditions left to the index?  They are where the user
- * has set an effort or quiver_calibrate() tries one.
+ * has set an effort or quiver_calibrate() tries one, and where no row is to be missed: codes rule
+ * out few for sure.
  */
 static bool
 is_left_to_index(const TopkKnown *known, TopkWay way)
@@ -96,7 +97,7 @@ is_left_to_index(const TopkKnown *known, TopkWay way)
 	const QvSettings *settings = known->settings;
 
 	return way != TOPK_CODES || settings->ef_search > 0 || settings->probes > 0 ||
-		settings->misses > 0;
+		settings->misses > 0 || settings->recall >= 1;
 }
 
 double
