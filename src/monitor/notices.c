@@ -2,8 +2,8 @@
  * notices.c
  *		Notices about indexes that do not do what the user may expect.
  *
- * EXPLAIN says why no index of a column serves the operator of ORDER BY.  ALTER INDEX says
- * when a new value of an option waits for a REINDEX.
+ * EXPLAIN says why no index of a column serves the distance of ORDER BY, or of a radius.  ALTER
+ * INDEX says when a new value of an option waits for a REINDEX.
  */
 #include "postgres.h"
 
@@ -18,17 +18,19 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_opfamily.h"
-#include "catalog/pg_type.h"
+#include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "lib/stringinfo.h"
 #include "monitor/monitor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "topk/form.h"
+#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -39,7 +41,7 @@
 static ExplainOneQuery_hook_type previous_explain;
 static object_access_hook_type previous_access;
 
-/* ---- EXPLAIN: an operator that no index of the column serves ---- */
+/* ---- EXPLAIN: a distance that no index of the column serves ---- */
 
 /* What the indexes of a column say about an operator. */
 typedef struct Served
@@ -49,12 +51,52 @@ typedef struct Served
 								 * index has the column */
 } Served;
 
-/* Is it a distance operator of Quiver or of pgvector? */
-static bool
-is_distance(const OpExpr *op)
+/* A distance, and the operator class of indexes for it. */
+typedef struct Distance
 {
-	return op->opresulttype == FLOAT8OID && list_length(op->args) == 2 &&
-		QvSharedSymbol(op->opfuncid) != NULL;
+	List	   *args;			/* NIL: none found */
+	Oid			operator;
+	NameData	opclass;
+} Distance;
+
+/* Is an expression a distance by which indexes of hnsw order rows?  They have all of these. */
+static bool
+is_distance(Node *expr, Distance *distance)
+{
+	List	   *args = NIL;
+	Oid			function = TopkFunctionOf(expr, &args);
+	CatCList   *classes;
+
+	if (!OidIsValid(function) || list_length(args) != 2)
+		return false;
+	classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(get_am_oid("hnsw", true)));
+	for (int i = 0; i < classes->n_members && distance->args == NIL; i++)
+	{
+		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
+		Oid			operator = get_opfamily_member(class->opcfamily, class->opcintype, class->opcintype, 1);
+
+		if (class->opcintype != exprType(linitial(args)) || !TopkIsDistance(function, get_opcode(operator)))
+			continue;
+		distance->args = args;
+		distance->operator = operator;
+		distance->opclass = class->opcname;
+	}
+	ReleaseCatCacheList(classes);
+	return distance->args != NIL;
+}
+
+/*
+ * Finds the distance in an expression such as 1 - (e <=> $1).  Returns true if the expression has
+ * another column beside the distance.
+ */
+static bool
+find_distance(Node *expr, Distance *distance)
+{
+	if (expr == NULL)
+		return false;
+	if (distance->args == NIL && is_distance(expr, distance))
+		return false;
+	return IsA(expr, Var) || expression_tree_walker(expr, find_distance, distance);
 }
 
 static bool
@@ -130,44 +172,21 @@ look_at_indexes(Oid relation, AttrNumber column, Oid operator, Served *served)
 	table_close(table, NoLock);
 }
 
-/* The operator family that orders by an operator; NULL if there is none. */
-static char *
-family_of(Oid operator)
-{
-	CatCList   *members = SearchSysCacheList1(AMOPOPID, ObjectIdGetDatum(operator));
-	char	   *name = NULL;
-
-	for (int i = 0; i < members->n_members && name == NULL; i++)
-	{
-		Form_pg_amop member = (Form_pg_amop) GETSTRUCT(&members->members[i]->tuple);
-		HeapTuple	family;
-
-		if (member->amoppurpose != AMOP_ORDER)
-			continue;
-		family = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(member->amopfamily));
-		if (HeapTupleIsValid(family))
-		{
-			name = pstrdup(NameStr(((Form_pg_opfamily) GETSTRUCT(family))->opfname));
-			ReleaseSysCache(family);
-		}
-	}
-	ReleaseCatCacheList(members);
-	return name;
-}
-
-/* Notes why no index serves ORDER BY column <operator> value. */
+/* Notes why no index serves a distance of a column. */
 static void
-explain_order(const Query *query, const OpExpr *op)
+explain_distance(const Query *query, const Distance *distance)
 {
+	const char *operator = get_opname(distance->operator);
+	Oid			type_asked = exprType(linitial(distance->args));
 	ListCell   *lc;
 
-	foreach(lc, op->args)
+	foreach(lc, distance->args)
 	{
 		Node	   *arg = strip_implicit_coercions(lfirst(lc));
 		Var		   *var = (Var *) arg;
 		RangeTblEntry *rte;
 		Served		served;
-		char	   *family;
+		const char *type;
 
 		if (!IsA(arg, Var) || var->varlevelsup != 0 || var->varattno <= 0)
 			continue;
@@ -175,16 +194,51 @@ explain_order(const Query *query, const OpExpr *op)
 		if (rte->rtekind != RTE_RELATION ||
 			(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW))
 			continue;
-		look_at_indexes(rte->relid, var->varattno, op->opno, &served);
+		look_at_indexes(rte->relid, var->varattno, distance->operator, &served);
 		if (served.served || served.reasons.len == 0)
 			continue;
-		family = family_of(op->opno);
+		type = getBaseType(var->vartype) == type_asked ? NULL : format_type_be(var->vartype);
 		ereport(NOTICE,
-				(errmsg("no index on column \"%s\" of table \"%s\" serves ORDER BY with operator %s",
+				(errmsg("no index on column \"%s\" of table \"%s\" serves operator %s",
 						get_attname(rte->relid, var->varattno, false), get_rel_name(rte->relid),
-						get_opname(op->opno)),
+						operator),
+				 type ? errdetail("The column is of type %s, and is cast to type %s of the query.",
+								  type, format_type_be(type_asked)) :
 				 errdetail("%s", served.reasons.data),
-				 family ? errhint("Create an index with operator class %s.", family) : 0));
+				 type ? errhint("Cast the query: %s $1::%s", operator, type) :
+				 errhint("Create an index with operator class %s.", NameStr(distance->opclass))));
+	}
+}
+
+/* Looks at the distance that a query orders by.  Returns whether there is one. */
+static bool
+explain_order(const Query *query)
+{
+	Distance	distance = {0};
+
+	if (query->sortClause == NIL)
+		return false;
+	if (!find_distance(get_sortgroupclause_expr(linitial(query->sortClause), query->targetList), &distance) &&
+		distance.args)
+		explain_distance(query, &distance);
+	return distance.args != NIL;
+}
+
+/* Looks at conditions that a distance is less than something. */
+static void
+explain_radii(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->jointree ? make_ands_implicit((Expr *) query->jointree->quals) : NIL)
+	{
+		Distance	distance = {0};
+		List	   *args = NIL;
+		Oid			function = TopkFunctionOf(lfirst(lc), &args);
+
+		if (((function == F_FLOAT8LT || function == F_FLOAT8LE) && is_distance(linitial(args), &distance)) ||
+			((function == F_FLOAT8GT || function == F_FLOAT8GE) && is_distance(lsecond(args), &distance)))
+			explain_distance(query, &distance);
 	}
 }
 
@@ -197,13 +251,8 @@ explain_queries(Node *node, void *context)
 	{
 		Query	   *query = (Query *) node;
 
-		if (query->sortClause != NIL)
-		{
-			Node	   *first = get_sortgroupclause_expr(linitial(query->sortClause), query->targetList);
-
-			if (IsA(first, OpExpr) && is_distance((OpExpr *) first))
-				explain_order(query, (OpExpr *) first);
-		}
+		if (!explain_order(query))
+			explain_radii(query);
 		return query_tree_walker(query, explain_queries, context, 0);
 	}
 	return expression_tree_walker(node, explain_queries, context);

@@ -86,8 +86,8 @@ static const struct
 
 /* ---- the distance ---- */
 
-static Oid
-function_of(const Node *expr, List **args)
+Oid
+TopkFunctionOf(const Node *expr, List **args)
 {
 	if (IsA(expr, OpExpr))
 	{
@@ -107,9 +107,9 @@ TopkSameDistance(const Node *a, const Node *b)
 {
 	List	   *x = NIL,
 			   *y = NIL;
-	Oid			function = function_of(a, &x);
+	Oid			function = TopkFunctionOf(a, &x);
 
-	if (!OidIsValid(function) || list_length(x) != 2 || function_of(b, &y) != function || list_length(y) != 2)
+	if (!OidIsValid(function) || list_length(x) != 2 || TopkFunctionOf(b, &y) != function || list_length(y) != 2)
 		return false;
 	return (equal(linitial(x), linitial(y)) && equal(lsecond(x), lsecond(y))) ||
 		(equal(linitial(x), lsecond(y)) && equal(lsecond(x), linitial(y)));
@@ -188,16 +188,16 @@ describe_distance(const IndexOptInfo *index, Oid function, TopkForm *form)
 	index_close(relation, NoLock);
 }
 
-/* Is a function inner_product(), whose negative the other one is? */
-static bool
-is_negative_of(Oid function, Oid other)
+bool
+TopkIsDistance(Oid function, Oid distance)
 {
 	const char *name = get_func_name(function),
-			   *negative = get_func_name(other);
+			   *negative = get_func_name(distance);
 
-	return name && negative && strcmp(name, "inner_product") == 0 &&
-		strstr(negative, "negative_inner_product") &&
-		get_func_namespace(function) == get_func_namespace(other) && share_library(function, other);
+	return function == distance ||
+		(name && negative && strcmp(name, "inner_product") == 0 &&
+		 strstr(negative, "negative_inner_product") &&
+		 get_func_namespace(function) == get_func_namespace(distance) && share_library(function, distance));
 }
 
 /* Is an expression the distance by which the index orders rows, or its negative? */
@@ -205,7 +205,7 @@ static bool
 match_distance(const IndexOptInfo *index, Node *expr, TopkForm *form)
 {
 	List	   *args = NIL;
-	Oid			function = function_of(expr, &args),
+	Oid			function = TopkFunctionOf(expr, &args),
 				order,
 				distance;
 
@@ -222,7 +222,7 @@ match_distance(const IndexOptInfo *index, Node *expr, TopkForm *form)
 		if (!OidIsValid(order))
 			return false;
 		distance = get_opcode(order);
-		if (function != distance && !is_negative_of(function, distance))
+		if (!TopkIsDistance(function, distance))
 			return false;
 		memset(form, 0, sizeof(*form));
 		form->distance = (Expr *) expr;
@@ -416,7 +416,7 @@ static bool
 form_of_function(const IndexOptInfo *index, Node *expr, TopkForm *form)
 {
 	List	   *args = NIL;
-	Oid			function = function_of(expr, &args);
+	Oid			function = TopkFunctionOf(expr, &args);
 	int			i,
 				at;
 

@@ -17,6 +17,21 @@ CREATE INDEX told_l2 ON told USING quiver_graph (v);
 CREATE INDEX told_btree ON told (v);
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY '[1,2,3]' <#> v LIMIT 1;
+-- a function, and a form of a distance
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY cosine_distance(v, '[1,2,3]') LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id, 1 - (v <=> '[1,2,3]') AS alike FROM told ORDER BY alike DESC NULLS LAST LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY round(inner_product(v, '[1,2,3]')::numeric, 2) DESC LIMIT 1;
+-- a radius alone
+EXPLAIN (COSTS OFF) SELECT id FROM told WHERE id > 3 AND v <=> '[1,2,3]' < 0.3;
+EXPLAIN (COSTS OFF) SELECT id FROM told WHERE 0.3 >= cosine_distance(v, '[1,2,3]');
+-- a query of another type
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <-> '[1,2,3]'::halfvec LIMIT 1;
+EXPLAIN (COSTS OFF) DELETE FROM told WHERE v <-> '[1,2,3]'::halfvec < 2;
+-- what no index would serve: nothing
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY (v <=> '[1,2,3]') * id LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY (v <=> '[1,2,3]') + (v <#> '[1,2,3]') LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY vector_spherical_distance(v, '[1,2,3]') LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told WHERE v <=> '[1,2,3]' > 0.3;
 CREATE FUNCTION pg_temp.lines(query text, pattern text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE line text; n bigint := 0;
 BEGIN
@@ -30,6 +45,7 @@ SELECT pg_temp.lines('EXPLAIN (ANALYZE, FORMAT yaml)
 -- the operator that the index has, other columns, other operators: nothing
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <-> '[1,2,3]' LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told WHERE v <=> '[1,2,3]' < 0.3 ORDER BY v <-> '[1,2,3]' LIMIT 1;
 RESET enable_seqscan;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY h <=> '[1,2,3]' LIMIT 1;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v LIMIT 1;
