@@ -319,7 +319,7 @@ qv_port=5432
 qv_sources() {
 	(cd "$qv_top" && find CHANGELOG.md Makefile META.json README.md quickstart ./*.control src sql test tools bench debian \
 		packaging docs examples \
-		\( -name __pycache__ -o -name node_modules -o -name tmp_check -o -path test/unit/build \
+		\( -name __pycache__ -o -name node_modules -o -name venv -o -name tmp_check -o -path test/unit/build \
 		-o -path bench/build -o -name "*.egg-info" \) -prune -o \
 		-type f ! -name '*.o' ! -name '*.d' ! -name '*.so' ! -name '*.bc' -print 2>/dev/null |
 		sort)

@@ -137,6 +137,31 @@ class Quickstart(unittest.TestCase):
                 self.assert_refused(said, *arguments.split())
         self.assertFalse(self.home.exists())
 
+    def test_env_leaves_programs_of_the_system_first(self) -> None:
+        self.installed()
+        self.assertEqual(self.run_it().returncode, 0)
+        for folder in (self.folder / "path", self.home / "pg" / "bin"):
+            self.program(folder / "pg_config", PG_CONFIG)
+        self.program(self.home / "pg" / "bin" / "only_there", PG_CONFIG)
+        found = subprocess.run(
+            ["bash", "-c", 'eval "$("$0" env)" && command -v pg_config only_there', self.top / "quickstart"],
+            capture_output=True, text=True, env=self.environment(),
+        )  # fmt: skip
+        folders = [Path(line).parent for line in found.stdout.splitlines()]
+        self.assertEqual(folders, [self.folder / "path", self.home / "pg" / "bin"], found.stderr)
+
+    def test_what_a_user_makes_is_no_source(self) -> None:
+        made = ("venv/pyvenv.cfg", "node_modules/pg/index.js", "__pycache__/notes.pyc")
+        for name in ("notes.py", *made):
+            path = self.top / "examples" / "embeddings" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        sources = subprocess.run(
+            ["bash", "-c", '. "$0/tools/private_pg.sh"; qv_top=$0; qv_sources', self.top],
+            capture_output=True, text=True, check=True,
+        ).stdout.split("\n")  # fmt: skip
+        self.assertEqual([s for s in sources if s.startswith("examples")], ["examples/embeddings/notes.py"])
+
     def test_arguments_arrive(self) -> None:
         self.installed()
         for given, arrived in {
