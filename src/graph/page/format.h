@@ -101,7 +101,9 @@ typedef struct GraphMetaData
 								 * not calibrated */
 	float		pool_extra;		/* coded: extra of a scan's pool; 0: not
 								 * calibrated */
-	float		pool_nodes;		/* live nodes when the pool was calibrated */
+	float		pool_nodes;		/* live nodes when the pool was calibrated,
+								 * less twice those removed since, at least 1;
+								 * 0: not calibrated */
 	float		recall_pools[GRAPH_RECALLS];	/* for each of graph_recalls;
 												 * 0: not calibrated */
 	uint32		vacuums;		/* number of VACUUMs that may have removed

@@ -18,6 +18,7 @@
 #include "graph/page/rows.h"
 #include "graph/update/calibrate.h"
 #include "graph/walk/store_coded.h"
+#include "pages/turnover.h"
 #include "utils/memutils.h"
 
 /*
@@ -641,6 +642,13 @@ Size
 GraphCalibrateMemory(int participants)
 {
 	return offsetof(Measured, of) + participants * sizeof(((Measured *) NULL)->of[0]);
+}
+
+bool
+GraphWantsCalibration(const GraphMetaData *meta, double nodes)
+{
+	return meta->form == QV_FORM_CODED && nodes >= LEAST_NODES &&
+		QvIsTurnedOver(meta->pool_nodes, nodes);
 }
 
 void

@@ -26,6 +26,9 @@ typedef struct GraphCrew
 
 extern Size GraphCalibrateMemory(int participants);
 
+/* Tells whether VACUUM is to calibrate an index with that number of live nodes. */
+extern bool GraphWantsCalibration(const GraphMetaData *meta, double nodes);
+
 /*
  * Measures on rows of a coded graph how large a pool of estimates finds as many of the
  * nearest as a pool of ef exact distances.  writes: writes the result to the metapage.

@@ -34,6 +34,7 @@
 #include "graph/update/reach.h"
 #include "graph/update/row_pages.h"
 #include "miscadmin.h"
+#include "pages/turnover.h"
 #include "rows/write.h"
 #include "space/grow.h"
 #include "storage/indexfsm.h"
@@ -704,6 +705,7 @@ write_counts(GraphVacuum *v)
 	meta = GraphRegisterMeta(&w, buf);
 	meta->live_nodes = v->live_nodes;
 	meta->tuples = v->stats->num_index_tuples;
+	meta->pool_nodes = QvTurnoverRemoved(meta->pool_nodes, v->ndeleted);
 	/* also if an interrupted VACUUM has left nothing to remove */
 	meta->vacuums++;
 	QvWriteEnd(&w);
@@ -811,7 +813,8 @@ look_after(IndexVacuumInfo *info, GraphHandle *handle)
 	double		before = meta->reached_rows;
 
 	/* also true if the metapage has a NaN */
-	if (!(fabs(Max(1, info->num_heap_tuples) - before) <= NEW_ROWS * before))
+	if (!(fabs(Max(1, info->num_heap_tuples) - before) <= NEW_ROWS * before) ||
+		GraphWantsCalibration(meta, meta->live_nodes))
 	{
 		GraphReached found;
 		bool		calibrates;
@@ -822,8 +825,7 @@ look_after(IndexVacuumInfo *info, GraphHandle *handle)
 		 * Searches of a damaged index raise errors.  Nothing more is done
 		 * then.
 		 */
-		calibrates = found.sound && !(meta->pool_nodes > 0 && found.live <= 2 * meta->pool_nodes &&
-									  found.live >= meta->pool_nodes / 2);
+		calibrates = found.sound && GraphWantsCalibration(meta, found.live);
 		/* if the calibration is canceled, the next VACUUM does it */
 		write_reached(handle, calibrates ? before : info->num_heap_tuples, found.live);
 		GraphReadMeta(info->index, meta);

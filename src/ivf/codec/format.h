@@ -85,7 +85,8 @@ typedef struct IvfMetaData
 	uint32		measured_lists; /* lists there were when probes were measured */
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
 	float		measured_rows;	/* rows there were when all probes were
-								 * measured; below 1: not known */
+								 * measured, less twice those removed since,
+								 * at least 1; below 1: not known */
 	uint32		unused[10];		/* older versions measured two depths, from
 								 * measured_rows on */
 	uint32		vacuums;		/* VACUUMs that may have removed rows: changes
