@@ -187,6 +187,18 @@ foreach my $bits (8, 4)
 	$node->safe_psql('postgres', 'DROP INDEX tight_idx; TRUNCATE tight');
 }
 
+# Rows far from the origin, by inner product: the nearest rows of all queries are in few lists, and recall
+# jumps with one list. Low targets are reached, too.
+$node->safe_psql('postgres', q{
+CREATE FUNCTION far(i bigint) RETURNS vector LANGUAGE sql IMMUTABLE AS
+	$$ SELECT array_agg(100 + x) FROM unnest(qt_vector(i, 32, 100)) x $$;
+CREATE TABLE far AS SELECT i AS id, far(i)::vector(32) AS v FROM generate_series(1, 10000) i;
+CREATE TABLE far_queries AS SELECT i AS id, far(-i)::vector(32) AS v FROM generate_series(1, 30) i;
+CREATE INDEX far_idx ON far USING quiver_ivf (v vector_ip_ops)});
+recall_ok($_, "far from the origin, a target of $_", node => $node, op => '<#>', queries => 'far_queries',
+	table => 'far', index => 'far_idx', set => "SET quiver.recall = $_;")
+  foreach (0.5, 0.7, 0.8, 0.9);
+
 clean_log_ok($node);
 $node->stop;
 done_testing();

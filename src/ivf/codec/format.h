@@ -103,9 +103,11 @@ typedef struct IvfMetaData
 	float		top_probes[1 + IVF_DEPTHS]; /* of probes and of deep_probes,
 											 * for a recall of 0.999; 0: not
 											 * measured */
+	float		low_probes[1 + IVF_DEPTHS]; /* in the same way, for a recall
+											 * of 0.5 */
 } IvfMetaData;
 
-StaticAssertDecl(sizeof(IvfMetaData) == 368, "on-disk ivf metapage changed");
+StaticAssertDecl(sizeof(IvfMetaData) == 400, "on-disk ivf metapage changed");
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */
 static inline bool

@@ -18,8 +18,12 @@ const uint32 IvfDepthRows[IVF_DEPTHS] = {25, 63, 125, 250, 625, 1250};
 
 static const double targets[IVF_TARGETS] = {0.90, 0.95, 0.98, 0.99, 0.995};
 
-/* The recall of top_probes. */
+/* The recalls of low_probes and top_probes. */
+#define LOW_TARGET 0.5
 #define TOP_TARGET 0.999
+
+/* Policy: the share for LOW_TARGET, by that for the first target, if it was not measured. */
+#define USUAL_LOW 0.3
 
 /* Returns the share of the lists that has all of n ranks but for the share missed. */
 static float
@@ -37,6 +41,7 @@ IvfSetProbes(IvfMetaData *meta, const uint32 *ranks, uint32 n, uint32 lists)
 	for (int i = 0; i < IVF_TARGETS; i++)
 		meta->probes[i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
 	meta->top_probes[0] = share_of((1 - TOP_TARGET) * SLACK, ranks, n, lists);
+	meta->low_probes[0] = share_of((1 - LOW_TARGET) * SLACK, ranks, n, lists);
 }
 
 void
@@ -45,16 +50,20 @@ IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, ui
 	for (int i = 0; i < IVF_TARGETS; i++)
 		meta->deep_probes[depth][i] = share_of((1 - targets[i]) * SLACK, ranks, n, lists);
 	meta->top_probes[1 + depth] = share_of((1 - TOP_TARGET) * SLACK, ranks, n, lists);
+	meta->low_probes[1 + depth] = share_of((1 - LOW_TARGET) * SLACK, ranks, n, lists);
 }
 
 /*
  * Returns whether these are shares that do not fall, all of them measured or none.  An older
- * version did not measure the top.
+ * version did not measure the low and the top.
  */
 static bool
-are_shares(const float *probes, float top)
+are_shares(const float *probes, float low, float top)
 {
-	float		before = 0;
+	float		before = low;
+
+	if (!(low >= 0))
+		return false;
 
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
@@ -69,18 +78,18 @@ bool
 IvfProbesAreShares(const IvfMetaData *meta)
 {
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		if (!are_shares(meta->deep_probes[i], meta->top_probes[1 + i]) ||
+		if (!are_shares(meta->deep_probes[i], meta->low_probes[1 + i], meta->top_probes[1 + i]) ||
 			(meta->deep_probes[i][0] > 0) != (meta->deep_probes[0][0] > 0))
 			return false;
-	return are_shares(meta->probes, meta->top_probes[0]);
+	return are_shares(meta->probes, meta->low_probes[0], meta->top_probes[0]);
 }
 
 /* Interpolates between and beyond the targets, on a logarithmic scale of shares. */
 static double
-share_for(const float *probes, float top, double recall)
+share_for(const float *probes, float low, float top, double recall)
 {
-	double		below = 0.5,
-				share = probes[0] * 0.3;
+	double		below = LOW_TARGET,
+				share = low > 0 ? low : probes[0] * USUAL_LOW;
 
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
@@ -112,13 +121,13 @@ IvfProbesFor(const IvfMetaData *meta, double recall)
 	/* not measured: a small index, or one that grew from nothing */
 	if (meta->probes[0] <= 0)
 		return Min(1, 3 / sqrt(meta->lists));
-	return share_for(meta->probes, meta->top_probes[0], recall);
+	return share_for(meta->probes, meta->low_probes[0], meta->top_probes[0], recall);
 }
 
 double
 IvfRecallFor(const IvfMetaData *meta, double share)
 {
-	double		low = 0.5,
+	double		low = LOW_TARGET,
 				high = 1;
 
 	while (high - low > 1e-4)
@@ -142,6 +151,7 @@ IvfGetDepthShares(const IvfMetaData *meta, double recall, double *shares)
 	shares[0] = IvfProbesFor(meta, recall);
 	/* more rows never need fewer lists */
 	for (int i = 0; i < IVF_DEPTHS; i++)
-		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], meta->top_probes[1 + i], recall));
+		shares[i + 1] = Max(shares[i], share_for(meta->deep_probes[i], meta->low_probes[1 + i],
+												 meta->top_probes[1 + i], recall));
 	return true;
 }
