@@ -55,6 +55,23 @@ decoded_norm2(const GraphCode *code)
 	return Max(0, code->norm2 - code->residual * code->residual);
 }
 
+/* Least cosine of p and o that counts below.  The factor is finite then. */
+#define LEAST_COSINE 0.1f
+
+/*
+ * Returns the factor for neighbor o that makes factor * o - p orthogonal to p, by inner product.
+ * Estimates are exact along p, so the rest is as short as it can be.
+ */
+static inline float
+ip_stretch(float ip, float p2, float o2)
+{
+	float		least = LEAST_COSINE * sqrtf(p2) * sqrtf(o2);
+
+	if (p2 < FLT_MIN || o2 < FLT_MIN)
+		return 1;
+	return p2 / (ip < 0 ? Min(ip, -least) : Max(ip, least));
+}
+
 void
 GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p,
 				const float *p_decoded, const GraphCode *o, uint32 id,
@@ -62,22 +79,25 @@ GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p
 {
 	float		ip = pair_ip(layout, p, o);
 	float		p2 = decoded_norm2(p);
-	float		r2 = Max(0, decoded_norm2(o) + p2 - 2 * ip);
+	float		o2 = decoded_norm2(o);
+	float		stretch = space == QV_SPACE_L2 ? 1 : ip_stretch(ip, p2, o2);
+	float		o_scale = o->scale * stretch;
+	float		r2 = Max(0, stretch * (stretch * o2) + p2 - 2 * stretch * ip);
 	float		offset = QvCodeOffset(layout->own_bits);
 	float		yr,
 				yp,
 				f;
 
 	if (GraphHasTwoBits(layout))
-		QvResidualTwoBits(o->bytes, o->scale, offset, p_decoded, layout->pdim,
+		QvResidualTwoBits(o->bytes, o_scale, offset, p_decoded, layout->pdim,
 						  TWO_BIT_STEP * sqrtf(r2 / layout->pdim), bits, &yr, &yp);
 	else
 	{
-		qv_kernels.residual_bits(o->bytes, o->scale, offset, p_decoded, layout->code_bits, bits, &yr, &yp);
+		qv_kernels.residual_bits(o->bytes, o_scale, offset, p_decoded, layout->code_bits, bits, &yr, &yp);
 		/* y is half a sign */
 		yr /= 2;
 	}
-	f = yr > 0 ? r2 / yr : 0;
+	f = yr > 0 ? r2 / yr / stretch : 0;
 	edge->id = id;
 	if (space == QV_SPACE_L2)
 	{
