@@ -244,6 +244,8 @@ find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 			list = near[i].id;
 		}
 	}
+	loaded->ip = n == 0 || bs->base.handle.meta.space != QV_SPACE_IP ? 0 :
+		qv_kernels.ip_f32(bs->centered, centroid(bs, list), bs->base.handle.meta.pdim);
 	return list;
 }
 

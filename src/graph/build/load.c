@@ -102,6 +102,9 @@ add_duplicate(Arranger *a, GraphMemNode *node, ItemPointer tid)
 /*
  * Numbers the nodes of a list.  Nodes with the same hash are distinct from "kept" on:
  * mostly one, unless hashes collide.
+ *
+ * By inner product the longest node in the direction of the centroid counts as the nearest to it
+ * when nodes are ranked.  Many nodes want an edge to it, and those before it could not have one.
  */
 static void
 arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
@@ -109,6 +112,7 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 	GraphMem   *mem = &a->bs->mem;
 	float		best = INFINITY;
 	uint32		kept = a->count;
+	GraphMemLoaded *longest = NULL;
 
 	qsort(places, n, sizeof(Place), compare_places);
 	a->representative[list] = GRAPH_NONE;
@@ -136,8 +140,12 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 			best = GraphMemLoadedOf(node)->to_centroid;
 			a->representative[list] = a->count;
 		}
+		if (longest == NULL || GraphMemLoadedOf(node)->ip > longest->ip)
+			longest = GraphMemLoadedOf(node);
 		a->from[a->count++] = places[i].slot;
 	}
+	if (longest != NULL && a->bs->handle.meta.space == QV_SPACE_IP)
+		longest->to_centroid = 0;
 }
 
 /* Goes through all loaded slots.  A participant's chunk is filled from its first slot on. */

@@ -25,6 +25,8 @@ typedef struct GraphMemLoaded
 {
 	uint64		hash;			/* hash of what makes rows share a node */
 	float		to_centroid;	/* coded: distance to the centroid of its list */
+	float		ip;				/* coded, inner product: that with the
+								 * centroid; otherwise 0 */
 	uint32		nlists;
 	uint32		lists[GRAPH_LOADED_LISTS];	/* the nearest lists, by estimate */
 } GraphMemLoaded;

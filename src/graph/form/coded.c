@@ -172,6 +172,23 @@ point_code(const GraphNeighborhood *nb)
 	return &((const CodedPoint *) nb->point)->code;
 }
 
+/* A longer vector in the direction of others is nearer to these, by inner product. */
+static bool
+coded_surpasses(const GraphNeighborhood *base)
+{
+	const CodedNeighborhood *nb = (const CodedNeighborhood *) base;
+	const GraphHandle *handle = base->handle;
+	QvSpaceKind space = handle->meta.space;
+	float		mean_norm2 = handle->space.mean_norm2;
+	const GraphCode *nearest;
+
+	if (space != QV_SPACE_IP || base->count == 0)
+		return false;
+	nearest = &nb->codes[base->candidates[0].id];
+	return GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, point_code(base)) <
+		GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, nearest);
+}
+
 static bool
 coded_same(const GraphNeighborhood *base, uint32 at)
 {
@@ -268,6 +285,7 @@ const GraphFormOps graph_coded_ops = {
 	.open = coded_open,
 	.neighborhood = coded_neighborhood,
 	.same = coded_same,
+	.surpasses = coded_surpasses,
 	.make_edges = coded_make_edges,
 	.fill_node = coded_fill_node,
 	.set_edge = coded_set_edge,

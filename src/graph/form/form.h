@@ -109,6 +109,12 @@ typedef struct GraphFormOps
 	bool		(*same) (const GraphNeighborhood *nb, uint32 at);
 
 	/*
+	 * Tells whether the point is nearer to the nearest node than this is to
+	 * itself.  NULL: never.
+	 */
+	bool		(*surpasses) (const GraphNeighborhood *nb);
+
+	/*
 	 * Prepares edges from the point to the first n candidates.  NULL: nothing
 	 * to do.
 	 */

@@ -57,16 +57,19 @@ write_node(GraphNeighborhood *nb, int n, ItemPointer tid)
  *
  * Nodes that take the places of deleted ones would be added, too.  So the pages, which are few
  * then, limit the number.
+ *
+ * A node that "surpasses" others is the nearest to many queries, but edges lead to it from few
+ * nodes.  It is added while there are less than twice as many.
  */
 static bool
-wants_entry_point(const GraphHandle *handle)
+wants_entry_point(const GraphHandle *handle, bool surpasses)
 {
 	double		c = GRAPH_ENTRY_FACTOR;
 	double		entries = handle->meta.entry_count;
+	double		most = c * sqrt((double) RelationGetNumberOfBlocks(handle->index) * handle->layout.per_page);
 
-	return entries == 0 ||
-		(pg_prng_double(&pg_global_prng_state) < c * c / (2 * entries) &&
-		 entries < c * sqrt((double) RelationGetNumberOfBlocks(handle->index) * handle->layout.per_page));
+	return entries == 0 || (surpasses && entries < 2 * most) ||
+		(pg_prng_double(&pg_global_prng_state) < c * c / (2 * entries) && entries < most);
 }
 
 /* Writes the row entry of a row that is in a node by now. */
@@ -84,6 +87,7 @@ insert_value(GraphHandle *handle, const void *value, const QvIncludedRow *includ
 {
 	const GraphFormOps *ops = GraphFormOf(handle);
 	GraphNeighborhood *nb;
+	bool		surpasses;
 	uint32		id;
 	int			n;
 
@@ -97,6 +101,8 @@ insert_value(GraphHandle *handle, const void *value, const QvIncludedRow *includ
 			return;
 		}
 
+	/* before the candidates are put into another order */
+	surpasses = ops->surpasses && ops->surpasses(nb);
 	n = GraphChooseNeighbors(nb);
 	id = write_node(nb, n, tid);
 
@@ -105,7 +111,7 @@ insert_value(GraphHandle *handle, const void *value, const QvIncludedRow *includ
 	 * it.  A node without an anchor must be an entry point: it has no
 	 * neighbors, or all of them were deleted meanwhile.
 	 */
-	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle))
+	if (!GraphAnchor(nb, n, id, NULL, NULL) || wants_entry_point(handle, surpasses))
 		GraphAddEntryPoint(handle, id, nb->centered);
 	GraphLinkAllBack(nb, n, id);
 	put_entry(nb, id, included, tid);
