@@ -251,7 +251,7 @@ begin_aside(QvStream *s)
 	QvTupleDescFinalize(desc);
 	/* the least that a sort needs, in kB */
 	s->aside = tuplesort_begin_heap(desc, lengthof(keys), keys, operators, collations, nulls_first,
-									Max(64, (int) (s->source.max_bytes / 2 / 1024)), NULL, TUPLESORT_NONE);
+									(int) Max(64, Min(MAX_KILOBYTES, s->source.max_bytes / 2 / 1024)), NULL, TUPLESORT_NONE);
 	s->aside_slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	MemoryContextSwitchTo(old);
 }

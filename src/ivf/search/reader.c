@@ -156,7 +156,7 @@ make_room(IvfReader *reader, uint32 more)
 static uint32
 most_gathered(const IvfReader *reader)
 {
-	return Max(FIRST_ROOM, reader->max_bytes / GATHERED_BYTES);
+	return Max(FIRST_ROOM, Min(PG_INT32_MAX, reader->max_bytes / GATHERED_BYTES));
 }
 
 bool

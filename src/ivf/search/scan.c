@@ -211,7 +211,7 @@ read_again(IvfScan *scan)
 static uint32
 most_read(const IvfScan *scan)
 {
-	return Max(LEAST_READ, scan->reader.max_bytes / (sizeof(IvfRead) + sizeof(MinHeapItem)));
+	return Max(LEAST_READ, Min(PG_INT32_MAX, scan->reader.max_bytes / (sizeof(IvfRead) + sizeof(MinHeapItem))));
 }
 
 /*
