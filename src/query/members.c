@@ -12,6 +12,7 @@
 #include "port/pg_bitutils.h"
 #include "rows/code.h"
 #include "rows/rows.h"
+#include "query/curve.h"
 #include "query/members.h"
 #include "query/nearest.h"
 #include "storage/bufmgr.h"
@@ -41,6 +42,12 @@
 
 /* Rows that are kept at least. */
 #define LEAST_KEPT 4096
+
+/*
+ * Share of the rows that may be missed whose bounds may be too high, under conditions.  The nearest
+ * rows that match are often all of one cluster then, and their codes err together.
+ */
+#define WRONG_BOUNDS 0.5
 
 /* Rows of one page are often alike, so a sample is of this many. */
 #define SAMPLED_PAGES 64
@@ -666,7 +673,8 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	/* room grows by powers of two */
 	m->room = Max(LEAST_KEPT, pg_prevpower2_32(Min(PG_INT32_MAX, max_bytes / (sizeof(Member) + sizeof(BacklogItem)))));
 	m->most = Max(LEAST_KEPT, Min(m->room, Max(rows / KEPT_SHARE, proposals * KEPT_SHARE)));
-	QvRowQueryInit(&m->query, m->rows->space, engine->query, engine->sigmas);
+	QvRowQueryInit(&m->query, m->rows->space, engine->query,
+				   QvCurveSigmas(engine->misses * (set || filter ? WRONG_BOUNDS : 1)));
 	return &m->base;
 }
 

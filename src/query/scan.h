@@ -127,7 +127,7 @@ struct QvScan
 										 * found; may be NULL */
 	const struct QvRows *rows;	/* row pages; NULL: there are none */
 	const QvSpaceQuery *query;	/* of the value; NULL: plain, or any order */
-	double		sigmas;			/* QvCurveSigmas() of the recall wanted */
+	double		misses;			/* share of rows that codes may miss */
 	double		certainty;		/* share of an error by measure() that counts */
 	double		scale;			/* metric distance = scale * (search distance
 								 * + offset) */

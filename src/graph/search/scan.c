@@ -412,7 +412,8 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->query = scan->point->query;
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = base->query ? base->query->offset : 0;
-	base->sigmas = QvCurveSigmas(QvCurveMisses(&handle->meta.curve, goal->settings));
+	/* the curve is one of walks */
+	base->misses = Min(1 - goal->settings->recall, QvCurveMisses(&handle->meta.curve, goal->settings));
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);
 	scan->last = scan->settled = -INFINITY;
 	GraphChainInit(&scan->chain, handle);

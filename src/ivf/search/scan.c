@@ -587,7 +587,8 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
 	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
-	base->sigmas = QvCurveSigmas(misses);
+	/* the curve is one of lists */
+	base->misses = Min(1 - goal->settings->recall, misses);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
 	base->scale = QvSpaceMetricScale(&handle->space);
 	base->offset = 0;
