@@ -554,4 +554,15 @@ QvExplainOneQuery(Query *query, int cursor_options, IntoClause *into, ExplainSta
 #define AmAutoVacuumWorkerProcess() IsAutoVacuumWorkerProcess()
 #endif
 
+/* Number of pathkeys of GROUP BY.  Since 16 those of an aggregate's own order may follow. */
+static inline int
+QvGroupKeys(const PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->num_groupby_pathkeys;
+#else
+	return list_length(root->group_pathkeys);
+#endif
+}
+
 #endif							/* QV_COMPAT_H */

@@ -7,6 +7,7 @@
 #include "am/beside.h"
 #include "am/methods.h"
 #include "catalog/pg_class.h"
+#include "compat.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/paths.h"
 #include "utils/fmgroids.h"
@@ -113,14 +114,32 @@ has_whole_function(Node *node, void *unused)
 }
 
 bool
+KnnHasLimit(const Query *query)
+{
+	const Node *limit = query->limitCount;
+
+	return limit != NULL && !(IsA(limit, Const) && ((const Const *) limit)->constisnull);
+}
+
+/* Does a query that makes groups of rows want the first of them only, in the order of the rows? */
+static bool
+takes_first_groups(const PlannerInfo *root)
+{
+	/* other keys may be of an aggregate's own order */
+	if (!KnnHasLimit(root->parse) || (root->parse->hasAggs && QvGroupKeys(root) == 0))
+		return false;
+	return root->sort_pathkeys == NIL || root->query_pathkeys == NIL ||
+		linitial(root->sort_pathkeys) == linitial(root->query_pathkeys);
+}
+
+bool
 KnnNeedsAllRows(const PlannerInfo *root)
 {
 	const Query *query = root->parse;
 	const WindowClause *first;
 	ListCell   *lc;
 
-	/* since 16 the server may want rows in an aggregate's own order */
-	if (query->hasAggs && (query->groupClause == NIL || query->limitCount == NULL))
+	if ((query->hasAggs || query->groupClause != NIL || query->distinctClause != NIL) && !takes_first_groups(root))
 		return true;
 	if (!query->hasWindowFuncs)
 		return false;

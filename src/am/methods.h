@@ -59,9 +59,12 @@ extern bool KnnHasRecall(Oid am);
 /* Is it an index that a stock pgvector built and reads? */
 extern bool KnnIsPgvectors(Relation index);
 
+/* Does a query have a LIMIT, other than LIMIT ALL? */
+extern bool KnnHasLimit(const Query *query);
+
 /*
- * Has a query aggregates of all rows, or of all groups; a window of all rows, one whose rows need
- * later ones, or two in different orders?
+ * Has a query aggregates of all rows, or all groups of them?  Or a window of all rows, one whose
+ * rows need later ones, or two in different orders?
  */
 extern bool KnnNeedsAllRows(const PlannerInfo *root);
 

@@ -10,6 +10,7 @@
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "am/methods.h"
 #include "catalog/pg_aggregate.h"
 #include "compat.h"
 #include "executor/executor.h"
@@ -278,7 +279,7 @@ groups_by_aggregate(const PlannerInfo *root)
 	const Query *query = root->parse;
 
 	return query->hasAggs && query->groupClause != NIL && query->distinctClause == NIL &&
-		TopkHasLimit(query) && query->sortClause != NIL && grouping_is_hashable(query->groupClause);
+		KnnHasLimit(query) && query->sortClause != NIL && grouping_is_hashable(query->groupClause);
 }
 
 /*
@@ -306,7 +307,7 @@ is_distinct_on(const PlannerInfo *root)
 
 	return query->hasDistinctOn && !query->hasAggs && query->groupClause == NIL && query->limitCount == NULL &&
 		query->limitOffset == NULL && list_length(query->sortClause) == list_length(query->distinctClause) + 1 &&
-		grouping_is_hashable(query->distinctClause) && outer && TopkHasLimit(outer) &&
+		grouping_is_hashable(query->distinctClause) && outer && KnnHasLimit(outer) &&
 		outer->sortClause != NIL;
 }
 

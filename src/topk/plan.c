@@ -226,7 +226,7 @@ is_whole_query(PlannerInfo *root, RelOptInfo *rel)
 static bool
 takes_first_rows(const Query *query)
 {
-	return query->commandType == CMD_SELECT && TopkHasLimit(query) &&
+	return query->commandType == CMD_SELECT && KnnHasLimit(query) &&
 		query->limitOption == LIMIT_OPTION_COUNT && query->groupClause == NIL && query->distinctClause == NIL &&
 		!query->hasAggs && !query->hasWindowFuncs && !query->hasTargetSRFs && !query->groupingSets &&
 		!query->havingQual;
@@ -473,7 +473,7 @@ get_private(PlannerInfo *root, const TopkTarget *target, const TopkKnown *known)
 	planned.version = TOPK_PLAN_VERSION;
 	planned.index = target->index->indexoid;
 	planned.rows = wanted_rows(root);
-	planned.limited = TopkHasLimit(root->parse) && !target->of_groups;
+	planned.limited = KnnHasLimit(root->parse) && !target->of_groups;
 	planned.hint = !is_whole_query(root, rel);
 	planned.guesses = orders_only(root, target);
 	planned.filtered = known->filtered;

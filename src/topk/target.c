@@ -297,8 +297,8 @@ find_target(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 		if (counts_all_rows(root))
 			add_needs(root, target, true, true);
 		/* an effort is for as many rows as are asked for */
-		target->is_missed = !TopkHasLimit(root->parse) && !KnnHasRecall(index->relam);
-		return TopkHasLimit(root->parse) || target->within != NIL ? target : NULL;
+		target->is_missed = !KnnHasLimit(root->parse) && !KnnHasRecall(index->relam);
+		return KnnHasLimit(root->parse) || target->within != NIL ? target : NULL;
 	}
 	foreach(lc, index->rel->baserestrictinfo)
 	{

@@ -113,13 +113,6 @@ typedef enum TopkExpr
 								 * rows do not meet */
 } TopkExpr;
 
-/* Does a query have a LIMIT?  LIMIT ALL is none. */
-static inline bool
-TopkHasLimit(const Query *query)
-{
-	return query->limitCount && !(IsA(query->limitCount, Const) && ((Const *) query->limitCount)->constisnull);
-}
-
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */
 
 /* Returns what was planned.  A plan of another version of the library is an error. */

@@ -667,6 +667,18 @@ SELECT count(*), cardinality(array_agg(i ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,
 SELECT count(*), cardinality(array_agg(i ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')) FROM items i LIMIT 1;
 SELECT sum(n) FROM (SELECT count(*) AS n FROM items
 	GROUP BY round((v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')::numeric)) x;
+-- nor do all groups come from a search, or groups in another order; each has one row but for a few
+DROP INDEX items_v_idx;
+CREATE INDEX ON items USING hnsw (v vector_l2_ops);
+SET enable_hashagg = off;
+SELECT part, count(*), cardinality(array_agg(i ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]')) FROM items i
+	WHERE part = 3 GROUP BY part LIMIT 5;
+SELECT count(*) > 4000 AS all_groups FROM
+	(SELECT v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' FROM items GROUP BY 1 LIMIT ALL) x;
+SELECT count(*) > 4000 AS all_groups FROM (SELECT DISTINCT v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' FROM items) x;
+INSERT INTO items SELECT 5000 + i, 1, '', array_fill(2000, ARRAY[16])::vector FROM generate_series(1, 9) i;
+SELECT count(*) FROM items GROUP BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' ORDER BY 1 DESC LIMIT 1;
+RESET enable_hashagg;
 -- the nearest rows of a query around it
 SELECT count(*), count(DISTINCT id) FROM
 	(SELECT id FROM items ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
@@ -674,4 +686,11 @@ RESET enable_sort;
 RESET work_mem;
 RESET random_page_cost;
 RESET max_parallel_workers_per_gather;
+-- memory whose number of rows is a multiple of 2^32
+DROP INDEX items_v_idx;
+SET work_mem = '144GB';
+CREATE INDEX ON items USING quiver_ivf (v vector_l2_ops);
+SET work_mem = '576GB';
+SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
+RESET work_mem;
 DROP TABLE items;
