@@ -85,9 +85,29 @@ is_distance(Node *expr, Distance *distance)
 	return distance->args != NIL;
 }
 
+/* The distance of that name and type, and its operator class; false: there is none. */
+static bool
+distance_of(Oid type, const char *name, Distance *distance)
+{
+	CatCList   *classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(get_am_oid("hnsw", true)));
+	bool		found = false;
+
+	for (int i = 0; i < classes->n_members && !found; i++)
+	{
+		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
+		Oid			operator = get_opfamily_member(class->opcfamily, class->opcintype, class->opcintype, 1);
+
+		found = class->opcintype == type && strcmp(get_opname(operator), name) == 0;
+		distance->operator = operator;
+		distance->opclass = class->opcname;
+	}
+	ReleaseCatCacheList(classes);
+	return found;
+}
+
 /*
- * Finds the distance in an expression such as 1 - (e <=> $1).  Returns true if the expression has
- * another column beside the distance.
+ * Finds the distance in an expression such as 1 - (e <=> $1).  Returns true if no index could serve
+ * the expression: it has another column, or chooses by the distance.
  */
 static bool
 find_distance(Node *expr, Distance *distance)
@@ -96,7 +116,9 @@ find_distance(Node *expr, Distance *distance)
 		return false;
 	if (distance->args == NIL && is_distance(expr, distance))
 		return false;
-	return IsA(expr, Var) || expression_tree_walker(expr, find_distance, distance);
+	return IsA(expr, Var) || IsA(expr, CaseExpr) || IsA(expr, BoolExpr) ||
+		(IsA(expr, OpExpr) && ((OpExpr *) expr)->opresulttype == BOOLOID) ||
+		expression_tree_walker(expr, find_distance, distance);
 }
 
 static bool
@@ -118,7 +140,7 @@ add_reason(Served *served, const char *reason)
 }
 
 static void
-look_at_index(Relation index, AttrNumber column, Oid operator, Served *served)
+look_at_index(Relation index, AttrNumber column, Oid operator, bool radius, Served *served)
 {
 	const char *name = RelationGetRelationName(index);
 	Oid			own;
@@ -141,6 +163,9 @@ look_at_index(Relation index, AttrNumber column, Oid operator, Served *served)
 		if (OidIsValid(own))
 			add_reason(served, psprintf("Index \"%s\" serves %s.", name, get_opname(own)));
 	}
+	else if (radius && !KnnHasRecall(index->rd_rel->relam))
+		add_reason(served, psprintf("Index \"%s\" of access method %s does not serve a radius without LIMIT.",
+									name, get_am_name(index->rd_rel->relam)));
 	else if (!index->rd_index->indisvalid)
 		add_reason(served, psprintf("Index \"%s\" is not valid.", name));
 	else
@@ -148,7 +173,7 @@ look_at_index(Relation index, AttrNumber column, Oid operator, Served *served)
 }
 
 static void
-look_at_indexes(Oid relation, AttrNumber column, Oid operator, Served *served)
+look_at_indexes(Oid relation, AttrNumber column, Oid operator, bool radius, Served *served)
 {
 	Relation	table = table_open(relation, NoLock);
 	List	   *indexes = RelationGetIndexList(table);
@@ -163,7 +188,7 @@ look_at_indexes(Oid relation, AttrNumber column, Oid operator, Served *served)
 		if (index == NULL)
 			continue;
 		if (index->rd_rel->relkind == RELKIND_INDEX)
-			look_at_index(index, column, operator, served);
+			look_at_index(index, column, operator, radius, served);
 		else
 			served->served = true;	/* of a partitioned table: not examined */
 		relation_close(index, NoLock);
@@ -172,21 +197,44 @@ look_at_indexes(Oid relation, AttrNumber column, Oid operator, Served *served)
 	table_close(table, NoLock);
 }
 
+/* Notes that a query casts a column, and that its value should be cast instead. */
+static void
+explain_cast(const Var *var, const RangeTblEntry *rte, Oid type_asked, const char *operator, bool radius)
+{
+	const char *type = format_type_be(var->vartype);
+	Distance	own;
+	Served		served;
+
+	if (!distance_of(getBaseType(var->vartype), operator, &own))
+		return;
+	look_at_indexes(rte->relid, var->varattno, own.operator, radius, &served);
+	ereport(NOTICE,
+			(errmsg("no index on column \"%s\" of table \"%s\" serves operator %s",
+					get_attname(rte->relid, var->varattno, false), get_rel_name(rte->relid), operator),
+			 errdetail("The column is of type %s, and is cast to type %s of the query.", type,
+					   format_type_be(type_asked)),
+			 served.served ? errhint("Cast the query: %s $1::%s", operator, type) :
+			 errhint("Cast the query: %s $1::%s, and create an index with operator class %s.",
+					 operator, type, NameStr(own.opclass))));
+}
+
 /* Notes why no index serves a distance of a column. */
 static void
-explain_distance(const Query *query, const Distance *distance)
+explain_distance(const Query *query, const Distance *distance, bool radius)
 {
 	const char *operator = get_opname(distance->operator);
 	Oid			type_asked = exprType(linitial(distance->args));
 	ListCell   *lc;
 
+	/* a distance between columns of one row */
+	if (bms_overlap(pull_varnos(NULL, linitial(distance->args)), pull_varnos(NULL, lsecond(distance->args))))
+		return;
 	foreach(lc, distance->args)
 	{
 		Node	   *arg = strip_implicit_coercions(lfirst(lc));
 		Var		   *var = (Var *) arg;
 		RangeTblEntry *rte;
 		Served		served;
-		const char *type;
 
 		if (!IsA(arg, Var) || var->varlevelsup != 0 || var->varattno <= 0)
 			continue;
@@ -194,19 +242,22 @@ explain_distance(const Query *query, const Distance *distance)
 		if (rte->rtekind != RTE_RELATION ||
 			(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW))
 			continue;
-		look_at_indexes(rte->relid, var->varattno, distance->operator, &served);
+		look_at_indexes(rte->relid, var->varattno, distance->operator, radius, &served);
 		if (served.served || served.reasons.len == 0)
 			continue;
-		type = getBaseType(var->vartype) == type_asked ? NULL : format_type_be(var->vartype);
-		ereport(NOTICE,
-				(errmsg("no index on column \"%s\" of table \"%s\" serves operator %s",
-						get_attname(rte->relid, var->varattno, false), get_rel_name(rte->relid),
-						operator),
-				 type ? errdetail("The column is of type %s, and is cast to type %s of the query.",
-								  type, format_type_be(type_asked)) :
-				 errdetail("%s", served.reasons.data),
-				 type ? errhint("Cast the query: %s $1::%s", operator, type) :
-				 errhint("Create an index with operator class %s.", NameStr(distance->opclass))));
+		if (getBaseType(var->vartype) != type_asked)
+			explain_cast(var, rte, type_asked, operator, radius);
+		else
+			ereport(NOTICE,
+					(errmsg("no index on column \"%s\" of table \"%s\" serves operator %s",
+							get_attname(rte->relid, var->varattno, false), get_rel_name(rte->relid),
+							operator),
+					 errdetail("%s", served.reasons.data),
+					 radius ?
+					 errhint("Create an index of quiver_graph or quiver_ivf with operator class %s.",
+							 NameStr(distance->opclass)) :
+					 errhint("Create an index with operator class %s.", NameStr(distance->opclass))));
+		return;
 	}
 }
 
@@ -215,12 +266,13 @@ static bool
 explain_order(const Query *query)
 {
 	Distance	distance = {0};
+	Node	   *key;
 
 	if (query->sortClause == NIL)
 		return false;
-	if (!find_distance(get_sortgroupclause_expr(linitial(query->sortClause), query->targetList), &distance) &&
-		distance.args)
-		explain_distance(query, &distance);
+	key = get_sortgroupclause_expr(linitial(query->sortClause), query->targetList);
+	if (!find_distance(key, &distance) && distance.args && !contain_volatile_functions(key))
+		explain_distance(query, &distance, false);
 	return distance.args != NIL;
 }
 
@@ -238,7 +290,7 @@ explain_radii(const Query *query)
 
 		if (((function == F_FLOAT8LT || function == F_FLOAT8LE) && is_distance(linitial(args), &distance)) ||
 			((function == F_FLOAT8GT || function == F_FLOAT8GE) && is_distance(lsecond(args), &distance)))
-			explain_distance(query, &distance);
+			explain_distance(query, &distance, !KnnHasLimit(query));
 	}
 }
 

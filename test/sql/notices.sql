@@ -57,6 +57,13 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'told_cosine'::regclas
 DROP INDEX told_btree;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
 DROP INDEX told_cosine;
+-- pgvector's methods serve no radius without LIMIT; a cast helps where an index has the column's type
+EXPLAIN (COSTS OFF) SELECT id FROM told WHERE v <-> '[1,2,3]' < 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <+> '[1,2,3]'::halfvec LIMIT 1;
+-- no index could serve these
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> v LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY (v <=> '[1,2,3]') < 0.5 DESC LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY (v <=> '[1,2,3]') + random() LIMIT 1;
 -- settings of EXPLAIN do as always
 SELECT pg_temp.lines('EXPLAIN (ANALYZE, BUFFERS) SELECT id FROM told', 'Planning Time|Execution Time|Buffers: ') > 2
 	AS all_there;
