@@ -55,3 +55,5 @@ INSERT INTO l TABLE s ORDER BY id;
 VACUUM ANALYZE l;
 SELECT found(1, 0.65), found(10, 0.9), found(100, 0.9);
 SELECT * FROM quiver_check('l_idx');
+DROP TABLE l, s;
+DROP FUNCTION found, row_of;
