@@ -60,9 +60,9 @@ IvfSetDeepProbes(IvfMetaData *meta, int depth, const uint32 *ranks, uint32 n, ui
 static bool
 are_shares(const float *probes, float low, float top)
 {
-	float		before = low;
+	float		before = 0;
 
-	if (!(low >= 0))
+	if (!(low >= 0 && low <= 1))
 		return false;
 
 	for (int i = 0; i < IVF_TARGETS; i++)
@@ -89,7 +89,7 @@ static double
 share_for(const float *probes, float low, float top, double recall)
 {
 	double		below = LOW_TARGET,
-				share = low > 0 ? low : probes[0] * USUAL_LOW;
+				share = low > 0 && low <= probes[0] ? low : probes[0] * USUAL_LOW;
 
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
