@@ -247,11 +247,13 @@ free_unused(IvfVacuum *v)
 
 /* ---- compaction ---- */
 
-/* Counts the slots of a list that are in use, and the dead ones among them. */
-static void
-count_slots(IvfVacuum *v, uint32 list, uint64 *rows, uint64 *dead)
+/* Are more slots of a list dead than it may have? */
+static bool
+is_sparse(IvfVacuum *v, uint32 list)
 {
 	IvfHandle  *handle = v->handle;
+	uint64		rows = 0;
+	uint64		dead = 0;
 	uint32		number = 0;
 	IvfEntry	entry;
 	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
@@ -259,7 +261,6 @@ count_slots(IvfVacuum *v, uint32 list, uint64 *rows, uint64 *dead)
 	uint32		generation = entry->generation;
 
 	UnlockReleaseBuffer(buf);
-	*rows = *dead = 0;
 	while (BlockNumberIsValid(block))
 	{
 		IvfListPage head;
@@ -269,42 +270,30 @@ count_slots(IvfVacuum *v, uint32 list, uint64 *rows, uint64 *dead)
 		head = BufferIsValid(buf) ? IvfPageList(BufferGetPage(buf)) : NULL;
 		if (head == NULL || head->number != number++)
 			QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
-		*rows += head->count;
-		*dead += IvfDeadSlots(head);
+		rows += head->count;
+		dead += IvfDeadSlots(head);
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 	}
+	return dead > COMPACT_ABOVE * rows;
 }
 
 /* Compacts the lists that have many dead rows. */
 static void
 compact_lists(IvfVacuum *v)
 {
-	uint64		rows,
-				dead;
-
 	for (uint32 list = 0; list < v->handle->lists->count; list++)
-	{
-		count_slots(v, list, &rows, &dead);
-		if (dead > COMPACT_ABOVE * rows)
+		if (is_sparse(v, list))
 		{
 			IvfSetFlags(v->handle, IVF_MOVING, 0);
 			QvInjectionPoint("quiver-ivf-move-begun");
 			IvfCompactList(v->handle, list);
 		}
-	}
 	IvfSetFlags(v->handle, 0, IVF_MOVING);
 	QvInjectionPoint("quiver-ivf-move-ended");
 }
 
 /* ---- */
-
-/* Tells whether probes are to be measured again, if the index has that number of rows. */
-static bool
-is_turned_over(const IvfMetaData *meta, double rows)
-{
-	return meta->measured_rows >= 1 && QvIsTurnedOver(meta->measured_rows, rows);
-}
 
 /* Writes the counts into the metapage, as one WAL record. */
 static void
@@ -318,28 +307,12 @@ write_tuples(IvfVacuum *v)
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
 	meta->tuples = v->live;
 	meta->measured_rows = QvTurnoverRemoved(meta->measured_rows, v->removed);
-	if (is_turned_over(meta, v->live))
+	if (meta->measured_rows >= 1 && QvIsTurnedOver(meta->measured_rows, v->live))
 		meta->flags |= IVF_MEASURE;
 	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
-	v->handle->meta = *meta;
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-counts-written");
-}
-
-/* Counts the rows when none was dead, and writes the counts. */
-static void
-count_rows(IvfVacuum *v)
-{
-	uint64		rows,
-				dead;
-
-	for (uint32 list = 0; list < v->handle->lists->count; list++)
-	{
-		count_slots(v, list, &rows, &dead);
-		v->live += rows - dead;
-	}
-	write_tuples(v);
 }
 
 /* Takes IVF_MOVE_LOCK and opens the index.  Lists do not move from now on. */
@@ -425,8 +398,6 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 		/* entries of rows that have moved are missing */
 		v.handle = IvfOpen(info->index, opclass);
 	}
-	else if (is_turned_over(&v.handle->meta, info->num_heap_tuples))
-		count_rows(&v);
 	if (IvfLacksMeasuring(&v.handle->meta))
 		IvfMeasureProbes(v.handle, 0);
 	if (lacks_rows(&v.handle->meta, info))
@@ -457,8 +428,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
 						RelationGetRelationName(info->index)),
 				 errhint("Please REINDEX it.")));
-	else if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 || IvfLacksMeasuring(&meta) ||
-			 is_turned_over(&meta, info->num_heap_tuples) || lacks_rows(&meta, info))
+	else if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 || IvfLacksMeasuring(&meta) || lacks_rows(&meta, info))
 		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
