@@ -23,6 +23,9 @@
 #include "space/grow.h"
 #include "utils/memutils.h"
 
+/* A node is early if it is that many times as long as its list's representative. */
+#define MUCH_LONGER 4
+
 /* Rows between two looks at interrupts. */
 #define CHECK_ROWS 1000
 
@@ -103,8 +106,9 @@ add_duplicate(Arranger *a, GraphMemNode *node, ItemPointer tid)
  * Numbers the nodes of a list.  Nodes with the same hash are distinct from "kept" on:
  * mostly one, unless hashes collide.
  *
- * By inner product the longest node in the direction of the centroid counts as the nearest to it
- * when nodes are ranked.  Many nodes want an edge to it, and those before it could not have one.
+ * By inner product a node that is much longer than the representative, in the direction of the
+ * centroid, counts as the nearest to it when nodes are ranked.  Many nodes want an edge to it, and
+ * those before it could not have one.
  */
 static void
 arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
@@ -145,7 +149,12 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 		a->from[a->count++] = places[i].slot;
 	}
 	if (longest != NULL && a->bs->handle.meta.space == QV_SPACE_IP)
-		longest->to_centroid = 0;
+	{
+		uint32		slot = a->from[a->representative[list]];
+
+		if (longest->ip > MUCH_LONGER * GraphMemLoadedOf(GraphMemGet(mem, slot))->ip)
+			longest->to_centroid = 0;
+	}
 }
 
 /* Goes through all loaded slots.  A participant's chunk is filled from its first slot on. */

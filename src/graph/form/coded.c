@@ -172,7 +172,10 @@ point_code(const GraphNeighborhood *nb)
 	return &((const CodedPoint *) nb->point)->code;
 }
 
-/* A longer vector in the direction of others is nearer to these, by inner product. */
+/*
+ * A longer vector in the direction of others is nearer to these, by inner product.  Codes of equal
+ * lengths differ by rounding: so it is to be twice as long.
+ */
 static bool
 coded_surpasses(const GraphNeighborhood *base)
 {
@@ -186,7 +189,7 @@ coded_surpasses(const GraphNeighborhood *base)
 		return false;
 	nearest = &nb->codes[base->candidates[0].id];
 	return GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, point_code(base)) <
-		GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, nearest);
+		2 * GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, nearest);
 }
 
 static bool

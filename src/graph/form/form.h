@@ -109,8 +109,8 @@ typedef struct GraphFormOps
 	bool		(*same) (const GraphNeighborhood *nb, uint32 at);
 
 	/*
-	 * Tells whether the point is nearer to the nearest node than this is to
-	 * itself.  NULL: never.
+	 * Tells whether the point is twice as near to the nearest node as this is
+	 * to itself.  NULL: never.
 	 */
 	bool		(*surpasses) (const GraphNeighborhood *nb);
 
