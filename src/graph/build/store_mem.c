@@ -122,6 +122,7 @@ GraphMemNew(GraphMem *mem, ItemPointer tid)
 	node->overflow = GRAPH_NONE;
 	GraphMemLoadedOf(node)->nlists = 0;
 	GraphMemLoadedOf(node)->to_centroid = 0;
+	GraphMemLoadedOf(node)->ip = 0;
 	return node;
 }
 
