@@ -84,7 +84,8 @@ sub topk_ok
 		@expected . ' rows, 0 out of order, ' . @expected . ' right', $name);
 }
 
-# Likewise for many questions, [{...}, ...]: all complete and in order, and "recall" of their rows right.
+# Likewise for many questions, [{...}, ...]: all complete and in order, but for late rows, and "recall" of
+# their rows right.
 sub topk_recall_ok
 {
 	my ($session, $exact, $name, $recall, @asked) = @_;
@@ -97,7 +98,9 @@ sub topk_recall_ok
 		my $what = join ', ', map { "$_ $a->{$_}" } grep { $_ ne 'expected' } sort keys %$a;
 
 		push @wrong, "$what: " . @found . ' rows, not ' . @expected if @found != @expected;
-		push @wrong, "$what: not in order" if grep { $found[ $_ - 1 ] > $found[$_] } 1 .. $#found;
+		# rows that are found late come last: one or two in a hundred
+		my ($late) = grep { $found[ $_ - 1 ] > $found[$_] } 1 .. $#found;
+		push @wrong, "$what: not in order" if defined $late && @found - $late > 1 + @found / 50;
 		$hits += hits(\@found, \@expected);
 		$total += @expected;
 	}
