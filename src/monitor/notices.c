@@ -59,35 +59,12 @@ typedef struct Distance
 	NameData	opclass;
 } Distance;
 
-/* Is an expression a distance by which indexes of hnsw order rows?  They have all of these. */
+/*
+ * Finds the distance of a type, by its function or by its operator's name, and its operator class
+ * of hnsw: this has all distances.  Returns false if there is none.
+ */
 static bool
-is_distance(Node *expr, Distance *distance)
-{
-	List	   *args = NIL;
-	Oid			function = TopkFunctionOf(expr, &args);
-	CatCList   *classes;
-
-	if (!OidIsValid(function) || list_length(args) != 2)
-		return false;
-	classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(get_am_oid("hnsw", true)));
-	for (int i = 0; i < classes->n_members && distance->args == NIL; i++)
-	{
-		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
-		Oid			operator = get_opfamily_member(class->opcfamily, class->opcintype, class->opcintype, 1);
-
-		if (class->opcintype != exprType(linitial(args)) || !TopkIsDistance(function, get_opcode(operator)))
-			continue;
-		distance->args = args;
-		distance->operator = operator;
-		distance->opclass = class->opcname;
-	}
-	ReleaseCatCacheList(classes);
-	return distance->args != NIL;
-}
-
-/* The distance of that name and type, and its operator class; false: there is none. */
-static bool
-distance_of(Oid type, const char *name, Distance *distance)
+find_class(Oid type, Oid function, const char *name, Distance *distance)
 {
 	CatCList   *classes = SearchSysCacheList1(CLAAMNAMENSP, ObjectIdGetDatum(get_am_oid("hnsw", true)));
 	bool		found = false;
@@ -97,12 +74,27 @@ distance_of(Oid type, const char *name, Distance *distance)
 		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
 		Oid			operator = get_opfamily_member(class->opcfamily, class->opcintype, class->opcintype, 1);
 
-		found = class->opcintype == type && strcmp(get_opname(operator), name) == 0;
+		found = class->opcintype == type &&
+			(name ? strcmp(get_opname(operator), name) == 0 : TopkIsDistance(function, get_opcode(operator)));
 		distance->operator = operator;
 		distance->opclass = class->opcname;
 	}
 	ReleaseCatCacheList(classes);
 	return found;
+}
+
+/* Is an expression a distance by which an index can order rows? */
+static bool
+is_distance(Node *expr, Distance *distance)
+{
+	List	   *args = NIL;
+	Oid			function = TopkFunctionOf(expr, &args);
+
+	if (!OidIsValid(function) || list_length(args) != 2 ||
+		!find_class(exprType(linitial(args)), function, NULL, distance))
+		return false;
+	distance->args = args;
+	return true;
 }
 
 /*
@@ -205,7 +197,7 @@ explain_cast(const Var *var, const RangeTblEntry *rte, Oid type_asked, const cha
 	Distance	own;
 	Served		served;
 
-	if (!distance_of(getBaseType(var->vartype), operator, &own))
+	if (!find_class(getBaseType(var->vartype), InvalidOid, operator, &own))
 		return;
 	look_at_indexes(rte->relid, var->varattno, own.operator, radius, &served);
 	ereport(NOTICE,

@@ -44,8 +44,8 @@
 #define LEAST_KEPT 4096
 
 /*
- * Share of the rows that may be missed whose bounds may be too high, under conditions.  The nearest
- * rows that match are often all of one cluster then, and their codes err together.
+ * Share of the rows that may be missed whose bounds may be too high, where a set or a filter leaves
+ * some of the rows.  The nearest of these are often all of one cluster, whose codes err together.
  */
 #define WRONG_BOUNDS 0.5
 

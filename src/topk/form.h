@@ -35,7 +35,7 @@ extern bool TopkMatchForm(const IndexOptInfo *index, Node *expr, TopkForm *form)
 /* Returns the function of an operator or a function, and its arguments; InvalidOid of others. */
 extern Oid	TopkFunctionOf(const Node *expr, List **args);
 
-/* Is a function a distance function of an operator class, or inner_product(), its negative? */
+/* Is a function that distance of an operator class, or its negative, inner_product()? */
 extern bool TopkIsDistance(Oid function, Oid distance);
 
 /* Are two expressions the same distance of the same values?  Both are operators or functions. */

@@ -64,7 +64,6 @@ are_shares(const float *probes, float low, float top)
 
 	if (!(low >= 0 && low <= 1))
 		return false;
-
 	for (int i = 0; i < IVF_TARGETS; i++)
 	{
 		if (!(probes[i] >= before && probes[i] <= 1) || (probes[0] == 0 && probes[i] > 0))
