@@ -151,6 +151,15 @@ QvScanEnd(QvScan *scan)
 	pfree(scan);
 }
 
+/* Sets the query of a search, whose distances are those of a space; NULL: those of the type. */
+static inline void
+QvScanSetQuery(QvScan *scan, const QvSpace *space, const QvSpaceQuery *query)
+{
+	scan->query = query;
+	scan->scale = QvSpaceMetricScale(space) * (query ? query->scale : 1);
+	scan->offset = query ? query->offset : 0;
+}
+
 /* A search distance in the units of VectorTypeOps.distance. */
 static inline double
 QvScanDistance(const QvScan *scan, double distance)

@@ -117,15 +117,16 @@ check_pages(Check *check)
 /*
  * Returns whether an entry's code is as near to a row as it says.  Neither the code's error is more
  * than its spread, nor that of the value which the code was made of.  What the index stores now is
- * "residual" off.
+ * off by its residual.
  */
 static bool
-code_matches(const QvRows *rows, const QvRowEntryData *entry, const float *x, float residual)
+code_matches(const QvRows *rows, const QvRowEntryData *entry, const QvRowVector *row)
 {
 	uint32		pdim = rows->space->pdim;
+	const float *x = row->x;
 	double		norm2 = qv_kernels.norm2_f32(x, pdim);
 	double		factor = QvHalfToFloat(entry->factor);
-	double		most = 2 * QvHalfToFloat(entry->spread) + residual + ROUNDING * sqrt(norm2);
+	double		most = 2 * QvHalfToFloat(entry->spread) + row->residual + ROUNDING * sqrt(norm2);
 	double		ip = 0;
 
 	for (uint32 i = 0; i < pdim; i++)
@@ -164,7 +165,7 @@ wants_row(void *arg, const ItemPointerData *tid)
 
 /* QvRowVisitor.take */
 static void
-take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x, float residual)
+take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const QvRowVector *row)
 {
 	Check	   *check = arg;
 	BlockNumber block = copy_entry(check, tid);
@@ -178,7 +179,7 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 	check->found++;
 	said = QvRowEntryPlace(check->entry);
 	check->checked->moved += said.block != place.block || said.slot != place.slot;
-	if (!code_matches(check->rows, check->entry, x, residual))
+	if (!code_matches(check->rows, check->entry, row))
 		QvReportCorruption(check->rows->index, block, "The code of row (%u,%u) is not that of its vector.",
 						   ItemPointerGetBlockNumberNoCheck(tid),
 						   ItemPointerGetOffsetNumberNoCheck(tid));

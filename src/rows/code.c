@@ -7,14 +7,15 @@
 #include "rows/code.h"
 
 void
-QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry entry)
+QvRowEncode(const QvSpace *space, const QvRowVector *row, QvRowEntry entry)
 {
 	uint32		pdim = space->pdim;
+	const float *x = row->x;
 	double		norm2 = qv_kernels.norm2_f32(x, pdim);
 	float		factor = QvEncodeBits(x, pdim, pdim, entry->bits);
 	double		length = sqrt(pdim) / 2;	/* of what the bits stand for */
 	double		error = sqrt(Max(0, (double) factor * factor * length * length - norm2));
-	double		spread = hypot(error, residual);
+	double		spread = hypot(error, row->residual);
 
 	/*
 	 * The stored code is short along the row, to which the residual is at
@@ -22,7 +23,7 @@ QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry ent
 	 * to seem farther by that.
 	 */
 	if (norm2 > 0)
-		factor *= 1 + Min(1, residual * residual / norm2);
+		factor *= 1 + Min(1, row->residual * row->residual / norm2);
 	entry->factor = QvHalfBelow(factor);
 	/* what that leaves of the factor is in the code's own direction */
 	spread = hypot(spread, (factor - QvHalfToFloat(entry->factor)) * length);
@@ -33,7 +34,7 @@ QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry ent
 	 * the row is not nearer to the mean than what the index stores of it, for
 	 * the same reason
 	 */
-	entry->norm2 = QvHalfBelow(norm2);
+	entry->norm2 = QvHalfBelow(space->kind == QV_SPACE_POWER ? row->norm2 : norm2);
 	entry->spread = QvHalfAbove(spread);
 }
 
@@ -60,9 +61,9 @@ QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base
 		sum += q->hi[i];
 	}
 	query->half_sum = sum / 2.0;
-	query->weight = base->kind == QV_SPACE_L2 ? 2 : 1;
+	query->weight = base->kind != QV_SPACE_IP ? 2 : 1;
 	query->spread = certainty * base->norm;
-	query->base_distance = base->kind == QV_SPACE_L2 ? q->norm2 : 0;
+	query->base_distance = base->kind != QV_SPACE_IP ? q->norm2 : 0;
 
 	/*
 	 * What the bytes leave of the query, and what its 16-bit form does, which
@@ -82,7 +83,7 @@ QvRowLeast(const QvRowQuery *query, const QvRowEntryData *const *entries, uint32
 	float		factors[QV_ROW_BATCH];
 	float		spreads[QV_ROW_BATCH];
 	float		norms[QV_ROW_BATCH];
-	bool		is_l2 = query->base->kind == QV_SPACE_L2;
+	bool		adds = query->base->kind != QV_SPACE_IP;
 
 	if (n == 0)
 		return;
@@ -91,7 +92,7 @@ QvRowLeast(const QvRowQuery *query, const QvRowEntryData *const *entries, uint32
 		bits[i] = entries[i]->bits;
 		factors[i] = QvHalfToFloat(entries[i]->factor);
 		spreads[i] = QvHalfToFloat(entries[i]->spread);
-		norms[i] = is_l2 ? QvHalfToFloat(entries[i]->norm2) : 0;
+		norms[i] = adds ? QvHalfToFloat(entries[i]->norm2) : 0;
 	}
 	qv_kernels.ip_bits_s8(bits, n, query->base->q.hi, query->base->q.pdim, sums);
 	for (uint32 i = 0; i < n; i++)

@@ -12,11 +12,16 @@
 #include "rows/format.h"
 #include "space/query.h"
 
-/*
- * Fill in the code of an entry, not its place.  x[pdim] is rotated and centered, and off from
- * the row by residual.  Raises nothing.
- */
-extern void QvRowEncode(const QvSpace *space, const float *x, float residual, QvRowEntry entry);
+/* The vector of a row, as an engine has it. */
+typedef struct QvRowVector
+{
+	const float *x;				/* pdim, rotated and centered */
+	float		residual;		/* how far it is from the row, at most */
+	float		norm2;			/* power distance: QvSpaceNorm2() of the row */
+} QvRowVector;
+
+/* Fill in the code of an entry, not its place.  Raises nothing. */
+extern void QvRowEncode(const QvSpace *space, const QvRowVector *row, QvRowEntry entry);
 
 /* A query for entries. */
 typedef struct QvRowQuery

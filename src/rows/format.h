@@ -113,16 +113,7 @@ QvHalfToFloat(uint16 half)
 	return x;
 }
 
-/* Of a number that is not negative: not above it, or not below it.  What is not finite stays so. */
-static inline uint16
-QvHalfBelow(float x)
-{
-	uint32		bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits >> 16;
-}
-
+/* Not below a number that is not negative.  What is not finite stays so. */
 static inline uint16
 QvHalfAbove(float x)
 {
@@ -130,6 +121,18 @@ QvHalfAbove(float x)
 
 	memcpy(&bits, &x, sizeof(bits));
 	return bits >> 16 < 0x7F80 && (bits & 0xFFFF) != 0 ? (bits >> 16) + 1 : bits >> 16;
+}
+
+/* Not above a number.  What is not finite stays so. */
+static inline uint16
+QvHalfBelow(float x)
+{
+	uint32		bits;
+
+	if (x < 0)
+		return QvHalfAbove(-x) | 0x8000;
+	memcpy(&bits, &x, sizeof(bits));
+	return bits >> 16;
 }
 
 #endif							/* QV_ROWS_FORMAT_H */

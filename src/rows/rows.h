@@ -6,6 +6,7 @@
 #define QV_ROWS_ROWS_H
 
 #include "pages/read.h"
+#include "rows/code.h"
 #include "rows/format.h"
 #include "rows/included.h"
 #include "space/space.h"
@@ -164,13 +165,13 @@ extern Buffer QvRowsReadPage(const QvRows *rows, BlockNumber block, uint32 numbe
 
 /*
  * Whoever wants to see all rows of an index: asked of each row whether it is wanted, and given its
- * place and its vector x[pdim], rotated and centered, which is off by residual at most.
+ * place and its vector.
  */
 typedef struct QvRowVisitor
 {
 	bool		(*wants) (void *arg, const ItemPointerData *tid);
-	void		(*take) (void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x,
-						 float residual);
+	void		(*take) (void *arg, const ItemPointerData *tid, QvRowPlace place,
+						 const QvRowVector *row);
 	void	   *arg;
 } QvRowVisitor;
 

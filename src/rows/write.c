@@ -219,9 +219,9 @@ QvRowsWantMerge(const QvRowsMeta *meta, double table_rows)
 /* ---- inserts ---- */
 
 static void
-make_entry(const QvRows *rows, QvRowPlace place, const float *x, float residual, QvRowEntry entry)
+make_entry(const QvRows *rows, QvRowPlace place, const QvRowVector *row, QvRowEntry entry)
 {
-	QvRowEncode(rows->space, x, residual, entry);
+	QvRowEncode(rows->space, row, entry);
 	entry->block_hi = place.block >> 16;
 	entry->block_lo = (uint16) place.block;
 	entry->slot = place.slot + 1;
@@ -243,14 +243,14 @@ note_line(const QvRows *rows, const ItemPointerData *tid, Buffer buf)
 
 /* Put the entry of a row on its page, which is locked. */
 static void
-put_entry(const QvRows *rows, uint32 i, QvRowPlace place, const float *x, float residual,
+put_entry(const QvRows *rows, uint32 i, QvRowPlace place, const QvRowVector *row,
 		  const QvIncludedRow *included, Buffer buf)
 {
 	QvRowEntry	entry = palloc(rows->code_size);
 	QvWrite		w;
 	char	   *entries;
 
-	make_entry(rows, place, x, residual, entry);
+	make_entry(rows, place, row, entry);
 	QvWriteBegin(&w, rows->index, rows->building);
 	entries = QvPageEntries(QvWriteRegister(&w, buf));
 	memcpy(QvRowsEntry(rows, entries, i), entry, rows->code_size);
@@ -290,8 +290,8 @@ lock_current_page(QvRows *rows, const ItemPointerData *tid)
 }
 
 void
-QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const float *x,
-		  float residual, const QvIncludedRow *included)
+QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const QvRowVector *row,
+		  const QvIncludedRow *included)
 {
 	Buffer		buf = lock_current_page(rows, tid);
 	QvRowNumber number;
@@ -301,7 +301,7 @@ QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const floa
 		return;
 	has_number = QvRowsHasNumber(rows, tid, &number);
 	if (has_number)
-		put_entry(rows, number % rows->per_page, place, x, residual,
+		put_entry(rows, number % rows->per_page, place, row,
 				  rows->meta.missing == QV_ROWS_LEAVING ? NULL : included, buf);
 	else
 		note_line(rows, tid, buf);
@@ -497,7 +497,7 @@ wants_row(void *arg, const ItemPointerData *tid)
 
 /* QvRowVisitor.take */
 static void
-take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x, float residual)
+take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const QvRowVector *row)
 {
 	Merge	   *merge = arg;
 	const QvRows *rows = merge->rows;
@@ -506,7 +506,7 @@ take_row(void *arg, const ItemPointerData *tid, QvRowPlace place, const float *x
 	if (!QvRowsHasNumber(rows, tid, &number))
 		return;
 	number -= (QvRowNumber) merge->first * rows->per_page;
-	make_entry(rows, place, x, residual,
+	make_entry(rows, place, row,
 			   QvRowsEntry(rows, entries_of(merge, number / rows->per_page), number % rows->per_page));
 }
 

@@ -12,12 +12,12 @@
 #include "rows/rows.h"
 
 /*
- * Put the entry of a row that an insert has added to the index.  x[pdim] as for QvRowEncode().
- * included: its included columns.  A row of a line beyond those that have entries gets none.
+ * Put the entry of a row that an insert has added to the index.  included:
+ * its included columns.  A row of a line beyond those that have entries gets none.
  * rows->meta may be of other row pages after that.
  */
 extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
-					  const float *x, float residual, const QvIncludedRow *included);
+					  const QvRowVector *row, const QvIncludedRow *included);
 
 /*
  * Clear the entries of dead rows.  VACUUM does that before it removes the rows from the engine, so

@@ -4,8 +4,31 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "kernels/kernels.h"
 #include "space/query.h"
+
+/* Returns <mean, x>.  Where the mean is long, float32 would round off what rows differ by. */
+static double
+mean_ip(const QvSpace *space, const float *x)
+{
+	double		sum = 0;
+
+	for (uint32 i = 0; i < space->pdim; i++)
+		sum += (double) space->mean[i] * x[i];
+	return sum;
+}
+
+/* Returns by what to multiply a query. */
+static float
+stretch_of(const QvSpace *space, const float *rotated)
+{
+	float		stretch = sqrt((space->mean_norm2 + space->level) /
+							   qv_kernels.norm2_f32(rotated, space->pdim));
+
+	return space->kind == QV_SPACE_POWER && isfinite(stretch) && stretch > 0 ? stretch : 1;
+}
 
 void
 QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated,
@@ -15,19 +38,32 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	Size		size = TYPEALIGN(64, QvQuerySize(pdim, nbits));
 	char	   *mem = palloc(size + 64 + pdim * sizeof(float));
 	float	   *x = (float *) (TYPEALIGN(64, mem) + size);
+	float	   *q = x;
 
 	query->kind = space->kind;
+	query->scale = 1;
 	query->offset = 0;
-	if (space->kind == QV_SPACE_L2)
-		QvSpaceCenter(space, rotated, x);
-	else
+	memcpy(x, rotated, pdim * sizeof(float));
+	/* <o, q> = <o - mean, q> + <mean, q> */
+	if (space->kind != QV_SPACE_L2 && space->mean_norm2 > 0)
+		query->offset = -mean_ip(space, x);
+	if (space->kind != QV_SPACE_IP)
+		QvSpaceCenter(space, x, x);
+	query->row = x;
+	query->row_norm2 = qv_kernels.norm2_f32(x, pdim);
+	if (space->kind == QV_SPACE_POWER)
 	{
-		/* <o, q> = <o - mean, q> + <mean, q>: the query is not centered */
-		memcpy(x, rotated, pdim * sizeof(float));
-		if (space->mean_norm2 > 0)
-			query->offset = -qv_kernels.ip_f32(space->mean, rotated, pdim);
+		float		stretch = stretch_of(space, rotated);
+
+		query->row_norm2 = QvSpaceNorm2(space, query->row_norm2, mean_ip(space, x));
+		q = palloc(pdim * sizeof(float));
+		for (uint32 i = 0; i < pdim; i++)
+			q[i] = stretch * rotated[i] - space->mean[i];
+		/* src/space/README.md, "Power distances" */
+		query->scale = 0.5 / stretch;
+		query->offset = 2 * stretch * query->offset - qv_kernels.norm2_f32(q, pdim) - space->level;
 	}
-	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), x, pdim, nbits);
+	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), q, pdim, nbits);
 	query->norm = sqrtf(query->q.norm2);
 	query->length = query->norm + sqrtf(space->mean_norm2);
 	/* 1 - cos is computed from unit vectors */

@@ -13,32 +13,42 @@
 typedef struct QvSpaceQuery
 {
 	QvSpaceKind kind;
-	QvQuery		q;				/* rotated; centered in L2 space */
+	QvQuery		q;				/* rotated; centered, unless the space is that
+								 * of inner products */
 	float		norm;			/* its length */
 	float		length;			/* L2 space: largest length before the query
 								 * was centered */
 	float		summed;			/* length whose square distances are computed
 								 * from */
 
-	/* metric distance = QvSpaceMetricScale() * (search distance + offset) */
+	const float *row;			/* the vector as a row: rotated and centered,
+								 * but not stretched; pdim */
+	float		row_norm2;		/* its QvSpaceNorm2() */
+
+	/*
+	 * metric distance = QvSpaceMetricScale() * scale * (search distance +
+	 * offset)
+	 */
+	double		scale;
 	double		offset;
 } QvSpaceQuery;
 
 /*
  * Prepares rotated[pdim], which QvSpaceRotateValue() made, with a look-up table over nbits
- * coordinates (0: none).  Allocates in CurrentMemoryContext.
+ * coordinates (0: none).  Inner products do not depend on a query's length, but power distances
+ * do: there it is stretched to the length of rows.  Allocates in CurrentMemoryContext.
  */
 extern void QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space,
 							 const float *rotated, uint32 nbits);
 
 /*
- * Returns the search distance of a vector, by its squared length and its inner product
- * with the query.
+ * Returns the search distance of a row, by QvSpaceNorm2() and its inner product with the
+ * query.
  */
 static inline float
 QvSpaceQueryDistance(const QvSpaceQuery *query, float ip, float norm2)
 {
-	return query->kind == QV_SPACE_L2 ? norm2 + query->q.norm2 - 2 * ip : -ip;
+	return query->kind != QV_SPACE_IP ? norm2 + query->q.norm2 - 2 * ip : -ip;
 }
 
 /*

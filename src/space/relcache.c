@@ -153,7 +153,8 @@ add_entry(QvRelCacheEntry *entry)
 
 QvRelCacheEntry *
 QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, uint32 dims,
-			   uint32 pdim, uint64 seed, BlockNumber mean_block)
+			   uint32 pdim, uint64 seed, QvSpaceKind kind, float level,
+			   BlockNumber mean_block)
 {
 	QvRelCacheEntry *entry = find_entry(index, build_id);
 	MemoryContext context,
@@ -177,6 +178,8 @@ QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, ui
 
 		QvReadFloats(index, &entry->hints, mean_block, mean, pdim);
 		QvSpaceSetMean(&entry->space, mean);
+		entry->space.kind = kind;
+		entry->space.level = level;
 	}
 	MemoryContextSwitchTo(old);
 	return entry;

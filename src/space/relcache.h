@@ -69,7 +69,7 @@ typedef struct QvRelCacheUse
  */
 extern QvRelCacheEntry *QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass,
 									   uint64 build_id, uint32 dims, uint32 pdim, uint64 seed,
-									   BlockNumber mean_block);
+									   QvSpaceKind kind, float level, BlockNumber mean_block);
 
 /* Makes a part of size bytes, zeroed, below CurrentMemoryContext until an entry has it. */
 extern void *QvRelCacheNewPart(Size size);

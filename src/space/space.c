@@ -31,6 +31,34 @@ QvSpaceSetMean(QvSpace *space, const float *mean)
 	space->mean_norm2 = qv_kernels.norm2_f32(mean, space->pdim);
 }
 
+/*
+ * Power distances are better where rows are about equally long, and have much in common: where no
+ * row's squared length is more than MOST_LENGTH times their mean, and where the squared length of
+ * the mean row is at least LEAST_IN_COMMON times that mean [M124].
+ */
+#define MOST_LENGTH 2
+#define LEAST_IN_COMMON (1.0 / 3)
+
+void
+QvSpaceChoose(QvSpace *space, const float *rows, int n)
+{
+	double		mean = 0,
+				most = 0;
+
+	for (int i = 0; i < n && space->kind == QV_SPACE_IP; i++)
+	{
+		double		norm2 = qv_kernels.norm2_f32(rows + (Size) i * space->pdim, space->pdim);
+
+		mean += norm2 / n;
+		most = Max(most, norm2);
+	}
+	if (mean > 0 && !QvIsShortened(space->kind, (float) most) && most <= MOST_LENGTH * mean && space->mean_norm2 >= LEAST_IN_COMMON * mean)
+	{
+		space->kind = QV_SPACE_POWER;
+		space->level = Max(0, mean - space->mean_norm2);
+	}
+}
+
 static double
 squared_length(const float *value, size_t dim)
 {

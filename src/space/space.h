@@ -28,14 +28,23 @@ typedef enum QvForm
 typedef enum QvSpaceKind
 {
 	QV_SPACE_L2 = 1,			/* squared L2; of unit vectors for cosine */
-	QV_SPACE_IP = 2				/* negative inner product */
+	QV_SPACE_IP = 2,			/* negative inner product */
+	QV_SPACE_POWER = 3			/* inner product of rows about equally long:
+								 * power distances */
 } QvSpaceKind;
 
-/* Returns the space of the coded indexes of an operator class. */
+/* Returns the space of the coded indexes of an operator class, unless a build chooses another. */
 static inline QvSpaceKind
 QvSpaceKindOf(const QvOpclassInfo *opclass)
 {
 	return opclass->metric == QV_METRIC_IP ? QV_SPACE_IP : QV_SPACE_L2;
+}
+
+/* Can a coded index of an operator class have this space? */
+static inline bool
+QvSpaceKindFits(QvSpaceKind kind, const QvOpclassInfo *opclass)
+{
+	return kind == QvSpaceKindOf(opclass) || (kind == QV_SPACE_POWER && opclass->metric == QV_METRIC_IP);
 }
 
 typedef struct QvSpace
@@ -49,6 +58,7 @@ typedef struct QvSpace
 	QvRotation	rotation;
 	const float *mean;			/* rotated, pdim */
 	float		mean_norm2;
+	float		level;			/* power space: about the mean of |x|^2 */
 } QvSpace;
 
 /*
@@ -79,6 +89,23 @@ extern void QvSpaceRotateValue(const QvSpace *space, const void *value, float *s
 
 /* Centers: out[pdim] = rotated - mean.  The arrays may be the same. */
 extern void QvSpaceCenter(const QvSpace *space, const float *rotated, float *out);
+
+/*
+ * Returns what stands for |x|^2 in the search distance of a row x, which is centered.  mean_ip is
+ * <x, mean>.
+ */
+static inline float
+QvSpaceNorm2(const QvSpace *space, float norm2, float mean_ip)
+{
+	/* |x|^2 - weight: src/space/README.md, "Power distances" */
+	return space->kind == QV_SPACE_POWER ? space->level - 2 * mean_ip : norm2;
+}
+
+/*
+ * Chooses the space of an index by inner product, from a sample of n rows that is not centered.
+ * The mean is set.  Sets kind and level.
+ */
+extern void QvSpaceChoose(QvSpace *space, const float *rows, int n);
 
 /* Returns the factor from a search distance to the units of VectorTypeOps.distance. */
 static inline double
@@ -132,6 +159,6 @@ extern const void *QvIndexedValue(const QvSpace *space, Datum value);
 
 /* May a vector of that squared length be a shortened one, for which no bound holds? */
 #define QvIsShortened(kind, norm2) \
-	((kind) == QV_SPACE_IP && (norm2) >= (float) (0.99 * QV_MAX_LENGTH * QV_MAX_LENGTH))
+	((kind) != QV_SPACE_L2 && (norm2) >= (float) (0.99 * QV_MAX_LENGTH * QV_MAX_LENGTH))
 
 #endif							/* QV_SPACE_SPACE_H */

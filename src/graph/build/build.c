@@ -60,6 +60,8 @@ init_handle_from_meta(GraphHandle *handle, Relation index, const QvOpclassInfo *
 	if (!GraphLayoutFromMeta(&handle->layout, meta))
 		elog(ERROR, "graph node layout does not fit together");
 	QvSpaceInit(&handle->space, opclass, meta->dims, meta->pdim, meta->seed);
+	handle->space.kind = meta->space;
+	handle->space.level = meta->level;
 }
 
 static void

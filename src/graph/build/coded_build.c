@@ -116,6 +116,9 @@ compute_mean(CodedBuild *bs, float *mean)
 
 	QvMeanOfRows(bs->sample, bs->sampled, pdim, mean);
 	QvSpaceSetMean(&bs->base.handle.space, mean);
+	QvSpaceChoose(&bs->base.handle.space, bs->sample, bs->sampled);
+	bs->base.handle.meta.space = bs->base.handle.space.kind;
+	bs->base.handle.meta.level = bs->base.handle.space.level;
 	for (int i = 0; i < bs->sampled; i++)
 	{
 		float	   *row = bs->sample + (Size) i * pdim;
@@ -244,7 +247,7 @@ find_lists(CodedBuild *bs, const GraphQuery *query, GraphMemLoaded *loaded)
 			list = near[i].id;
 		}
 	}
-	loaded->ip = n == 0 || bs->base.handle.meta.space != QV_SPACE_IP ? 0 :
+	loaded->ip = n == 0 || bs->base.handle.meta.space == QV_SPACE_L2 ? 0 :
 		qv_kernels.ip_f32(bs->centered, centroid(bs, list), bs->base.handle.meta.pdim);
 	return list;
 }
@@ -381,7 +384,7 @@ build_coded_write_node(GraphBuildState *base, GraphMemNode *from, GraphNode to,
 		GraphCode	other;
 
 		GraphMemGetCode(&bs->base.mem, GraphMemGet(&bs->base.mem, id), &other);
-		GraphEncodeEdge(layout, bs->base.handle.meta.space, &code, bs->centered, &other,
+		GraphEncodeEdge(layout, &bs->base.handle.space, &code, bs->centered, &other,
 						first + id, &edges[i], bits + i * stride);
 	}
 	GraphNodeInit(layout, to);

@@ -148,7 +148,7 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 			longest = GraphMemLoadedOf(node);
 		a->from[a->count++] = places[i].slot;
 	}
-	if (longest != NULL && a->bs->handle.meta.space == QV_SPACE_IP)
+	if (longest != NULL && a->bs->handle.meta.space != QV_SPACE_L2)
 	{
 		uint32		slot = a->from[a->representative[list]];
 

@@ -185,7 +185,7 @@ coded_surpasses(const GraphNeighborhood *base)
 	float		mean_norm2 = handle->space.mean_norm2;
 	const GraphCode *nearest;
 
-	if (space != QV_SPACE_IP || base->count == 0)
+	if (space == QV_SPACE_L2 || base->count == 0)
 		return false;
 	nearest = &nb->codes[base->candidates[0].id];
 	return GraphCodeDistance(&handle->layout, space, mean_norm2, nearest, point_code(base)) <
@@ -216,7 +216,7 @@ coded_make_edges(GraphNeighborhood *base, int n)
 	qv_kernels.decode_u8(code->bytes, code->scale, QvCodeOffset(layout->own_bits),
 						 decoded, layout->pdim);
 	for (int i = 0; i < n; i++)
-		GraphEncodeEdge(layout, base->handle->meta.space, code, decoded,
+		GraphEncodeEdge(layout, &base->handle->space, code, decoded,
 						&nb->codes[base->candidates[i].id],
 						GraphNeighborId(base, i), &nb->edges[i],
 						nb->bits + i * stride);
@@ -270,7 +270,7 @@ coded_edge_back(const GraphNeighborhood *nb, uint32 id, const GraphHost *host, i
 	GraphNodeCode(layout, host->node, &code, scratch);
 	qv_kernels.decode_u8(code.bytes, code.scale, QvCodeOffset(layout->own_bits), decoded,
 						 layout->pdim);
-	GraphEncodeEdge(layout, handle->meta.space, &code, decoded, point_code(nb), id, &edge, bits);
+	GraphEncodeEdge(layout, &handle->space, &code, decoded, point_code(nb), id, &edge, bits);
 	node = GraphBeginChange(handle, &w, host->buf, host->id);
 	GraphNodeSetEdge(layout, node, place, &edge, bits);
 	if (anchor)

@@ -27,10 +27,10 @@ GraphOpen(Relation index, const QvOpclassInfo *opclass)
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage's sizes do not fit together.");
 	if (meta->metric != opclass->metric ||
 		meta->form != GraphChooseForm(opclass, meta->dims) ||
-		(meta->form == QV_FORM_CODED && meta->space != QvSpaceKindOf(opclass)))
+		(meta->form == QV_FORM_CODED && !QvSpaceKindFits(meta->space, opclass)))
 		QvReportCorruption(index, QV_META_BLOCK, "The metapage is for another operator class.");
 	entry = QvRelCacheOpen(index, opclass, meta->build_id, meta->dims, meta->pdim, meta->seed,
-						   meta->mean_block);
+						   meta->space, meta->level, meta->mean_block);
 	handle->hints = &entry->hints;
 	handle->space = entry->space;
 	QvRowsOpen(&handle->rows, index, handle->hints, &handle->space, &meta->rows,

@@ -32,7 +32,8 @@ set_entry(const GraphHandle *handle, GraphEntryBatch *batch, int i, uint32 id, c
 	Assert((x == NULL) == (handle->layout.form == QV_FORM_PLAIN));
 	if (x == NULL)
 		return;
-	batch->a[i] = qv_kernels.norm2_f32(x, handle->meta.pdim);
+	batch->a[i] = QvSpaceNorm2(&handle->space, qv_kernels.norm2_f32(x, handle->meta.pdim),
+							   qv_kernels.ip_f32(x, handle->space.mean, handle->meta.pdim));
 	batch->b[i] = QvEncodeBits(x, handle->meta.pdim, entry_bits, bits);
 	QvPackSlot(batch->codes, entry_bits, i, bits);
 }
@@ -167,7 +168,7 @@ GraphNearestEntryPoints(const GraphHandle *handle, const GraphQuery *query,
 		float		est[QV_BATCH];
 
 		qv_kernels.fastscan(batch->codes, q->lut, handle->meta.entry_bits / 4, sums);
-		if (query->base.kind == QV_SPACE_L2)
+		if (query->base.kind != QV_SPACE_IP)
 			for (int j = 0; j < QV_BATCH; j++)
 				est[j] = batch->a[j] + q->norm2 - 2 * batch->b[j] *
 					(q->lut_scale * sums[j] + query->entry_bias);

@@ -174,7 +174,8 @@ GraphLayoutFromMeta(GraphLayout *layout, const GraphMetaData *meta)
 			meta->code_bits % QV_DIM_ALIGN != 0 || meta->code_bits == 0 ||
 			(meta->code_bits > meta->pdim && meta->code_bits != most_bits(meta->pdim)) ||
 			meta->pdim != QvPaddedDim(meta->dims) ||
-			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
+			(meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP && meta->space != QV_SPACE_POWER) ||
+			(meta->space == QV_SPACE_POWER && !isfinite(meta->level)) ||
 			meta->entry_bits == 0 || meta->entry_bits % QV_DIM_ALIGN != 0 ||
 			meta->entry_bits > Min(meta->pdim, GRAPH_MAX_ENTRY_BITS) ||
 			(meta->own_bits != 8 && meta->own_bits != 4 && meta->own_bits != 2))

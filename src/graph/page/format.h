@@ -117,6 +117,7 @@ typedef struct GraphMetaData
 												 * recall_pools that tell a
 												 * hard query (pool.h); 0: not
 												 * calibrated */
+	float		level;			/* power space: QvSpace.level */
 } GraphMetaData;
 
 /* Tells whether an index can have row pages.  Indexes of older versions have none. */

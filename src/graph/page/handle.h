@@ -35,4 +35,22 @@ GraphPrefetchNode(const GraphHandle *handle, uint32 id, Size offset, Size bytes)
 				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size + offset, bytes);
 }
 
+/*
+ * Is a row of power distances much longer than rows are?  The factors of its neighbors are then
+ * those of inner products.
+ */
+static inline bool
+GraphIsLong(const QvSpace *space, float norm2, float aux)
+{
+	/* |x + mean|^2 is more than twice as much as on average */
+	return space->kind == QV_SPACE_POWER && norm2 + 2 * aux > 2 * space->level + space->mean_norm2;
+}
+
+/* Returns QvSpaceNorm2() of a node. */
+static inline float
+GraphNodeNorm2(const GraphHandle *handle, const GraphNodeData *node)
+{
+	return QvSpaceNorm2(&handle->space, node->norm2, node->aux);
+}
+
 #endif							/* QV_GRAPH_PAGE_HANDLE_H */

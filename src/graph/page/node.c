@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "graph/page/handle.h"
 #include "graph/page/node.h"
 
 void
@@ -73,14 +74,15 @@ ip_stretch(float ip, float p2, float o2)
 }
 
 void
-GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p,
+GraphEncodeEdge(const GraphLayout *layout, const QvSpace *space, const GraphCode *p,
 				const float *p_decoded, const GraphCode *o, uint32 id,
 				GraphEdge *edge, uint8 *bits)
 {
 	float		ip = pair_ip(layout, p, o);
 	float		p2 = decoded_norm2(p);
 	float		o2 = decoded_norm2(o);
-	float		stretch = space == QV_SPACE_L2 ? 1 : ip_stretch(ip, p2, o2);
+	bool		as_ip = space->kind == QV_SPACE_IP || GraphIsLong(space, p->norm2, p->aux);
+	float		stretch = as_ip ? ip_stretch(ip, p2, o2) : 1;
 	float		o_scale = o->scale * stretch;
 	float		r2 = Max(0, stretch * (stretch * o2) + p2 - 2 * stretch * ip);
 	float		offset = QvCodeOffset(layout->own_bits);
@@ -99,10 +101,13 @@ GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space, const GraphCode *p
 	}
 	f = yr > 0 ? r2 / yr / stretch : 0;
 	edge->id = id;
-	if (space == QV_SPACE_L2)
+	if (!as_ip)
 	{
 		edge->a = r2 + 2 * f * yp;
 		edge->b = -2 * f;
+		/* what their lengths differ by */
+		if (space->kind == QV_SPACE_POWER)
+			edge->a += (p->norm2 + 2 * p->aux) - (o->norm2 + 2 * o->aux);
 	}
 	else
 	{

@@ -46,7 +46,7 @@ extern float GraphCodeDistance(const GraphLayout *layout, QvSpaceKind space,
  * Computes the edge from node p to neighbor o.  p_decoded[pdim] is the decoded vector of p.
  * bits gets code_bits / 8 bytes.
  */
-extern void GraphEncodeEdge(const GraphLayout *layout, QvSpaceKind space,
+extern void GraphEncodeEdge(const GraphLayout *layout, const QvSpace *space,
 							const GraphCode *p, const float *p_decoded,
 							const GraphCode *o, uint32 id,
 							GraphEdge *edge, uint8 *bits);

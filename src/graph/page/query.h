@@ -36,7 +36,7 @@ GraphQueryError(const GraphQuery *query, float norm2, float residual)
 	if (QvIsShortened(query->base.kind, norm2) ||
 		QvIsShortened(query->base.kind, query->base.q.norm2))
 		return INFINITY;
-	return query->base.kind == QV_SPACE_L2 ? 2 * err : err;
+	return query->base.kind != QV_SPACE_IP ? 2 * err : err;
 }
 
 #endif							/* QV_GRAPH_PAGE_QUERY_H */

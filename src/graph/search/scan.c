@@ -409,9 +409,7 @@ graph_scan_start(QvScan *base, const QvScanGoal *goal)
 	scan->store = GraphFormOf(handle)->open(handle, scan->point);
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
-	base->query = scan->point->query;
-	base->scale = QvSpaceMetricScale(&handle->space);
-	base->offset = base->query ? base->query->offset : 0;
+	QvScanSetQuery(base, &handle->space, scan->point->query);
 	/* the curve is one of walks */
 	base->misses = Min(1 - goal->settings->recall, QvCurveMisses(&handle->meta.curve, goal->settings));
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.own_bits);

@@ -96,7 +96,7 @@ likely_distance(const GraphQuery *query, uint32 pdim, uint32 number, uint32 id, 
 												 * deviation 1 */
 
 	/* the error is that of a residual along the query, not along q - x */
-	if (query->base.kind == QV_SPACE_L2)
+	if (query->base.kind != QV_SPACE_IP)
 		error *= query->base.norm > 0 ? Min(1, sqrtf(Max(distance, 0)) / query->base.norm) : 0;
 	return distance + normal * error / sqrtf(pdim);
 }
@@ -116,13 +116,13 @@ typedef struct ExactStore
 
 /* Returns the likely distance of a node. */
 static float
-node_distance(const GraphQuery *query, const GraphLayout *layout, uint32 number, uint32 id,
+node_distance(const GraphHandle *handle, const GraphQuery *query, uint32 number, uint32 id,
 			  GraphNode node, const uint8 *code)
 {
-	float		ip = QvCodeIp(&query->base.q, code, layout->own_bits, node->scale);
+	float		ip = QvCodeIp(&query->base.q, code, handle->layout.own_bits, node->scale);
 
-	return likely_distance(query, layout->pdim, number, id,
-						   QvSpaceQueryDistance(&query->base, ip, node->norm2),
+	return likely_distance(query, handle->layout.pdim, number, id,
+						   QvSpaceQueryDistance(&query->base, ip, GraphNodeNorm2(handle, node)),
 						   GraphQueryError(query, node->norm2, node->residual));
 }
 
@@ -139,7 +139,7 @@ measure(ExactStore *store, uint32 id, uint32 *ids)
 	float		distance = INFINITY;
 
 	if (node != NULL)
-		distance = node_distance(store->query, layout, store->number, id, node,
+		distance = node_distance(store->handle, store->query, store->number, id, node,
 								 GraphNodeOwnBytes(layout, node, store->unpacked));
 	if (ids)
 	{
@@ -397,7 +397,7 @@ look_at_page(const Calibrator *c, Page page, BlockNumber block, const GraphQuery
 		code = GraphNodeOwnBytes(layout, node, unpacked);
 		for (int i = 0; i < c->n; i++)
 			if (there[i] && id != c->ids[i])
-				add_nearest(&truth[i], node_distance(&queries[i], layout, c->ids[i], id, node, code));
+				add_nearest(&truth[i], node_distance(c->handle, &queries[i], c->ids[i], id, node, code));
 	}
 }
 

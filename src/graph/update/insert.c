@@ -78,7 +78,8 @@ put_entry(const GraphNeighborhood *nb, uint32 id, const QvIncludedRow *included,
 {
 	QvInjectionPoint("quiver-graph-row-added");
 	if (GraphCanHaveRows(&nb->handle->meta))
-		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id}, nb->centered, 0, included);
+		QvRowsPut(&nb->handle->rows, tid, (QvRowPlace) {.block = id},
+				  &(QvRowVector) {nb->centered, 0, nb->point->query->row_norm2}, included);
 }
 
 /* A handle serves one insert. */

@@ -73,7 +73,8 @@ GraphChooseNeighbors(GraphNeighborhood *nb)
 
 	/* pairs are compared by whole distances */
 	for (uint32 i = 0; nb->point->query && i < nb->count; i++)
-		nb->candidates[i].distance += nb->point->query->offset;
+		nb->candidates[i].distance = nb->point->query->scale *
+			(nb->candidates[i].distance + nb->point->query->offset);
 	n = GraphSelect(nb->candidates, nb->count, nb->handle->layout.degree, nb->pair, nb, scratch, &chosen);
 	pfree(scratch);
 	if (ops->make_edges)

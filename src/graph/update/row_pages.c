@@ -43,8 +43,8 @@ offer_tids(Offer *o, const ItemPointerData *tids, uint32 n)
 								 layout->pdim);
 			o->decoded = true;
 		}
-		o->visitor->take(o->visitor->arg, &tids[i], (QvRowPlace) {.block = o->id}, o->x,
-						 o->node->residual);
+		o->visitor->take(o->visitor->arg, &tids[i], (QvRowPlace) {.block = o->id},
+						 &(QvRowVector) {o->x, o->node->residual, GraphNodeNorm2(o->handle, o->node)});
 	}
 }
 

@@ -26,6 +26,7 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 {
 	const GraphLayout *layout = &store->handle->layout;
 	const GraphQuery *query = store->query;
+	const QvSpace *space = &store->handle->space;
 	const uint32 *ids = GraphNodeIds(layout, node);
 	QvEstimateParams params;
 	GraphBatchScratch scratch;
@@ -43,8 +44,15 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	 * is estimated.  Factor a is what to add for each unit of <x, q> / |x|^2
 	 * (src/graph/page/README.md, "Factors").
 	 */
-	if (query->base.kind == QV_SPACE_IP)
+	if (query->base.kind == QV_SPACE_IP || GraphIsLong(space, node->norm2, node->aux))
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
+	if (GraphIsLong(space, node->norm2, node->aux))
+	{
+		/* 2 <r, q> less, of rows that are as long as on average */
+		params.base = query->base.q.norm2 + space->level - 2 * ip;
+		params.a_scale *= 2;
+		params.b_scale *= 2;
+	}
 
 	for (int place = 0; place < layout->degree; place += QV_BATCH)
 	{
@@ -84,7 +92,7 @@ score_node(GraphCodedStore *store, GraphNode node, GraphResult *result, float *i
 	const uint8 *code = GraphNodeOwnBytes(layout, node, store->unpacked);
 
 	*ip = QvCodeIp(&store->query->base.q, code, layout->own_bits, node->scale);
-	result->distance = QvSpaceQueryDistance(&store->query->base, *ip, node->norm2);
+	result->distance = QvSpaceQueryDistance(&store->query->base, *ip, GraphNodeNorm2(store->handle, node));
 	result->error = GraphQueryError(store->query, node->norm2, node->residual);
 	return code;
 }

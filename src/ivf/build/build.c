@@ -67,6 +67,8 @@ create_pages(Relation index, ForkNumber fork, IvfMetaData *meta, const IvfNewLis
 	UnlockReleaseBuffer(buf);
 
 	meta->mean_block = QvWriteFloats(index, fork, new->mean, meta->pdim);
+	meta->space = new->space;
+	meta->level = new->level;
 	meta->lists = new->lists;
 	meta->tops = new->tops;
 	for (uint32 first = 0; first < new->lists; first += meta->entries_per_page)
@@ -220,6 +222,7 @@ IvfBuildEmpty(Relation index, const QvOpclassInfo *opclass, const QvIndexOptions
 	init_params(&build, index, opclass, options);
 	/* there is no sense in the one list if the user has given centroids */
 	build.meta.flags |= IVF_GROWS;
+	one.space = build.meta.space;
 	zero = palloc0(build.layout.width * sizeof(float));
 	one.entries = palloc(build.layout.entry_size);
 	IvfMakeEntry(&build.layout, opclass, zero, 0, (IvfEntry) one.entries);

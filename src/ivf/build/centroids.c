@@ -106,13 +106,13 @@ set_lengths(const float *rows, int n, Size width, float *centroids, uint32 lists
 	pfree(workspace);
 }
 
-/* Subtracts the mean (L2 space only). */
+/* Subtracts the mean, except of inner products. */
 static void
 center(const IvfBuildParams *build, const IvfNewLists *lists, float *rows, Size n)
 {
 	uint32		pdim = build->layout.pdim;
 
-	if (build->layout.space != QV_SPACE_L2)
+	if (lists->space == QV_SPACE_IP || lists->mean == NULL)
 		return;
 	for (Size i = 0; i < n; i++)
 		for (uint32 j = 0; j < pdim; j++)
@@ -181,16 +181,22 @@ take_sample(Sampling *sampling, int target, double rows)
 	sampling->n = QvSampleRows(&sample, rows);
 }
 
-/* Finds the mean that rows are coded relative to: that of the sample in L2 space, else 0. */
+/* Chooses the space, and the mean that rows are coded relative to: 0 for inner products. */
 static void
 find_mean(const Sampling *sampling, IvfNewLists *lists)
 {
-	const IvfLayout *layout = &sampling->build->layout;
+	QvSpace		space = sampling->build->space;
 
-	if (layout->pdim > 0)
-		lists->mean = palloc0(layout->pdim * sizeof(float));
-	if (layout->space == QV_SPACE_L2)
-		QvMeanOfRows(sampling->rows, sampling->n, layout->pdim, lists->mean);
+	if (space.pdim == 0)
+		return;
+	lists->mean = palloc(space.pdim * sizeof(float));
+	QvMeanOfRows(sampling->rows, sampling->n, space.pdim, lists->mean);
+	QvSpaceSetMean(&space, lists->mean);
+	QvSpaceChoose(&space, sampling->rows, sampling->n);
+	lists->space = space.kind;
+	lists->level = space.level;
+	if (space.kind == QV_SPACE_IP)
+		memset(lists->mean, 0, space.pdim * sizeof(float));
 }
 
 size_t

@@ -11,6 +11,8 @@
 typedef struct IvfNewLists
 {
 	float	   *mean;			/* pdim, rotated; NULL in a plain index */
+	QvSpaceKind space;
+	float		level;			/* as in QvSpace */
 	char	   *entries;		/* of the directory, entry_size bytes each */
 	uint32		lists;
 	uint32		tops;			/* groups of lists */

@@ -155,6 +155,12 @@ struct IvfCodec
 						   const IvfRow *row, float *out);
 
 	/*
+	 * Returns QvSpaceNorm2() of a row that was read back (NULL in a plain
+	 * index).
+	 */
+	float		(*norm2) (const struct IvfHandle *handle, const float *centroid, const IvfRow *row);
+
+	/*
 	 * Change the slots of a page of a list: make all of them empty; put a row
 	 * into the next one; make them fast to scan rather than cheap to add to
 	 * (NULL in a plain index).

@@ -133,7 +133,8 @@ coded_derive(IvfLayout *layout, const IvfMetaData *meta)
 	IvfItems	records = {0};
 	IvfItems	sketches = {0};
 
-	if ((meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP) ||
+	if ((meta->space != QV_SPACE_L2 && meta->space != QV_SPACE_IP && meta->space != QV_SPACE_POWER) ||
+		(meta->space == QV_SPACE_POWER && !isfinite(meta->level)) ||
 		(meta->bits != 8 && meta->bits != 4 && meta->bits != 2) ||
 		(meta->centroid_bits != 8 && meta->centroid_bits != 4 && meta->centroid_bits != 2) ||
 		meta->pdim != QvPaddedDim(meta->dims) || meta->pdim > QV_MAX_PDIM ||
@@ -216,6 +217,13 @@ coded_decode(const IvfHandle *handle, const float *centroid, const IvfRow *row, 
 		pfree(unpacked);
 }
 
+/* Returns QvSpaceNorm2() of a row that was decoded. */
+static float
+coded_norm2(const IvfHandle *handle, const float *centroid, const IvfRow *row)
+{
+	return row->add + qv_kernels.norm2_f32(centroid, handle->layout.pdim);
+}
+
 static void
 coded_prepare_row(const IvfHandle *handle, const float *centroid, const IvfRow *row,
 				  uint32 nbits, IvfQuery *query)
@@ -227,6 +235,7 @@ coded_prepare_row(const IvfHandle *handle, const float *centroid, const IvfRow *
 	coded_decode(handle, centroid, row, rotated);
 	qv_kernels.add_f32(rotated, handle->space.mean, pdim);
 	QvSpaceQueryInit(&query->base, &handle->space, rotated, nbits);
+	query->base.row_norm2 = coded_norm2(handle, centroid, row);
 	query->value = NULL;
 	pfree(rotated);
 }
@@ -304,7 +313,7 @@ coded_measure(const IvfHandle *handle, const IvfQuery *query, const IvfCentroids
 			  IvfMeasure what, IvfNear *near, uint32 n)
 {
 	const IvfLayout *layout = &handle->layout;
-	bool		l2 = layout->space == QV_SPACE_L2;
+	bool		l2 = layout->space != QV_SPACE_IP;
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -355,7 +364,7 @@ pack_low_bits(const uint8 *codes, uint32 n, uint8 *bits)
  * and 1.  residual is the first half of the room's scratch.
  */
 static void
-encode_sketch(const IvfLayout *layout, const float *residual, const float *centroid,
+encode_sketch(const IvfLayout *layout, const float *residual, const float *centroid, float weight,
 			  const IvfRowRoom *room, uint8 *out)
 {
 	uint32		pdim = layout->pdim;
@@ -386,9 +395,9 @@ encode_sketch(const IvfLayout *layout, const float *residual, const float *centr
 	/* squares leave float32: the row is always judged by itself */
 	if (f == 0 && qv_kernels.maxabs_f32(residual, pdim) > 0)
 		sketch.a = -FLT_MAX;
-	else if (layout->space == QV_SPACE_L2)
+	else if (layout->space != QV_SPACE_IP)
 	{
-		sketch.a = factors.norm2 + 2 * f * qv_kernels.ip_f32(values, centroid, pdim);
+		sketch.a = factors.norm2 - weight + 2 * f * qv_kernels.ip_f32(values, centroid, pdim);
 		sketch.b = -2 * f;
 	}
 	else
@@ -410,11 +419,13 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 			 const IvfRowRoom *room, IvfRow *row)
 {
 	uint32		pdim = layout->pdim;
-	const float *x = query->base.q.x;
+	const float *x = query->base.row;
 	float	   *residual = room->scratch;
 	float	   *spare = room->scratch + pdim;
 	uint8	   *scan = room->data + layout->code_bytes;
 	uint8	   *bytes = room->data;
+	float		norm2 = qv_kernels.norm2_f32(x, pdim);
+	float		weight = layout->space == QV_SPACE_POWER ? norm2 - query->base.row_norm2 : 0;
 	QvCodeFactors factors;
 	float		f;
 
@@ -424,22 +435,22 @@ coded_encode(const IvfLayout *layout, const float *centroid, const IvfQuery *que
 
 	/* a code needs more room before it is packed */
 	if (layout->sketch_bytes > 0)
-		encode_sketch(layout, residual, centroid, room, (uint8 *) row->sketch);
+		encode_sketch(layout, residual, centroid, weight, room, (uint8 *) row->sketch);
 	else if (layout->bits < 8)
 		bytes = (uint8 *) spare;
 	f = QvEncodeBits(residual, pdim, layout->scan_bits, scan);
 	QvEncode(residual, pdim, layout->bits, bytes, &factors);
 	row->scale = factors.scale;
-	row->error = QvIsShortened(layout->space, query->base.q.norm2) ? NOT_CERTAIN : factors.residual;
-	if (layout->space == QV_SPACE_L2)
+	row->error = QvIsShortened(layout->space, norm2) ? NOT_CERTAIN : factors.residual;
+	if (layout->space != QV_SPACE_IP)
 	{
 		float	   *decoded = residual;
 		float		yc = sign_ip(residual, centroid, layout->scan_bits);
 
 		qv_kernels.decode_u8(bytes, factors.scale, QvCodeOffset(layout->bits), decoded, pdim);
-		row->a = factors.norm2 + 2 * f * yc;
+		row->a = factors.norm2 - weight + 2 * f * yc;
 		row->b = -2 * f;
-		row->add = factors.norm2 + 2 * qv_kernels.ip_f32(decoded, centroid, pdim);
+		row->add = factors.norm2 - weight + 2 * qv_kernels.ip_f32(decoded, centroid, pdim);
 	}
 	else
 	{
@@ -734,6 +745,7 @@ const IvfCodec ivf_coded_codec = {
 	.coordinates = QvSpaceRotateValue,
 	.prepare = coded_prepare,
 	.prepare_row = coded_prepare_row,
+	.norm2 = coded_norm2,
 	.encode_centroid = coded_encode_centroid,
 	.take_centroid = coded_take_centroid,
 	.decode_centroid = coded_decode_centroid,

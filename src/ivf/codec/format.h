@@ -105,6 +105,7 @@ typedef struct IvfMetaData
 											 * measured */
 	float		low_probes[1 + IVF_DEPTHS]; /* in the same way, for a recall
 											 * of 0.5 */
+	float		level;			/* power space: QvSpace.level */
 } IvfMetaData;
 
 StaticAssertDecl(sizeof(IvfMetaData) == 400, "on-disk ivf metapage changed");

@@ -118,7 +118,7 @@ read_meta(IvfHandle *handle)
 	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
 	if (handle->meta.metric != opclass->metric ||
 		handle->meta.form != (coded ? QV_FORM_CODED : QV_FORM_PLAIN) ||
-		(coded && handle->meta.space != QvSpaceKindOf(opclass)))
+		(coded && !QvSpaceKindFits(handle->meta.space, opclass)))
 		QvReportCorruption(handle->index, QV_META_BLOCK, "The metapage is for another operator class.");
 }
 
@@ -175,7 +175,7 @@ IvfOpen(Relation index, const QvOpclassInfo *opclass)
 	handle->space.opclass = *opclass;
 	read_meta(handle);
 	entry = QvRelCacheOpen(index, opclass, meta->build_id, meta->dims, meta->pdim, meta->seed,
-						   meta->mean_block);
+						   meta->space, meta->level, meta->mean_block);
 	handle->hints = &entry->hints;
 	handle->space = entry->space;
 	renew_lists(handle, entry);

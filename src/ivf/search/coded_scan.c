@@ -77,7 +77,7 @@ record_error(const IvfReader *reader, IvfRecord record, float base, float distan
 	float		rounding = decoded * reader->query.base.q.err16 + BASE_TOLERANCE * fabsf(base);
 	float		away;
 
-	if (layout->space != QV_SPACE_L2)
+	if (layout->space == QV_SPACE_IP)
 		return QvIsShortened(layout->space, reader->query.base.q.norm2) ? INFINITY :
 			record->error * reader->query.base.norm + rounding;
 	away = sqrtf(Max(0, Max(base, distance))) + 2 * record->error;
@@ -98,7 +98,7 @@ record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
 		code = reader->scratch;
 	}
 	ip = QvCodeIp(&reader->query.base.q, code, layout->bits, record->scale);
-	distance = layout->space == QV_SPACE_L2 ? base + record->add - 2 * ip : base - ip;
+	distance = layout->space != QV_SPACE_IP ? base + record->add - 2 * ip : base - ip;
 	*error = record_error(reader, record, base, distance);
 	/* damaged factors: the row itself will tell */
 	if (isnan(*error))
@@ -110,7 +110,7 @@ record_distance(IvfReader *reader, IvfRecord record, float base, float *error)
 static float
 distance_away(const IvfReader *reader, float base)
 {
-	return reader->handle->layout.space == QV_SPACE_L2 ? sqrtf(Max(0, base)) :
+	return reader->handle->layout.space != QV_SPACE_IP ? sqrtf(Max(0, base)) :
 		reader->query.base.norm;
 }
 
@@ -185,7 +185,7 @@ exact_base(IvfReader *reader, uint32 list)
 	const QvQuery *q = &reader->query.base.q;
 
 	IvfDecodeCentroid(reader->handle, list, reader->centroid);
-	return layout->space == QV_SPACE_L2 ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
+	return layout->space != QV_SPACE_IP ? qv_kernels.l2sq_f32(q->x, reader->centroid, layout->pdim) :
 		-qv_kernels.ip_f32(q->x, reader->centroid, layout->pdim);
 }
 
@@ -202,7 +202,7 @@ precise_base(IvfReader *reader, const IvfNear *near)
 	float		length = sqrtf(centroids->norm2[near->list]);
 	float		rounding = length * q->err16;
 
-	if (layout->space == QV_SPACE_L2)	/* a difference of squares */
+	if (layout->space != QV_SPACE_IP)	/* a difference of squares */
 		rounding += 2 * FLT_EPSILON * (q->norm2 + length * length);
 	if (rounding <= BASE_TOLERANCE * fabsf(near->distance))
 		return near->distance;

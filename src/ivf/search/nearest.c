@@ -141,7 +141,7 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 	uint32		nbits = IvfCentroidBits(handle);
 	float		bias = nbits == query->base.q.nbits ? query->base.q.lut_bias :
 		QvQueryLutBias(&query->base.q, nbits);
-	bool		l2 = handle->layout.space == QV_SPACE_L2;
+	bool		l2 = handle->layout.space != QV_SPACE_IP;
 	uint32		n = 0;
 
 	for (uint32 batch = from; batch < to; batch++)
@@ -181,7 +181,7 @@ sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *
 		if (lists->groups[i].members == 0)
 			continue;
 		groups[ngroups].list = i;
-		groups[ngroups++].distance = handle->layout.space == QV_SPACE_L2 ?
+		groups[ngroups++].distance = handle->layout.space != QV_SPACE_IP ?
 			qv_kernels.l2sq_f32(x, center, pdim) : -qv_kernels.ip_f32(x, center, pdim);
 	}
 	select_nearest(groups, ngroups, ngroups);

@@ -586,12 +586,10 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 	IvfBeginReading(reader);
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
-	base->query = handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL;
+	QvScanSetQuery(base, &handle->space, handle->meta.form == QV_FORM_CODED ? &reader->query.base : NULL);
 	/* the curve is one of lists */
 	base->misses = Min(1 - goal->settings->recall, misses);
 	base->certainty = QvCandidateCertainty(handle->meta.dims, handle->layout.bits);
-	base->scale = QvSpaceMetricScale(&handle->space);
-	base->offset = 0;
 	MemoryContextSwitchTo(old);
 }
 

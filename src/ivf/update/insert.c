@@ -408,7 +408,8 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	}
 	QvInjectionPoint("quiver-ivf-row-added");
 	if (IvfCanHaveRows(&in.handle->meta))
-		QvRowsPut(&in.handle->rows, tid, in.place, in.query.base.q.x, 0, included);
+		QvRowsPut(&in.handle->rows, tid, in.place,
+				  &(QvRowVector) {in.query.base.row, 0, in.query.base.row_norm2}, included);
 	if (IvfWantsSplit(in.handle, in.list, rows))
 	{
 		TableValues table;

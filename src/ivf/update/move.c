@@ -183,7 +183,7 @@ prepare_from_table(Split *s, const IvfRow *row, IvfQuery *query)
 	if (!value || opclass->type->dims(value) != handle->meta.dims)
 		return false;
 	handle->layout.codec->prepare(handle, value, 0, query);
-	x = query->base.q.x;
+	x = query->base.row;
 	handle->layout.codec->decode(handle, s->centroid, row, s->decoded);
 	return sqrt(qv_kernels.l2sq_f32(x, s->decoded, width)) <=
 		row->error + ROUNDING * (row->error + sqrt(qv_kernels.norm2_f32(x, width)));
@@ -204,7 +204,7 @@ take_row(Split *s, const IvfRow *row, float *out)
 	{
 		if (!prepare_from_table(s, row, &query))
 			return false;
-		memcpy(out, query.base.q.x, handle->layout.width * sizeof(float));
+		memcpy(out, query.base.row, handle->layout.width * sizeof(float));
 		return true;
 	}
 	handle->layout.codec->decode(handle, s->centroid, row, out);
@@ -326,7 +326,7 @@ too_coarse(const Split *s, const Parts *parts, uint32 part, const IvfQuery *quer
 
 	if (!s->table || error == 0)
 		return false;
-	away2 = qv_kernels.l2sq_f32(query->base.q.x, parts->decoded[part], s->handle->layout.width);
+	away2 = qv_kernels.l2sq_f32(query->base.row, parts->decoded[part], s->handle->layout.width);
 	return (double) error * error > MOST_ERROR * MOST_ERROR * away2;
 }
 

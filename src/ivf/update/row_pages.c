@@ -41,7 +41,8 @@ offer_page(IvfWalk *walk, const QvRowVisitor *visitor, const float *centroid, fl
 			!IvfWalkRead(walk, slot, &row))
 			continue;
 		handle->layout.codec->decode(handle, centroid, &row, x);
-		visitor->take(visitor->arg, &row.tid, place_of(walk, slot), x, row.error);
+		visitor->take(visitor->arg, &row.tid, place_of(walk, slot),
+					  &(QvRowVector) {x, row.error, handle->layout.codec->norm2(handle, centroid, &row)});
 	}
 }
 
