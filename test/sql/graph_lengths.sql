@@ -57,3 +57,14 @@ SELECT found(1, 0.65), found(10, 0.9), found(100, 0.9);
 SELECT * FROM quiver_check('l_idx');
 DROP TABLE l, s;
 DROP FUNCTION found, row_of;
+-- rows that are multiples of others: nothing is left of these beside the node
+CREATE FUNCTION row_of(i int, long float8) RETURNS vector LANGUAGE sql IMMUTABLE AS
+	'SELECT array_agg(long * hashint8(i * 1000::int8 + j) / 2.1e9)::vector(96) FROM generate_series(1, 96) j';
+CREATE TABLE m (id int, e vector(96)) WITH (autovacuum_enabled = off);
+CREATE INDEX m_idx ON m USING quiver_graph (e vector_ip_ops);
+INSERT INTO m SELECT i, row_of(i % 600, 1 + i / 600) FROM generate_series(1, 8000) i ORDER BY hashint4(i);
+VACUUM ANALYZE m;
+CREATE TABLE q AS SELECT row_of(1000000 + i, 1)::vector(96) AS e FROM generate_series(1, 100) i;
+SELECT recall > 0.88 AS enough FROM quiver_recall('m_idx', 100, 100, 'SELECT e FROM q');
+DROP TABLE m, q;
+DROP FUNCTION row_of;

@@ -59,6 +59,9 @@ decoded_norm2(const GraphCode *code)
 /* Least cosine of p and o that counts below.  The factor is finite then. */
 #define LEAST_COSINE 0.1f
 
+/* Share of |p|^2 that rounding may leave of a difference of squares. */
+#define ROUNDED 1e-5f
+
 /*
  * Returns the factor for neighbor o that makes factor * o - p orthogonal to p, by inner product.
  * Estimates are exact along p, so the rest is as short as it can be.
@@ -90,6 +93,9 @@ GraphEncodeEdge(const GraphLayout *layout, const QvSpace *space, const GraphCode
 				yp,
 				f;
 
+	/* of a multiple of p nothing is left but rounding */
+	if (as_ip && r2 < ROUNDED * p2)
+		r2 = 0;
 	if (GraphHasTwoBits(layout))
 		QvResidualTwoBits(o->bytes, o_scale, offset, p_decoded, layout->pdim,
 						  TWO_BIT_STEP * sqrtf(r2 / layout->pdim), bits, &yr, &yp);
