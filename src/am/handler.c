@@ -146,7 +146,7 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 	 * aggregates and windows of all rows
 	 */
 	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
-		!QvIsNullable(root, index->rel) && !KnnNeedsAllRows(root) &&
+		!QvIsNullable(root, index->rel) && !KnnNeedsAllRows(root, index->rel, false) &&
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 

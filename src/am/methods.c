@@ -9,7 +9,10 @@
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 
 /*
@@ -121,25 +124,90 @@ KnnHasLimit(const Query *query)
 	return limit != NULL && !(IsA(limit, Const) && ((const Const *) limit)->constisnull);
 }
 
+Node *
+KnnUnknownLimit(const Query *query)
+{
+	return query->limitCount && !IsA(query->limitCount, Const) ? query->limitCount : NULL;
+}
+
+bool
+KnnCanEvaluateLimit(const Query *query)
+{
+	return !contain_volatile_functions(query->limitCount) && !contain_subplans(query->limitCount);
+}
+
+/* Is a column of an index one of the keys that tell the groups of a query?  It has no NULLs. */
+static bool
+is_group_key(const PlannerInfo *root, const RelOptInfo *rel, IndexOptInfo *index, int column)
+{
+	for (int i = 0; i < QvGroupKeys(root); i++)
+	{
+		EquivalenceClass *class = list_nth_node(PathKey, root->group_pathkeys, i)->pk_eclass;
+		EquivalenceMember *member;
+
+		if (!list_member_oid(class->ec_opfamilies, index->opfamily[column]) ||
+			class->ec_collation != index->indexcollations[column])
+			continue;
+		QvForeachMember(member, class, rel->relids)
+		{
+			if (bms_equal(member->em_relids, rel->relids) &&
+				match_index_to_operand((Node *) member->em_expr, column, index))
+				return QvColumnIsNotNull(planner_rt_fetch(rel->relid, root)->relid, rel, index->indexkeys[column]);
+		}
+	}
+	return false;
+}
+
+/*
+ * Is each row of a relation in a group of its own?  The group then has other rows of joins only.
+ * This holds if the keys of the groups have all columns of a unique index.
+ */
+static bool
+groups_single_rows(const PlannerInfo *root, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+		int			column = 0;
+
+		if (!index->unique || !index->immediate || index->indpred != NIL || index->indexprs != NIL)
+			continue;
+		while (column < index->nkeycolumns && is_group_key(root, rel, index, column))
+			column++;
+		if (column == index->nkeycolumns)
+			return true;
+	}
+	return false;
+}
+
 /* Does a query that makes groups of rows want the first of them only, in the order of the rows? */
 static bool
-takes_first_groups(const PlannerInfo *root)
+takes_first_groups(const PlannerInfo *root, const RelOptInfo *rel, bool evaluates_limit)
 {
-	/* other keys may be of an aggregate's own order */
-	if (!KnnHasLimit(root->parse) || (root->parse->hasAggs && QvGroupKeys(root) == 0))
+	const Query *query = root->parse;
+
+	if (!KnnHasLimit(query) || query->groupingSets != NIL || query->havingQual != NULL)
+		return false;
+	if (KnnUnknownLimit(query) && !(evaluates_limit && KnnCanEvaluateLimit(query)))
+		return false;
+	/* an aggregate is of all rows of its group, and a search may miss some */
+	if (query->hasAggs && !groups_single_rows(root, rel))
 		return false;
 	return root->sort_pathkeys == NIL || root->query_pathkeys == NIL ||
 		linitial(root->sort_pathkeys) == linitial(root->query_pathkeys);
 }
 
 bool
-KnnNeedsAllRows(const PlannerInfo *root)
+KnnNeedsAllRows(const PlannerInfo *root, const RelOptInfo *rel, bool evaluates_limit)
 {
 	const Query *query = root->parse;
 	const WindowClause *first;
 	ListCell   *lc;
 
-	if ((query->hasAggs || query->groupClause != NIL || query->distinctClause != NIL) && !takes_first_groups(root))
+	if ((query->hasAggs || query->groupClause != NIL || query->distinctClause != NIL) &&
+		!takes_first_groups(root, rel, evaluates_limit))
 		return true;
 	if (!query->hasWindowFuncs)
 		return false;

@@ -63,10 +63,20 @@ extern bool KnnIsPgvectors(Relation index);
 extern bool KnnHasLimit(const Query *query);
 
 /*
- * Has a query aggregates of all rows, or all groups of them?  Or a window of all rows, one whose
- * rows need later ones, or two in different orders?
+ * The LIMIT of a query if it is known when the query runs only, as a parameter is; else NULL.  It
+ * may turn out to be NULL, which is no LIMIT.
  */
-extern bool KnnNeedsAllRows(const PlannerInfo *root);
+extern Node *KnnUnknownLimit(const Query *query);
+
+/* Can a scan find out whether the LIMIT of a query is NULL? */
+extern bool KnnCanEvaluateLimit(const Query *query);
+
+/*
+ * Must a query have all rows of a relation?  It has groups of them, or a window, unless it takes
+ * the first ones only, and all that they are made of comes before later rows.
+ * evaluates_limit: the scan will find out whether an unknown LIMIT is NULL.
+ */
+extern bool KnnNeedsAllRows(const PlannerInfo *root, const RelOptInfo *rel, bool evaluates_limit);
 
 /* Is a condition that test of an index's column: whether it has a value, or has none? */
 extern bool KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index);

@@ -174,6 +174,7 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.qual = estate->es_epq_active ? ExecInitQual(conditions, &css->ss.ps) : NULL;
 	init_conditions(state, conditions);
 	state->query = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_QUERY), &css->ss.ps);
+	state->limit = ExecInitExpr(TopkPlanExpr(state, TOPK_EXPR_LIMIT), &css->ss.ps);
 	/* they test distances that are not of a row */
 	state->within = ExecInitQual((List *) TopkReplaceDistance(TopkPlanExpr(state, TOPK_EXPR_WITHIN),
 															  TopkPlanExpr(state, TOPK_EXPR_DISTANCE)),

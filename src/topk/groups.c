@@ -328,6 +328,12 @@ TopkGroupsKeepOrder(const PlannerInfo *root)
 		!contain_nonstrict_functions(outer->jointree->quals);
 }
 
+const Query *
+TopkGroupsLimited(const PlannerInfo *root)
+{
+	return root->parse->hasAggs ? root->parse : root->parent_root->parse;
+}
+
 PathKey *
 TopkGroupsKey(PlannerInfo *root)
 {

@@ -29,6 +29,9 @@ extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const 
  */
 extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 
+/* The query whose LIMIT is that of the groups: the one around a query of DISTINCT ON, or itself. */
+extern const Query *TopkGroupsLimited(const PlannerInfo *root);
+
 /* Lets the planner know of the node, once. */
 extern void TopkGroupsInit(void);
 

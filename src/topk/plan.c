@@ -557,6 +557,7 @@ add_topk_path(PlannerInfo *root, TopkTarget *target, double rows, BitmapHeapPath
 							   extract_actual_clauses(target->within, false),
 							   target->written, extract_actual_clauses(target->filter, false)),
 					extract_actual_clauses(target->outside, false));
+	exprs = lappend(exprs, target->limit);
 	path->path.rows = param ? param->ppi_rows : rel->rows;
 	path->path.parallel_safe = rel->consider_parallel && is_parallel_safe(root, (Node *) exprs);
 	if (target->key)

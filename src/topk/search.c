@@ -561,6 +561,17 @@ is_beyond(void *arg, double bound)
 	return !is_within(state, TopkResultPossible(state->opclass.metric, state->planned.result, bound), false);
 }
 
+/* Has the query that asks for the first groups no LIMIT?  A search may lose some of them. */
+static bool
+wants_all_groups(TopkState *state)
+{
+	bool		isnull = false;
+
+	if (state->limit)
+		ExecEvalExprSwitchContext(state->limit, state->css.ss.ps.ps_ExprContext, &isnull);
+	return isnull;
+}
+
 void
 TopkStart(TopkState *state)
 {
@@ -612,7 +623,7 @@ TopkStart(TopkState *state)
 		(order & TOPK_ORDER_LATE_LAST) ? QV_LATE_LAST : QV_LATE_DROPPED;
 	source.nulls_first = (order & TOPK_ORDER_NULLS_FIRST) != 0;
 	source.nans_first = (order & (TOPK_ORDER_DESCENDS | TOPK_ORDER_NANS_LAST)) == TOPK_ORDER_DESCENDS;
-	state->reads_table = QvMetaMissing(state->index, state->planned.needs) != 0;
+	state->reads_table = wants_all_groups(state) || QvMetaMissing(state->index, state->planned.needs) != 0;
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
 	by_value = state->known.by_value = state->value && QvIsIndexed(&state->opclass, state->value);

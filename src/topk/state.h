@@ -25,6 +25,8 @@ typedef struct TopkState
 								 * explained */
 	QvOpclassInfo opclass;
 	ExprState  *query;
+	ExprState  *limit;			/* all rows are wanted if it is NULL; NULL: it
+								 * is known */
 	ExprState  *within;			/* conditions on the distance, which is in
 								 * caseValue_datum; NULL: none */
 	ExprState  *distance;		/* as the query has it; NULL: the projection
@@ -51,7 +53,8 @@ typedef struct TopkState
 	TopkSet		set;			/* rows that other indexes find */
 	TopkWay		way;			/* that runs; TOPK_WAYS: none does yet */
 	bool		started;
-	bool		reads_table;	/* the index misses rows that must come first */
+	bool		reads_table;	/* the index misses rows that must come first,
+								 * or a search might */
 	bool		reads_rows;		/* the way reads rows of the table in order */
 	bool		looks;			/* the walk may cost a little before another
 								 * way is thought of */

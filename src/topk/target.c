@@ -272,10 +272,13 @@ static TopkTarget *
 match_groups(PlannerInfo *root, IndexOptInfo *index, PathKey *key)
 {
 	TopkTarget *target = index->rel->reloptkind == RELOPT_BASEREL ? match_key(root, index, key) : NULL;
+	const Query *limited = TopkGroupsLimited(root);
 
-	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, &target->order))
+	if (target == NULL || !TopkGroupsMatch(root, index, &target->form, &target->order) ||
+		!KnnCanEvaluateLimit(limited))
 		return NULL;
 	target->of_groups = true;
+	target->limit = KnnUnknownLimit(limited);
 	if (!root->parse->hasAggs && !TopkGroupsKeepOrder(root))
 		add_needs(root, target, true, true);
 	return target;
@@ -290,12 +293,14 @@ find_target(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 
 	if (target)
 		return target;
-	if (root->query_pathkeys != NIL && !KnnNeedsAllRows(root))
+	if (root->query_pathkeys != NIL && !KnnNeedsAllRows(root, index->rel, true))
 		target = match_key(root, index, linitial(root->query_pathkeys));
 	if (target)
 	{
 		if (counts_all_rows(root))
 			add_needs(root, target, true, true);
+		if (root->parse->groupClause != NIL || root->parse->distinctClause != NIL)
+			target->limit = KnnUnknownLimit(root->parse);
 		/* an effort is for as many rows as are asked for */
 		target->is_missed = !KnnHasLimit(root->parse) && !KnnHasRecall(index->relam);
 		return KnnHasLimit(root->parse) || target->within != NIL ? target : NULL;

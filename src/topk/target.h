@@ -29,6 +29,8 @@ typedef struct TopkTarget
 	int			needs;			/* QV_LEFT_OUT_...: rows that would be missed */
 	int			order;			/* TOPK_ORDER_... */
 	bool		of_groups;		/* the order is that of nearest groups */
+	Node	   *limit;			/* LIMIT of groups, of which all are wanted if
+								 * it is NULL; none: it is known */
 } TopkTarget;
 
 /*

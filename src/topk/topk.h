@@ -70,7 +70,7 @@ TopkResultPossible(QvMetric metric, TopkResult result, double distance)
  * What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant.  The
  * version is also that of groups.h.
  */
-#define TOPK_PLAN_VERSION 15
+#define TOPK_PLAN_VERSION 16
 
 typedef struct TopkPlanned
 {
@@ -109,8 +109,10 @@ typedef enum TopkExpr
 								 * rows do not meet */
 	TOPK_EXPR_KEY,				/* the sort key; NULL: none, or the distance */
 	TOPK_EXPR_FILTER,			/* list: conditions on included columns */
-	TOPK_EXPR_OUTSIDE			/* list: conditions on the distance that near
+	TOPK_EXPR_OUTSIDE,			/* list: conditions on the distance that near
 								 * rows do not meet */
+	TOPK_EXPR_LIMIT				/* of groups, all of which are wanted if it is
+								 * NULL; NULL: it is known */
 } TopkExpr;
 
 extern const CustomScanMethods qv_topk_scan_methods;	/* exec.c */

@@ -694,3 +694,77 @@ SET work_mem = '576GB';
 SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> '[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]' LIMIT 10) x;
 RESET work_mem;
 DROP TABLE items;
+
+-- groups that are made of rows near and far: a search may miss some
+CREATE TABLE items AS SELECT i AS id, i % 7 AS part, repeat('x', 1500) AS note,
+	(SELECT array_agg(hashint4(i * 64 + j) % 1000 ORDER BY j) FROM generate_series(1, 64) j)::vector(64) AS v
+	FROM generate_series(1, 5000) i;
+ALTER TABLE items ALTER v SET NOT NULL, ALTER note SET STORAGE plain, ADD PRIMARY KEY (id);
+CREATE INDEX ON items USING ivfflat (v vector_l2_ops);
+CREATE TABLE tags AS SELECT i / 3 AS item, i AS tag FROM generate_series(1, 15000) i;
+VACUUM FULL items, tags;
+VACUUM ANALYZE items, tags;
+SET max_parallel_workers_per_gather = 0;
+SET enable_seqscan = off;
+SET enable_hashagg = off;
+-- With a plan for this LIMIT and with one for any: by the index, or not; the same rows as of the table, or not.
+CREATE FUNCTION grouped(query text, k text, OUT custom text, OUT generic text) LANGUAGE plpgsql AS $$
+DECLARE
+	runs text := 'SELECT string_agg(x::text, '' '') FROM (' || replace(query, 'FAR',
+		'(v <-> ''' || array_fill(5, ARRAY[64])::vector::text || ''')') || ') x';
+	mode text;
+	plan json;
+	found text;
+	exact text;
+	result text;
+BEGIN
+	FOREACH mode IN ARRAY ARRAY['force_custom_plan', 'force_generic_plan'] LOOP
+		PERFORM set_config('plan_cache_mode', mode, true);
+		EXECUTE 'PREPARE grouped (int) AS ' || runs;
+		EXECUTE format('EXPLAIN (FORMAT JSON) EXECUTE grouped(%s)', k) INTO plan;
+		EXECUTE format('EXECUTE grouped(%s)', k) INTO found;
+		DEALLOCATE grouped;
+		PERFORM set_config('enable_indexscan', 'off', true), set_config('quiver.topk_scan', 'off', true);
+		EXECUTE 'PREPARE grouped (int) AS ' || runs;
+		EXECUTE format('EXECUTE grouped(%s)', k) INTO exact;
+		DEALLOCATE grouped;
+		PERFORM set_config('enable_indexscan', 'on', true), set_config('quiver.topk_scan', 'on', true);
+		result := CASE WHEN plan::text ~ 'Quiver Top-K' THEN 'index' ELSE 'table' END ||
+			CASE WHEN found = exact THEN ', same' ELSE ', not the same' END;
+		IF mode = 'force_custom_plan' THEN custom := result; ELSE generic := result; END IF;
+	END LOOP;
+END $$;
+SELECT number, g.* FROM (VALUES
+	(1, 'SELECT round(FAR::numeric, -2) AS b, count(*) FROM items GROUP BY ROLLUP (1) ORDER BY 1 LIMIT $1', '100'),
+	(2, 'SELECT round(FAR::numeric, -2) FROM items GROUP BY GROUPING SETS ((1), ()) ORDER BY 1 LIMIT $1', '100'),
+	(3, 'SELECT round(FAR::numeric, -2) AS b, count(*) FROM items GROUP BY CUBE (1) ORDER BY 1 LIMIT $1', '100'),
+	(4, 'SELECT round(FAR::numeric, -1), count(*) FROM items GROUP BY 1 HAVING count(*) < 9 ORDER BY 1 LIMIT $1', '99'),
+	(5, 'SELECT round(FAR::numeric, -2) AS b, count(*) FROM items GROUP BY 1 ORDER BY 1 LIMIT $1', '100'),
+	(6, 'SELECT round(FAR::numeric, -1) AS b, min(id) FROM items GROUP BY 1 ORDER BY 1 LIMIT $1', '100'),
+	-- no LIMIT after all: all groups
+	(7, 'SELECT DISTINCT round(FAR::numeric) AS b FROM items ORDER BY 1 LIMIT $1', 'NULL'),
+	(8, 'SELECT round(FAR::numeric) AS b FROM items GROUP BY 1 ORDER BY 1 LIMIT $1', 'NULL'),
+	(9, 'SELECT id, min(FAR) FROM items GROUP BY 1 ORDER BY 2 LIMIT $1', 'NULL'),
+	(10, 'SELECT * FROM (
+		SELECT DISTINCT ON (id) id, FAR AS d FROM items ORDER BY 1, 2) x ORDER BY d LIMIT $1', 'NULL'),
+	(11, 'SELECT id, min(FAR) FROM items GROUP BY 1 ORDER BY 2 LIMIT (SELECT $1)', 'NULL'),
+	(12, 'SELECT p, l.* FROM (VALUES (1, $1), (2, $1)) x (p, k), LATERAL (
+		SELECT id, min(FAR) FROM items WHERE part = p GROUP BY 1 ORDER BY 2 LIMIT k) l', 'NULL'),
+	-- the index proposes enough for these
+	(13, 'SELECT count(*) FROM (SELECT DISTINCT round(FAR::numeric, -1) FROM items ORDER BY 1 LIMIT $1) x', '3'),
+	(14, 'SELECT count(*) FROM (SELECT id, min(FAR) FROM items GROUP BY 1 ORDER BY 2 LIMIT $1) x', '3'),
+	(15, 'SELECT count(*) FROM (SELECT id, min(FAR) FROM items GROUP BY 1 ORDER BY 2 LIMIT (SELECT $1)) x', '3'),
+	-- groups of single rows, with all rows that they are joined with
+	(16, 'SELECT DISTINCT n FROM (SELECT id, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id AND id > 1
+		GROUP BY id, d ORDER BY d LIMIT $1) x', '20'),
+	(17, 'SELECT DISTINCT n FROM (SELECT item, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id AND id > 1
+		GROUP BY item, d ORDER BY d LIMIT $1) x', '20'),
+	-- and of others
+	(18, 'SELECT part, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id
+		GROUP BY part, d ORDER BY d LIMIT $1', '2000')
+	) q (number, query, k), grouped(query, k) g ORDER BY number;
+RESET enable_hashagg;
+RESET enable_seqscan;
+RESET max_parallel_workers_per_gather;
+DROP FUNCTION grouped;
+DROP TABLE items, tags;
