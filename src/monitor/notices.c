@@ -74,7 +74,8 @@ find_class(Oid type, Oid function, const char *name, Distance *distance)
 		Form_pg_opclass class = (Form_pg_opclass) GETSTRUCT(&classes->members[i]->tuple);
 		Oid			operator = get_opfamily_member(class->opcfamily, class->opcintype, class->opcintype, 1);
 
-		found = class->opcintype == type &&
+		/* a class need not have an operator */
+		found = class->opcintype == type && OidIsValid(operator) &&
 			(name ? strcmp(get_opname(operator), name) == 0 : TopkIsDistance(function, get_opcode(operator)));
 		distance->operator = operator;
 		distance->opclass = class->opcname;

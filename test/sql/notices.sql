@@ -89,4 +89,15 @@ REINDEX INDEX told_lists_2;
 SELECT lists, own_code_bits FROM quiver_index_info('told_lists_2');
 ROLLBACK;
 
+
+-- an operator class without an operator
+CREATE TABLE bare (v vector(3));
+CREATE INDEX bare_l2 ON bare USING hnsw (v vector_l2_ops);
+CREATE OPERATOR CLASS bare_ops FOR TYPE vector USING hnsw AS FUNCTION 1 vector_l2_squared_distance(vector, vector);
+CREATE INDEX bare_bare ON bare USING hnsw (v bare_ops);
+EXPLAIN (COSTS OFF) SELECT 1 FROM bare ORDER BY v <=> '[1,2,3]'::halfvec LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT 1 FROM bare ORDER BY v <=> '[1,2,3]' LIMIT 3;
+DROP TABLE bare;
+DROP OPERATOR FAMILY bare_ops USING hnsw CASCADE;
+
 DROP TABLE told;
