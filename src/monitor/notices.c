@@ -157,7 +157,7 @@ look_at_index(Relation index, AttrNumber column, Oid operator, bool radius, Serv
 			add_reason(served, psprintf("Index \"%s\" serves %s.", name, get_opname(own)));
 	}
 	else if (radius && !KnnHasRecall(index->rd_rel->relam))
-		add_reason(served, psprintf("Index \"%s\" of access method %s does not serve a radius without LIMIT.",
+		add_reason(served, psprintf("Index \"%s\" of access method %s serves a radius only with ORDER BY of its distance and LIMIT.",
 									name, get_am_name(index->rd_rel->relam)));
 	else if (!index->rd_index->indisvalid)
 		add_reason(served, psprintf("Index \"%s\" is not valid.", name));
@@ -207,6 +207,9 @@ explain_cast(const Var *var, const RangeTblEntry *rte, Oid type_asked, const cha
 			 errdetail("The column is of type %s, and is cast to type %s of the query.", type,
 					   format_type_be(type_asked)),
 			 served.served ? errhint("Cast the query: %s $1::%s", operator, type) :
+			 radius ?
+			 errhint("Cast the query: %s $1::%s, and create an index of quiver_graph or quiver_ivf with operator class %s.",
+					 operator, type, NameStr(own.opclass)) :
 			 errhint("Cast the query: %s $1::%s, and create an index with operator class %s.",
 					 operator, type, NameStr(own.opclass))));
 }
@@ -283,7 +286,7 @@ explain_radii(const Query *query)
 
 		if (((function == F_FLOAT8LT || function == F_FLOAT8LE) && is_distance(linitial(args), &distance)) ||
 			((function == F_FLOAT8GT || function == F_FLOAT8GE) && is_distance(lsecond(args), &distance)))
-			explain_distance(query, &distance, !KnnHasLimit(query));
+			explain_distance(query, &distance, true);
 	}
 }
 

@@ -57,7 +57,7 @@ UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'told_cosine'::regclas
 DROP INDEX told_btree;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <=> '[1,2,3]' LIMIT 1;
 DROP INDEX told_cosine;
--- pgvector's methods serve no radius without LIMIT; a cast helps where an index has the column's type
+-- a cast helps where an index has the column's type
 EXPLAIN (COSTS OFF) SELECT id FROM told WHERE v <-> '[1,2,3]' < 1;
 EXPLAIN (COSTS OFF) SELECT id FROM told ORDER BY v <+> '[1,2,3]'::halfvec LIMIT 1;
 -- no index could serve these
@@ -89,6 +89,21 @@ REINDEX INDEX told_lists_2;
 SELECT lists, own_code_bits FROM quiver_index_info('told_lists_2');
 ROLLBACK;
 
+
+-- pgvector's methods serve a radius with ORDER BY and LIMIT only
+CREATE TABLE flat (id int, v vector(3));
+CREATE INDEX flat_hnsw ON flat USING hnsw (v vector_l2_ops);
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1;
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1 LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1 ORDER BY id LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <=> '[1,2,3]' < 1 LIMIT 5;
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]'::halfvec < 1 LIMIT 5;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1 ORDER BY v <-> '[1,2,3]' LIMIT 5;
+CREATE INDEX flat_graph ON flat USING quiver_graph (v vector_l2_ops);
+EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1 LIMIT 5;
+RESET enable_seqscan;
+DROP TABLE flat;
 
 -- an operator class without an operator
 CREATE TABLE bare (v vector(3));
