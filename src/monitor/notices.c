@@ -30,6 +30,7 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "topk/form.h"
+#include "topk/groups.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
@@ -100,7 +101,7 @@ is_distance(Node *expr, Distance *distance)
 
 /*
  * Finds the distance in an expression such as 1 - (e <=> $1).  Returns true if no index could serve
- * the expression: it has another column, or chooses by the distance.
+ * the expression, as it is made of other nodes than a form or a group's nearest row is.
  */
 static bool
 find_distance(Node *expr, Distance *distance)
@@ -109,9 +110,29 @@ find_distance(Node *expr, Distance *distance)
 		return false;
 	if (distance->args == NIL && is_distance(expr, distance))
 		return false;
-	return IsA(expr, Var) || IsA(expr, CaseExpr) || IsA(expr, BoolExpr) ||
-		(IsA(expr, OpExpr) && ((OpExpr *) expr)->opresulttype == BOOLOID) ||
-		expression_tree_walker(expr, find_distance, distance);
+	switch (nodeTag(expr))
+	{
+		case T_OpExpr:
+		case T_FuncExpr:
+			if (exprType(expr) == BOOLOID)
+				return true;
+			break;
+		case T_Aggref:
+			if (TopkTakesExtreme((Aggref *) expr) == 0)
+				return true;
+			break;
+		case T_RelabelType:
+		case T_CoalesceExpr:
+		case T_MinMaxExpr:
+		case T_Const:
+		case T_Param:
+		case T_List:
+		case T_TargetEntry:
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(expr, find_distance, distance);
 }
 
 static bool
@@ -264,7 +285,9 @@ explain_order(const Query *query)
 	Distance	distance = {0};
 	Node	   *key;
 
-	if (query->sortClause == NIL)
+	/* groups that an index serves are nearest groups, or of single rows */
+	if (query->sortClause == NIL || query->groupingSets != NIL || query->havingQual != NULL ||
+		(query->hasAggs && query->groupClause == NIL))
 		return false;
 	key = get_sortgroupclause_expr(linitial(query->sortClause), query->targetList);
 	if (!find_distance(key, &distance) && distance.args && !contain_volatile_functions(key))

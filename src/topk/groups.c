@@ -240,9 +240,8 @@ static const CustomScanMethods groups_scan_methods = {
 
 /* ---- aggregates ---- */
 
-/* min() is BTLessStrategyNumber, max() BTGreaterStrategyNumber, and any other aggregate is 0. */
-static int
-takes_extreme(const Aggref *aggregate)
+int
+TopkTakesExtreme(const Aggref *aggregate)
 {
 	HeapTuple	tuple;
 	Oid			operator;
@@ -267,7 +266,7 @@ replace_aggregates(Node *node, void *arg)
 	if (node == NULL)
 		return NULL;
 	if (IsA(node, Aggref))
-		return takes_extreme((Aggref *) node) ?
+		return TopkTakesExtreme((Aggref *) node) ?
 			copyObject((Node *) linitial_node(TargetEntry, ((Aggref *) node)->args)->expr) : node;
 	return expression_tree_mutator(node, replace_aggregates, arg);
 }
@@ -383,7 +382,7 @@ TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const TopkForm *ke
 			return false;
 		if (!IsA(aggregate, Aggref))
 			continue;
-		extreme = takes_extreme(aggregate);
+		extreme = TopkTakesExtreme(aggregate);
 		if (extreme == 0 ||
 			!TopkMatchForm(index, (Node *) linitial_node(TargetEntry, aggregate->args)->expr, &form) ||
 			!TopkSameDistance((Node *) form.distance, (Node *) key->distance) ||

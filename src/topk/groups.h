@@ -29,6 +29,12 @@ extern bool TopkGroupsMatch(PlannerInfo *root, const IndexOptInfo *index, const 
  */
 extern bool TopkGroupsKeepOrder(const PlannerInfo *root);
 
+/*
+ * Is an aggregate min() or max() of all rows of a group?  Returns BTLessStrategyNumber for min(),
+ * BTGreaterStrategyNumber for max(), and 0 for any other.
+ */
+extern int	TopkTakesExtreme(const Aggref *aggregate);
+
 /* The query whose LIMIT is that of the groups: the one around a query of DISTINCT ON, or itself. */
 extern const Query *TopkGroupsLimited(const PlannerInfo *root);
 

@@ -105,6 +105,27 @@ EXPLAIN (COSTS OFF) SELECT id FROM flat WHERE v <-> '[1,2,3]' < 1 LIMIT 5;
 RESET enable_seqscan;
 DROP TABLE flat;
 
+-- an expression that no index could serve: nothing; and one that it could
+CREATE FUNCTION told_of(key text, grouped text DEFAULT '') RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE NOTICE '-- %', key;
+	EXECUTE format('EXPLAIN SELECT 1 FROM told %s ORDER BY %s LIMIT 3', grouped,
+		replace(key, 'FAR', '(v <=> ''[1,2,3]'')'));
+	RETURN key;
+END $$;
+SELECT count(told_of(key, 'GROUP BY id')) FROM unnest(ARRAY['avg(FAR)', 'sum(FAR)', 'count(FAR)', 'min(FAR) - max(id)',
+	'min(FAR) FILTER (WHERE id > 3)', 'array_agg(FAR)', 'percentile_cont(0.5) WITHIN GROUP (ORDER BY FAR)']) key;
+SELECT count(told_of('min(FAR)', grouped)) FROM unnest(ARRAY['', 'GROUP BY id HAVING count(*) > 1',
+	'GROUP BY ROLLUP (id)']) grouped;
+SELECT count(told_of(key)) FROM unnest(ARRAY['FAR IS NULL', 'FAR IN (1, 2)', 'FAR IN (1, id)', 'ARRAY[FAR]',
+	'ROW(FAR, 1)', 'nullif(FAR, 3)', 'FAR::text', 'FAR = 1', 'float8eq(FAR, 1)', 'FAR IS DISTINCT FROM 3',
+	'(FAR < 1) IS TRUE', 'NOT FAR < 1', 'CASE WHEN FAR < 1 THEN 1 END',
+	'row_number() OVER (ORDER BY FAR)', '(SELECT FAR)', '(ARRAY[FAR])[1]']) key;
+SELECT count(told_of(key, 'GROUP BY id')) FROM unnest(ARRAY['min(FAR)', '1 - max(1 - FAR) + 2']) key;
+SELECT count(told_of(key)) FROM unnest(ARRAY['1 - FAR', 'coalesce(FAR, 3)', 'least(FAR, 3)', 'FAR::real::numeric(4, 2)',
+	'round(FAR::numeric, 2)', '-sqrt(FAR + 1)']) key;
+DROP FUNCTION told_of;
+
 -- an operator class without an operator
 CREATE TABLE bare (v vector(3));
 CREATE INDEX bare_l2 ON bare USING hnsw (v vector_l2_ops);
