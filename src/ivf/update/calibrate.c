@@ -290,6 +290,8 @@ measure(IvfHandle *handle, uint64 max_rows)
 	}
 	qsort(ranks->few, ranks->nfew, sizeof(uint32), CompareUint32);
 	write_probes(handle, ranks, max_rows == 0);
+	elog(DEBUG1, "nearest rows of %u rows were looked for in %u of %u lists, so probes are of %.1f lists",
+		 queries, most, handle->lists->count, handle->meta.probes[0] * handle->lists->count);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }
