@@ -85,6 +85,7 @@ struct QvStream
 	const QvTidSet *only;		/* or NULL */
 	bool		at_once;		/* rows are returned as they come */
 	QvStreamCounters counters;
+	int64		proposed_before;	/* rows proposed when this search began */
 	bool		ended_early;
 
 	Waiting    *heap;
@@ -172,6 +173,7 @@ QvStreamSetScan(QvStream *s, QvScan *scan, const QvTidSet *only, bool at_once)
 	s->scan = scan;
 	s->only = only;
 	s->at_once = at_once;
+	s->proposed_before = s->counters.proposed;
 	s->count = s->nlate = s->late_next = 0;
 	s->dropped = INFINITY;
 	s->keeps = false;
@@ -683,11 +685,15 @@ is_beyond(const QvStream *s)
 	return s->source.beyond && s->source.beyond(s->source.arg, s->bound);
 }
 
-/* Have as many rows been returned as the search is deep enough for? */
+/*
+ * Have as many rows left the stream as the search is deep enough for?  Rows that failed a condition
+ * have: they are among the nearest that the search has found.
+ */
 static bool
 wants_depth(const QvStream *s)
 {
-	return s->scan && s->scan->returns > 0 && s->nreturned >= s->scan->returns && !is_beyond(s);
+	return s->scan && s->scan->returns > 0 &&
+		s->counters.proposed - s->proposed_before - s->count >= s->scan->returns && !is_beyond(s);
 }
 
 bool

@@ -64,6 +64,22 @@ SELECT i AS index, k, recall > 0.95 AS found
 FROM unnest('{chunks_graph, chunks_lists}'::regclass[]) i, unnest('{16, 20, 50}'::int[]) k, quiver_recall(i, k, 100)
 ORDER BY i::text, k;
 DROP TABLE chunks;
+-- groups of twelve, and a condition that whole groups meet: rows that fail it use up the depth, too
+CREATE FUNCTION order_chunk(i int, chunk int) RETURNS vector LANGUAGE sql IMMUTABLE AS
+    'SELECT array_agg((hashint4extended(chunk, j) & 4095) / 4096.0 - 0.5 +
+	((hashint4extended(i, j) & 4095) / 4096.0 - 0.5) * 0.02 ORDER BY j)::vector FROM generate_series(1, 64) j';
+CREATE TABLE chunks AS SELECT i AS id, hashint4extended(i % 1000, 7) & 1 AS part, repeat(md5(i::text), 10) AS pad,
+	order_chunk(i, i % 1000)::vector(64) AS v FROM generate_series(1, 12000) i;
+CREATE INDEX chunks_graph ON chunks USING quiver_graph (v vector_cosine_ops);
+VACUUM ANALYZE chunks;
+SELECT part, avg((SELECT count(*) FROM (SELECT id FROM chunks WHERE part = p.part ORDER BY v <=> q LIMIT 10) f
+	JOIN (SELECT id FROM chunks WHERE part = p.part ORDER BY (v <=> q) + 0 LIMIT 10) e USING (id))) / 10 > 0.955
+	AS found
+FROM unnest('{0, 1}'::int[]) p(part),
+	(SELECT order_chunk(i + 500000, i) AS q FROM generate_series(1, 50) i OFFSET 0) q
+GROUP BY part ORDER BY part;
+DROP TABLE chunks;
+DROP FUNCTION order_chunk;
 -- where memory is short, it rather finds as many rows (before 18 the sort in order_island() calls for jit)
 SET jit = off;
 SET quiver.topk_scan = off;
