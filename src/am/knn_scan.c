@@ -116,7 +116,7 @@ start(IndexScanDesc scan)
 	KnnSettingsOf(scan->indexRelation, &so->settings);
 	/* lists limit an iterative scan, not rows */
 	so->most = so->settings.iterative_scan != ITERATIVE_SCAN_OFF && so->settings.max_scan_tuples > 0 ?
-		so->settings.max_scan_tuples : PG_INT64_MAX;
+		Max(so->settings.max_scan_tuples, so->settings.ef_search) : PG_INT64_MAX;
 	source.rows = so->rows;
 	source.snapshot = scan->xs_snapshot;
 	source.value = so->query;

@@ -272,7 +272,12 @@ KnnGetSettings(const KnnSettingsGroup *group, Relation index, QvSettings *settin
 	settings->memory = (Size) (work_mem * 1024.0 * settings->scan_mem_multiplier);
 	/* pgvector's methods have an effort, and no such options */
 	if (settings->fixed)
+	{
+		/* nor an end, unless scans iterate */
+		if (settings->iterative_scan == ITERATIVE_SCAN_OFF)
+			settings->max_scan_tuples = settings->max_probes = 0;
 		return;
+	}
 	if (!recall_of_session && set && set->recall > 0)
 		settings->recall = set->recall;
 	apply_effort(&settings->ef_search, ef_search_of_session, set ? set->ef_search : 0, set ? set->recall : 0);

@@ -50,8 +50,8 @@ typedef struct QvSettings
 	double		misses;			/* if not 0: the effort is that for this share
 								 * of missed rows, as measured on rows */
 	int			iterative_scan; /* an IterativeScan */
-	int			max_scan_tuples;
-	int			max_probes;		/* 0: all lists */
+	int			max_scan_tuples;	/* at least ef_search; 0: any number */
+	int			max_probes;		/* at least probes are read; 0: all lists */
 	int			sketches;		/* a Sketches */
 	double		scan_mem_multiplier;
 	bool		fixed;			/* pgvector's: the effort is not less than

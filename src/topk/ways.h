@@ -30,13 +30,16 @@ extern int	topk_way;
  */
 #define TOPK_MOST_EXPECTED 100
 
-/* Rows after which the user has a walk or a search by codes stop. */
+/*
+ * Rows after which the user has a walk or a search by codes stop.  The effort that the user has set
+ * is spent all the same.
+ */
 static inline int64
 TopkMostRows(const QvSettings *settings)
 {
 	int			most = settings->max_scan_tuples;
 
-	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? most : PG_INT64_MAX;
+	return most > 0 && most != DEFAULT_MAX_SCAN_TUPLES ? Max(most, settings->ef_search) : PG_INT64_MAX;
 }
 
 /* Has the user set the most lists that a walk reads? */

@@ -302,9 +302,11 @@ SET enable_sort = on;
 SELECT count(*) = moved('SELECT id FROM items WHERE v <-> ''[1,2,3,4,5,6,7,8]'' < 1200
 	ORDER BY v <-> ''[1,2,3,4,5,6,7,8]''')
 	FROM items WHERE (v <-> '[1,2,3,4,5,6,7,8]') + 0 < 1200;
+SET hnsw.iterative_scan = strict_order;
 SET hnsw.max_scan_tuples = 100;
 SELECT count_of('SELECT id FROM items WHERE id::text LIKE ''%77'' ORDER BY v <-> ''[1,2,3,4,5,6,7,8]'' LIMIT 100');
 RESET hnsw.max_scan_tuples;
+RESET hnsw.iterative_scan;
 PREPARE one AS SELECT id FROM items WHERE id::text = '777' ORDER BY v <-> '[1,2,3,4,5,6,7,8]' LIMIT 10;
 EXECUTE one;
 UPDATE items SET v = NULL WHERE id = 777;
@@ -379,10 +381,12 @@ INSERT INTO items SELECT i, CASE WHEN i <= 20 THEN ARRAY[10, 0, 0, 0] ELSE ARRAY
 FROM generate_series(1, 2000) i;
 CREATE INDEX ON items USING hnsw (v vector_ip_ops);
 SET enable_seqscan = off;
+SET hnsw.iterative_scan = strict_order;
 SET hnsw.max_scan_tuples = 200;
 SELECT count(*), count(DISTINCT o.id) FROM (SELECT id, v FROM items ORDER BY id LIMIT 100) o
 CROSS JOIN LATERAL (SELECT id FROM items ORDER BY v <#> o.v LIMIT 10) x;
 RESET hnsw.max_scan_tuples;
+RESET hnsw.iterative_scan;
 -- equal rows, of which those in the node itself have gone
 DELETE FROM items WHERE id IN (1, 2, 3, 18, 19, 20);
 VACUUM (INDEX_CLEANUP ON) items;
@@ -434,9 +438,30 @@ ROLLBACK;
 DROP INDEX items_e;
 CREATE INDEX items_e ON items USING ivfflat (e vector_l2_ops) WITH (lists = 50);
 SET enable_seqscan = off;
+SET ivfflat.iterative_scan = relaxed_order;
 SET ivfflat.max_probes = 3;
 SELECT count(*) < 1000 AS ended FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 1000) x;
+-- is none below the effort, nor where scans do not iterate
+SET ivfflat.probes = 40;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 1000) x;
+RESET ivfflat.probes;
+RESET ivfflat.iterative_scan;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 1000) x;
 RESET ivfflat.max_probes;
+DROP INDEX items_e;
+CREATE INDEX items_e ON items USING hnsw (e vector_l2_ops);
+SET hnsw.max_scan_tuples = 5;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 100) x;
+SET hnsw.iterative_scan = strict_order;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 100) x;
+SET hnsw.ef_search = 200;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 100) x;
+SET quiver.topk_scan = off;
+SELECT count(*) FROM (SELECT 1 FROM items ORDER BY e <-> '[5,0,0]' LIMIT 100) x;
+RESET quiver.topk_scan;
+RESET hnsw.ef_search;
+RESET hnsw.iterative_scan;
+RESET hnsw.max_scan_tuples;
 RESET enable_seqscan;
 DROP TABLE items;
 

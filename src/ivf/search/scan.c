@@ -174,7 +174,8 @@ begin_lists(IvfScan *scan)
 		pfree(scan->near.items);
 	scan->near = (IvfNearLists) {.items = MemoryContextAllocHuge(scan->base.context, count * sizeof(IvfNear))};
 	scan->reader.lists = scan->near.items;
-	scan->most = settings->max_probes > 0 && scan->goal.endless ? Min(count, settings->max_probes) : count;
+	scan->most = settings->max_probes > 0 && scan->goal.endless ?
+		Min(count, Max(settings->probes, settings->max_probes)) : count;
 	IvfDepthInit(&scan->depth, &scan->handle->meta, count, settings);
 
 	/*
