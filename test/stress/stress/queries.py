@@ -94,6 +94,15 @@ class Queries:
             rows = self.connection.execute(query + sql.SQL(" LIMIT %s"), (n, limit)).fetchall()
         return [row[0] for row in rows]
 
+    def matching(self, where: LiteralString) -> int:
+        """How many rows a condition leaves."""
+        query = self.kind.statement(
+            "SELECT count(*) FROM {t} WHERE {where}", where=sql.SQL(where.replace("%", "%%"))
+        )
+        row = self.connection.execute(query, ()).fetchone()
+        assert row is not None
+        return int(row[0])
+
     def table_rows(self) -> dict[int, Row]:
         """All rows, past the index."""
         rows = self.connection.execute(
