@@ -136,8 +136,8 @@ struct QvScan
 	double		allowed;		/* rows that may be proposed before an
 								 * engine's search goes deeper; INFINITY: it
 								 * cannot */
-	double		returns;		/* rows that may be returned before; 0: as
-								 * many as are proposed */
+	double		returns;		/* rows that may leave the stream before; 0:
+								 * as many as are proposed */
 
 	/* set when next() finds no more */
 	bool		complete;		/* every row of the index was proposed */
