@@ -781,9 +781,9 @@ SELECT number, g.* FROM (VALUES
 	(15, 'SELECT count(*) FROM (SELECT id, min(FAR) FROM items GROUP BY 1 ORDER BY 2 LIMIT (SELECT $1)) x', '3'),
 	-- groups of single rows, with all rows that they are joined with
 	(16, 'SELECT DISTINCT n FROM (SELECT id, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id AND id > 1
-		GROUP BY id, d ORDER BY d LIMIT $1) x', '20'),
+		GROUP BY id, d ORDER BY d LIMIT 20) x', '20'),
 	(17, 'SELECT DISTINCT n FROM (SELECT item, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id AND id > 1
-		GROUP BY item, d ORDER BY d LIMIT $1) x', '20'),
+		GROUP BY item, d ORDER BY d LIMIT 20) x', '20'),
 	-- and of others
 	(18, 'SELECT part, FAR AS d, count(*) AS n FROM items JOIN tags ON item = id
 		GROUP BY part, d ORDER BY d LIMIT $1', '2000')
