@@ -71,7 +71,7 @@ QvRowQueryInit(QvRowQuery *query, const QvSpace *space, const QvSpaceQuery *base
 	 * sqrt(pdim).
 	 */
 	query->rounding = certainty * (sqrt(error2) + q->err16) * sqrt(q->pdim) / 2;
-	if (QvIsShortened(base->kind, q->norm2))
+	if (base->shortened)
 		query->rounding = INFINITY;
 }
 

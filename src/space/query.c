@@ -20,14 +20,15 @@ mean_ip(const QvSpace *space, const float *x)
 	return sum;
 }
 
-/* Returns by what to multiply a query. */
-static float
+/* Returns by what to multiply a query.  It may be beyond float32 where the query is short. */
+static double
 stretch_of(const QvSpace *space, const float *rotated)
 {
-	float		stretch = sqrt((space->mean_norm2 + space->level) /
-							   qv_kernels.norm2_f32(rotated, space->pdim));
+	double		norm2 = 0;
 
-	return space->kind == QV_SPACE_POWER && isfinite(stretch) && stretch > 0 ? stretch : 1;
+	for (uint32 i = 0; i < space->pdim; i++)
+		norm2 += (double) rotated[i] * rotated[i];
+	return norm2 > 0 ? sqrt(((double) space->mean_norm2 + space->level) / norm2) : 1;
 }
 
 void
@@ -41,6 +42,7 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	float	   *q = x;
 
 	query->kind = space->kind;
+	query->shortened = QvIsShortened(space->kind, qv_kernels.norm2_f32(rotated, pdim));
 	query->scale = 1;
 	query->offset = 0;
 	memcpy(x, rotated, pdim * sizeof(float));
@@ -53,7 +55,7 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	query->row_norm2 = qv_kernels.norm2_f32(x, pdim);
 	if (space->kind == QV_SPACE_POWER)
 	{
-		float		stretch = stretch_of(space, rotated);
+		double		stretch = stretch_of(space, rotated);
 
 		query->row_norm2 = QvSpaceNorm2(space, query->row_norm2, mean_ip(space, x));
 		q = palloc(pdim * sizeof(float));

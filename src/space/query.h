@@ -24,6 +24,7 @@ typedef struct QvSpaceQuery
 	const float *row;			/* the vector as a row: rotated and centered,
 								 * but not stretched; pdim */
 	float		row_norm2;		/* its QvSpaceNorm2() */
+	bool		shortened;		/* no bound of an inner product holds */
 
 	/*
 	 * metric distance = QvSpaceMetricScale() * scale * (search distance +

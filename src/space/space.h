@@ -157,8 +157,11 @@ extern const void *QvIndexedValue(const QvSpace *space, Datum value);
  */
 #define QV_MAX_LENGTH 1e17
 
-/* May a vector of that squared length be a shortened one, for which no bound holds? */
+/*
+ * May a vector of that squared length be a shortened one, for which no bound holds?  It may be one
+ * that was centered on a mean of at most a quarter of the length, as that of power distances is.
+ */
 #define QvIsShortened(kind, norm2) \
-	((kind) != QV_SPACE_L2 && (norm2) >= (float) (0.99 * QV_MAX_LENGTH * QV_MAX_LENGTH))
+	((kind) != QV_SPACE_L2 && (norm2) >= (float) (0.5 * QV_MAX_LENGTH * QV_MAX_LENGTH))
 
 #endif							/* QV_SPACE_SPACE_H */

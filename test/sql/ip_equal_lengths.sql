@@ -49,7 +49,7 @@ SELECT found(100, 600), found(100, 600, 'tag = 3');
 SELECT found(100, 600, long => 0.01), found(100, 600, long => 100);
 DROP INDEX p_e;
 CREATE INDEX p_e ON p USING quiver_graph (e vector_ip_ops);
-SELECT found(100, 100), found(100, 600, 'tag = 3');
+SELECT found(100, 100), found(100, 300, 'tag = 3');
 SELECT found(100, 100, long => 0.01), found(100, 100, long => 100);
 -- the index grows, rows go, and others are written again
 INSERT INTO p SELECT i, i % 10, row_of(i, 100) FROM generate_series(6001, 8000) i;
@@ -57,6 +57,13 @@ DELETE FROM p WHERE id % 3 = 0;
 VACUUM p;
 SELECT found(100, 100), found(100, 600, 'tag = 3');
 SELECT count(*) FROM quiver_check('p_e');
+-- rows half as long again
+INSERT INTO p SELECT 30000 + i, i % 10, (SELECT array_agg(x * 1.5) FROM unnest(row_of(i, 100)::real[]) x)::vector
+	FROM generate_series(1, 1000) i;
+SELECT found(100, 100);
+-- queries whose squares leave float32
+SELECT count(*) FROM p WHERE e <#> array_fill(1e18::real, ARRAY[96])::vector < -1.44e22;
+SELECT found(100, 100, long => 1e-22), found(100, 10000, long => 1e16);
 DROP INDEX p_e;
 TRUNCATE p;
 -- lists are split

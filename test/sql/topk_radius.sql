@@ -43,7 +43,7 @@ BEGIN
 		first_rows := (radius_plan('SELECT * FROM items WHERE ' || near || ' ORDER BY made LIMIT 20')).node;
 		joined := (radius_plan('SELECT * FROM items JOIN others ON id = item WHERE ' || near ||
 			' ORDER BY item LIMIT 20')).node;
-		SELECT CASE WHEN expected < rows / 3.0 THEN 'low' WHEN expected > rows * 3 THEN 'high' ELSE 'good' END
+		SELECT CASE WHEN expected < rows / 5.0 THEN 'low' WHEN expected > rows * 5 THEN 'high' ELSE 'good' END
 			INTO estimate FROM radius_plan('SELECT * FROM items WHERE ' || near);
 		RETURN NEXT;
 	END LOOP;

@@ -23,8 +23,6 @@
 #include "space/grow.h"
 #include "utils/memutils.h"
 
-/* A node is early if it is that many times as long as its list's representative. */
-#define MUCH_LONGER 4
 
 /* Rows between two looks at interrupts. */
 #define CHECK_ROWS 1000
@@ -152,7 +150,7 @@ arrange_list(Arranger *a, uint32 list, Place *places, uint32 n)
 	{
 		uint32		slot = a->from[a->representative[list]];
 
-		if (longest->ip > MUCH_LONGER * GraphMemLoadedOf(GraphMemGet(mem, slot))->ip)
+		if (longest->ip > GRAPH_MUCH_LONGER * GraphMemLoadedOf(GraphMemGet(mem, slot))->ip)
 			longest->to_centroid = 0;
 	}
 }

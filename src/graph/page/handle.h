@@ -35,15 +35,20 @@ GraphPrefetchNode(const GraphHandle *handle, uint32 id, Size offset, Size bytes)
 				   QV_PAGE_START + (Size) GraphNodeSlot(layout, id) * layout->node_size + offset, bytes);
 }
 
+/* A row that many times as long as others needs care by inner product. */
+#define GRAPH_MUCH_LONGER 4
+
 /*
- * Is a row of power distances much longer than rows are?  The factors of its neighbors are then
- * those of inner products.
+ * Is a row of power distances over GRAPH_MUCH_LONGER times as long as rows are?  The factors of its
+ * neighbors are then those of inner products.
  */
 static inline bool
 GraphIsLong(const QvSpace *space, float norm2, float aux)
 {
-	/* |x + mean|^2 is more than twice as much as on average */
-	return space->kind == QV_SPACE_POWER && norm2 + 2 * aux > 2 * space->level + space->mean_norm2;
+	const float most = GRAPH_MUCH_LONGER * GRAPH_MUCH_LONGER;
+
+	return space->kind == QV_SPACE_POWER &&
+		norm2 + 2 * aux + space->mean_norm2 > most * (space->level + space->mean_norm2);
 }
 
 /* Returns QvSpaceNorm2() of a node. */

@@ -33,8 +33,7 @@ GraphQueryError(const GraphQuery *query, float norm2, float residual)
 	float		err = residual * query->base.norm +
 		(sqrtf(norm2) + residual) * query->base.q.err16;
 
-	if (QvIsShortened(query->base.kind, norm2) ||
-		QvIsShortened(query->base.kind, query->base.q.norm2))
+	if (query->base.shortened || QvIsShortened(query->base.kind, norm2))
 		return INFINITY;
 	return query->base.kind != QV_SPACE_IP ? 2 * err : err;
 }

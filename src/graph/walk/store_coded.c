@@ -48,7 +48,10 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
 	if (GraphIsLong(space, node->norm2, node->aux))
 	{
-		/* 2 <r, q> less, of rows that are as long as on average */
+		/*
+		 * the mean's part of a neighbor is left out: it is short beside this
+		 * node
+		 */
 		params.base = query->base.q.norm2 + space->level - 2 * ip;
 		params.a_scale *= 2;
 		params.b_scale *= 2;

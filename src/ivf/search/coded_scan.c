@@ -77,9 +77,10 @@ record_error(const IvfReader *reader, IvfRecord record, float base, float distan
 	float		rounding = decoded * reader->query.base.q.err16 + BASE_TOLERANCE * fabsf(base);
 	float		away;
 
+	if (reader->query.base.shortened)
+		return INFINITY;
 	if (layout->space == QV_SPACE_IP)
-		return QvIsShortened(layout->space, reader->query.base.q.norm2) ? INFINITY :
-			record->error * reader->query.base.norm + rounding;
+		return record->error * reader->query.base.norm + rounding;
 	away = sqrtf(Max(0, Max(base, distance))) + 2 * record->error;
 	return 2 * (record->error * away + rounding);
 }
