@@ -427,13 +427,14 @@ class Asked:
         return SimpleNamespace(fetchone=lambda: (self.answers[name],))
 
 
-def test_two_builds_of_a_version_are_two_versions(tmp_path: Path) -> None:
-    db: Any = Asked(
-        {"extversion": "1.1.1", "probin": "$libdir/vchord-1.1", "setting": str(tmp_path)}
-    )
+@pytest.mark.parametrize("path", ["$libdir/vchord-1.1", "vchord-1.1"])
+def test_two_builds_of_a_version_are_two_versions(path: str, tmp_path: Path) -> None:
+    """The path is $libdir/NAME or, as VectorChord's control file has it, the name alone."""
+    db: Any = Asked({"extversion": "1.1.1", "probin": path, "setting": str(tmp_path)})
     engine: Any = engines.adapter("vectorchord")("vectorchord", {}, tmp_path, None)
     assert engine.version_of(db) == "1.1.1, pgvector 1.1.1"  # by url
     engine.cluster = object()
+    assert engine.version_of(db) == "1.1.1, pgvector 1.1.1"  # no library that can be read
     found = set()
     for build in (b"one", b"two"):
         (tmp_path / "vchord-1.1.so").write_bytes(build)

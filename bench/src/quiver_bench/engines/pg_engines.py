@@ -102,7 +102,9 @@ class PgEngine(Engine):
     def built(self, db: Connection, extension: str) -> str:
         """Its version, with a digest of the library in a server of ours: a version has many builds."""
         version = str(_one(db, "SELECT extversion FROM pg_extension WHERE extname = %s", extension))
-        return version if self.cluster is None else f"{version} {library_digest(db, extension)}"
+        if self.cluster is None:
+            return version
+        return f"{version} {library_digest(db, extension)}".strip()
 
     def start(self, server: Params) -> str:
         """Engines of an installation share a cluster when they have the same settings."""
@@ -337,7 +339,10 @@ class PgEngine(Engine):
 
 
 def library_digest(db: Connection, extension: str) -> str:
-    """8 hexadecimal digits of the SHA-256 of an extension's library, which is on this machine."""
+    """8 hexadecimal digits of the SHA-256 of an extension's library, which is on this machine.
+
+    Empty when the library cannot be read.
+    """
     name = _one(
         db,
         "SELECT probin FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid"
@@ -348,8 +353,13 @@ def library_digest(db: Connection, extension: str) -> str:
     )
     folder = _one(db, "SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'")
     path = str(name).replace("$libdir", str(folder))
+    if "/" not in path:  # PostgreSQL looks for it by dynamic_library_path, which is $libdir
+        path = f"{folder}/{path}"
     library = Path(path if path.endswith(".so") else f"{path}.so")
-    return hashlib.sha256(library.read_bytes()).hexdigest()[:8]
+    try:
+        return hashlib.sha256(library.read_bytes()).hexdigest()[:8]
+    except OSError:
+        return ""
 
 
 def _one(db: Connection, statement: str, *values: Any) -> Any:
