@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ from quiver_bench.engines.opensearch import find_java
 from quiver_bench.engines.pg_engines import PgEngine
 from quiver_bench.engines.postgres import Cluster, Installation, copy_blocks, encode
 from quiver_bench.engines.redis_vset import Lift
-from quiver_bench.errors import EngineError, MissingError, UnsupportedError
+from quiver_bench.errors import EngineError, MeasureError, MissingError, UnsupportedError
 
 from conftest import make_dataset  # isort: skip
 
@@ -441,6 +442,38 @@ def test_two_builds_of_a_version_are_two_versions(path: str, tmp_path: Path) -> 
         found.add(engine.version_of(db))
     assert len(found) == 2
     assert all(re.fullmatch(r"1\.1\.1 (\w{8}), pgvector 1\.1\.1 \1", text) for text in found)
+
+
+class Server:
+    """A connection to a server that loses the number of rows when an index is built."""
+
+    def __init__(self, counted: bool) -> None:
+        self.counted, self.rows = counted, 300
+
+    def add_notice_handler(self, _: object) -> None:
+        return
+
+    def execute(self, statement: Any, _: object = None) -> Any:
+        text = str(statement if isinstance(statement, str | bytes) else statement.as_string(None))
+        if text.startswith("CREATE INDEX"):
+            self.rows = 0
+        if text.startswith("VACUUM (ANALYZE)") and self.counted:
+            self.rows = 300
+        found = {"SELECT reltuples": self.rows, "SELECT pg_relation_size": 8192}
+        answer = next((value for head, value in found.items() if head in text), 0)
+        return SimpleNamespace(fetchone=lambda: (answer,))
+
+
+def test_the_planner_knows_the_number_of_rows_after_a_build(tmp_path: Path) -> None:
+    engine: Any = engines.adapter("vectorchord")("v", {"url": "x"}, tmp_path, None)
+    engine.data = Data.of(make_dataset(), 1)
+    server = Server(counted=True)
+    engine.connect = lambda: nullcontext(server)
+    assert engine.build({}).index_bytes == 8192
+    assert server.rows == 300
+    server = Server(counted=False)
+    with pytest.raises(MeasureError, match="one of 0 rows of 300"):
+        engine.build({})
 
 
 def test_extension_that_nobody_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -500,7 +500,10 @@ ORDER = ("query", "filter", "conditions", "crud", "mixed", "churn", "ingest")
 FIRST_ROUND_ONLY = ("filter", "conditions", "mixed", "churn", "ingest")
 ONCE = ("crud", "churn", "mixed", "ingest")
 # What is measured: results of another version are not used again.
-VERSIONS = {"build": 2, "conditions": 2, "ingest": 2}
+VERSIONS = {
+    "build": 2, "query": 2, "filter": 2, "conditions": 3, "crud": 2, "mixed": 2, "churn": 2,
+    "ingest": 2,
+}  # fmt: skip
 OF_INDEX = ("index", "type", "quantization")
 
 

@@ -35,6 +35,8 @@ from quiver_bench.errors import (
 from quiver_bench.records import Params, canonical
 from quiver_bench.tiers import MemoryLimit, forget_files
 
+FAR = 0.1  # share of the rows by which the planner's number of them may be off
+
 
 def default_settings() -> dict[str, str]:
     """The same for all engines inside PostgreSQL; a suite's server part goes over them."""
@@ -231,11 +233,26 @@ class PgEngine(Engine):
             began = time.perf_counter_ns()
             db.execute(self.create_index(params))
             seconds = (time.perf_counter_ns() - began) / 1e9
+            self.count_rows(db)
             notes = tuple(n for n in notices if "maintenance_work_mem" in n)
             sizes = [postgres.relation_bytes(db, name) for name in (self.index_name, self.table)]
             db.execute("CHECKPOINT")
         self.prewarm()
         return Built(seconds, sizes[0], sizes[1], notes=notes)
+
+    def count_rows(self, db: Connection) -> None:
+        """Let the planner know how many rows there are.
+
+        Building an index may change pg_class.reltuples, as VectorChord's does to 0, and autovacuum
+        is off.
+        """
+        db.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(self.table)))
+        known = _one(db, "SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", self.table)
+        rows = self.data.dataset.rows
+        if abs(float(known) - rows) > FAR * rows:
+            raise MeasureError(
+                f"the planner takes the table for one of {known:,.0f} rows of {rows:,}"
+            )
 
     def prewarm(self) -> None:
         """Read table and index into memory: after a build, and after the server was restarted."""
