@@ -327,6 +327,15 @@ def test_the_page_is_made_of_small_files_and_again_without_the_run(
         publish.publish([], tmp_path / "empty", None)
 
 
+def test_notes_stand_on_both_pages(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "docs" / "results"
+    publish.publish([run], out, None)
+    (out / "notes.txt").write_text("Those of weaviate are left out.\n")
+    publish.publish([], out, None)
+    for name in ("README.md", "filters.md"):
+        assert "\nThose of weaviate are left out.\n\n" in (out / name).read_text()
+
+
 def test_the_chart_and_table_of_a_readme(run: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("before\n")

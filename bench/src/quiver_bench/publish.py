@@ -2,7 +2,8 @@
 
 publish LABEL... copies what is needed of each run's results into FOLDER/LABEL.jsonl; then, of all
 files there are, it writes README.md, filters.md and the charts. Without a label it makes them
-anew. It can put a chart and a table into the project's README, too, between two marks.
+anew. It can put a chart and a table into the project's README, too, between two marks. A file
+notes.txt in FOLDER has sentences that both pages begin with.
 """
 
 from __future__ import annotations
@@ -212,6 +213,8 @@ class Page:
         for machine in dict.fromkeys(machines):
             table.add(*machine)
         lines += [*table.markdown().splitlines()[2:], ""]
+        notes = self.folder / NOTES
+        lines += [*notes.read_text().splitlines(), ""] if notes.is_file() else []
         measured = {str(one.get("suite")) for one in self.facts.values()}
         suites = [name for name in config.names() if name in measured] or ["public"]
         lines += [
@@ -236,6 +239,7 @@ class Page:
 
 
 CHART = "chart.svg"
+NOTES = "notes.txt"  # written by hand: what was left out, and why
 
 
 def readme_block(page: Page, link: str) -> list[str]:
