@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 
 from quiver_bench import cli, compare, config, datasets, environment, like, report, results
@@ -411,6 +412,32 @@ def test_rows_are_back_after_crud(home: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     assert 0 < crud.metrics["delete_count"] < 20
     assert crud.metrics["recall"] == crud.metrics["recall_ids"] == 1.0
+
+
+def test_an_update_changes_the_vector_and_is_taken_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a server may skip it. However few of the updates there was time for."""
+    text = SUITE.replace("{kind: crud, n: 20}", "{kind: crud, n: 20, longest: 0.5}")
+    train = make_dataset().train
+    update = numpy_exact.NumpySession.update
+    away: list[float] = []
+
+    def slow(self: Any, row: int, vector: Any, ranks: tuple[int, int]) -> None:
+        away.append(float(np.abs(vector - self.encode(train[row])).max()))
+        time.sleep(0.1 if away[-1] else 0.0)
+        update(self, row, vector, ranks)
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "update", slow)
+    crud = next(
+        r for r in run(home, text) if r.point.workload == "crud" and r.point.engine == "exact"
+    )
+    count = int(crud.metrics["update_count"])
+    assert 0 < count < 20
+    assert all(0 < one < 0.1 for one in away[:count])
+    assert away[count:] == [0.0] * count
+    assert "restore_count" not in crud.metrics
+    assert crud.metrics["recall_ids"] == 1.0
 
 
 def test_an_adapter_that_was_not_run_says_so_in_every_table() -> None:

@@ -501,7 +501,7 @@ FIRST_ROUND_ONLY = ("filter", "conditions", "mixed", "churn", "ingest")
 ONCE = ("crud", "churn", "mixed", "ingest")
 # What is measured: results of another version are not used again.
 VERSIONS = {
-    "build": 2, "query": 2, "filter": 2, "conditions": 3, "crud": 2, "mixed": 2, "churn": 2,
+    "build": 2, "query": 2, "filter": 2, "conditions": 3, "crud": 3, "mixed": 2, "churn": 2,
     "ingest": 2,
 }  # fmt: skip
 OF_INDEX = ("index", "type", "quantization")
