@@ -411,6 +411,28 @@ def test_a_chart_says_at_least_and_names_who_does_not_reach_it() -> None:
     assert "redis" not in latency.svg
 
 
+def test_a_recall_is_reached_at_every_tier_that_a_chart_shows() -> None:
+    """The fastest search of the best tier may have less recall at another one."""
+
+    def row(tier: str, ef: int, recall: float, qps: float) -> Row:
+        metrics = {"recall": recall, "recall_ids": recall, "qps": qps, "p50_ms": 1.0, "p99_ms": 2.0}
+        return Row("quiver_graph", metrics, dataset="d", query={"ef_search": ef}, tier=tier)
+
+    rows = [
+        row("8:64", 10, 0.94, 80.0), row("8:64", 40, 0.97, 50.0), row("40:64", 10, 0.93, 90.0),
+        row("40:64", 40, 0.94, 60.0), row("128:512", 10, 0.96, 900.0),
+        row("128:512", 40, 0.97, 400.0),
+    ]  # fmt: skip
+    assert [(r.tier, r.query["ef_search"]) for r in like_edb.reaching(rows, 0.95)] == [
+        ("8:64", 40), ("128:512", 10),
+    ]  # fmt: skip
+    curve = like_edb.memory_curves(rows, 0.95)["quiver_graph"]
+    assert [(d.x, d.y) for d in curve] == [(64.0, 50.0), (512.0, 900.0)]
+    table = like_edb.buffers_table(rows)
+    assert table is not None
+    assert [(line[1], line[5]) for line in table.rows] == [("8 MB", "50")]
+
+
 def test_points_below_the_recall_are_hollow() -> None:
     some = {"a": [Dot(0.1, 1.0, "x", hollow=True)]}
     hollow = charts.panels("t", "x", "y", {"p": some}, {"a": 0}, "alt").svg

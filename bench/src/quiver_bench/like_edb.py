@@ -137,10 +137,10 @@ def _rate(value: float) -> str:
 
 
 def reaching(rows: Sequence[Row], target: float) -> list[Row]:
-    """rows: of one index. All of the search parameters that are fastest, in the best tier, of those
-    whose recall is at least the target."""
-    best = at_recall(rows, target, "best")
-    return [] if best is None else [r for r in rows if r.query == best.query and r.status == OK]
+    """rows: of one index and number of clients. Of every tier the fastest whose recall is at least
+    the target; none of a tier where no search has it."""
+    chosen = [at_recall(some, target, "best") for some in groups(rows, lambda r: r.tier).values()]
+    return [row for row in chosen if row]
 
 
 def same_memory(rows: Sequence[Row]) -> dict[int, list[Row]]:
@@ -200,16 +200,11 @@ def buffers_table(rows: Sequence[Row], target: float = TARGET) -> Table | None:
                     f"{r.get('p99_ms'):.2f}", *pages,
                     "-" if math.isnan(read) else f"{read / 2**20:,.0f} MB",
                 )  # fmt: skip
+    fewest = min(r.clients for some in found.values() for r in some)
     spread = [
         f"{title}: {max(values) / max(min(values), 1e-9):.2f}x between its best and its worst"
         for title, own in groups(
-            [
-                r
-                for some in found.values()
-                for r in some
-                if r.clients == min(x.clients for x in some)
-            ],
-            lambda r: r.title,
+            [r for some in found.values() for r in some if r.clients == fewest], lambda r: r.title
         ).items()
         if (values := [r.get("qps") for r in reaching(own, target)])
     ]
