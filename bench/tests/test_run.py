@@ -480,6 +480,33 @@ def test_a_low_recall_has_one_explanation(home: Path, monkeypatch: pytest.Monkey
     assert "metric" not in few
 
 
+def test_a_recall_of_some_of_the_queries_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every repetition the median, in one remark."""
+    search = numpy_exact.NumpySession.search
+
+    def slow(self: Any, query: Any) -> Sequence[int]:
+        time.sleep(0.05)
+        return search(self, query)
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", slow)
+    found = run(home, SUITE.split("  - {kind: filter")[0].replace("longest: 5", "longest: 0.3"))
+    exact = select(rows_of(found), engine="exact", workload="query")[0]
+    told = f"answered {exact.get('answered_queries'):.0f} of 15 queries"
+    assert 0 < exact.get("answered_queries") < 15
+    assert [note for note in exact.notes if note.startswith("answered")] == [told]
+    null = select(rows_of(found), engine="null", workload="query")[0]
+    assert null.get("answered_queries") == null.get("asked_queries") == 15
+    assert not any(note.startswith("answered") for note in null.notes)
+    some = "some of the queries, as time was over: exact."
+    assert some in report.target_table([exact, null], 0.9).text()
+    old = replace(exact, metrics={"recall": 1.0, "qps": 1.0, "queries": 5.0})
+    other = replace(old, engine="other", metrics={**old.metrics, "queries": 15.0})
+    assert some in report.target_table([old, other], 0.9).text()
+    assert "some of" not in report.target_table([other], 0.9).text()
+
+
 def test_speed_of_an_open_loop_is_what_was_answered_not_the_latency(home: Path) -> None:
     text = SUITE.replace("clients: [1]}", "clients: [1], rate: 100, seconds: 0.5}")
     for result in run(home, text):

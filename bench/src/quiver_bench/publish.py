@@ -29,7 +29,8 @@ METRICS = (
     "recall", "recall_ids", "recall_ann", "qps", "qps_wall", "p50_ms", "p95_ms", "p99_ms", "queries",
     "build_s", "load_s", "create_s", "index_bytes", "table_bytes", "tps", "read_bytes",
     "server_cpu_ms", "client_cpu_ms", "pages_hit", "pages_read", "pages_planning", "rows",
-    "others_cores", "short_results", "pass_share", "near_share",
+    "others_cores", "short_results", "pass_share", "near_share", "asked_queries",
+    "answered_queries",
 )  # fmt: skip
 DIGITS = 5
 COLUMNS_OF_TEXT = 100

@@ -34,6 +34,14 @@ def disturbed(metrics: Mapping[str, float]) -> tuple[str, ...]:
     return (f"other programs took more than {OTHERS} cores",)
 
 
+def unanswered(metrics: Mapping[str, float]) -> tuple[str, ...]:
+    """The remark on a recall that rests on some of the queries, since time was over."""
+    answered, asked = metrics.get("answered_queries", 0.0), metrics.get("asked_queries", 0.0)
+    if answered >= asked:
+        return ()
+    return (f"answered {answered:,.0f} of {asked:,.0f} queries",)
+
+
 @dataclass(frozen=True)
 class Point:
     """All that makes two measurements the same one, repeated."""

@@ -14,7 +14,15 @@ from typing import Any
 from quiver_bench import charts, drawings, like, like_edb, results, summary
 from quiver_bench.errors import ConfigError
 from quiver_bench.like import data_title, dataset_title
-from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Result, disturbed
+from quiver_bench.records import (
+    FAILED,
+    MISSING,
+    OK,
+    UNSUPPORTED,
+    Result,
+    disturbed,
+    unanswered,
+)
 from quiver_bench.tables import Table, count, decimal, megabytes, milliseconds, rate, small
 from quiver_bench.views import (
     Row,
@@ -65,6 +73,8 @@ def target_table(rows: Sequence[Row], target: float) -> Table:
     title = f"{dataset_title(rows[0])}: recall@{rows[0].k} >= {target}, one client"
     table = Table(title, ("index", "search", "recall", "QPS", "+-", "p50 ms", "p95 ms", "p99 ms", "n",
                           "build s", "index MB"))  # fmt: skip
+    most = max((r.get("queries") for r in rows if "queries" in r.metrics), default=0.0)
+    few: dict[str, None] = {}
     for some in groups(rows, lambda r: r.graph).values():
         row = at_recall(some, target, "best")
         if row is None:
@@ -78,7 +88,18 @@ def target_table(rows: Sequence[Row], target: float) -> Table:
             _or_dash(row.get("index_bytes"), megabytes),
         )  # fmt: skip
         table.notes += [f"{row.title}: {note}" for note in disturbed(row.metrics)]
+        if unanswered(row.metrics) or _fewer(row, most):
+            few[row.engine] = None
+    if few:
+        names = ", ".join(few)
+        table.notes.append(f"Recall is that of some of the queries, as time was over: {names}.")
     return table
+
+
+def _fewer(row: Row, most: float) -> bool:
+    """Whether others answered more. Older results do not say how many queries were asked."""
+    known = "asked_queries" in row.metrics or bool(row.load.get("seconds"))
+    return not known and row.get("queries") < most
 
 
 def _or_dash(value: float, form: Any) -> str:
@@ -247,7 +268,8 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
     plans = [note for note in warm.notes if note.startswith("plan of ")]
     remarks = [*plans, *(note for note in warm.notes if note not in plans)]
     if cold is not None:
-        remarks += [f"cold: {note}" for note in disturbed(cold.metrics)]
+        said = (*unanswered(cold.metrics), *disturbed(cold.metrics))
+        remarks += [f"cold: {note}" for note in said]
     if cold is not None and cold.status == FAILED:
         remarks.append(f"cold: {cold.status}: {cold.reason}")
     return (

@@ -50,6 +50,7 @@ from quiver_bench.records import (
     Result,
     canonical,
     disturbed,
+    unanswered,
 )
 from quiver_bench.results import Store
 from quiver_bench.views import parameters
@@ -361,7 +362,7 @@ class Runner:
         if not again:
             self.keep(seat, point, rep, OK, measured=measured)
         self.progress.line(f"{title}: {_numbers(point, measured)}", point.workload, again)
-        for note in measured.notes:
+        for note in (*measured.notes, *unanswered(measured.metrics)):
             say(f"      {note}")
 
     def task(self, setting: Setting, seat: Seat, point: Point, spec: Any) -> Task:

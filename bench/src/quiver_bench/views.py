@@ -9,7 +9,7 @@ from statistics import median
 
 from quiver_bench import tables
 from quiver_bench.engines import ADAPTERS, adapter
-from quiver_bench.records import FAILED, OK, Params, Result, canonical
+from quiver_bench.records import FAILED, OK, Params, Result, canonical, unanswered
 from quiver_bench.registry import REGISTRY, is_here
 from quiver_bench.tables import Table
 
@@ -158,6 +158,7 @@ def _row(group: Sequence[Result], best: bool) -> Row:
     if good and failed:
         lost = f"{len(failed)} of {len(group)} repetitions failed: {failed[0].reason}"
         notes = (*notes, lost)
+    notes = (*notes, *unanswered(middle))
     engine = p.engine + (f" [{NOT_RUN}]" if NOT_RUN in last.label else "")
     return Row(
         engine, middle, p.workload, last.host, p.version, p.dataset, p.rows, p.dimensions,

@@ -203,10 +203,22 @@ def searched(
         raise MeasureError(f"no query was answered in {plan.longest:.0f} s")
     found = recalls(answers, dataset.train, queries, exact, dataset.metric, allowed)
     metrics = {**measure.speed(sent), **found, "answered": float(len(answers))}
+    metrics |= _share(answers, queries, plan)
     if plan.rate:  # latency has the wait in a queue in it: its mean says nothing of speed
         metrics["qps"] = metrics["qps_wall"]
     metrics |= spent[0].until(spent[1], metrics["queries"])
     return Measured(metrics, tuple(_notes(engine, plan, sent, metrics)), measure.raw(sent))
+
+
+def _share(
+    answers: Sequence[tuple[int, list[int]]], queries: Floats, plan: load.Plan
+) -> dict[str, float]:
+    """How many queries the plan would have sent, and how many were answered, each counted once."""
+    orders = [load.orders_of(client, len(queries), plan)[1] for client in range(plan.clients)]
+    return {
+        "asked_queries": float(len(np.unique(np.concatenate(orders)))),
+        "answered_queries": float(len({query for query, _ in answers})),
+    }
 
 
 def _answers(count: float) -> str:
@@ -397,6 +409,7 @@ def mixed(engine: Engine, setting: Setting, params: Params, spec: config.Mixed) 
     exact = setting.truth(dataset.queries)
     metrics = measure.speed(readers)
     metrics |= recalls(answers, dataset.train, dataset.queries, exact, dataset.metric)
+    metrics |= _share(answers, dataset.queries, plan)
     metrics["tps"] = sum(len(one.query) for one in writers) / spec.seconds
     writes = np.concatenate([one.latency_ns for one in writers])
     if len(writes):
@@ -470,7 +483,8 @@ def crud(engine: Engine, setting: Setting, params: Params, spec: config.Crud) ->
     )
     metrics |= {"vector_mean_ms": done.metrics["mean_ms"], "vector_count": done.metrics["queries"]}
     metrics |= {f"vector_{name}": done.metrics[name] for name in measure.PERCENTILES}
-    metrics |= {name: done.metrics[name] for name in ("recall", "recall_ann", "recall_ids", "qps")}
+    of_search = ("recall", "recall_ann", "recall_ids", "qps", "asked_queries", "answered_queries")
+    metrics |= {name: done.metrics[name] for name in of_search}
     return Measured(metrics, (*done.notes, *notes), raw)
 
 
