@@ -327,6 +327,23 @@ def test_the_page_is_made_of_small_files_and_again_without_the_run(
         publish.publish([], tmp_path / "empty", None)
 
 
+def test_the_ceiling_of_a_client_is_of_wall_time(tmp_path: Path) -> None:
+    """1 / mean latency of an engine that looks into a dictionary is no speed of a client."""
+    store = Store(tmp_path / "ceiling")
+    store.environment(FACTS)
+    for engine, adapter, qps, wall in (
+        ("null", "null", 900_000.0, 80_000.0), ("fast", "numpy", 70_000.0, 60_000.0),
+    ):  # fmt: skip
+        point = Point("query", engine, adapter, "1", **DATA)  # type: ignore[arg-type]
+        metrics = {"recall": 1.0, "recall_ids": 1.0, "qps": qps, "qps_wall": wall, "p50_ms": 0.1,
+                   "p95_ms": 0.1, "p99_ms": 0.1, "queries": 10.0}  # fmt: skip
+        store.add(Result(point, 0, OK, metrics=metrics, environment="e1", host="h"))
+    said = report.make([tmp_path / "ceiling"], report.Options(), tmp_path / "page.html")
+    assert "80,000 QPS of 1" in said
+    line = next(one for one in said.splitlines() if "fast " in one and "75.0%" in one)
+    assert "near the client's ceiling" in line
+
+
 def test_notes_stand_on_both_pages(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "docs" / "results"
     publish.publish([run], out, None)

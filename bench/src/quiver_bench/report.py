@@ -131,7 +131,7 @@ def build_table(rows: Sequence[Row]) -> Table:
 
 
 def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
-    """Every point. ceiling: share of what the client alone can do."""
+    """Every point. ceilings: queries a second of the client alone, by wall time, by clients."""
     table = Table(
         f"{dataset_title(rows[0])}: every search",
         ("index", "search", "clients", "recall", "by ids", "QPS", "+-", "p50 ms", "p95 ms", "p99 ms",
@@ -143,7 +143,7 @@ def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
                       f"{row.status}: {row.reason}")  # fmt: skip
             continue
         remarks = list(row.notes)
-        share = row.get("qps") / ceilings.get(row.clients, math.inf)
+        share = row.get("qps_wall") / ceilings.get(row.clients, math.nan)
         if share > CEILING and row.adapter != "null":
             remarks.append("near the client's ceiling")
         if row.reps > 1 and row.get("qps") and (
@@ -155,7 +155,7 @@ def points_table(rows: Sequence[Row], ceilings: Mapping[int, float]) -> Table:
             f"{row.get('recall_ids'):.4f}", rate(row.get("qps")), _spread(row, "qps"),
             milliseconds(row.get("p50_ms")), milliseconds(row.get("p95_ms")),
             milliseconds(row.get("p99_ms")), count(row.get("queries")),
-            f"{share:.1%}" if ceilings else "-", "; ".join(remarks),
+            "-" if math.isnan(share) else f"{share:.1%}", "; ".join(remarks),
         )  # fmt: skip
     table.notes += odd_sweeps(rows)
     return table
@@ -389,7 +389,9 @@ def default(rows: Sequence[Row], targets: Sequence[float]) -> list[Table]:
     searches = searches_of(rows)
     for same in groups(searches, dataset_title).values():
         single = [r for r in same if r.clients == 1 and r.adapter != "null"]
-        ceilings = {r.clients: r.get("qps") for r in same if r.adapter == "null" and r.status == OK}
+        ceilings = {
+            r.clients: r.get("qps_wall") for r in same if r.adapter == "null" and r.status == OK
+        }
         found += [target_table(single, target) for target in targets] if single else []
         found.append(points_table(same, ceilings))
     for same in groups(all_searches(rows), dataset_title).values():
@@ -511,14 +513,14 @@ def make(folders: Sequence[Path], options: Options, out: Path) -> str:
     ]  # fmt: skip
     ceilings = sorted(
         {
-            (r.clients, r.get("qps"))
+            (r.clients, r.get("qps_wall"))
             for r in searches_of(rows)
-            if r.adapter == "null" and r.status == OK
+            if r.adapter == "null" and r.status == OK and "qps_wall" in r.metrics
         }
     )
     if ceilings:
         alone = ", ".join(f"{count(qps)} QPS of {clients}" for clients, qps in ceilings)
-        lead.append(f"What the client alone can do (null engine), by clients: {alone}.")
+        lead.append(f"What the client alone can do (null engine, wall time), by clients: {alone}.")
     if options.like:
         tables = like_tables([r for r in rows if r.adapter != "null"], options)
         if not tables:
