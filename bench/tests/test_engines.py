@@ -417,6 +417,45 @@ def test_data_of_another_postgresql_are_made_again(
         cluster.stop()
 
 
+def test_a_server_that_does_not_stop_is_stopped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(Installation(tmp_path, tmp_path, "postgres"), "a")
+    cluster.socket = tmp_path / "quiver-bench-socket"
+    cluster.socket.mkdir()
+    ran: list[str] = []
+    pid: list[int | None] = [7]
+
+    def run(_: Cluster, *arguments: str) -> str:
+        ran.append(arguments[arguments.index("-m") + 1])
+        if ran[-1] == "fast":
+            raise EngineError("pg_ctl failed: server does not shut down")
+        pid[0] = None
+        return ""
+
+    monkeypatch.setattr(Cluster, "run", run)
+    monkeypatch.setattr(Cluster, "pid", lambda _: pid[0])
+    cluster.stop()
+    assert ran == ["fast", "immediate"]
+    assert not cluster.socket.exists()
+
+
+def test_nothing_is_left_of_a_server_that_cannot_be_stopped(tmp_path: Path) -> None:
+    engine: Any = engines.adapter("pgvector")("p", {}, tmp_path, None)
+    done: list[str] = []
+
+    def halt() -> None:
+        raise EngineError("pg_ctl failed")
+
+    engine.cluster = SimpleNamespace(halt=halt, stop=halt)
+    engine.limit = SimpleNamespace(leave=lambda: done.append("left"))
+    with pytest.raises(EngineError):
+        engine.limit_memory(0, 0)
+    with pytest.raises(EngineError):
+        engine.stop()
+    assert done == ["left", "left"]
+
+
 class Asked:
     """A connection to a database with one extension."""
 

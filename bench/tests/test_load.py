@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -176,6 +177,34 @@ def test_a_server_that_cannot_enter_a_group_is_not_in_it(
     limit = tiers.MemoryLimit()
     monkeypatch.setattr(limit, "_make", lambda _: tmp_path / "gone")
     assert limit.enter([1 << 30], 64).startswith("buffer pool only")
+
+
+def test_a_limit_says_whether_it_has_killed(tmp_path: Path) -> None:
+    limit = tiers.MemoryLimit()
+    assert not limit.killed()
+    limit.folder = tmp_path
+    for name, head in (("memory.oom_control", "under_oom 1\n"), ("memory.events", "oom 1\n")):
+        assert not limit.killed()
+        for number in (0, 2):
+            (tmp_path / name).write_text(f"{head}oom_kill {number}\n")
+            assert limit.killed() == (number > 0)
+        (tmp_path / name).unlink()
+
+
+def test_a_group_ends_with_what_is_left_in_it() -> None:
+    limit = tiers.MemoryLimit()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        try:
+            method = limit.enter([process.pid], 256)
+            if method != "cgroup":
+                pytest.skip(method)
+            folder = limit.folder
+            assert folder is not None
+            limit.leave()
+            assert not folder.exists()
+            assert process.wait(10) == -signal.SIGKILL
+        finally:
+            process.kill()
 
 
 def test_zipf_repeats_the_same_few_queries_for_all_clients() -> None:

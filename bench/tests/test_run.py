@@ -414,6 +414,25 @@ def test_rows_are_back_after_crud(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert crud.metrics["recall"] == crud.metrics["recall_ids"] == 1.0
 
 
+def test_a_tier_that_kills_the_server_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(self: Any, query: Any) -> Sequence[int]:
+        raise EngineError("server closed the connection")
+
+    text = SUITE.split("  - {kind: filter")[0].replace(
+        "clients: [1]", "clients: [1], tiers: ['8:8']"
+    )
+    monkeypatch.setattr(numpy_exact.NumpySession, "search", search)
+    monkeypatch.setattr(numpy_exact.NumpyExact, "limit_memory", lambda *_: "cgroup")
+    for killed, reason in (
+        (True, "the memory cgroup killed the server: server closed the connection"),
+        (False, "server closed the connection"),
+    ):
+        monkeypatch.setattr(numpy_exact.NumpyExact, "out_of_memory", lambda _, said=killed: said)
+        bad = [r for r in run(home, text) if r.status == FAILED]
+        assert {r.reason for r in bad} == {reason}
+        (home / "results" / results.FILE).unlink()
+
+
 def test_an_update_changes_the_vector_and_is_taken_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

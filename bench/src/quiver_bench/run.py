@@ -37,6 +37,7 @@ from quiver_bench.errors import (
     BenchError,
     ConfigError,
     DataError,
+    EngineError,
     MissingError,
     UnsupportedError,
 )
@@ -456,6 +457,10 @@ class Runner:
         try:
             method = seat.engine.limit_memory(buffers, memory)
             done = workload.query(seat.engine, setting, point.query, point.clients, spec)
+        except Exception as error:
+            if not seat.engine.out_of_memory():
+                raise
+            raise EngineError(f"the memory cgroup killed the server: {_words(error)}") from error
         finally:
             seat.engine.limit_memory(0, 0)
         notes = tuple(note for note in done.notes if "from storage" not in note)

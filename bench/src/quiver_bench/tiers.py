@@ -7,15 +7,21 @@ server's buffers alone are limited, and the tier is named so.
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
 NAME = "quiver-bench"
+# Files of a group that count the processes which its limit has killed, of both versions.
+EVENTS = ("memory.oom_control", "memory.events")
+LEAVE_SECONDS = 10  # a process that is killed is in its group until its memory is free
 
 
 class MemoryLimit:
-    """A control group of ours with a limit. None of its methods raises: enter() says what it did."""
+    """A control group of ours with a limit. enter() says what it did, and does not raise."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -57,14 +63,32 @@ class MemoryLimit:
                 continue
         return "cgroup"
 
+    def killed(self) -> bool:
+        """Whether the limit has killed a process of the group."""
+        files = [self.folder / name for name in EVENTS] if self.folder else []
+        lines = [line for f in files if f.is_file() for line in f.read_text().splitlines()]
+        return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in lines)
+
     def leave(self) -> None:
-        """Remove the group; its processes have ended."""
-        if self.folder is not None:
+        """Remove the group. The server was stopped before: what is left of it is killed."""
+        end = time.monotonic() + LEAVE_SECONDS
+        while folder := self.folder:
             try:
-                self.folder.rmdir()
+                folder.rmdir()
+                self.folder = None
             except OSError:
-                return
-            self.folder = None
+                if time.monotonic() > end:
+                    return
+                self._kill(folder)
+                time.sleep(0.05)
+
+    @staticmethod
+    def _kill(folder: Path) -> None:
+        """Children of a postmaster that was killed may go on for a while."""
+        with suppress(OSError):
+            for pid in (folder / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
 
 def forget_files(folder: Path) -> None:

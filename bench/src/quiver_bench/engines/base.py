@@ -234,6 +234,10 @@ class Engine(ABC):
         """
         raise UnsupportedError("memory tiers are made for engines inside PostgreSQL")
 
+    def out_of_memory(self) -> bool:
+        """Whether limit_memory() has cost it a process."""
+        return False
+
     def check_plan(self, search: Search) -> None:
         """MeasureError when a search would not use the index, or not its settings.
 

@@ -155,7 +155,10 @@ class PgEngine(Engine):
 
     def stop(self) -> None:
         if self.cluster:
-            self.cluster.stop()
+            try:
+                self.cluster.stop()
+            finally:
+                self.limit.leave()
             self.cluster = None
 
     def alive(self) -> bool:
@@ -179,8 +182,10 @@ class PgEngine(Engine):
     def limit_memory(self, buffers_mb: int, memory_mb: int) -> str:
         if self.cluster is None:
             raise UnsupportedError("memory tiers need a server of our own, not a url")
-        self.cluster.halt()
-        self.limit.leave()
+        try:
+            self.cluster.halt()
+        finally:
+            self.limit.leave()
         method = ""
         if buffers_mb:
             forget_files(self.cluster.data)
@@ -193,6 +198,9 @@ class PgEngine(Engine):
         else:
             self.cluster.launch(self.asked)
         return method
+
+    def out_of_memory(self) -> bool:
+        return self.limit.killed()
 
     def settings(self) -> Params:
         names = [*(self.asked if not self.url else default_settings()), "server_version"]

@@ -186,6 +186,7 @@ class Cluster:
         if not self.socket.name.startswith("quiver-bench-") or not self.socket.is_dir():
             self.socket = Path(tempfile.mkdtemp(prefix="quiver-bench-"))
             self._give(self.socket)
+        (self.socket / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)  # as above
         lines = ["listen_addresses = ''", f"port = {PORT}", "unix_socket_permissions = 0700",
                  f"unix_socket_directories = '{self.socket}'"]  # fmt: skip
         lines += [f"{name} = '{value}'" for name, value in settings.items()]
@@ -196,14 +197,23 @@ class Cluster:
         self.run("pg_ctl", "-D", str(self.data), "-l", str(self.log), "-w", "-t", "60", "start")
 
     def halt(self) -> None:
-        if self.pid() is not None:
+        if self.pid() is None:
+            return
+        try:
             self.run("pg_ctl", "-D", str(self.data), "-m", "fast", "-w", "stop")
+        except EngineError:
+            # A server that comes up again after a crash, in too little memory, may never be ready.
+            if self.pid() is not None:
+                self.run("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "stop")
 
     def stop(self) -> None:
         """One of its engines has done; the last stops it."""
         self.users = max(0, self.users - 1)
-        if not self.users:
+        if self.users:
+            return
+        try:
             self.halt()
+        finally:
             if self.socket.name.startswith("quiver-bench-"):
                 shutil.rmtree(self.socket, ignore_errors=True)
 
