@@ -477,6 +477,20 @@ def test_the_edb_report_has_its_curve_of_shared_buffers(run: Path, tmp_path: Pat
     assert "quiver_graph: 2.00x between its best and its worst" in text
 
 
+def test_shared_buffers_without_a_tier_are_those_of_the_server() -> None:
+    said = {"quiver_graph": {"shared_buffers": "3013MB", "jit": "off"}, "redis": {"threads": 1}}
+    found = [
+        replace(r, settings=said.get(r.point.engine, {})) if r.point.workload == "build" else r
+        for r in made() if not r.point.tier
+    ]  # fmt: skip
+    tables = like_edb.edb(rows_of(found), "pgvector_hnsw")
+    best = next(t for t in tables if "best results" in t.title)
+    buffers = {row[0]: row[-1] for row in best.rows}
+    assert buffers == {"quiver_graph": "3,013 MB", "pgvector_hnsw": "", "redis": "", "faiss": ""}
+    sweep = next(t for t in tables if ": quiver_graph" in t.title)
+    assert sweep.rows[0][:2] == ("no limit", "3,013 MB")
+
+
 def test_text_of_the_page_has_at_most_a_hundred_columns(run: Path, tmp_path: Path) -> None:
     publish.publish([run], tmp_path / "docs" / "results", None)
     for path in (tmp_path / "docs" / "results").glob("*.md"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from quiver_bench.charts import Dot
@@ -84,6 +85,14 @@ def _mb(value: int) -> str:
     return f"{value / 1024:,.0f} GB" if value >= 1024 and value % 1024 == 0 else f"{value:,} MB"
 
 
+def _buffers(row: Row) -> str:
+    """The shared_buffers of its tier; without one what the server said, and nothing of others."""
+    if row.tier:
+        return _mb(tier_of(row)[0])
+    said = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", str(row.settings.get("shared_buffers", "")))
+    return f"{int(said[1]):,} {said[2]}" if said else ""
+
+
 def operating(rows: Sequence[Row], recall: str, target: float) -> list[Row]:
     """All rows of the search parameters whose recall is nearest to the target."""
     near = at_recall(rows, target, "nearest", recall)
@@ -106,7 +115,7 @@ def best_over_tiers(rows: Sequence[Row], clients: int, target: float = TARGET, r
     for row in best:
         text = ", ".join(t for t in (parameters(row.build), parameters(row.query)) if t)
         table.add(row.engine, text, f"{row.get(recall):.3f}", count(row.get("qps")),
-                  _ms(row.get("p50_ms")), _ms(row.get("p99_ms")), _mb(tier_of(row)[0]))  # fmt: skip
+                  _ms(row.get("p50_ms")), _ms(row.get("p99_ms")), _buffers(row))  # fmt: skip
     if best:
         table.bold.add(max(range(len(best)), key=lambda i: best[i].get("qps")))
     return table
@@ -222,8 +231,7 @@ def tier_sweep(rows: Sequence[Row], target: float = TARGET, recall: str = "recal
         ("Available RAM", "shared_buffers", "Clients", "QPS", "P50 (ms)", "P99 (ms)"),
     )
     for row in sorted(points, key=lambda r: (r.clients, tier_of(r))):
-        buffers, memory = tier_of(row)
-        table.add(_mb(memory), _mb(buffers), str(row.clients), f"{row.get('qps'):,.2f}",
+        table.add(_mb(tier_of(row)[1]), _buffers(row), str(row.clients), f"{row.get('qps'):,.2f}",
                   f"{row.get('p50_ms'):.2f}", f"{row.get('p99_ms'):.2f}")  # fmt: skip
     table.notes += sorted({note for row in points for note in row.notes if "tier by" in note})
     return table

@@ -49,6 +49,7 @@ class Row:
     notes: tuple[str, ...] = ()
     adapter: str = ""
     data: str = ""
+    settings: Params = field(default_factory=dict)  # of its server, as it was when it was built
     shown_host: str = ""  # the host, where there are rows of several
     apart: str = ""  # what tells it from others of a data set of this name and number of rows
 
@@ -128,7 +129,8 @@ def rows_of(results: Iterable[Result], best: bool = False) -> list[Row]:
         taken = {}
         if built and row.workload != "build":
             taken = {name: built.get(name) for name in OF_BUILD if name in built.metrics}
-        joined.append(replace(row, metrics={**taken, **row.metrics}))
+        settings = built.settings if built else row.settings
+        joined.append(replace(row, metrics={**taken, **row.metrics}, settings=settings))
     return joined
 
 
@@ -165,6 +167,7 @@ def _row(group: Sequence[Result], best: bool) -> Row:
         p.metric, p.k, p.build, p.query, p.server, p.load, p.clients, p.tier, last.label,
         len(good), {n: min(v) for n, v in values.items()}, {n: max(v) for n, v in values.items()},
         OK if good else last.status, "" if good else last.reason, notes, p.adapter, p.data,
+        last.settings,
     )  # fmt: skip
 
 
