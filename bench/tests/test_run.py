@@ -17,6 +17,7 @@ import pytest
 from quiver_bench import cli, compare, config, datasets, environment, like, report, results
 from quiver_bench.config import narrowed, parse
 from quiver_bench.engines import numpy_exact
+from quiver_bench.engines.base import Counted
 from quiver_bench.errors import ConfigError, DataError, EngineError, MeasureError, MissingError
 from quiver_bench.records import FAILED, MISSING, OK, UNSUPPORTED, Point, Result
 from quiver_bench.results import Store
@@ -483,6 +484,24 @@ def test_an_engine_that_ignores_the_condition_gets_no_recall_for_it(
     row = next(r for r in found if r.point.workload == "filter" and r.point.engine == "exact")
     assert row.metrics["recall"] < 0.6
     assert any("do not belong there" in note for note in row.notes)
+
+
+def test_a_search_with_a_condition_names_its_plan(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(self: Any, asked: tuple[Any, Any]) -> Counted:
+        query, values = asked
+        assert self.search(query)
+        assert values == ()
+        return Counted(1, 2, 3, 4, "Index Scan on vectors")
+
+    monkeypatch.setattr(numpy_exact.NumpySession, "count", count)
+    run(home)
+    text = report.make([home / "results"], report.Options(), home / "page.html")
+    table = text.split("Searches with a condition")[1].split("\n\n")[1].splitlines()
+    lines = [line for line in table if line.strip().startswith("exact")]
+    assert len(lines) == 3
+    assert all(" plan of " in line and "Index Scan on vectors" in line for line in lines)
 
 
 def test_a_low_recall_has_one_explanation(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

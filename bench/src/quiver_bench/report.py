@@ -265,8 +265,7 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
     cold_pages = math.nan
     if cold is not None and cold.status == OK:
         cold_pages = sum(cold.get(f"pages_{kind}") for kind in ("hit", "read", "planning"))
-    plans = [note for note in warm.notes if note.startswith("plan of ")]
-    remarks = [*plans, *(note for note in warm.notes if note not in plans)]
+    remarks = _plans_first(warm.notes)
     if cold is not None:
         said = (*unanswered(cold.metrics), *disturbed(cold.metrics))
         remarks += [f"cold: {note}" for note in said]
@@ -278,6 +277,11 @@ def _conditional(rows: Sequence[Row]) -> tuple[str, ...]:
         _or_dash(pages, count), _or_dash(cold_pages, count), _or_dash(warm.get("rows"), count),
         count(warm.get("short_results")), "; ".join(remarks),
     )  # fmt: skip
+
+
+def _plans_first(notes: Sequence[str]) -> list[str]:
+    """Remarks, beginning with those on plans."""
+    return sorted(notes, key=lambda note: not note.startswith("plan of "))
 
 
 def other_tables(rows: Sequence[Row]) -> list[Table]:
@@ -294,7 +298,8 @@ def other_tables(rows: Sequence[Row]) -> list[Table]:
                 table.add(*keys, *[""] * 4, f"{r.status}: {r.reason}")
             else:
                 table.add(*keys, f"{r.get('recall'):.4f}", rate(r.get("qps")),
-                          milliseconds(r.get("p99_ms")), count(r.get("short_results")), "; ".join(r.notes))  # fmt: skip
+                          milliseconds(r.get("p99_ms")), count(r.get("short_results")),
+                          "; ".join(_plans_first(r.notes)))  # fmt: skip
         found.append(table)
     for kind, title in (
         ("mixed", "Searches while rows are replaced"),

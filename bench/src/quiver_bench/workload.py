@@ -295,10 +295,12 @@ def filtered(
     queries = queries[: spec.queries]
     search = Search(setting.k, params, where)
     passing = setting.data.passing(where)
-    return searched(
+    plans = _plans(_counted(engine, search, queries))
+    done = searched(
         engine, setting, search, queries, setting.plan(), setting.truth(queries, where),
         lambda _, ids: passing[ids % dataset.rows],
     )  # fmt: skip
+    return Measured(done.metrics, (*done.notes, *plans), done.raw)
 
 
 def conditional(
@@ -335,16 +337,25 @@ def conditional(
     if counted:
         for name in ("pages_hit", "pages_read", "pages_planning", "rows"):
             metrics[name] = float(np.mean([getattr(one, name) for one in counted]))
-        plans = [one.plan for one in counted]
-        kinds = sorted(set(plans), key=plans.count, reverse=True)
-        notes += [f"plan of {plans.count(kind)} of {len(plans)}: {kind}" for kind in kinds]
+    notes += _plans(counted)
     return Measured(metrics, tuple(notes), done.raw)
 
 
+def _plans(counted: Sequence[Counted]) -> list[str]:
+    """The plans of these searches, the most frequent first."""
+    plans = [one.plan for one in counted]
+    kinds = sorted(set(plans), key=plans.count, reverse=True)
+    return [f"plan of {plans.count(kind)} of {len(plans)}: {kind}" for kind in kinds]
+
+
 def _counted(
-    engine: Engine, search: Search, queries: Floats, values: tuple[Any, ...], cold: bool
-) -> list[Counted]:
-    """What some of the searches took by the server's own count; none when it does not count."""
+    engine: Engine, search: Search, queries: Floats, values: tuple[Any, ...] = (),
+    cold: bool = False,
+) -> list[Counted]:  # fmt: skip
+    """What some of the searches took by the server's own count; none when it does not count.
+
+    values: of each query the numbers of its condition; none when the search has them itself.
+    """
     found: list[Counted] = []
     factory = engine.sessions(search)
     session = factory()
@@ -353,10 +364,10 @@ def _counted(
             if cold:
                 session.close()
                 session = factory()
-            _, asked = load.asking(session, queries[i : i + 1], values[i : i + 1])
+            ask, asked = load.asking(session, queries[i : i + 1], values[i : i + 1])
             if not cold and not i:
-                session.search_where(asked[0])
-            found.append(session.count(asked[0]))
+                ask(asked[0])
+            found.append(session.count(asked[0] if values else (asked[0], ())))
     except UnsupportedError:
         return found
     finally:
