@@ -99,6 +99,21 @@ def test_data_are_wanted_before_servers_are_built(
     assert "set QUIVER_DATA" in said.err
 
 
+def test_a_run_without_any_engine_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outside of a checkout Quiver cannot be built. Earlier results stay."""
+    monkeypatch.setattr("quiver_bench.run.Runner.sets", lambda _: [])
+    kept = tmp_path / "out" / "results.jsonl"
+    kept.parent.mkdir()
+    kept.write_text('{"schema": 1, "kind": "environment", "id": "before"}\n')
+    run = ["run", "quick", "--only", "quiver_graph", "--out", str(kept.parent), "--fresh"]
+    assert cli.main(run) == cli.INVALID
+    said = capsys.readouterr().err
+    assert "there is nothing to measure: quiver_graph: needs a checkout of Quiver" in said
+    assert "before" in kept.read_text()
+
+
 def test_an_interrupted_fresh_run_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

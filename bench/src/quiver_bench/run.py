@@ -131,14 +131,15 @@ class Runner:
     def run(self, fresh: bool = False) -> int:
         """Answers how many points failed. fresh: what was measured before is forgotten."""
         sets = self.sets()  # before servers are built for what cannot be had
-        if fresh:
-            self.store.forget()
-        self.store.environment(
-            {**self.facts, "suite": self.suite.name, "report": self.suite.report.model_dump()}
-        )
         try:
             for seat in self.seats:
                 self.start(seat)
+            self.any_engine()
+            if fresh:
+                self.store.forget()
+            self.store.environment(
+                {**self.facts, "suite": self.suite.name, "report": self.suite.report.model_dump()}
+            )
             for spec in sets:
                 self.run_dataset(self.dataset(spec))
         finally:
@@ -147,6 +148,12 @@ class Runner:
         return self.failures
 
     # Engines.
+
+    def any_engine(self) -> None:
+        """MissingError when this machine has none of them: nothing would be measured."""
+        if all(seat.out.startswith("missing") for seat in self.seats):
+            why = "; ".join(f"{s.spec.id}: {s.out.removeprefix('missing: ')}" for s in self.seats)
+            raise MissingError(f"there is nothing to measure: {why}")
 
     def start(self, seat: Seat) -> None:
         seat.out = ""
