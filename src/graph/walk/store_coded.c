@@ -27,6 +27,7 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	const GraphLayout *layout = &store->handle->layout;
 	const GraphQuery *query = store->query;
 	const QvSpace *space = &store->handle->space;
+	bool		is_long = GraphIsLong(space, node->norm2, node->aux);
 	const uint32 *ids = GraphNodeIds(layout, node);
 	QvEstimateParams params;
 	GraphBatchScratch scratch;
@@ -44,9 +45,9 @@ offer_neighbors(GraphCodedStore *store, GraphSearch *search, GraphNode node,
 	 * is estimated.  Factor a is what to add for each unit of <x, q> / |x|^2
 	 * (src/graph/page/README.md, "Factors").
 	 */
-	if (query->base.kind == QV_SPACE_IP || GraphIsLong(space, node->norm2, node->aux))
+	if (query->base.kind == QV_SPACE_IP || is_long)
 		params.a_scale *= node->norm2 > 0 ? ip / node->norm2 : 0;
-	if (GraphIsLong(space, node->norm2, node->aux))
+	if (is_long)
 	{
 		/*
 		 * the mean's part of a neighbor is left out: it is short beside this
