@@ -12,9 +12,9 @@
 #include "rows/rows.h"
 
 /*
- * Put the entry of a row that an insert has added to the index.  included:
- * its included columns.  A row of a line beyond those that have entries gets none.
- * rows->meta may be of other row pages after that.
+ * Put the entry of a row that an insert has added to the index.  included: its included columns.
+ * A row of a line beyond those that have entries gets none.  rows->meta may be of other row pages
+ * after that.
  */
 extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place,
 					  const QvRowVector *row, const QvIncludedRow *included);

@@ -52,12 +52,10 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 	if (space->kind != QV_SPACE_IP)
 		QvSpaceCenter(space, x, x);
 	query->row = x;
-	query->row_norm2 = qv_kernels.norm2_f32(x, pdim);
 	if (space->kind == QV_SPACE_POWER)
 	{
 		double		stretch = stretch_of(space, rotated);
 
-		query->row_norm2 = QvSpaceNorm2(space, query->row_norm2, mean_ip(space, x));
 		q = palloc(pdim * sizeof(float));
 		for (uint32 i = 0; i < pdim; i++)
 			q[i] = stretch * rotated[i] - space->mean[i];
@@ -66,6 +64,8 @@ QvSpaceQueryInit(QvSpaceQuery *query, const QvSpace *space, const float *rotated
 		query->offset = 2 * stretch * query->offset - qv_kernels.norm2_f32(q, pdim) - space->level;
 	}
 	QvQueryInit(&query->q, (void *) TYPEALIGN(64, mem), q, pdim, nbits);
+	query->row_norm2 = space->kind != QV_SPACE_POWER ? query->q.norm2 :
+		QvSpaceNorm2(space, 0, mean_ip(space, x));
 	query->norm = sqrtf(query->q.norm2);
 	query->length = query->norm + sqrtf(space->mean_norm2);
 	/* 1 - cos is computed from unit vectors */

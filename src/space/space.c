@@ -52,7 +52,9 @@ QvSpaceChoose(QvSpace *space, const float *rows, int n)
 		mean += norm2 / n;
 		most = Max(most, norm2);
 	}
-	if (mean > 0 && most <= QV_MAX_LENGTH * QV_MAX_LENGTH / 16 && most <= MOST_LENGTH * mean && space->mean_norm2 >= LEAST_IN_COMMON * mean)
+	/* a mean of at most a quarter of QV_MAX_LENGTH: see QvIsShortened() */
+	if (mean > 0 && most <= QV_MAX_LENGTH * QV_MAX_LENGTH / 16 &&
+		most <= MOST_LENGTH * mean && space->mean_norm2 >= LEAST_IN_COMMON * mean)
 	{
 		space->kind = QV_SPACE_POWER;
 		space->level = Max(0, mean - space->mean_norm2);

@@ -23,7 +23,6 @@
 #include "space/grow.h"
 #include "utils/memutils.h"
 
-
 /* Rows between two looks at interrupts. */
 #define CHECK_ROWS 1000
 
