@@ -620,7 +620,14 @@ members_next(QvScan *base, QvCandidate *candidate)
 			return true;
 		}
 		if (BacklogHasRun(&m->waiting))
+		{
 			measure_some(m);
+			if (BacklogHasRun(&m->waiting))
+				continue;
+			/* the owner may think of another way */
+			QvSetCandidate(base, candidate, -INFINITY, INFINITY, INFINITY, NULL, 0);
+			return true;
+		}
 		else if (m->dropped)
 			read_entries(m);
 		else

@@ -34,7 +34,7 @@ typedef struct QvCandidate
 	bool		same_node;		/* more rows of the last candidate, equal to
 								 * it but for rounding; the bound is then of
 								 * others */
-	int			ntids;
+	int			ntids;			/* 0: it goes on, and has no row yet */
 	ItemPointerData *tids;		/* valid until the next one */
 } QvCandidate;
 

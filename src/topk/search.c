@@ -246,6 +246,8 @@ begin_way(TopkState *state, TopkWay way)
 	state->before = *QvStreamGetCounters(state->stream);
 	state->skipped = state->far_enough = 0;
 	state->next_choice = TOPK_FIRST_ROWS;
+	state->next_cost = 0;
+	state->by_way_before = -1;
 	/* no other way comes after one that reads rows */
 	QvStreamSetScan(state->stream, state->other ? state->other : state->engine, set,
 					state->reads_rows && state->planned.order == TOPK_ORDER_NONE);
@@ -450,26 +452,32 @@ choose(void *arg)
 {
 	TopkState  *state = arg;
 	int64		by_way = proposed_by_way(state);
+	bool		is_idle = by_way == state->by_way_before;
 	double		so_far,
 				to_come,
 				cost;
 	TopkWay		best;
 
+	state->by_way_before = by_way;
 	if (has_proposed_most(state))
 	{
 		QvStreamStop(state->stream);
 		return;
 	}
-	if (by_way < state->next_choice || state->way >= TOPK_SET || topk_way != TOPK_WAYS ||
+	if ((by_way < state->next_choice && !is_idle) || state->way >= TOPK_SET || topk_way != TOPK_WAYS ||
 		TopkHasMostLists(&state->settings))
 		return;
-	state->next_choice = by_way * CHOICE_GROWTH;
+	so_far = spent(state) - state->spent_before;
+	if (by_way < state->next_choice && so_far < state->next_cost)
+		return;
 	learn_passing(state);
 	best = TopkCheapest(&state->known, state->way + 1, wanted_rows(state), &cost);
+	state->next_choice = Max(TOPK_FIRST_ROWS, by_way * CHOICE_GROWTH);
+	state->next_cost = Max(cost, so_far * CHOICE_GROWTH);
 	if (isinf(cost))
 		return;
-	so_far = spent(state) - state->spent_before;
-	to_come = still_costs(state);
+	/* nothing is known of it before some rows were proposed */
+	to_come = by_way < TOPK_FIRST_ROWS ? so_far : still_costs(state);
 	/* the next step will cost as much again, at least */
 	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
 		return;

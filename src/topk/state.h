@@ -68,7 +68,10 @@ typedef struct TopkState
 	double		patience;		/* how many times a walk's cost collecting the
 								 * set may take */
 	int64		next_choice;	/* rows proposed by the way when it is made
-								 * again */
+								 * again, */
+	double		next_cost;		/* or what the way has cost then */
+	int64		by_way_before;	/* rows that it had proposed when it was last
+								 * asked for more */
 	int64		skipped;		/* rows of the way that are too near, */
 	int64		far_enough;		/* and that are not */
 	QvStreamCounters before;	/* the stream's when the way was begun, */

@@ -87,24 +87,27 @@ set_cost(const TopkKnown *known, double wanted)
 }
 
 /*
- * Are the first rows of a search without conditions left to the index?  They are where the user
- * has set an effort or quiver_calibrate() tries one, and where no row is to be missed: codes rule
- * out few for sure.
+ * Is a search without conditions left to other ways?  The first rows are left to the index or to
+ * row pages.  They are left to the index where the user has set an effort or quiver_calibrate()
+ * tries one.  Where no row is to be missed row pages are of no use: codes rule out few for sure.
  */
 static bool
-is_left_to_index(const TopkKnown *known, TopkWay way)
+is_left_to_others(const TopkKnown *known, TopkWay way, double wanted)
 {
 	const QvSettings *settings = known->settings;
 
-	return way != TOPK_CODES || settings->ef_search > 0 || settings->probes > 0 ||
-		settings->misses > 0 || settings->recall >= 1;
+	if (way == TOPK_WALK || known->filtered || !known->by_value)
+		return false;
+	if (way == TOPK_CODES && settings->recall >= 1)
+		return true;
+	return wanted <= TOPK_FIRST_ROWS &&
+		(way != TOPK_CODES || settings->ef_search > 0 || settings->probes > 0 || settings->misses > 0);
 }
 
 double
 TopkWayCost(const TopkKnown *known, TopkWay way, double wanted)
 {
-	if (way != TOPK_WALK && !known->filtered && known->by_value && wanted <= TOPK_FIRST_ROWS &&
-		is_left_to_index(known, way))
+	if (is_left_to_others(known, way, wanted))
 		return INFINITY;
 	wanted = Min(wanted, Max(1, known->passing));
 	switch (way)

@@ -252,3 +252,27 @@ FROM unnest('{64kB,4MB}'::text[]) memory, unnest('{auto,index,row_pages,other_in
 	sparse_rows(way, memory) found;
 DROP TABLE sparse;
 DROP FUNCTION sparse_rows;
+
+-- a way that measures most rows before it proposes one is left in time
+CREATE TABLE noise (id int, many bool, v vector(32));
+SELECT setseed(0.5);
+INSERT INTO noise SELECT i, i % 5 = 0, (SELECT array_agg(random()) FROM generate_series(1, 32) WHERE i > 0)::vector
+FROM generate_series(1, 10000) i;
+CREATE INDEX ON noise USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE noise;
+CREATE FUNCTION nodes_read() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	nodes int;
+BEGIN
+	FOR line IN EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT id FROM noise WHERE many
+		ORDER BY v <-> (SELECT v FROM noise WHERE id = 1) LIMIT 10 LOOP
+		nodes := coalesce(substring(line FROM 'Nodes Read: (\d+)')::int, nodes);
+	END LOOP;
+	RETURN nodes;
+END $$;
+SET quiver.recall = 1;
+SELECT nodes_read() < 5000 AS in_time;
+RESET quiver.recall;
+DROP TABLE noise;
+DROP FUNCTION nodes_read;
