@@ -9,6 +9,7 @@
 #include "access/genam.h"
 #include "am/methods.h"
 #include "compat.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "topk/state.h"
 #include "utils/builtins.h"
@@ -22,6 +23,25 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 {
 	if (value > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyInteger(label, NULL, value, es);
+}
+
+/*
+ * How near rows are, unless the user reads the table by the rights of a view: the view may hide
+ * these rows, or the column.  Row security hides rows that were not returned.
+ */
+static void
+explain_distances(TopkState *state, ExplainState *es)
+{
+	Oid			reads_as = QvReadsAs(state->css.ss.ps.state, TopkPlan(state)->scan.scanrelid);
+	double		bound;
+
+	if (!state->started || (OidIsValid(reads_as) && reads_as != GetUserId()))
+		return;
+	if (isfinite(state->last))
+		ExplainPropertyFloat("Last Distance", NULL, TopkResultOf(state->planned.result, state->last), 6, es);
+	bound = QvStreamBound(state->stream);
+	if (isfinite(bound) && !state->planned.secured)
+		ExplainPropertyFloat("Bound", NULL, TopkResultOf(state->planned.result, bound), 6, es);
 }
 
 static void
@@ -53,12 +73,7 @@ explain_work(TopkState *state, ExplainState *es)
 	if (state->index_only)
 		ExplainPropertyInteger("Heap Fetches", NULL, rows->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
-	if (rows->returned > 0 && isfinite(state->last))
-		ExplainPropertyFloat("Last Distance", NULL, TopkResultOf(state->planned.result, state->last), 6, es);
-	/* it may be the distance of a row that the user must not see */
-	if (state->started && isfinite(QvStreamBound(state->stream)) && !state->planned.secured)
-		ExplainPropertyFloat("Bound", NULL,
-							 TopkResultOf(state->planned.result, QvStreamBound(state->stream)), 6, es);
+	explain_distances(state, es);
 }
 
 /* Says whether a recall takes what it took for the user's queries, or for rows. */

@@ -161,6 +161,17 @@ like(as($super, 'postgres', $explain), qr/^ +Bound: 5\.196/m, 'EXPLAIN: how near
 like(as('tenant', 'postgres', $explain), qr/^ +Last Distance: 8\.66/m,
 	'EXPLAIN under row security: the last row found');
 unlike(as('tenant', 'postgres', $explain), qr/Bound/, 'EXPLAIN under row security: not how near a hidden one is');
+$node->safe_psql('postgres', q{
+CREATE TABLE asked (v vector(3));
+INSERT INTO asked VALUES ('[1,1,1]');
+CREATE VIEW near_ones AS SELECT d.s FROM asked CROSS JOIN LATERAL
+	(SELECT s, id FROM docs ORDER BY v <-> asked.v LIMIT 3) d WHERE d.id % 2 = 0;
+GRANT SELECT ON near_ones TO tenant});
+$explain =~ s/SELECT.*/SELECT * FROM near_ones/;
+like(as($super, 'postgres', $explain), qr/^ +Last Distance: .*\n +Bound: /m, 'EXPLAIN of a view of the user');
+my $by_view = as('tenant', 'postgres', $explain);
+like($by_view, qr/Rows Measured/, 'EXPLAIN of a view of another role');
+unlike($by_view, qr/Distance: |Bound/, 'says not how near rows are');
 like(as('tenant', 'postgres', "SELECT quiver_estimate('docs', 's')"),
 	qr/cannot estimate an index of table "docs", which has row-level security/,
 	'quiver_estimate: sizes and nulls of hidden rows are not told');
