@@ -12,66 +12,42 @@
 int			qv_cache_mem = QV_DEFAULT_CACHE_MEM;
 
 static dlist_head all = DLIST_STATIC_INIT(all);
-static Size all_bytes = 0;		/* bytes of all entries, as counted last */
 
 /* Counts the bytes of an entry again: hints and parts grow while a scan uses them. */
 static void
 count_bytes(QvRelCacheEntry *entry)
 {
-	all_bytes -= entry->bytes;
 	entry->bytes = MemoryContextMemAllocated(entry->context, true);
-	all_bytes += entry->bytes;
 }
 
 static void
 discard(QvRelCacheEntry *entry)
 {
 	dlist_delete(&entry->node);
-	all_bytes -= entry->bytes;
 	MemoryContextDelete(entry->context);
 }
 
 /*
- * Evicts entries while all of them, with "more" bytes, exceed the limit.  An entry that
- * alone exceeds the limit is evicted first, because evicting the others would not help.
- * Then the least recently used entry without pins is evicted.  "spared" (or NULL) is not
- * evicted.
+ * Keeps the entries used last, as many as fit, and evicts the others.  Pinned entries and "spared"
+ * (or NULL) stay.  An entry that alone exceeds the limit does not count: evicting others would not
+ * help.
  */
 static void
-make_fit(Size more, const QvRelCacheEntry *spared)
+make_fit(const QvRelCacheEntry *spared)
 {
 	Size		bound = (Size) qv_cache_mem * 1024;
+	Size		kept = 0;
+	dlist_mutable_iter iter;
 
-	while (all_bytes + more > bound)
+	dlist_foreach_modify(iter, &all)
 	{
-		QvRelCacheEntry *victim = NULL;
-		Size		fitting = more > bound ? 0 : more;
-		dlist_iter	iter;
+		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-		dlist_foreach(iter, &all)
-		{
-			QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
-
-			if (entry->bytes <= bound)
-				fitting += entry->bytes;
-			if (entry->pins == 0 && entry != spared &&
-				(victim == NULL || victim->bytes <= bound || entry->bytes > bound))
-				victim = entry;
-		}
-		if (victim == NULL || (victim->bytes <= bound && fitting <= bound))
-			return;
-		discard(victim);
+		if (entry->pins == 0 && entry != spared && kept + entry->bytes > bound)
+			discard(entry);
+		else if (entry->bytes <= bound)
+			kept += entry->bytes;
 	}
-}
-
-/* Frees an entry now, or with its last pin. */
-static void
-drop(QvRelCacheEntry *entry)
-{
-	if (entry->pins == 0)
-		discard(entry);
-	else
-		entry->stale = true;
 }
 
 /* ---- what the server says has changed ---- */
@@ -100,35 +76,31 @@ transaction_ends(XactEvent event, void *arg)
 	{
 		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-		if (entry->doubtful)
-			drop(entry);
+		if (entry->doubtful && entry->pins == 0)
+			discard(entry);
 	}
 	/* until now, the entry used last was allowed to exceed the limit */
-	make_fit(0, NULL);
+	make_fit(NULL);
 }
 
 /* ---- entries ---- */
 
-/* Returns the entry of an index, or NULL.  Drops an entry of another build. */
+/* Returns the entry of an index, or NULL. */
 static QvRelCacheEntry *
 find_entry(Relation index, uint64 build_id)
 {
 	QvRelLocator locator = QvRelationLocator(index);
-	dlist_mutable_iter iter;
+	dlist_iter	iter;
 
-	dlist_foreach_modify(iter, &all)
+	dlist_foreach(iter, &all)
 	{
 		QvRelCacheEntry *entry = dlist_container(QvRelCacheEntry, node, iter.cur);
 
-		if (entry->stale || !QvRelLocatorEquals(entry->locator, locator))
+		if (entry->build_id != build_id || !QvRelLocatorEquals(entry->locator, locator))
 			continue;
-		if (entry->build_id == build_id)
-		{
-			entry->doubtful = false;
-			dlist_move_head(&all, &entry->node);
-			return entry;
-		}
-		drop(entry);
+		entry->doubtful = false;
+		dlist_move_head(&all, &entry->node);
+		return entry;
 	}
 	return NULL;
 }
@@ -144,11 +116,10 @@ add_entry(QvRelCacheEntry *entry)
 		RegisterXactCallback(transaction_ends, NULL);
 		watching = true;
 	}
-	entry->bytes = MemoryContextMemAllocated(entry->context, true);
-	make_fit(entry->bytes, NULL);
 	MemoryContextSetParent(entry->context, CacheMemoryContext);
 	dlist_push_head(&all, &entry->node);
-	all_bytes += entry->bytes;
+	count_bytes(entry);
+	make_fit(entry);
 }
 
 QvRelCacheEntry *
@@ -188,14 +159,13 @@ QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass, uint64 build_id, ui
 QvRelCacheEntry *
 QvRelCacheNext(QvRelCacheEntry *entry)
 {
-	QvRelCacheEntry *next;
+	dlist_node *node = entry ? &entry->node : &all.head;
 
-	if (entry ? !dlist_has_next(&all, &entry->node) : dlist_is_empty(&all))
+	if (!dlist_has_next(&all, node))
 		return NULL;
-	next = entry ? dlist_container(QvRelCacheEntry, node, dlist_next_node(&all, &entry->node)) :
-		dlist_head_element(QvRelCacheEntry, node, &all);
-	count_bytes(next);
-	return next;
+	entry = dlist_container(QvRelCacheEntry, node, dlist_next_node(&all, node));
+	count_bytes(entry);
+	return entry;
 }
 
 /* ---- parts ---- */
@@ -234,21 +204,6 @@ QvRelCacheSetPart(QvRelCacheEntry *entry, QvRelCachePart *part)
 
 /* ---- pins ---- */
 
-static void
-unpin_entry(QvRelCacheEntry *entry)
-{
-	if (--entry->pins > 0)
-		return;
-	if (entry->stale)
-	{
-		discard(entry);
-		return;
-	}
-	count_bytes(entry);
-	/* the next scan is likely to be of the same index */
-	make_fit(0, entry);
-}
-
 /* Raises nothing, since it is called when a memory context is reset. */
 static void
 release(void *arg)
@@ -256,7 +211,11 @@ release(void *arg)
 	QvRelCacheUse *use = arg;
 
 	unpin_part(use->part);
-	unpin_entry(use->entry);
+	if (--use->entry->pins > 0)
+		return;
+	count_bytes(use->entry);
+	/* the next scan is likely to be of the same index */
+	make_fit(use->entry);
 }
 
 void *

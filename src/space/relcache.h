@@ -6,10 +6,10 @@
  * build_id of the metapage, a random number, so that no engine finds another engine's entry.
  *
  * quiver.cache_mem limits the memory of all entries.  When it is exceeded, the least
- * recently used entry without pins is evicted.  The entry used last is evicted at the end
+ * recently used entries without pins are evicted.  The entry used last is evicted at the end
  * of the transaction only.  An entry of an index that the server reports as changed
- * (dropped, rebuilt or vacuumed) is freed then, too, unless a search has found it valid
- * in the meantime.
+ * (dropped, rebuilt or vacuumed) is freed then, too, unless it is pinned, or a search has found
+ * it valid in the meantime.
  *
  * The part of an entry (entry points, a directory of lists) is the engine's.  It is replaced
  * when the index has changed.  The old part lives until its last pin is released.
@@ -40,7 +40,6 @@ typedef struct QvRelCacheEntry
 	Oid			relid;
 	uint64		build_id;
 	int			pins;
-	bool		stale;			/* replaced: to be freed with its last pin */
 	bool		doubtful;		/* reported as changed: to be freed unless it
 								 * is found again */
 	MemoryContext context;		/* of the whole entry, this struct included */
@@ -64,8 +63,7 @@ typedef struct QvRelCacheUse
 /*
  * Returns the entry of an index whose metapage has that build_id.  If there is none, reads the
  * space into a new one, which has no part: see QvSpaceInit(), and a mean of consecutive float
- * pages.  An entry of another build is freed, or marked to be freed with its last pin.  Raises
- * ERRCODE_INDEX_CORRUPTED.
+ * pages.  Raises ERRCODE_INDEX_CORRUPTED.
  */
 extern QvRelCacheEntry *QvRelCacheOpen(Relation index, const QvOpclassInfo *opclass,
 									   uint64 build_id, uint32 dims, uint32 pdim, uint64 seed,
