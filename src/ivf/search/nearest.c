@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "containers/backlog.h"
 #include "ivf/page/centroid_codes.h"
 #include "ivf/search/nearest.h"
 
@@ -23,65 +24,18 @@ IvfLutBits(const IvfHandle *handle, bool scans)
 
 /* ---- choosing among lists ---- */
 
-/* By distance; of the same distance, the list of the lower number. */
-static inline bool
-is_nearer(const IvfNear *a, const IvfNear *b)
-{
-	return a->distance < b->distance || (a->distance == b->distance && a->list < b->list);
-}
-
-#define ST_SORT sort_near
-#define ST_ELEMENT_TYPE IvfNear
-#define ST_COMPARE(a, b) (is_nearer(a, b) ? -1 : is_nearer(b, a))
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/* Bring the n nearest of count to the front, and a few more: returns how many. */
-static uint32
-select_near(IvfNear *items, uint32 count, uint32 n)
-{
-	uint32		lo = 0,
-				hi = count;
-
-	/* quickselect: everything before lo is nearer than everything after hi */
-	while (n < hi && hi - lo > 16)
-	{
-		IvfNear		pivot = items[lo + (hi - lo) / 2];
-		uint32		i = lo,
-					j = hi - 1;
-
-		for (;;)
-		{
-			while (is_nearer(&items[i], &pivot))
-				i++;
-			while (is_nearer(&pivot, &items[j]))
-				j--;
-			if (i >= j)
-				break;
-			{
-				IvfNear		swap = items[i];
-
-				items[i++] = items[j];
-				items[j--] = swap;
-			}
-		}
-		/* [lo, i) are not farther than the pivot, [i, hi) not nearer */
-		if (i == lo)
-			i++;
-		if (n <= i)
-			hi = i;
-		else
-			lo = i;
-	}
-	return hi;
-}
-
 /* Bring the n nearest of count to the front, in order. */
 static void
-select_nearest(IvfNear *items, uint32 count, uint32 n)
+sort_nearest(IvfNear *near, uint32 count, uint32 n)
 {
-	sort_near(items, select_near(items, count, n));
+	BacklogItem *items = palloc_extended(count * sizeof(BacklogItem), MCXT_ALLOC_HUGE);
+
+	for (uint32 i = 0; i < count; i++)
+		items[i] = BacklogMake(near[i].distance, near[i].list);
+	BacklogSortFront(items, count, Min(n, count));
+	for (uint32 i = 0; i < count; i++)
+		near[i] = (IvfNear) {BacklogDistance(items[i]), BacklogId(items[i])};
+	pfree(items);
 }
 
 /* Lanes of select_few(), and items that it keeps at least. */
@@ -184,7 +138,7 @@ sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *
 		groups[ngroups++].distance = handle->layout.space != QV_SPACE_IP ?
 			qv_kernels.l2sq_f32(x, center, pdim) : -qv_kernels.ip_f32(x, center, pdim);
 	}
-	select_nearest(groups, ngroups, ngroups);
+	sort_nearest(groups, ngroups, ngroups);
 	for (uint32 i = 0; i < ngroups && found < GROUP_SLACK * CANDIDATES(n); i++)
 	{
 		const IvfListGroup *group = &lists->groups[groups[i].list];
@@ -217,7 +171,8 @@ sweep_centroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNea
 		sweep(handle, query, 0, lists->nbatches, out);
 	if (n == 1 && found >= FEW_LANES)
 		return select_few(out, found);
-	return select_near(out, found, CANDIDATES(n));
+	sort_nearest(out, found, CANDIDATES(n));
+	return Min(found, CANDIDATES(n));
 }
 
 /* ---- the nearest lists ---- */
@@ -236,13 +191,15 @@ measure_lists(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, u
 	return count;
 }
 
+/* Returns the place of the nearest; of the same distance, of the list of the lower number. */
 static uint32
 nearest_of(const IvfNear *near, uint32 count)
 {
 	uint32		best = 0;
 
 	for (uint32 i = 1; i < count; i++)
-		if (is_nearer(&near[i], &near[best]))
+		if (near[i].distance < near[best].distance ||
+			(near[i].distance == near[best].distance && near[i].list < near[best].list))
 			best = i;
 	return best;
 }
@@ -253,21 +210,11 @@ measure_more(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32
 			 IvfNearLists *near)
 {
 	uint32		lists = handle->lists->count;
-	IvfNear    *out = near->items;
-	bool	   *was_read;
-	uint32		count;
+	IvfNear    *out = palloc_extended(lists * sizeof(IvfNear), MCXT_ALLOC_HUGE);
+	bool	   *was_read = palloc0(lists * sizeof(bool));
+	uint32		count = measure_lists(handle, query, IVF_TO_SEARCH, n, out);
 
-	near->sorted = read;
-	near->measured = read;
-	if (read > 0)
-		out = palloc_extended(lists * sizeof(IvfNear), MCXT_ALLOC_HUGE);
-	count = measure_lists(handle, query, IVF_TO_SEARCH, n, out);
-	if (read == 0)
-	{
-		near->measured = count;
-		return;
-	}
-	was_read = palloc0(lists * sizeof(bool));
+	near->sorted = near->measured = read;
 	for (uint32 i = 0; i < read; i++)
 		was_read[near->items[i].list] = true;
 	for (uint32 i = 0; i < count; i++)
@@ -291,7 +238,7 @@ IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint
 		measure_more(handle, query, read, n, near);
 		n = Min(n, near->measured);
 	}
-	select_nearest(near->items + near->sorted, near->measured - near->sorted, n - near->sorted);
+	sort_nearest(near->items + near->sorted, near->measured - near->sorted, n - near->sorted);
 	near->sorted = n;
 }
 
