@@ -46,26 +46,6 @@
 
 /* ---- new pages ---- */
 
-/*
- * Put a new page of a kind into place i of a page of blocks, which is pinned and exclusively
- * locked: one WAL record.  Returns the new page pinned and exclusively locked.
- */
-static Buffer
-add_page(const QvRows *rows, Buffer parent, uint32 i, QvPageKind kind, uint32 number)
-{
-	Buffer		buf = QvNewPage(rows->index, MAIN_FORKNUM);
-	QvWrite		w;
-	Page		page;
-
-	QvWriteBegin(&w, rows->index, rows->building);
-	QvPageBlocks(QvWriteRegister(&w, parent))[i] = BufferGetBlockNumber(buf);
-	page = QvWriteRegisterNew(&w, buf, kind);
-	if (kind == QV_PAGE_ROWS)
-		QvPageRows(page)->number = number;
-	QvWriteCommit(&w);
-	return buf;
-}
-
 /* Have a root page lead to one more, which is returned; the old one is released. */
 static Buffer
 add_root(const QvRows *rows, Buffer last)
@@ -104,53 +84,50 @@ lock_root(const QvRows *rows, uint32 directory)
 	return buf;
 }
 
-/* A directory page, pinned and exclusively locked; made if there is none. */
+/*
+ * The page that place i of a page of blocks leads to, pinned and exclusively locked; made, by one
+ * WAL record, if there is none.  The page of blocks is pinned and exclusively locked, and released.
+ * number: of a row page.
+ */
 static Buffer
-lock_directory(const QvRows *rows, uint32 directory)
+lock_child(const QvRows *rows, Buffer parent, uint32 i, QvPageKind kind, uint32 number)
 {
-	Buffer		root = lock_root(rows, directory);
-	uint32		i = directory % QV_ROWS_FANOUT;
-	BlockNumber block = QvPageBlocks(BufferGetPage(root))[i];
+	BlockNumber block = QvPageBlocks(BufferGetPage(parent))[i];
 	Buffer		buf;
+	QvWrite		w;
+	Page		page;
 
-	if (block == QV_ROWS_NO_PAGE)
+	if (block != QV_ROWS_NO_PAGE)
 	{
-		buf = add_page(rows, root, i, QV_PAGE_ROW_DIRECTORY, 0);
-		UnlockReleaseBuffer(root);
-		return buf;
+		UnlockReleaseBuffer(parent);
+		return kind == QV_PAGE_ROWS ? QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE) :
+			QvReadPage(rows->index, rows->hints, block, kind, BUFFER_LOCK_EXCLUSIVE);
 	}
-	UnlockReleaseBuffer(root);
-	return QvReadPage(rows->index, rows->hints, block, QV_PAGE_ROW_DIRECTORY, BUFFER_LOCK_EXCLUSIVE);
+	buf = QvNewPage(rows->index, MAIN_FORKNUM);
+	QvWriteBegin(&w, rows->index, rows->building);
+	QvPageBlocks(QvWriteRegister(&w, parent))[i] = BufferGetBlockNumber(buf);
+	page = QvWriteRegisterNew(&w, buf, kind);
+	if (kind == QV_PAGE_ROWS)
+		QvPageRows(page)->number = number;
+	QvWriteCommit(&w);
+	UnlockReleaseBuffer(parent);
+	if (kind == QV_PAGE_ROWS)
+		QvInjectionPoint("quiver-rows-page-added");
+	return buf;
 }
 
 /* Row page "number", pinned and exclusively locked; made, by this backend or another, if there is none. */
 static Buffer
-lock_new_page(const QvRows *rows, uint32 number)
-{
-	Buffer		directory = lock_directory(rows, number / QV_ROWS_FANOUT);
-	uint32		i = number % QV_ROWS_FANOUT;
-	BlockNumber block = QvPageBlocks(BufferGetPage(directory))[i];
-	Buffer		buf;
-
-	if (block == QV_ROWS_NO_PAGE)
-	{
-		buf = add_page(rows, directory, i, QV_PAGE_ROWS, number);
-		UnlockReleaseBuffer(directory);
-		QvInjectionPoint("quiver-rows-page-added");
-		return buf;
-	}
-	UnlockReleaseBuffer(directory);
-	return QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
-}
-
-/* Row page "number", pinned and exclusively locked. */
-static Buffer
 lock_page(const QvRows *rows, uint32 number)
 {
 	BlockNumber block = QvRowsPageBlock(rows, number);
+	uint32		directory = number / QV_ROWS_FANOUT;
+	Buffer		buf;
 
-	return block == QV_ROWS_NO_PAGE ? lock_new_page(rows, number) :
-		QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+	if (block != QV_ROWS_NO_PAGE)
+		return QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
+	buf = lock_child(rows, lock_root(rows, directory), directory % QV_ROWS_FANOUT, QV_PAGE_ROW_DIRECTORY, 0);
+	return lock_child(rows, buf, number % QV_ROWS_FANOUT, QV_PAGE_ROWS, number);
 }
 
 static QvRowsMeta *
@@ -177,18 +154,28 @@ read_meta(const QvRows *rows)
 	return meta;
 }
 
-/* Set how many entries are missing: one WAL record. */
+/* Set what the metapage says: one WAL record.  Others change no more than "missing". */
 static void
-write_missing(QvRows *rows, uint32 missing)
+write_meta(QvRows *rows, const QvRowsMeta *meta)
 {
 	Buffer		buf = lock_meta(rows);
 	QvWrite		w;
 
 	QvWriteBegin(&w, rows->index, rows->building);
-	meta_on_page(rows, QvWriteRegister(&w, buf))->missing = missing;
+	*meta_on_page(rows, QvWriteRegister(&w, buf)) = *meta;
 	QvWriteCommit(&w);
-	rows->meta.missing = missing;
 	UnlockReleaseBuffer(buf);
+	QvRowsSetMeta(rows, meta);
+}
+
+/* Set how many entries are missing: one WAL record. */
+static void
+write_missing(QvRows *rows, uint32 missing)
+{
+	QvRowsMeta	meta = rows->meta;
+
+	meta.missing = missing;
+	write_meta(rows, &meta);
 }
 
 void
@@ -260,6 +247,16 @@ put_entry(const QvRows *rows, uint32 i, QvRowPlace place, const QvRowVector *row
 	pfree(entry);
 }
 
+/* The page of a row's entry, or of its block if the row's line has none. */
+static uint32
+page_of(const QvRows *rows, const ItemPointerData *tid, bool *has_entry)
+{
+	QvRowNumber number;
+
+	*has_entry = QvRowsHasNumber(rows, tid, &number);
+	return *has_entry ? number / rows->per_page : QvRowsPageOfBlock(rows, tid);
+}
+
 /*
  * Lock the page of a row's entry, or of its block; InvalidBuffer: the index has no row pages.
  * VACUUM may begin them, also again, and then reads all rows of the index.  It finds a row that was
@@ -270,13 +267,12 @@ lock_current_page(QvRows *rows, const ItemPointerData *tid)
 {
 	for (;;)
 	{
-		QvRowNumber number;
+		bool		has_entry;
 		Buffer		buf = InvalidBuffer;
 		QvRowsMeta	meta;
 
 		if (rows->meta.root != 0)
-			buf = lock_page(rows, QvRowsHasNumber(rows, tid, &number) ? number / rows->per_page :
-							QvRowsPageOfBlock(rows, tid));
+			buf = lock_page(rows, page_of(rows, tid, &has_entry));
 		meta = read_meta(rows);
 		if (meta.root == rows->meta.root)
 		{
@@ -312,12 +308,15 @@ QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place, const QvRo
 
 /* ---- VACUUM ---- */
 
-/* Find the dead rows of a page in hand; returns how many. */
+/*
+ * Find the entries of a page in hand that are of dead rows; all, if callback is NULL.  Returns how
+ * many.
+ */
 static uint32
-find_dead(const QvRows *rows, Page page, uint32 number, IndexBulkDeleteCallback callback,
-		  void *state, uint16 *dead)
+find_entries(const QvRows *rows, Page page, uint32 number, IndexBulkDeleteCallback callback,
+			 void *state, uint16 *found)
 {
-	uint32		ndead = 0;
+	uint32		n = 0;
 
 	for (uint32 i = 0; i < rows->per_page; i++)
 	{
@@ -326,10 +325,10 @@ find_dead(const QvRows *rows, Page page, uint32 number, IndexBulkDeleteCallback 
 		if (!QvRowEntryIsThere(QvRowsEntry(rows, QvPageEntries(page), i)))
 			continue;
 		QvRowsTid(rows, (QvRowNumber) number * rows->per_page + i, &tid);
-		if (callback(&tid, state))
-			dead[ndead++] = i;
+		if (callback == NULL || callback(&tid, state))
+			found[n++] = i;
 	}
-	return ndead;
+	return n;
 }
 
 void
@@ -337,7 +336,7 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 			BufferAccessStrategy strategy)
 {
 	QvRowsFinder *finder = palloc0(sizeof(QvRowsFinder));
-	uint16	   *dead = palloc(rows->per_page * sizeof(uint16));
+	uint16	   *found = palloc(rows->per_page * sizeof(uint16));
 	PGAlignedBlock *image = palloc(sizeof(PGAlignedBlock));
 	uint32		end = QvRowsEnd(rows, NULL);
 
@@ -345,7 +344,7 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 	for (uint32 number = 0; number < end; number++)
 	{
 		BlockNumber block = QvRowsFindPage(finder, number);
-		uint32		ndead;
+		uint32		n;
 		Buffer		buf;
 		QvWrite		w;
 		char	   *entries;
@@ -362,24 +361,28 @@ QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 		memcpy(image->data, BufferGetPage(buf), BLCKSZ);
 		UnlockReleaseBuffer(buf);
 		QvPageCheck(rows->index, block, (Page) image->data, QV_PAGE_ROWS);
-		ndead = find_dead(rows, (Page) image->data, number, callback, state, dead);
-		if (ndead == 0)
+		n = find_entries(rows, (Page) image->data, number, callback, state, found);
+		if (n == 0)
 			continue;
 		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
 		QvWriteBegin(&w, rows->index, rows->building);
 		entries = QvPageEntries(QvWriteRegister(&w, buf));
-		for (uint32 i = 0; i < ndead; i++)
+		for (uint32 i = 0; i < n; i++)
 		{
-			memset(QvRowsEntry(rows, entries, dead[i]), 0, rows->code_size);
+			if (callback)
+				memset(QvRowsEntry(rows, entries, found[i]), 0, rows->code_size);
 			if (rows->included)
-				QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), dead[i], NULL);
+				QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), found[i], NULL);
 		}
 		QvWriteCommit(&w);
 		UnlockReleaseBuffer(buf);
-		QvInjectionPoint("quiver-rows-cleared");
+		if (callback)
+			QvInjectionPoint("quiver-rows-cleared");
+		else
+			QvInjectionPoint("quiver-rows-hidden");
 	}
 	pfree(image);
-	pfree(dead);
+	pfree(found);
 	pfree(finder);
 }
 
@@ -446,17 +449,6 @@ count_row(Merge *merge, const ItemPointerData *tid)
 	merge->used += RANGE_BLOCKS;
 }
 
-/* Note likewise, if the page is in hand. */
-static void
-note_line_of_part(Merge *merge, const ItemPointerData *tid)
-{
-	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
-	uint32		i = QvRowsPageOfBlock(merge->rows, tid) - merge->first;
-
-	if (line <= MaxHeapTuplesPerPage && i < merge->npages)
-		merge->last_lines[i] = Max(merge->last_lines[i], line);
-}
-
 /*
  * Have a part for a page, too, if rows of it were added after they had been counted.  Inserts since
  * the first part was begun have written their entries: parts must not go on as long as rows come.
@@ -478,21 +470,22 @@ static bool
 wants_row(void *arg, const ItemPointerData *tid)
 {
 	Merge	   *merge = arg;
-	QvRowNumber number;
+	OffsetNumber line = ItemPointerGetOffsetNumberNoCheck(tid);
+	bool		has_entry;
+	uint32		page,
+				i;
 
 	if (merge->counting)
 	{
 		count_row(merge, tid);
 		return false;
 	}
-	if (!QvRowsHasNumber(merge->rows, tid, &number))
-	{
-		want_page(merge, tid, QvRowsPageOfBlock(merge->rows, tid));
-		note_line_of_part(merge, tid);
-		return false;
-	}
-	want_page(merge, tid, number / merge->rows->per_page);
-	return number / merge->rows->per_page - merge->first < merge->npages;
+	page = page_of(merge->rows, tid, &has_entry);
+	want_page(merge, tid, page);
+	i = page - merge->first;
+	if (!has_entry && i < merge->npages && line <= MaxHeapTuplesPerPage)
+		merge->last_lines[i] = Max(merge->last_lines[i], line);
+	return has_entry && i < merge->npages;
 }
 
 /* QvRowVisitor.take */
@@ -570,36 +563,6 @@ make_root(Merge *merge, uint16 lines)
 	QvInjectionPoint("quiver-rows-begun");
 }
 
-/* Forget the included columns of all entries.  No insert puts any from now on. */
-static void
-hide_columns(const QvRows *rows)
-{
-	QvRowsFinder *finder = palloc0(sizeof(QvRowsFinder));
-	uint32		end = QvRowsEnd(rows, NULL);
-
-	QvRowsFinderInit(finder, rows);
-	for (uint32 number = 0; number < end; number++)
-	{
-		BlockNumber block = QvRowsFindPage(finder, number);
-		Buffer		buf;
-		QvWrite		w;
-		char	   *at;
-
-		if (block == QV_ROWS_NO_PAGE)
-			continue;
-		QvVacuumDelayPoint();
-		buf = QvRowsReadPage(rows, block, number, BUFFER_LOCK_EXCLUSIVE);
-		QvWriteBegin(&w, rows->index, rows->building);
-		at = QvRowsIncluded(rows, QvPageEntries(QvWriteRegister(&w, buf)));
-		for (uint32 i = 0; i < rows->per_page; i++)
-			QvIncludedPut(rows->included, at, i, NULL);
-		QvWriteCommit(&w);
-		UnlockReleaseBuffer(buf);
-		QvInjectionPoint("quiver-rows-hidden");
-	}
-	pfree(finder);
-}
-
 /*
  * Leave the row pages, so that others can be begun.  Searches that are under way go on with them,
  * and find all rows that they may see.  VACUUM clears no entries there any more.  The page of a
@@ -610,21 +573,15 @@ static void
 leave_pages(QvRows *rows)
 {
 	QvRowsMeta	none = {0};
-	Buffer		buf;
-	QvWrite		w;
 
 	if (rows->included)
 	{
 		write_missing(rows, QV_ROWS_LEAVING);
 		QvInjectionPoint("quiver-rows-leaving");
-		hide_columns(rows);
+		/* no insert puts any from now on */
+		QvRowsClear(rows, NULL, NULL, NULL);
 	}
-	buf = lock_meta(rows);
-	QvWriteBegin(&w, rows->index, rows->building);
-	*meta_on_page(rows, QvWriteRegister(&w, buf)) = none;
-	QvWriteCommit(&w);
-	UnlockReleaseBuffer(buf);
-	QvRowsSetMeta(rows, &none);
+	write_meta(rows, &none);
 	QvInjectionPoint("quiver-rows-left");
 }
 
@@ -635,16 +592,52 @@ has_columns(const QvRows *rows, const char *at, uint32 i)
 	return QvIncludedIsKnown(rows->included, QvRowsIncluded(rows, at), i);
 }
 
+/*
+ * Put the entries that were made into a copy of their page.  Returns whether that changes it.
+ */
+static bool
+put_made(const QvRows *rows, const char *made, char *entries)
+{
+	bool		changed = false;
+
+	for (uint32 i = 0; i < rows->per_page; i++)
+	{
+		const QvRowEntryData *entry = QvRowsEntry(rows, made, i);
+		QvRowEntry	there = QvRowsEntry(rows, entries, i);
+		bool		is_there = QvRowEntryIsThere(there);
+
+		/*
+		 * the code that is there may be of the row's value, and better than
+		 * ours
+		 */
+		Size		size = is_there ? offsetof(QvRowEntryData, norm2) : rows->code_size;
+		bool		columns;
+
+		if (!QvRowEntryIsThere(entry))
+			continue;
+		columns = rows->included &&
+			(!is_there || (has_columns(rows, made, i) && !has_columns(rows, entries, i)));
+		if (is_there && !columns && memcmp(there, entry, size) == 0)
+			continue;
+		memcpy(there, entry, size);
+		if (columns)
+			QvIncludedCopy(rows->included, QvRowsIncluded(rows, entries), QvRowsIncluded(rows, made), i);
+		changed = true;
+	}
+	return changed;
+}
+
 /* Write one of the pages in hand, where it is not so already: one WAL record. */
 static void
 write_page(const Merge *merge, uint32 i)
 {
 	const QvRows *rows = merge->rows;
 	const char *made = entries_of(merge, i);
-	bool		begun = false;
+	PGAlignedBlock image;
+	Page		page = (Page) image.data;
+	bool		changed;
 	Buffer		buf;
-	QvWrite		w = {0};		/* gcc 13 with LTO does not follow "begun" */
-	Page		page;
+	QvWrite		w;
 	uint32		e = 0;
 
 	while (e < rows->per_page && !QvRowEntryIsThere(QvRowsEntry(rows, made, e)))
@@ -652,48 +645,21 @@ write_page(const Merge *merge, uint32 i)
 	if (e == rows->per_page && merge->last_lines[i] == 0)
 		return;
 	buf = lock_page(rows, merge->first + i);
-	page = BufferGetPage(buf);
+	memcpy(image.data, BufferGetPage(buf), BLCKSZ);
+	changed = put_made(rows, made, QvPageEntries(page));
 	if (QvPageRows(page)->last_line < merge->last_lines[i])
 	{
-		QvWriteBegin(&w, rows->index, rows->building);
-		page = QvWriteRegister(&w, buf);
 		QvPageRows(page)->last_line = merge->last_lines[i];
-		begun = true;
+		changed = true;
 	}
-	for (; e < rows->per_page; e++)
+	if (changed)
 	{
-		const QvRowEntryData *entry = QvRowsEntry(rows, made, e);
-		QvRowEntry	there = QvRowsEntry(rows, QvPageEntries(page), e);
-		bool		is_there = QvRowEntryIsThere(there);
-		bool		columns;
-
-		if (!QvRowEntryIsThere(entry))
-			continue;
-		columns = rows->included &&
-			(!is_there || (has_columns(rows, made, e) && !has_columns(rows, QvPageEntries(page), e)));
-		if (is_there && !columns && memcmp(there, entry, offsetof(QvRowEntryData, norm2)) == 0)
-			continue;
-		if (!begun)
-		{
-			QvWriteBegin(&w, rows->index, rows->building);
-			page = QvWriteRegister(&w, buf);
-			begun = true;
-			there = QvRowsEntry(rows, QvPageEntries(page), e);
-		}
-
-		/*
-		 * the code that is there may be of the row's value, and better than
-		 * ours
-		 */
-		memcpy(there, entry, is_there ? offsetof(QvRowEntryData, norm2) : rows->code_size);
-		if (columns)
-			QvIncludedCopy(rows->included, QvRowsIncluded(rows, QvPageEntries(page)),
-						   QvRowsIncluded(rows, made), e);
-	}
-	if (begun)
+		QvWriteBegin(&w, rows->index, rows->building);
+		memcpy(QvWriteRegister(&w, buf), image.data, BLCKSZ);
 		QvWriteCommit(&w);
+	}
 	UnlockReleaseBuffer(buf);
-	if (begun)
+	if (changed)
 		QvInjectionPoint("quiver-rows-merged");
 }
 

@@ -21,7 +21,8 @@ extern void QvRowsPut(QvRows *rows, const ItemPointerData *tid, QvRowPlace place
 
 /*
  * Clear the entries of dead rows.  VACUUM does that before it removes the rows from the engine, so
- * that an entry is always of a row that the index has.
+ * that an entry is always of a row that the index has.  If callback is NULL, all entries stay, and
+ * their included columns are forgotten.
  */
 extern void QvRowsClear(const QvRows *rows, IndexBulkDeleteCallback callback, void *state,
 						BufferAccessStrategy strategy);
