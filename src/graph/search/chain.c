@@ -9,8 +9,8 @@
 #include "graph/walk/search.h"
 #include "miscadmin.h"
 
-/* How often a chain of heap TIDs may change while it is read. */
-#define MAX_CHAIN_RESTARTS 100
+/* Reads that find nothing new, one after the other, besides those of slots that were returned. */
+#define MAX_IDLE_READS 100
 
 /* Room for slots of a chain to begin with. */
 #define FIRST_SLOTS 64
@@ -30,8 +30,6 @@ GraphChainStart(GraphChain *chain, uint32 owner, uint32 first)
 {
 	chain->owner = owner;
 	chain->next = first;
-	chain->again = 0;
-	chain->restarts = 0;
 	IdSetClear(&chain->slots);
 }
 
@@ -49,21 +47,17 @@ chain_head(GraphChain *chain)
 
 /*
  * Copy the heap TIDs of the chain's next slot and go on to the one after it.
- * Returns how many; -1 when the slot is no longer the chain's.  It may be the
- * chain's again and lead to what was returned: vacuum freed it, and an insert
- * made it the first.
+ * Returns how many; -1 when the slot is no longer the chain's.
  */
 static int
 read_slot(GraphChain *chain)
 {
 	const GraphLayout *layout = &chain->handle->layout;
-	uint32		slot = chain->next;
 	Buffer		buf = QvReadPage(chain->handle->index, chain->handle->hints,
-								 GraphNodeBlock(layout, slot), QV_PAGE_NODES, BUFFER_LOCK_SHARE);
+								 GraphNodeBlock(layout, chain->next), QV_PAGE_NODES, BUFFER_LOCK_SHARE);
 	GraphTids	tids = (GraphTids) GraphPageNode(layout, BufferGetPage(buf),
-												 GraphNodeSlot(layout, slot));
+												 GraphNodeSlot(layout, chain->next));
 	int			n = -1;
-	bool		added;
 
 	if (tids->state == GRAPH_SLOT_TIDS && tids->owner == chain->owner)
 	{
@@ -72,39 +66,38 @@ read_slot(GraphChain *chain)
 		chain->next = tids->next;
 	}
 	UnlockReleaseBuffer(buf);
-	if (n < 0)
-		return n;
-	if (IdSetFull(&chain->slots))
-		GraphGrowSet(&chain->slots, CurrentMemoryContext);
-	IdSetPut(&chain->slots, slot, 0, &added);
-	if (added)
-	{
-		chain->again = 0;
-		return n;
-	}
-	/* a chain that leads nowhere else goes in circles */
-	if (++chain->again > chain->slots.count)
-		GraphReportBrokenChain(chain->handle, chain->owner);
-	return 0;
+	return n;
 }
 
 int
 GraphChainNext(GraphChain *chain)
 {
-	int			n = 0;
-
-	while (n <= 0 && chain->next != GRAPH_NONE)
+	for (uint32 idle = 0; chain->next != GRAPH_NONE; idle++)
 	{
+		uint32		slot = chain->next;
+		bool		added;
+		int			n;
+
 		CHECK_FOR_INTERRUPTS();
+		/* it is not being changed, but damaged: always broken, or in circles */
+		if (idle > MAX_IDLE_READS + chain->slots.count)
+			GraphReportBrokenChain(chain->handle, chain->owner);
 		n = read_slot(chain);
 		if (n < 0)
 		{
-			/* a chain that is always broken is not being changed, but damaged */
-			if (++chain->restarts > MAX_CHAIN_RESTARTS)
-				GraphReportBrokenChain(chain->handle, chain->owner);
-			chain->again = 0;
 			chain->next = chain_head(chain);
+			continue;
 		}
+
+		/*
+		 * It may have been returned: vacuum freed it, and an insert made it
+		 * the first.
+		 */
+		if (IdSetFull(&chain->slots))
+			GraphGrowSet(&chain->slots, CurrentMemoryContext);
+		IdSetPut(&chain->slots, slot, 0, &added);
+		if (added && n > 0)
+			return n;
 	}
-	return Max(n, 0);
+	return 0;
 }

@@ -14,8 +14,6 @@ typedef struct GraphChain
 	uint32		owner;			/* the node */
 	uint32		next;			/* slot to read next, or GRAPH_NONE */
 	IdSet		slots;			/* those returned so far */
-	uint32		again;			/* of these met again, one after the other */
-	int			restarts;
 	ItemPointerData *tids;		/* of the slot read last */
 } GraphChain;
 

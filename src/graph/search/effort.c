@@ -29,9 +29,6 @@
 #define LEAST_POWER 0.6
 #define CANDIDATES_PER_ROW 1.2
 
-/* The factor by which rows grow when it goes on, and ef where results came late. */
-#define GROWTH 1.25
-
 /* The factors of ef for graph_depths, as measured, and with which power it goes on. */
 static void
 init_growth(GraphEffort *effort, const GraphMetaData *meta)
@@ -102,12 +99,6 @@ GraphEffortFor(const GraphEffort *effort, double rank)
 	return Min(ceil(Max(effort->ef * growth, rank * CANDIDATES_PER_ROW) * effort->raised), GRAPH_MAX_EF);
 }
 
-void
-GraphEffortRaise(GraphEffort *effort)
-{
-	effort->raised *= GROWTH;
-}
-
 double
 GraphEffortMost(double rank)
 {
@@ -118,5 +109,5 @@ GraphEffortMost(double rank)
 double
 GraphEffortNext(double rank)
 {
-	return GraphEffortMost(rank * GROWTH);
+	return GraphEffortMost(rank * GRAPH_EFFORT_GROWTH);
 }

@@ -8,6 +8,9 @@
 #include "graph/page/format.h"
 #include "query/scan.h"
 
+/* The factor by which rows grow when a search goes on, and ef where results came late. */
+#define GRAPH_EFFORT_GROWTH 1.25
+
 typedef struct GraphEffort
 {
 	double		ef;				/* as set, or as the recall wanted needs */
@@ -26,9 +29,6 @@ extern void GraphEffortInit(GraphEffort *effort, const GraphMetaData *meta,
 
 /* The ef of a search that proposes "rank" rows. */
 extern uint32 GraphEffortFor(const GraphEffort *effort, double rank);
-
-/* The effort was too little: results came late. */
-extern void GraphEffortRaise(GraphEffort *effort);
 
 /* That rank, or the one that the largest pool is enough for. */
 extern double GraphEffortMost(double rank);

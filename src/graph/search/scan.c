@@ -174,7 +174,7 @@ deepen(GraphScan *scan, double rank)
 		late = queue_results(scan);
 		if (scan->exhausted || late <= most_late(scan, rank) || raises == MOST_RAISES)
 			break;
-		GraphEffortRaise(&scan->effort);
+		scan->effort.raised *= GRAPH_EFFORT_GROWTH;
 		pool = pool_for(scan, rank);
 		if (pool <= scan->search.pool.capacity || !has_memory(scan, 2 * pool))
 			break;
