@@ -365,13 +365,9 @@ read_table(BuildPlan *plan, bool counts, Values *sample)
 	QvRestrictSearchPath();
 	if (counts)
 	{
-		QvRowCount	count;
-
 		/* others may write meanwhile: rows of a snapshot are counted */
 		plan->info->ii_Concurrent = true;
-		QvCountRows(plan->table, plan->info, &plan->opclass, &count);
-		plan->rows = count.indexed;
-		plan->table_rows = count.table;
+		plan->rows = QvCountRows(plan->table, plan->info, &plan->opclass, &plan->table_rows);
 	}
 	if (sample)
 		read_values(plan, sample);

@@ -54,7 +54,9 @@ typedef struct Counting
 	IndexInfo  *info;
 	const QvOpclassInfo *opclass;
 	MemoryContext row_context;	/* reset after every row */
-	double		indexed;		/* rows, of all blocks before this one */
+	double		rows;			/* of the table, */
+	double		indexed;		/* and of the index, but for those of this
+								 * block */
 
 	/* rows of this block */
 	BlockNumber block;
@@ -101,29 +103,26 @@ count_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool ali
 	c->read_indexed += external && indexed;
 }
 
-/* Counts the rows of n blocks.  Returns how many the table has there. */
-static double
+/* Counts the rows of n blocks. */
+static void
 count_range(Counting *c, BlockNumber first, BlockNumber n)
 {
 	/* there may be no index: the table stands for it, nobody asks */
-	double		rows = table_index_build_range_scan(c->heap, c->heap, c->info, false, !c->info->ii_Concurrent,
-													false, first, n, count_row, c, NULL);
-
+	c->rows += table_index_build_range_scan(c->heap, c->heap, c->info, false, !c->info->ii_Concurrent,
+											false, first, n, count_row, c, NULL);
 	end_block(c);
-	return rows;
 }
 
-/*
- * Counts the rows by n of the table's blocks.  Returns whether the estimate is good enough.
- */
+/* Counts all rows by n of the table's blocks.  Returns whether the estimate is good enough. */
 static bool
-count_blocks(Counting *c, BlockNumber nblocks, BlockNumber n, QvRowCount *count)
+count_blocks(Counting *c, BlockNumber nblocks, BlockNumber n)
 {
 	pg_prng_state random;
 	double		before = 0,
 				error2 = 0;
+	bool		good;
 
-	count->table = c->indexed = 0;
+	c->rows = c->indexed = 0;
 	pg_prng_seed(&random, SEED);
 	for (BlockNumber i = 0; i < n; i++)
 	{
@@ -132,20 +131,21 @@ count_blocks(Counting *c, BlockNumber nblocks, BlockNumber n, QvRowCount *count)
 		double		indexed = c->indexed;
 
 		CHECK_FOR_INTERRUPTS();
-		count->table += count_range(c, pg_prng_uint64_range(&random, first, last), 1);
+		count_range(c, pg_prng_uint64_range(&random, first, last), 1);
 		indexed = c->indexed - indexed;
 		/* neighbors in the sample are two draws from nearly the same rows */
 		if (i > 0)
 			error2 += (indexed - before) * (indexed - before) / 2;
 		before = indexed;
 	}
-	count->indexed = rint(c->indexed * nblocks / n);
-	count->table = rint(count->table * nblocks / n);
-	return c->indexed > 0 && sqrt(error2) <= MOST_ERROR * c->indexed;
+	good = c->indexed > 0 && sqrt(error2) <= MOST_ERROR * c->indexed;
+	c->indexed = rint(c->indexed * nblocks / n);
+	c->rows = rint(c->rows * nblocks / n);
+	return good;
 }
 
-void
-QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, QvRowCount *count)
+double
+QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, double *table_rows)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
 	Counting	c = {.heap = heap, .info = info, .opclass = opclass, .block = InvalidBlockNumber};
@@ -153,20 +153,18 @@ QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass, QvRowC
 
 	/* a table access method need not be able to read a block */
 	if (heap->rd_tableam->scan_set_tidrange == NULL)
-	{
-		count->table = count->indexed = QvEstimateRows(heap);
-		return;
-	}
+		return *table_rows = QvEstimateRows(heap);
 	c.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver count row", ALLOCSET_DEFAULT_SIZES);
 	for (int i = 0; i < lengthof(sample_sizes) && nblocks > sample_sizes[i] && !done; i++)
-		done = count_blocks(&c, nblocks, sample_sizes[i], count);
+		done = count_blocks(&c, nblocks, sample_sizes[i]);
 	if (!done)
 	{
-		c.indexed = 0;
-		count->table = count_range(&c, 0, InvalidBlockNumber);
-		count->indexed = c.indexed;
+		c.rows = c.indexed = 0;
+		count_range(&c, 0, InvalidBlockNumber);
 	}
 	MemoryContextDelete(c.row_context);
+	*table_rows = c.rows;
+	return c.indexed;
 }
 
 void

@@ -17,19 +17,13 @@
  */
 extern double QvEstimateRows(Relation heap);
 
-typedef struct QvRowCount
-{
-	double		table;			/* rows of the table */
-	double		indexed;		/* rows of the table that the index will have */
-} QvRowCount;
-
 /*
- * Estimates the rows of a table and of an index on it.  Needs no statistics.  Reads some
- * blocks of the table, and all if the rows of the index are few or uneven.  The same table
+ * Estimates the rows of an index, which is returned, and of its table.  Needs no statistics.  Reads
+ * some blocks of the table, and all if the rows of the index are few or uneven.  The same table
  * gives the same count.  Evaluates the index's condition and expressions, as the current user.
  */
-extern void QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass,
-						QvRowCount *count);
+extern double QvCountRows(Relation heap, IndexInfo *info, const QvOpclassInfo *opclass,
+						  double *table_rows);
 
 /*
  * Reports for how many rows an index was planned, and how many it has: as a notice if they

@@ -22,9 +22,8 @@
 
 /* Further parts of shared memory. */
 #define KEY_QUERY_TEXT UINT64CONST(0x5176495600000003)
-#define KEY_WAL_USAGE UINT64CONST(0x5176495600000004)
-#define KEY_BUFFER_USAGE UINT64CONST(0x5176495600000005)
-#define KEY_SCAN UINT64CONST(0x5176495600000006)
+#define KEY_USAGE UINT64CONST(0x5176495600000004)
+#define KEY_SCAN UINT64CONST(0x5176495600000005)
 
 bool
 QvHasSharedMemory(Size size)
@@ -66,8 +65,7 @@ QvParallelBegin(QvParallel *parallel, const char *function, int workers, Size sh
 				Relation heap, bool concurrent)
 {
 	Size		text = debug_query_string ? strlen(debug_query_string) + 1 : 0;
-	Size		wal = mul_size(sizeof(WalUsage), Max(0, workers));
-	Size		buffers = mul_size(sizeof(BufferUsage), Max(0, workers));
+	Size		usage = Max(0, workers) * sizeof(QvWorkerUsage);
 	Size		scan = 0;
 	ParallelContext *pcxt;
 
@@ -84,8 +82,7 @@ QvParallelBegin(QvParallel *parallel, const char *function, int workers, Size sh
 	plan_part(pcxt, shared);
 	plan_part(pcxt, more);
 	plan_part(pcxt, scan);
-	plan_part(pcxt, wal);
-	plan_part(pcxt, buffers);
+	plan_part(pcxt, usage);
 	plan_part(pcxt, text);
 	InitializeParallelDSM(pcxt);
 	if (pcxt->seg == NULL)
@@ -97,8 +94,7 @@ QvParallelBegin(QvParallel *parallel, const char *function, int workers, Size sh
 	parallel->more = make_part(pcxt, QV_KEY_MORE, more);
 	if (heap)
 		table_parallelscan_initialize(heap, make_part(pcxt, KEY_SCAN, scan), parallel->snapshot);
-	parallel->wal = make_part(pcxt, KEY_WAL_USAGE, wal);
-	parallel->buffers = make_part(pcxt, KEY_BUFFER_USAGE, buffers);
+	parallel->usage = make_part(pcxt, KEY_USAGE, usage);
 	if (text > 0)
 		memcpy(make_part(pcxt, KEY_QUERY_TEXT, text), debug_query_string, text);
 	return true;
@@ -117,7 +113,7 @@ QvParallelWait(const QvParallel *parallel)
 
 	WaitForParallelWorkersToFinish(pcxt);
 	for (int i = 0; i < pcxt->nworkers_launched; i++)
-		InstrAccumParallelQuery(&parallel->buffers[i], &parallel->wal[i]);
+		InstrAccumParallelQuery(&parallel->usage[i].buffers, &parallel->usage[i].wal);
 }
 
 void
@@ -145,10 +141,9 @@ QvParallelStart(shm_toc *toc)
 void
 QvParallelReport(shm_toc *toc)
 {
-	WalUsage   *wal = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
-	BufferUsage *buffers = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
+	QvWorkerUsage *usage = shm_toc_lookup(toc, KEY_USAGE, false);
 
-	InstrEndParallelQuery(&buffers[ParallelWorkerNumber], &wal[ParallelWorkerNumber]);
+	InstrEndParallelQuery(&usage[ParallelWorkerNumber].buffers, &usage[ParallelWorkerNumber].wal);
 }
 
 void *

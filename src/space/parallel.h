@@ -16,13 +16,19 @@
 #define QV_KEY_SHARED UINT64CONST(0x5176495600000001)
 #define QV_KEY_MORE UINT64CONST(0x5176495600000002)
 
+/* What a worker has used. */
+typedef struct QvWorkerUsage
+{
+	BufferUsage buffers;
+	WalUsage	wal;
+} QvWorkerUsage;
+
 /* Parallel work, as the leader has it. */
 typedef struct QvParallel
 {
 	ParallelContext *pcxt;		/* NULL: the leader is alone */
 	Snapshot	snapshot;		/* of the scan; NULL: there is none */
-	WalUsage   *wal;			/* one for each worker */
-	BufferUsage *buffers;
+	QvWorkerUsage *usage;		/* one for each worker */
 	void	   *shared;			/* parts of shared memory */
 	void	   *more;
 } QvParallel;

@@ -223,14 +223,14 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	GraphHandle handle;
 	QvParallel	team = {0};
 	TableScanDesc scan;
-	QvRowCount	count;
+	double		rows,
+				table_rows;
 	float	   *floats;
 	Size		n;
 
 	GraphCheckOptions(options);
 	init_handle(&handle, index, opclass, options);
-	QvCountRows(heap, info, opclass, &count);
-	prepared->rows = count.indexed;
+	rows = prepared->rows = QvCountRows(heap, info, opclass, &table_rows);
 	prepared->meta = handle.meta;
 	bs = start_build(heap, info, &handle);
 	bs->shared = prepared;
@@ -242,7 +242,7 @@ GraphBuild(Relation heap, Relation index, IndexInfo *info,
 	*left_out = bs->shared->base.left_out;
 	info->ii_BrokenHotChain = bs->shared->base.broken_hot_chain;
 	GraphTeamEnd(&team);
-	QvReportCount(index, count.indexed, result->index_tuples);
+	QvReportCount(index, rows, result->index_tuples);
 	make_row_pages(index, opclass, result->heap_tuples);
 	QvWriteLogAll(index, MAIN_FORKNUM);
 	return result;

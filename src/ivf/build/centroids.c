@@ -345,11 +345,10 @@ from_table(const IvfBuildParams *build, IvfNewLists *new)
 void
 IvfMakeLists(const IvfBuildParams *build, IvfNewLists *lists)
 {
-	QvRowCount	count;
+	double		table_rows;
 
 	memset(lists, 0, sizeof(*lists));
-	QvCountRows(build->heap, build->info, &build->space.opclass, &count);
-	lists->rows = count.indexed;
+	lists->rows = QvCountRows(build->heap, build->info, &build->space.opclass, &table_rows);
 	if (build->options->centroids)
 		from_table(build, lists);
 	else
