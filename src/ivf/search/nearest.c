@@ -228,16 +228,9 @@ void
 IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32 n,
 			   IvfNearLists *near)
 {
-	uint32		lists = handle->lists->count;
-
-	n = Min(n, lists);
-	if (n <= near->sorted)
-		return;
-	if (near->measured < lists)
-	{
+	if (near->measured < handle->lists->count)
 		measure_more(handle, query, read, n, near);
-		n = Min(n, near->measured);
-	}
+	n = Min(n, near->measured);
 	sort_nearest(near->items + near->sorted, near->measured - near->sorted, n - near->sorted);
 	near->sorted = n;
 }

@@ -15,6 +15,11 @@
 #define RUN_SHARE 16
 #define LEAST_RUN 12
 
+/* What the disk is asked for ahead: lists, the first pages of each, and records. */
+#define LISTS_AHEAD 32
+#define PAGES_AHEAD 32
+#define FAR_AHEAD 32
+
 /* Records ahead of the one that is read the CPU is asked for, and for where those are. */
 #define RECORDS_AHEAD 2
 #define GATHERED_AHEAD 4
@@ -232,7 +237,7 @@ prefetch_records(const IvfReader *reader)
 	const IvfItems *items = &handle->layout.items[reader->by_sketch ? IVF_SKETCHES : IVF_RECORDS];
 	const IvfGathered *soon = gathered_after(reader, RECORDS_AHEAD);
 	const IvfGathered *later = gathered_after(reader, GATHERED_AHEAD);
-	const IvfGathered *far = handle->cached.entry->cold > 0 ? gathered_after(reader, IVF_READ_AHEAD) : NULL;
+	const IvfGathered *far = handle->cached.entry->cold > 0 ? gathered_after(reader, FAR_AHEAD) : NULL;
 
 	if (far)
 		(void) QvPrefetchBlock(handle->index, handle->hints, far->block);
@@ -326,29 +331,17 @@ IvfReadList(IvfReader *reader, uint32 rank, BlockNumber after)
 }
 
 void
-IvfAskForLists(IvfReader *reader, uint32 n, uint32 reading)
+IvfAskForLists(IvfReader *reader, uint32 n, uint32 rank)
 {
 	IvfHandle  *handle = reader->handle;
-	const IvfLayout *layout = &handle->layout;
+	uint32		slots = handle->layout.slots;
 
-	if (reader->ask_list < reading)
+	for (reader->asked = Max(reader->asked, rank); reader->asked < Min(n, rank + LISTS_AHEAD); reader->asked++)
 	{
-		reader->ask_list = reading;
-		reader->ask_page = 0;
-	}
-	for (int asked = 0; asked < IVF_READ_AHEAD && reader->ask_list < Min(n, reading + IVF_READ_AHEAD + 1);)
-	{
-		const IvfListRef *ref = &handle->lists->refs[reader->lists[reader->ask_list].list];
-		uint32		pages = (ref->rows + layout->slots - 1) / layout->slots;
+		const IvfListRef *ref = &handle->lists->refs[reader->lists[reader->asked].list];
+		uint32		pages = BlockNumberIsValid(ref->head) ? (ref->rows + slots - 1) / slots : 0;
 
-		if (!BlockNumberIsValid(ref->head) || reader->ask_page >= Min(pages, IVF_READ_AHEAD))
-		{
-			reader->ask_list++;
-			reader->ask_page = 0;
-			continue;
-		}
-		(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + reader->ask_page);
-		reader->ask_page++;
-		asked++;
+		for (uint32 i = 0; i < Min(pages, PAGES_AHEAD); i++)
+			(void) QvPrefetchBlock(handle->index, handle->hints, ref->head + i);
 	}
 }

@@ -64,9 +64,7 @@ struct IvfReader
 	Size		max_bytes;		/* for rows gathered */
 
 	const struct IvfReadingOps *ops;	/* of the index's form */
-	uint32		ask_list;		/* the next one that IvfAskForLists() asks
-								 * for, by rank, */
-	uint32		ask_page;		/* and the next page of it */
+	uint32		asked;			/* lists that IvfAskForLists() has asked for */
 
 	/* rows gathered */
 	float		low;			/* those of a lesser bound were gathered
@@ -179,14 +177,11 @@ extern void IvfMakeRoom(IvfReader *reader);
 /* Forget about half of the rows read, those of the greatest keys.  False where all have one key. */
 extern bool IvfForgetFarthest(IvfReader *reader);
 
-/* Blocks asked for ahead of those being read. */
-#define IVF_READ_AHEAD 32
-
 /*
- * Ask for blocks of the n nearest lists, a few lists ahead of the one of rank reading.  Pages of a
+ * Ask for pages of the n nearest lists, from the one of a rank to a few lists after it.  Pages of a
  * list that was built or compacted follow one another.
  */
-extern void IvfAskForLists(IvfReader *reader, uint32 n, uint32 reading);
+extern void IvfAskForLists(IvfReader *reader, uint32 n, uint32 rank);
 
 /* Are rows gathered before they are read?  Whole values are read at once. */
 static inline bool

@@ -90,8 +90,8 @@ typedef struct IvfScan
 	uint32		most;			/* lists that the search may read at most */
 	double		rows_per_list;	/* on average, at least 1 */
 
-	bool		filled;			/* the nearest of them have been read, */
-	uint32		fill_end;		/* up to the one of this number, */
+	uint32		fill_end;		/* the nearest have been read, up to the one
+								 * of this number, */
 	bool		crowded;		/* or as many as there is memory for, and none
 								 * can be forgotten */
 	ItemHeap	front;			/* distances of the nearest rows, negated: the
@@ -124,10 +124,11 @@ gathered_for(const IvfScan *scan, double rank, double before)
 	return Min(most, Max(LEAST_GATHERED, wanted));
 }
 
-/* Read the list of a rank; false when it has moved.  end: of the ranks that are read with it. */
+/* Read the next list; false when it has moved.  end: of the ranks that are read with it. */
 static bool
-read_list(IvfScan *scan, uint32 rank, uint32 end)
+read_list(IvfScan *scan, uint32 end)
 {
+	uint32		rank = scan->nread;
 	int64		misses = pgBufferUsage.shared_blks_read;
 	const IvfListRef *refs = scan->handle->lists->refs;
 	const IvfNear *near = scan->near.items;
@@ -140,16 +141,7 @@ read_list(IvfScan *scan, uint32 rank, uint32 end)
 		return false;
 	if (pgBufferUsage.shared_blks_read != misses)
 		scan->handle->cached.entry->cold = COLD_SCANS;
-	return true;
-}
-
-/* Read the first n lists.  False when a list has moved: then all have to be read again. */
-static bool
-read_lists(IvfScan *scan, uint32 n)
-{
-	for (uint32 i = 0; i < n; i++)
-		if (!read_list(scan, i, n))
-			return false;
+	scan->nread++;
 	return true;
 }
 
@@ -184,7 +176,7 @@ begin_lists(IvfScan *scan)
 	 */
 	scan->rows_per_list = Max(1, Max(IvfListRows(scan->handle->lists), scan->handle->meta.tuples) / count);
 	scan->nread = 0;
-	scan->reader.ask_list = scan->reader.ask_page = 0;
+	scan->reader.asked = 0;
 }
 
 /* A list has moved: have the directory as it is now, and read the lists again. */
@@ -202,8 +194,9 @@ read_again(IvfScan *scan)
 		n = Min(scan->most, n);
 		sort_lists(scan, n);
 		IvfSetLimit(&scan->reader, -INFINITY, gathered_for(scan, scan->nproposed + IVF_FEW_ROWS, 0));
-	} while (!read_lists(scan, n));
-	scan->nread = n;
+		while (scan->nread < n && read_list(scan, n))
+			continue;
+	} while (scan->nread < n);
 }
 
 /* ---- reading rows ---- */
@@ -284,7 +277,6 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 	if (scan->front.count == wanted && IvfGathersRows(reader))
 		reader->needed = nextafterf(front_distance(scan, wanted), INFINITY);
 	pfree(scan->front.items);
-	scan->filled = true;
 	scan->fill_end = scan->nproposed + proposed;
 }
 
@@ -312,9 +304,7 @@ read_rest(IvfScan *scan, uint32 n)
 		if (scan->nread >= n)
 			return;
 		sort_lists(scan, n);
-		if (read_list(scan, scan->nread, n))
-			scan->nread++;
-		else
+		if (!read_list(scan, n))
 			read_again(scan);
 		if (IvfIsCrowded(&scan->reader))
 		{
@@ -400,7 +390,7 @@ read_first(IvfScan *scan, double rank)
 		fill(scan, Max(1, Min(rank, most)), most);
 	}
 	read_more(scan, n);
-	scan->filled = false;
+	scan->fill_end = 0;
 }
 
 static void
@@ -465,7 +455,8 @@ go_deeper(IvfScan *scan)
 		scan->base.allowed = INFINITY;
 	else
 		read_next_lists(scan);
-	scan->filled = false;
+	/* those of lists read now may be nearer */
+	scan->fill_end = scan->nproposed;
 	return true;
 }
 
@@ -518,7 +509,7 @@ ivf_scan_next(QvScan *base, QvCandidate *candidate)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (scan->nproposed < scan->base.allowed && (!scan->filled || scan->nproposed >= scan->fill_end))
+		if (scan->nproposed < scan->base.allowed && scan->nproposed >= scan->fill_end)
 			fill(scan, rows_together(scan), most_read(scan));
 		found = has_ready(scan);
 	} while (!found && go_deeper(scan));
