@@ -305,8 +305,7 @@ struct KnnOptionSet
 	const char *access_method;	/* in messages */
 	bool		notice_little_data;
 	relopt_kind *kind;
-	int			count;
-	Option		options[MOST_OPTIONS];
+	Option		options[MOST_OPTIONS + 1];	/* the end has no name */
 };
 
 #define OPTION(name, type) #name, RELOPT_TYPE_##type, offsetof(KnnRelOptions, name)
@@ -333,19 +332,19 @@ static relopt_kind ivfflat_kind;
 static relopt_kind quiver_graph_kind;
 static relopt_kind quiver_ivf_kind;
 
-const KnnOptionSet knn_hnsw_options = {"hnsw", true, &hnsw_kind, 2, {GRAPH_OPTIONS}};
+const KnnOptionSet knn_hnsw_options = {"hnsw", true, &hnsw_kind, {GRAPH_OPTIONS}};
 
-const KnnOptionSet knn_ivfflat_options = {"ivfflat", true, &ivfflat_kind, 1, {
+const KnnOptionSet knn_ivfflat_options = {"ivfflat", true, &ivfflat_kind, {
 		{OPTION(lists, INT), "Number of inverted lists", OF_BUILD, IVFFLAT_DEFAULT_LISTS, IVFFLAT_MIN_LISTS, IVFFLAT_MAX_LISTS}
 }};
 
-const KnnOptionSet knn_quiver_graph_options = {"quiver_graph", false, &quiver_graph_kind, 4, {
+const KnnOptionSet knn_quiver_graph_options = {"quiver_graph", false, &quiver_graph_kind, {
 		GRAPH_OPTIONS,
 		{OPTION(ef_search, INT), "Size of the candidate list of a search, where the session does not set it", OF_SEARCH, 0, 1, GRAPH_MAX_EF},
 		RECALL_OPTION
 }};
 
-const KnnOptionSet knn_quiver_ivf_options = {"quiver_ivf", false, &quiver_ivf_kind, 5, {
+const KnnOptionSet knn_quiver_ivf_options = {"quiver_ivf", false, &quiver_ivf_kind, {
 		{OPTION(lists, INT), "Number of posting lists; 0 goes by the number of rows", OF_BUILD, 0, 0, IVF_MAX_LISTS},
 		{OPTION(bits, INT), "Bits of a code for each coordinate: 8, 4 or 2", OF_BUILD, 8, 2, 8},
 		{OPTION(centroids, STRING), "Table that the centroids of the lists are read from", OF_BUILD},
@@ -356,9 +355,9 @@ const KnnOptionSet knn_quiver_ivf_options = {"quiver_ivf", false, &quiver_ivf_ki
 const char *
 KnnBuildOption(const KnnOptionSet *set, int n)
 {
-	for (int i = 0; i < set->count; i++)
-		if (set->options[i].lock == OF_BUILD && n-- == 0)
-			return set->options[i].name;
+	for (const Option *o = set->options; o->name; o++)
+		if (o->lock == OF_BUILD && n-- == 0)
+			return o->name;
 	return NULL;
 }
 
@@ -366,10 +365,8 @@ static void
 define_options(const KnnOptionSet *set)
 {
 	*set->kind = add_reloption_kind();
-	for (int i = 0; i < set->count; i++)
+	for (const Option *o = set->options; o->name; o++)
 	{
-		const Option *o = &set->options[i];
-
 		if (o->type == RELOPT_TYPE_INT)
 			add_int_reloption(*set->kind, o->name, o->what, o->initial, o->min, o->max, o->lock);
 		else if (o->type == RELOPT_TYPE_REAL)
@@ -384,15 +381,11 @@ KnnParseOptions(const KnnOptionSet *set, Datum reloptions, bool validate)
 {
 	relopt_parse_elt elements[MOST_OPTIONS] = {0};
 	KnnRelOptions *parsed;
+	int			n = 0;
 
-	for (int i = 0; i < set->count; i++)
-	{
-		elements[i].optname = set->options[i].name;
-		elements[i].opttype = set->options[i].type;
-		elements[i].offset = set->options[i].offset;
-	}
-	parsed = build_reloptions(reloptions, validate, *set->kind, sizeof(KnnRelOptions), elements,
-							  set->count);
+	for (const Option *o = set->options; o->name; o++)
+		elements[n++] = (relopt_parse_elt) {o->name, o->type, o->offset};
+	parsed = build_reloptions(reloptions, validate, *set->kind, sizeof(KnnRelOptions), elements, n);
 	if (validate && parsed && parsed->bits != 0 && parsed->bits != 8 && parsed->bits != 4 &&
 		parsed->bits != 2)
 		ereport(ERROR,
@@ -410,9 +403,9 @@ KnnGetOptions(const KnnOptionSet *set, const bytea *parsed, QvIndexOptions *opti
 
 	if (found == NULL)
 	{
-		for (int i = 0; i < set->count; i++)
-			if (set->options[i].type == RELOPT_TYPE_INT)
-				*(int *) ((char *) &defaults + set->options[i].offset) = set->options[i].initial;
+		for (const Option *o = set->options; o->name; o++)
+			if (o->type == RELOPT_TYPE_INT)
+				*(int *) ((char *) &defaults + o->offset) = o->initial;
 		found = &defaults;
 	}
 	*options = (QvIndexOptions)
