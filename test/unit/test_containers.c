@@ -4,7 +4,8 @@
  */
 #include "unit.h"
 
-#include "containers/item_heap.h"
+#include "containers/backlog.h"
+#include "containers/compare.h"
 #include "containers/minheap.h"
 #include "containers/pool.h"
 
@@ -143,15 +144,15 @@ test_backlog(void)
 
 /* Pushed and popped by turns: always the least of all that there are. */
 static void
-test_item_heap(void)
+test_min_heap(void)
 {
-	static BacklogItem memory[MOST],
-				model[MOST];
+	static MinHeapItem memory[MOST];
+	static float model[MOST];
 
 	UnitSeed(5);
 	for (int round = 0; round < 40; round++)
 	{
-		ItemHeap	heap = {.items = memory};
+		MinHeap		heap = {.items = memory};
 		uint32_t	n = 0;
 
 		for (int step = 0; step < 40; step++)
@@ -162,14 +163,14 @@ test_item_heap(void)
 
 			for (uint32_t i = 0; i < add; i++)
 			{
-				model[n] = BacklogMake(UnitRandom() % 50 / 7.0f - 3, UnitRandom() % 100);
-				ItemHeapPush(&heap, model[n++]);
+				model[n] = UnitRandom() % 50 / 7.0f - 3;
+				MinHeapPush(&heap, model[n++], i);
 			}
-			qsort(model, n, sizeof(BacklogItem), compare_items);
+			qsort(model, n, sizeof(float), CompareFloats);
 			for (; taken < take && heap.count > 0; taken++)
-				CHECK(ItemHeapPop(&heap) == model[taken], "round %d, step %d", round, step);
+				CHECK(MinHeapPop(&heap).key == model[taken], "round %d, step %d", round, step);
 			CHECK(taken == (take < n ? take : n), "round %d, step %d: as many as there are", round, step);
-			memmove(model, model + taken, (n - taken) * sizeof(BacklogItem));
+			memmove(model, model + taken, (n - taken) * sizeof(float));
 			n -= taken;
 		}
 	}
@@ -379,7 +380,7 @@ SuiteContainers(void)
 	UnitRun("backlog sort", NULL, test_sort_front);
 	UnitRun("backlog sort of a million", NULL, test_sort_orders);
 	UnitRun("backlog", NULL, test_backlog);
-	UnitRun("item heap", NULL, test_item_heap);
+	UnitRun("heap", NULL, test_min_heap);
 	UnitRun("least of a heap", NULL, test_min_heap_least);
 	UnitRun("pool", NULL, test_pool);
 	UnitRun("pool that is packed", NULL, test_pool_packed);

@@ -19,7 +19,6 @@
 
 #include <math.h>
 
-#include "containers/item_heap.h"
 #include "ivf/ivf.h"
 #include "ivf/page/cache.h"
 #include "ivf/search/depth.h"
@@ -94,9 +93,6 @@ typedef struct IvfScan
 								 * of this number, */
 	bool		crowded;		/* or as many as there is memory for, and none
 								 * can be forgotten */
-	ItemHeap	front;			/* distances of the nearest rows, negated: the
-								 * farthest is first */
-
 	uint32		nproposed;
 	uint32		asked;			/* rows from that place on were not asked for
 								 * ahead */
@@ -209,36 +205,34 @@ most_read(const IvfScan *scan)
 }
 
 /*
- * How far the farthest of the rows is that are to be proposed now; INFINITY while there are too
- * few.
+ * A front has the distances, negated, of the nearest rows that were read and wait: as many as are
+ * wanted.  Returns how far the farthest of them is; INFINITY while there are too few.
  */
 static float
-front_distance(const IvfScan *scan, uint32 wanted)
+front_distance(const MinHeap *front, uint32 wanted)
 {
-	return scan->front.count < wanted ? INFINITY : -BacklogDistance(scan->front.items[0]);
+	return front->count < wanted ? INFINITY : -front->items[0].key;
 }
 
 static void
-note_front(IvfScan *scan, uint32 wanted, float distance)
+note_front(MinHeap *front, uint32 wanted, float distance)
 {
-	if (scan->front.count == wanted)
-	{
-		if (!(distance < front_distance(scan, wanted)))
-			return;
-		(void) ItemHeapPop(&scan->front);
-	}
-	ItemHeapPush(&scan->front, BacklogMake(-distance, 0));
+	if (!(distance < front_distance(front, wanted)))
+		return;
+	if (front->count == wanted)
+		(void) MinHeapPop(front);
+	MinHeapPush(front, -distance, 0);
 }
 
 /* Note the rows that were read and wait. */
 static void
-note_waiting(IvfScan *scan, uint32 wanted)
+note_waiting(const IvfReader *reader, MinHeap *front, uint32 wanted)
 {
-	const MinHeap *heap = &scan->reader.nearest;
+	const MinHeap *heap = &reader->nearest;
 
-	scan->front.count = 0;
+	front->count = 0;
 	for (uint32 i = 0; i < heap->count; i++)
-		note_front(scan, wanted, scan->reader.rows[heap->items[i].value].distance);
+		note_front(front, wanted, reader->rows[heap->items[i].value].distance);
 }
 
 /*
@@ -253,10 +247,11 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 	IvfReader  *reader = &scan->reader;
 	uint32		wanted = scan->nproposed > 0 ? 2 * proposed : proposed;
 
-	scan->front.items = MemoryContextAllocHuge(scan->base.context, wanted * sizeof(BacklogItem));
-	note_waiting(scan, wanted);
+	MinHeap		front = {.items = palloc_extended(wanted * sizeof(MinHeapItem), MCXT_ALLOC_HUGE)};
+
+	note_waiting(reader, &front, wanted);
 	scan->crowded = false;
-	while (!scan->crowded && IvfLeastGathered(reader) < Min(reader->limit, front_distance(scan, wanted)))
+	while (!scan->crowded && IvfLeastGathered(reader) < Min(reader->limit, front_distance(&front, wanted)))
 	{
 		uint32		before = reader->nearest.count;
 
@@ -268,15 +263,15 @@ fill(IvfScan *scan, uint32 proposed, uint32 most)
 		if (!IvfReadNext(reader))
 		{
 			read_again(scan);
-			note_waiting(scan, wanted);
+			note_waiting(reader, &front, wanted);
 		}
 		else if (reader->nearest.count > before)
-			note_front(scan, wanted, reader->rows[reader->newest].distance);
+			note_front(&front, wanted, reader->rows[reader->newest].distance);
 	}
 	/* of what lists that are read from now on have, rows as near will be read */
-	if (scan->front.count == wanted && IvfGathersRows(reader))
-		reader->needed = nextafterf(front_distance(scan, wanted), INFINITY);
-	pfree(scan->front.items);
+	if (front.count == wanted && IvfGathersRows(reader))
+		reader->needed = nextafterf(front_distance(&front, wanted), INFINITY);
+	pfree(front.items);
 	scan->fill_end = scan->nproposed + proposed;
 }
 
