@@ -65,6 +65,8 @@ knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation
 {
 	QvIncludedRow included = {values + 1, isnull + 1};
 	QvOpclassInfo opclass;
+	MemoryContext context,
+				old;
 	void	   *value;
 
 	if (isnull[0])
@@ -72,13 +74,16 @@ knninsert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation
 		QvMetaLeaveOut(index, QV_LEFT_OUT_NULLS);
 		return false;
 	}
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
 	QvGetOpclass(index, &opclass);
 	value = PG_DETOAST_DATUM(values[0]);
-	KnnMethodOf(index)->engine->insert(index, &opclass, value, &included, tid, heap);
-	if (!QvIsIndexed(&opclass, value))
+	if (QvIsIndexed(&opclass, value))
+		KnnMethodOf(index)->engine->insert(index, &opclass, value, &included, tid, heap);
+	else
 		QvMetaLeaveOut(index, QV_LEFT_OUT_NANS);
-	if (value != DatumGetPointer(values[0]))
-		pfree(value);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 	return false;
 }
 
@@ -87,10 +92,18 @@ knnbulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			  IndexBulkDeleteCallback callback, void *callback_state)
 {
 	QvOpclassInfo opclass;
+	MemoryContext context,
+				old;
 
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
 	QvGetOpclass(info->index, &opclass);
-	return KnnMethodOf(info->index)->engine->bulk_delete(info, stats, callback, callback_state,
-														 &opclass);
+	KnnMethodOf(info->index)->engine->bulk_delete(info, stats, callback, callback_state, &opclass);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return stats;
 }
 
 static IndexBulkDeleteResult *

@@ -223,14 +223,15 @@ typedef void QvEngineBuildEmpty(Relation index, const QvOpclassInfo *opclass,
 /* Returns the name of a phase of a build, or NULL. */
 typedef char *QvEnginePhaseName(int64 phase);
 
-/* Adds a row.  value is detoasted. */
+/*
+ * Adds a row.  value is detoasted, and is indexed.  CurrentMemoryContext is deleted after it, as
+ * after bulk_delete.
+ */
 typedef void QvEngineInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 							const QvIncludedRow *included, ItemPointer tid, Relation heap);
-typedef IndexBulkDeleteResult *QvEngineBulkDelete(IndexVacuumInfo *info,
-												  IndexBulkDeleteResult *stats,
-												  IndexBulkDeleteCallback callback,
-												  void *callback_state,
-												  const QvOpclassInfo *opclass);
+typedef void QvEngineBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+								IndexBulkDeleteCallback callback, void *callback_state,
+								const QvOpclassInfo *opclass);
 typedef IndexBulkDeleteResult *QvEngineVacuumCleanup(IndexVacuumInfo *info,
 													 IndexBulkDeleteResult *stats,
 													 const QvOpclassInfo *opclass);

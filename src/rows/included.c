@@ -5,7 +5,6 @@
 #include "postgres.h"
 
 #include "access/tableam.h"
-#include "access/tupmacs.h"
 #include "compat.h"
 #include "rows/included.h"
 #include "storage/bufmgr.h"

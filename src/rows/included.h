@@ -13,6 +13,7 @@
 
 #include "access/attnum.h"
 #include "access/relscan.h"
+#include "access/tupmacs.h"
 #include "catalog/pg_attribute.h"
 #include "executor/tuptable.h"
 #include "utils/rel.h"
@@ -122,32 +123,14 @@ extern void QvIncludedEnd(QvIncludedReader *reader);
 extern void QvIncludedCopy(const QvIncluded *included, char *at, const char *from, uint32 i);
 
 /*
- * Read a value.  space[QV_INCLUDED_MAX], aligned as doubles are: a value of a type that is passed
- * by reference is copied there.
+ * Read a value.  space[QV_INCLUDED_MAX], aligned as doubles are: the value is copied there, and
+ * stays there if its type is passed by reference.
  */
 static inline Datum
 QvIncludedGet(const QvIncludedColumn *column, const char *value, char *space)
 {
-	int16		two;
-	int32		four;
-	int64		eight;
-
-	if (!column->by_value)
-		return PointerGetDatum(memcpy(space, value, column->length));
-	switch (column->length)
-	{
-		case sizeof(char):
-			return CharGetDatum(*value);
-		case sizeof(int16):
-			memcpy(&two, value, sizeof(two));
-			return Int16GetDatum(two);
-		case sizeof(int32):
-			memcpy(&four, value, sizeof(four));
-			return Int32GetDatum(four);
-		default:
-			memcpy(&eight, value, sizeof(eight));
-			return (Datum) eight;
-	}
+	memcpy(space, value, column->length);
+	return fetch_att(space, column->by_value, column->length);
 }
 
 #endif							/* QV_ROWS_INCLUDED_H */

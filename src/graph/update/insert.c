@@ -122,19 +122,8 @@ void
 GraphInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 			const QvIncludedRow *included, ItemPointer tid, Relation heap)
 {
-	MemoryContext context;
-	MemoryContext old;
-
-	if (!QvIsIndexed(opclass, value))
-		return;
-	context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
-									ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(context);
-
 	/* inserts share this lock; VACUUM takes it to wait for them */
 	LockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
 	insert_value(GraphOpen(index, opclass), value, included, tid);
 	UnlockPage(index, GRAPH_UPDATE_LOCK, ShareLock);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 }

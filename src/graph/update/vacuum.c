@@ -712,33 +712,27 @@ write_counts(GraphVacuum *v)
 	QvInjectionPoint("quiver-graph-counts-written");
 }
 
-IndexBulkDeleteResult *
+void
 GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				IndexBulkDeleteCallback callback, void *callback_state,
 				const QvOpclassInfo *opclass)
 {
 	GraphVacuum v = {0};
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old;
 	Size		bitmap_size;
 
-	if (stats == NULL)
-		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	stats->num_index_tuples = 0;
-	old = MemoryContextSwitchTo(context);
 	v.info = info;
 	v.index = info->index;
 	v.stats = stats;
 	v.callback = callback;
 	v.callback_state = callback_state;
 	v.handle = GraphOpen(info->index, opclass);
-	v.row_context = AllocSetContextCreate(context, "quiver vacuum row",
+	v.row_context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum row",
 										  ALLOCSET_DEFAULT_SIZES);
 	v.nblocks = RelationGetNumberOfBlocks(info->index);
 	bitmap_size = (Size) v.nblocks * v.handle->layout.per_page / 8 + 8;
-	v.deleted = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	v.live = MemoryContextAllocExtended(context, bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v.deleted = palloc_extended(bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	v.live = palloc_extended(bitmap_size, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	v.some_live = GRAPH_NONE;
 
 	if (QvRowsExist(&v.handle->rows))
@@ -749,9 +743,6 @@ GraphBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	if (v.ndeleted > 0)
 		remove_deleted(&v);
 	write_counts(&v);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return stats;
 }
 
 /* ---- at the end of all ---- */

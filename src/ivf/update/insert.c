@@ -369,9 +369,6 @@ void
 IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 		  const QvIncludedRow *included, ItemPointer tid, Relation heap)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver insert",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
 	Insertion	in = {0};
 	uint64		rows = 0;
 	uint32		generation = 0;
@@ -379,12 +376,6 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 
 	in.handle = IvfOpen(index, opclass);
 	QvCheckDims(opclass, in.handle->meta.dims, value);
-	if (!QvIsIndexed(opclass, value))
-	{
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-		return;
-	}
 	in.room.data = palloc(in.handle->layout.data_bytes);
 	in.room.scratch = palloc(2 * in.handle->layout.width * sizeof(float));
 	in.centroid = palloc(in.handle->layout.width * sizeof(float));
@@ -418,6 +409,4 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 		IvfTrySplit(index, opclass, in.list, generation, rows, &table);
 		TableValuesEnd(&table);
 	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
 }

@@ -344,19 +344,13 @@ vacuum_lists(IvfVacuum *v)
 	QvInjectionPoint("quiver-ivf-move-ended");
 }
 
-IndexBulkDeleteResult *
+void
 IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			  IndexBulkDeleteCallback callback, void *callback_state,
 			  const QvOpclassInfo *opclass)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver vacuum",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old;
 	IvfVacuum	v = {.callback = callback, .callback_state = callback_state};
 
-	if (stats == NULL)
-		stats = palloc0(sizeof(IndexBulkDeleteResult));
-	old = MemoryContextSwitchTo(context);
 	begin_vacuum(&v, info, stats, opclass);
 	if (QvRowsExist(&v.handle->rows))
 		QvRowsClear(&v.handle->rows, callback, callback_state, info->strategy);
@@ -365,9 +359,6 @@ IvfBulkDelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
 	stats->num_index_tuples = v.live;
 	stats->estimated_count = false;
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return stats;
 }
 
 /* Returns whether row pages should be brought up to date. */
@@ -413,8 +404,6 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 {
 	IvfMetaData meta;
 
-	if (info->analyze_only)
-		return stats;
 	if (stats == NULL)
 	{
 		/* no row was dead: no page was read */
