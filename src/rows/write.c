@@ -233,18 +233,15 @@ static void
 put_entry(const QvRows *rows, uint32 i, QvRowPlace place, const QvRowVector *row,
 		  const QvIncludedRow *included, Buffer buf)
 {
-	QvRowEntry	entry = palloc(rows->code_size);
 	QvWrite		w;
 	char	   *entries;
 
-	make_entry(rows, place, row, entry);
 	QvWriteBegin(&w, rows->index, rows->building);
 	entries = QvPageEntries(QvWriteRegister(&w, buf));
-	memcpy(QvRowsEntry(rows, entries, i), entry, rows->code_size);
+	make_entry(rows, place, row, QvRowsEntry(rows, entries, i));
 	if (rows->included)
 		QvIncludedPut(rows->included, QvRowsIncluded(rows, entries), i, included);
 	QvWriteCommit(&w);
-	pfree(entry);
 }
 
 /* The page of a row's entry, or of its block if the row's line has none. */
