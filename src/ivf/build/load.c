@@ -107,18 +107,12 @@ typedef struct Loader
 static uint32
 encode_row(Loader *loader, const void *value)
 {
-	IvfHandle  *handle = loader->handle;
-	const IvfLayout *layout = &handle->layout;
 	IvfSorted  *sorted = loader->sorted;
 	IvfRowRoom	room = {.data = sorted->data, .scratch = loader->scratch};
 	IvfQuery	query;
 	IvfRow		row;
-	uint32		list;
+	uint32		list = IvfEncodeInNearest(loader->handle, value, loader->centroid, &room, &query, &row);
 
-	layout->codec->prepare(handle, value, IvfLutBits(handle, false), &query);
-	list = IvfNearestList(handle, &query);
-	IvfDecodeCentroid(handle, list, loader->centroid);
-	layout->codec->encode(layout, loader->centroid, &query, &room, &row);
 	sorted->a = row.a;
 	sorted->b = row.b;
 	sorted->scale = row.scale;

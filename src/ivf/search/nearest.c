@@ -15,11 +15,9 @@
 #define GROUP_SLACK 8
 
 uint32
-IvfLutBits(const IvfHandle *handle, bool scans)
+IvfLutBits(const IvfHandle *handle)
 {
-	uint32		nbits = IvfCentroidBits(handle);
-
-	return scans ? Max(nbits, handle->layout.scan_bits) : nbits;
+	return Max(IvfCentroidBits(handle), handle->layout.scan_bits);
 }
 
 /* ---- choosing among lists ---- */
@@ -235,8 +233,9 @@ IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint
 	near->sorted = n;
 }
 
-uint32
-IvfNearestList(const IvfHandle *handle, const IvfQuery *query)
+/* The list that a row belongs to. */
+static uint32
+nearest_list(const IvfHandle *handle, const IvfQuery *query)
 {
 	IvfNear    *near;
 	uint32		list;
@@ -246,6 +245,20 @@ IvfNearestList(const IvfHandle *handle, const IvfQuery *query)
 	near = palloc(handle->lists->count * sizeof(IvfNear));
 	list = near[nearest_of(near, measure_lists(handle, query, IVF_TO_ASSIGN, 1, near))].list;
 	pfree(near);
+	return list;
+}
+
+uint32
+IvfEncodeInNearest(const IvfHandle *handle, const void *value, float *centroid,
+				   const IvfRowRoom *room, IvfQuery *query, IvfRow *row)
+{
+	const IvfLayout *layout = &handle->layout;
+	uint32		list;
+
+	layout->codec->prepare(handle, value, IvfCentroidBits(handle), query);
+	list = nearest_list(handle, query);
+	IvfDecodeCentroid(handle, list, centroid);
+	layout->codec->encode(layout, centroid, query, room, row);
 	return list;
 }
 

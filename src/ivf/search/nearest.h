@@ -8,10 +8,10 @@
 #include "ivf/codec/handle.h"
 
 /*
- * Coordinates in the look-up table of a query for which lists are chosen, and, if
- * it scans, read: see IvfCodec.prepare.
+ * Coordinates in the look-up table of a query for which lists are chosen and read: see
+ * IvfCodec.prepare.
  */
-extern uint32 IvfLutBits(const IvfHandle *handle, bool scans);
+extern uint32 IvfLutBits(const IvfHandle *handle);
 
 /* Lists by their distance; there is room for all in "items". */
 typedef struct IvfNearLists
@@ -35,8 +35,14 @@ extern void IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint3
  */
 #define IVF_MAX_PARTS 3
 
-/* The list that a row belongs to; and which of n that its list is to be split into. */
-extern uint32 IvfNearestList(const IvfHandle *handle, const IvfQuery *query);
+/*
+ * Encode a value as a row of the list that it belongs to; returns the list.  It is decoded into
+ * centroid[width].  The query is made of the value.
+ */
+extern uint32 IvfEncodeInNearest(const IvfHandle *handle, const void *value, float *centroid,
+								 const IvfRowRoom *room, IvfQuery *query, IvfRow *row);
+
+/* Which of n lists a row belongs to, that its list is to be split into. */
 extern uint32 IvfNearestPart(const IvfHandle *handle, const IvfQuery *query,
 							 const IvfCentroids *parts, uint32 n);
 

@@ -76,8 +76,6 @@ typedef struct IvfScan
 	QvScan		base;
 	Relation	index;
 	const QvOpclassInfo *opclass;
-	bool		measuring;		/* for VACUUM, perhaps, which may be asked to
-								 * sleep */
 
 	/* all below is zero when a search begins */
 	IvfHandle  *handle;
@@ -129,8 +127,8 @@ read_list(IvfScan *scan, uint32 end)
 	const IvfListRef *refs = scan->handle->lists->refs;
 	const IvfNear *near = scan->near.items;
 
-	if (scan->measuring)
-		QvVacuumDelayPoint();
+	/* VACUUM, which measures probes by searches, may be asked to sleep */
+	QvVacuumDelayPoint();
 	if (scan->handle->cached.entry->cold > 0)
 		IvfAskForLists(&scan->reader, end, rank);
 	if (!IvfReadList(&scan->reader, rank, rank + 1 < end ? refs[near[rank + 1].list].head : InvalidBlockNumber))
@@ -569,7 +567,7 @@ ivf_scan_start(QvScan *base, const QvScanGoal *goal)
 		QvCurveMisses(&handle->meta.curve, goal->settings);
 	reader->misses = goal->settings->probes > 0 && misses > 0 ? 1 : misses;
 	reader->max_bytes = goal->settings->memory / 2;
-	handle->layout.codec->prepare(handle, value, IvfLutBits(handle, true), &reader->query);
+	handle->layout.codec->prepare(handle, value, IvfLutBits(handle), &reader->query);
 	IvfBeginReading(reader);
 	base->table_hints = &handle->cached.entry->table_hints;
 	base->rows = QvRowsAreWhole(&handle->rows.meta) && value ? &handle->rows : NULL;
@@ -593,7 +591,6 @@ IvfSearchRanks(IvfHandle *handle, const IvfQuery *query, ItemPointer self, uint3
 	uint32		n = 0;
 	float		least = -INFINITY;
 
-	scan->measuring = true;
 	scan->handle = scan->reader.handle = handle;
 	scan->goal.settings = &settings;
 	scan->reader.query = *query;

@@ -222,7 +222,7 @@ measure_row(IvfWalk *walk, pg_prng_state *random, uint32 k, uint32 lists, uint32
 		return 0;
 	centroid = palloc(handle->layout.width * sizeof(float));
 	IvfDecodeCentroid(handle, walk->list, centroid);
-	handle->layout.codec->prepare_row(handle, centroid, &row, IvfLutBits(handle, true), &query);
+	handle->layout.codec->prepare_row(handle, centroid, &row, IvfLutBits(handle), &query);
 	return IvfSearchRanks(handle, &query, &row.tid, k, lists, ranks);
 }
 

@@ -33,19 +33,6 @@ typedef struct Insertion
 	QvRowPlace	place;			/* of the row's record, for its entry */
 } Insertion;
 
-/* Chooses the list for a value, and encodes the row for it. */
-static void
-choose_list(Insertion *in, const void *value)
-{
-	IvfHandle  *handle = in->handle;
-	const IvfLayout *layout = &handle->layout;
-
-	layout->codec->prepare(handle, value, IvfLutBits(handle, false), &in->query);
-	in->list = IvfNearestList(handle, &in->query);
-	IvfDecodeCentroid(handle, in->list, in->centroid);
-	layout->codec->encode(layout, in->centroid, &in->query, &in->room, &in->row);
-}
-
 /*
  * Returns the last page of the list, pinned and exclusively locked.  Returns InvalidBuffer if
  * the list has no page yet, or if it has moved, which sets *moved.
@@ -383,7 +370,7 @@ IvfInsert(Relation index, const QvOpclassInfo *opclass, const void *value,
 	{
 		LOCKMODE	mode;
 
-		choose_list(&in, value);
+		in.list = IvfEncodeInNearest(in.handle, value, in.centroid, &in.room, &in.query, &in.row);
 		in.row.tid = *tid;
 		/* many add to a list at once, but only one makes its first page */
 		mode = BlockNumberIsValid(in.handle->lists->refs[in.list].head) ? ShareLock : ExclusiveLock;
