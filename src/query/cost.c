@@ -70,11 +70,19 @@ QvRowsCost(const QvUnits *units, double rows, double pages)
 }
 
 double
-QvEntriesCost(const QvUnits *units, double entries, double pages, double share, double nearest)
+QvMeasuredRows(double rows, double nearest, double sigmas)
+{
+	double		end = QvCurveQuantile(nearest / rows) + sigmas * QV_ERROR_SHARE;
+
+	return Max(Min(rows, nearest), rows * erfc(-end / sqrt(2 * (1 + QV_ERROR_SHARE * QV_ERROR_SHARE))) / 2);
+}
+
+double
+QvEntriesCost(const QvUnits *units, double entries, double pages, double share, double nearest,
+			  double sigmas)
 {
 	double		passing = Max(1, entries * share);
-	double		measured = passing * QV_MEASURED_SHARE * cbrt(nearest / passing);
 
 	return pages_met(entries, pages) * units->next_page + entries * units->filter + passing * units->measure +
-		Min(passing, Max(nearest, measured)) * (units->page + units->measure);
+		QvMeasuredRows(passing, nearest, sigmas) * (units->page + units->measure);
 }

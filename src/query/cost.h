@@ -38,11 +38,8 @@
 /* Starting a search. */
 #define QV_START_OPERATORS 2000.0
 
-/*
- * A search of row pages measures this share of the rows that it scores by a finer code, times the
- * cube root of the share that must be proposed.
- */
-#define QV_MEASURED_SHARE 0.5
+/* The standard deviation of the errors of codes, as a share of that of the distances of rows. */
+#define QV_ERROR_SHARE 0.6
 
 /* Costs of one of each, for an index. */
 typedef struct QvUnits
@@ -91,11 +88,19 @@ extern double QvCountersCost(const QvUnits *units, const QvScanCounters *counter
 extern double QvRowsCost(const QvUnits *units, double rows, double pages);
 
 /*
+ * How many of the rows whose codes are scored are measured, where the nearest of them are to be
+ * proposed, and bounds count that many standard deviations of their errors.  Distances and errors
+ * are taken to be normal.
+ */
+extern double QvMeasuredRows(double rows, double nearest, double sigmas);
+
+/*
  * What it costs to read a number of entries, on at most that many row pages, in order, and to
  * measure the rows that may be among the nearest, of which that many must be proposed.  share: of
- * the entries, that conditions on included columns let pass; 1 without such conditions.
+ * the entries, that conditions on included columns let pass; 1 without such conditions.  sigmas: as
+ * of QvMeasuredRows().
  */
 extern double QvEntriesCost(const QvUnits *units, double entries, double pages, double share,
-							double nearest);
+							double nearest, double sigmas);
 
 #endif							/* QV_QUERY_COST_H */

@@ -77,21 +77,25 @@ QvCurveMisses(const QvCurve *curve, const QvSettings *settings)
 }
 
 double
-QvCurveSigmas(double misses)
+QvCurveQuantile(double share)
 {
-	double		low = 0,
+	double		low = -MOST_SIGMAS,
 				high = MOST_SIGMAS;
-
-	misses = Min(misses, 1 - QV_DEFAULT_RECALL);
 
 	while (high - low > 0.01)
 	{
 		double		middle = (low + high) / 2;
 
-		if (erfc(middle / M_SQRT2) / 2 > misses)
+		if (erfc(-middle / M_SQRT2) / 2 < share)
 			low = middle;
 		else
 			high = middle;
 	}
-	return high;
+	return low;
+}
+
+double
+QvCurveSigmas(double misses)
+{
+	return -QvCurveQuantile(Min(misses, 1 - QV_DEFAULT_RECALL));
 }

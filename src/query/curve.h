@@ -52,6 +52,12 @@ extern bool QvCurveIsSound(const QvCurve *curve);
 extern double QvCurveMisses(const QvCurve *curve, const QvSettings *settings);
 
 /*
+ * The quantile of the normal distribution: how many standard deviations above the mean that share
+ * ends.  Of 0 and 1 it is 6 standard deviations, below and above.
+ */
+extern double QvCurveQuantile(double share);
+
+/*
  * How many standard deviations of its error the bound of a code is to count, so that it is too high
  * for at most that share of rows: the quantile of the normal distribution.  A larger share than the
  * default recall misses counts as that one.  0: 6 standard deviations.

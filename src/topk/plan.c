@@ -345,6 +345,7 @@ get_known(PlannerInfo *root, const TopkTarget *target, double passing, BitmapHea
 	known->index = relation;
 	known->engine = KnnMethodOf(relation)->engine;
 	known->settings = settings;
+	known->sigmas = QvCurveSigmas(1 - settings->recall);
 	known->by_value = true;
 	QvGetUnits(&units, &known->units);
 	known->rows = clamp_row_est(index->tuples);

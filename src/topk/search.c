@@ -133,6 +133,7 @@ get_known(TopkState *state)
 	known->index = state->index;
 	known->engine = KnnMethodOf(state->index)->engine;
 	known->settings = &state->settings;
+	known->sigmas = QvCurveSigmas(1 - state->settings.recall);
 	known->units = state->planned.units;
 	known->filtered = state->planned.filtered;
 	/* as many as there are now: the plan may be old */
@@ -484,11 +485,9 @@ choose(void *arg)
 
 	/*
 	 * What is to come is uncertain, and what was paid is lost.  A way that is
-	 * nearly at its end goes on, for a while; or to the end, where the index
-	 * has no more to read.
+	 * nearly at its end goes on, for a while.
 	 */
-	if (Max(so_far, to_come / 2) > cost &&
-		(to_come > LOOK_SHARE * cost || (so_far > 2 * cost && isfinite(state->engine->allowed))))
+	if (Max(so_far, to_come / 2) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
 		take_way(state, best);
 }
 

@@ -54,7 +54,8 @@ codes_cost(const TopkKnown *known, double wanted)
 
 	if (known->row_pages == 0 || !known->by_value)
 		return INFINITY;
-	return QvEntriesCost(&known->units, known->rows, known->row_pages, known->admitted, proposals) +
+	return QvEntriesCost(&known->units, known->rows, known->row_pages, known->admitted, proposals,
+						 known->sigmas) +
 		proposed_cost(known, proposals, wanted, false);
 }
 
@@ -81,7 +82,8 @@ set_cost(const TopkKnown *known, double wanted)
 	if (!known->has_set)
 		return INFINITY;
 	if (known->row_pages > 0 && known->by_value)
-		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, known->admitted, fetched) +
+		by_code = QvEntriesCost(&known->units, known->members, known->row_pages, known->admitted, fetched,
+								known->sigmas) +
 			set_rows_cost(known, fetched) + fetched * known->units.value;
 	return known->collect + Min(by_row + set_rows_cost(known, known->members), by_code);
 }

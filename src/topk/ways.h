@@ -55,6 +55,7 @@ typedef struct TopkKnown
 	Relation	index;
 	const QvEngine *engine;
 	const QvSettings *settings;
+	double		sigmas;			/* of the errors of codes that bounds count */
 	bool		by_value;		/* there is a value to search for */
 	QvUnits		units;
 	double		table_rows;		/* of the table */

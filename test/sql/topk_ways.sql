@@ -269,7 +269,7 @@ BEGIN
 		ORDER BY v <-> (SELECT v FROM noise WHERE id = 1) LIMIT 10 LOOP
 		nodes := coalesce(substring(line FROM 'Nodes Read: (\d+)')::int, nodes);
 	END LOOP;
-	RETURN nodes;
+	RETURN coalesce(nodes, 0);
 END $$;
 SET quiver.recall = 1;
 SELECT nodes_read() < 5000 AS in_time;

@@ -8,12 +8,9 @@
 
 #include "ivf/ivf.h"
 #include "ivf/page/meta.h"
-#include "rows/rows.h"
 #include "ivf/search/depth.h"
-
-/* Records that are read: for each row proposed, and for each row of the lists read. */
-#define RECORDS_PROPOSED 2
-#define RECORDS_READ 0.01
+#include "query/cost.h"
+#include "rows/rows.h"
 
 /* What one search reads. */
 static void
@@ -42,7 +39,7 @@ estimate(Relation index, const QvSettings *settings, double tuples, double rank,
 	work->measures = rows;
 	if (layout.items[IVF_RECORDS].per_page > 0)
 	{
-		work->measures = Min(rows, RECORDS_PROPOSED * rank + RECORDS_READ * rows);
+		work->measures = QvMeasuredRows(rows, rank, QvCurveSigmas(1 - settings->recall));
 		work->pages += work->measures;
 	}
 	/* and the centroids */
