@@ -182,18 +182,11 @@ engine_costs(const IndexPath *path, double rows, Cost *first, Cost *all)
 	Relation	index = index_open(path->indexinfo->indexoid, NoLock);
 	const QvEngine *engine = KnnMethodOf(index)->engine;
 	QvSettings	settings;
-	QvUnitsOf	of = {
-		.index_tablespace = path->indexinfo->reltablespace,
-		.table_tablespace = path->indexinfo->rel->reltablespace,
-		.index_pages = path->indexinfo->pages,
-		.table_pages = path->indexinfo->rel->pages,
-		.dims = KnnDimensions(index)
-	};
 	QvUnits		units;
 	QvWork		work;
 
 	KnnSettingsOf(index, &settings);
-	QvGetUnits(&of, &units);
+	QvGetUnits(path->indexinfo, KnnDimensions(index), 0, &units);
 	engine->estimate_work(index, &settings, path->indexinfo->tuples, FIRST_ROWS, &work);
 	*first = QvWorkCost(&units, &work);
 	engine->estimate_work(index, &settings, path->indexinfo->tuples, Max(FIRST_ROWS, rows), &work);

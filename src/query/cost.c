@@ -18,27 +18,28 @@ QvMissShare(double pages)
 }
 
 void
-QvGetUnits(const QvUnitsOf *of, QvUnits *units)
+QvGetUnits(const IndexOptInfo *index, int dims, double value_pages, QvUnits *units)
 {
+	const RelOptInfo *table = index->rel;
 	const double op = cpu_operator_cost;
-	const double misses = QvMissShare(of->index_pages + of->table_pages);
+	const double misses = QvMissShare((double) index->pages + table->pages);
 	double		random,
 				sequential;
 
-	get_tablespace_page_costs(of->index_tablespace, &random, &sequential);
+	get_tablespace_page_costs(index->reltablespace, &random, &sequential);
 	units->page = QV_PAGE_OPERATORS * op + misses * random;
 	units->next_page = QV_PAGE_OPERATORS * op + misses * sequential;
-	units->code = op * of->dims / QV_COORDINATES;
+	units->code = op * dims / QV_COORDINATES;
 	units->neighbor = QV_NEIGHBOR_OPERATORS * op + units->code;
 	units->measure = op + units->code;
-	units->filter = of->filter;
-	get_tablespace_page_costs(of->table_tablespace, &random, &sequential);
-	units->test = of->test;
-	units->row = QV_ROW_OPERATORS * op + of->test;
+	units->filter = 0;
+	get_tablespace_page_costs(table->reltablespace, &random, &sequential);
+	units->test = cpu_tuple_cost + table->baserestrictcost.per_tuple;
+	units->row = QV_ROW_OPERATORS * op + units->test;
 	units->row_page = misses * random;
-	units->next_row = cpu_tuple_cost + of->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
-		of->table_pages / Max(1, of->table_rows);
-	units->value = units->measure + of->value_pages * (QV_PAGE_OPERATORS * op + misses * random);
+	units->next_row = cpu_tuple_cost + units->test + (QV_PAGE_OPERATORS * op + misses * sequential) *
+		table->pages / Max(1, table->tuples);
+	units->value = units->measure + value_pages * (QV_PAGE_OPERATORS * op + misses * random);
 }
 
 double

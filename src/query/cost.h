@@ -58,27 +58,17 @@ typedef struct QvUnits
 	double		value;			/* of a row: read and measured */
 } QvUnits;
 
-/* What the units of an index depend on. */
-typedef struct QvUnitsOf
-{
-	Oid			index_tablespace;
-	Oid			table_tablespace;
-	double		index_pages;
-	double		table_pages;
-	double		table_rows;
-	int			dims;
-	double		filter;			/* as QvUnits.filter */
-	double		test;			/* as QvUnits.test */
-	double		value_pages;	/* that a row's value has for itself */
-} QvUnitsOf;
-
 /*
  * The share of visits to pages that find them neither in shared buffers nor in the system's memory,
  * where there are that many pages: by effective_cache_size.
  */
 extern double QvMissShare(double pages);
 
-extern void QvGetUnits(const QvUnitsOf *of, QvUnits *units);
+/*
+ * All units of an index but those of conditions on included columns.  value_pages: that a row's
+ * value has for itself.
+ */
+extern void QvGetUnits(const IndexOptInfo *index, int dims, double value_pages, QvUnits *units);
 
 /* What work costs, or a search has cost so far, without its rows. */
 extern double QvWorkCost(const QvUnits *units, const QvWork *work);

@@ -326,18 +326,9 @@ get_known(PlannerInfo *root, const TopkTarget *target, double passing, BitmapHea
 	AttrNumber	column = index->indexkeys[0];
 	int32		width = column > 0 ? get_attavgwidth(relation->rd_index->indrelid, column) : 0;
 	int			dims = KnnDimensions(relation);
-	QvUnitsOf	units = {
-		.index_tablespace = index->reltablespace,
-		.table_tablespace = rel->reltablespace,
-		.index_pages = index->pages,
-		.table_pages = rel->pages,
-		.table_rows = rel->tuples,
-		.dims = dims,
-		.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false)),
-		.test = cpu_tuple_cost + rel->baserestrictcost.per_tuple,
-		/* on the average it is a pointer to where it is stored */
-		.value_pages = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE ? TOAST_PAGES : 0
-	};
+
+	/* on the average it is a pointer to where it is stored */
+	bool		is_toasted = width > 0 && width <= TOAST_POINTER_SIZE && dims > TOAST_POINTER_SIZE;
 	Cost		collect = 0;
 	Selectivity selectivity = 0;
 
@@ -347,7 +338,8 @@ get_known(PlannerInfo *root, const TopkTarget *target, double passing, BitmapHea
 	known->settings = settings;
 	known->sigmas = QvCurveSigmas(1 - settings->recall);
 	known->by_value = true;
-	QvGetUnits(&units, &known->units);
+	QvGetUnits(index, dims, is_toasted ? TOAST_PAGES : 0, &known->units);
+	known->units.filter = QvFilterCost(root, extract_actual_clauses(target->filter, false));
 	known->rows = clamp_row_est(index->tuples);
 	known->passing = Min(known->rows, clamp_row_est(passing));
 	known->row_pages = known->engine->row_pages(relation);
