@@ -11,9 +11,6 @@
 /* Blocks that there is room for at first. */
 #define FIRST_ROOM 64
 
-/* With fewer rows for each block than this, some blocks likely have none. */
-#define FEW_A_BLOCK 4
-
 /* Bytes of a set without its lines. */
 static Size
 bytes_of_blocks(BlockNumber nblocks)
@@ -107,9 +104,9 @@ QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n
 		lines[offsets[i] / QV_TIDSET_BITS] |= UINT32_C(1) << (offsets[i] % QV_TIDSET_BITS);
 }
 
-/* Note the blocks of rows, if wanted; returns the last line of the rows. */
+/* Note the blocks of rows; returns the last line of the rows. */
 static OffsetNumber
-note_rows(QvTidSet *set, const ItemPointerData *rows, Size n, bool blocks)
+note_rows(QvTidSet *set, const ItemPointerData *rows, Size n)
 {
 	OffsetNumber last = 0;
 
@@ -119,8 +116,7 @@ note_rows(QvTidSet *set, const ItemPointerData *rows, Size n, bool blocks)
 
 		if (block >= set->nblocks)
 			continue;
-		if (blocks)
-			set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
+		set->blocks[block / 64] |= UINT64_C(1) << (block % 64);
 		last = Max(last, ItemPointerGetOffsetNumberNoCheck(&rows[i]));
 	}
 	return last;
@@ -157,16 +153,15 @@ QvTidSetAllBytes(BlockNumber nblocks)
 	return (Size) nblocks * sizeof(uint32) + bytes_of_blocks(nblocks);
 }
 
-/* A set of rows.  all: it has all blocks, and not just the blocks of rows. */
-static QvTidSet *
-make_set(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
+QvTidSet *
+QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
 {
 	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
 	Size		bytes;
 
 	if (set == NULL)
 		return NULL;
-	set->words = note_rows(set, rows, n, !all) / QV_TIDSET_BITS + 1;
+	set->words = note_rows(set, rows, n) / QV_TIDSET_BITS + 1;
 	if (all)
 		note_all_blocks(set);
 	for (Size group = 0; group <= nblocks / 64; group++)
@@ -188,20 +183,9 @@ make_set(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size 
 
 		/* else the table has been truncated meanwhile: no row is there */
 		if (block < nblocks)
-			take_line(set, all ? block : QvTidSetPlace(set, block),
-					  ItemPointerGetOffsetNumberNoCheck(&rows[i]));
+			take_line(set, QvTidSetPlace(set, block), ItemPointerGetOffsetNumberNoCheck(&rows[i]));
 	}
 	return set;
-}
-
-QvTidSet *
-QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
-{
-	/* where nearly all blocks have members, there is nothing to count */
-	QvTidSet   *set = all || n >= (Size) nblocks * FEW_A_BLOCK ?
-		make_set(nblocks, max_bytes, rows, n, true) : NULL;
-
-	return set || all ? set : make_set(nblocks, max_bytes, rows, n, false);
 }
 
 bool

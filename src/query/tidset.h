@@ -3,8 +3,9 @@
  *		A set of heap TIDs: the rows of a table that a search is for.
  *
  * It has a bit for each block of the table, and for the blocks that have members a bit for each
- * line, found by counting the blocks before them.  (Where nearly all blocks have members, all are
- * taken to.) A set that would be too large has blocks only: then all rows of a block are members.
+ * line, found by counting the blocks before them.  A set that takes rows in any order has bits for
+ * the lines of all blocks.  A set that would be too large has blocks only: then all rows of a block
+ * are members.
  */
 #ifndef QV_QUERY_TIDSET_H
 #define QV_QUERY_TIDSET_H
