@@ -23,8 +23,6 @@ typedef struct TableScan
 	QvTidSetIterator next;		/* of the set */
 	QvTidSetIterator ahead;		/* of the set, for pages asked for */
 	BlockNumber asked;			/* the last of these */
-	ItemPointerData first;		/* of the set's rows that were not proposed;
-								 * invalid: none was taken */
 	BlockNumber nblocks;
 	BlockNumber block;			/* next, of the whole table */
 	Buffer		buf;			/* pinned */
@@ -109,21 +107,21 @@ static int
 next_of_set(TableScan *scan)
 {
 	int			n = 0;
-	ItemPointerData tid = scan->first;
 
-	if (!ItemPointerIsValid(&tid) && !QvTidSetNext(&scan->next, &tid))
-		return 0;
 	ask_ahead(scan);
-	ItemPointerSetInvalid(&scan->first);
-	do
+	while (n < MaxHeapTuplesPerPage)
 	{
-		if (n > 0 && ItemPointerGetBlockNumber(&tid) != ItemPointerGetBlockNumber(&scan->tids[0]))
+		QvTidSetIterator before = scan->next;
+
+		if (!QvTidSetNext(&scan->next, &scan->tids[n]))
+			break;
+		if (ItemPointerGetBlockNumber(&scan->tids[n]) != ItemPointerGetBlockNumber(&scan->tids[0]))
 		{
-			scan->first = tid;
+			scan->next = before;
 			break;
 		}
-		scan->tids[n++] = tid;
-	} while (n < MaxHeapTuplesPerPage && QvTidSetNext(&scan->next, &tid));
+		n++;
+	}
 	return n;
 }
 
