@@ -255,7 +255,7 @@ take_batch(Members *m, Batch *batch)
 		m->members[m->waiting.count] = (Member) {batch->tids[i], place.slot, place.block};
 		BacklogAdd(&m->waiting, bounds[i], m->waiting.count);
 	}
-	m->base.counters.entries += batch->n;
+	m->engine->counters.entries += batch->n;
 	batch->n = 0;
 }
 
@@ -286,7 +286,7 @@ read_page(Members *m, uint32 number)
 	CHECK_FOR_INTERRUPTS();
 	if (block == QV_ROWS_NO_PAGE)
 		return InvalidBuffer;
-	m->base.counters.pages++;
+	m->engine->counters.pages++;
 	return QvRowsReadPage(m->rows, block, number, BUFFER_LOCK_SHARE);
 }
 

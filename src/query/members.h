@@ -19,6 +19,7 @@
  * the value, and not started again before this one has ended.  set: NULL for all rows; it lives as
  * long.  filter: what entries must pass; NULL: nothing.  proposals: that are expected, of rows that
  * pass it.  max_bytes: for the rows that may be near; beyond that they are read in several passes.
+ * What is read counts as read by the engine's search.
  */
 extern QvScan *QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *filter,
 							  double proposals, Size max_bytes);

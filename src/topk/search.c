@@ -157,11 +157,8 @@ get_known(TopkState *state)
 static void
 end_other(TopkState *state)
 {
-	if (state->other == NULL)
-		return;
-	state->engine->counters.pages += state->other->counters.pages;
-	state->engine->counters.entries += state->other->counters.entries;
-	state->other->ops->end(state->other);
+	if (state->other)
+		state->other->ops->end(state->other);
 	state->other = NULL;
 }
 
@@ -692,11 +689,6 @@ TopkGetCounters(const TopkState *state)
 
 	if (state->engine)
 		counters = state->engine->counters;
-	if (state->other)
-	{
-		counters.pages += state->other->counters.pages;
-		counters.entries += state->other->counters.entries;
-	}
 	if (state->filter)
 	{
 		counters.pages += state->filter->pages;
