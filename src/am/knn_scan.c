@@ -91,7 +91,7 @@ start_engine(void *arg)
 	};
 
 	so->engine->ops->start(so->engine, &goal);
-	QvStreamSetScan(so->stream, so->engine, NULL, false);
+	QvStreamSetScan(so->stream, so->engine, false);
 	so->before = QvStreamGetCounters(so->stream)->proposed;
 }
 

@@ -82,7 +82,6 @@ struct QvStream
 	QvStreamSource source;
 	MemoryContext context;		/* of rows that wait */
 	QvScan	   *scan;			/* NULL: none, or it has ended */
-	const QvTidSet *only;		/* or NULL */
 	bool		at_once;		/* rows are returned as they come */
 	QvStreamCounters counters;
 	int64		proposed_before;	/* rows proposed when this search began */
@@ -156,7 +155,7 @@ nearest_row(const QvStreamSource *source)
 void
 QvStreamStart(QvStream *s, const QvStreamSource *source)
 {
-	QvStreamSetScan(s, NULL, NULL, false);
+	QvStreamSetScan(s, NULL, false);
 	MemoryContextReset(s->context);
 	s->source = *source;
 	s->nearest = nearest_row(source);
@@ -168,10 +167,9 @@ QvStreamStart(QvStream *s, const QvStreamSource *source)
 }
 
 void
-QvStreamSetScan(QvStream *s, QvScan *scan, const QvTidSet *only, bool at_once)
+QvStreamSetScan(QvStream *s, QvScan *scan, bool at_once)
 {
 	s->scan = scan;
-	s->only = only;
 	s->at_once = at_once;
 	s->proposed_before = s->counters.proposed;
 	s->count = s->nlate = s->late_next = 0;
@@ -490,8 +488,6 @@ take_candidate(QvStream *s)
 		QvAdmission admission = QV_ROW_MAY_PASS;
 
 		CHECK_FOR_INTERRUPTS();
-		if (s->only && !QvTidSetHas(s->only, &c->tids[i]))
-			continue;
 		if (s->source.admit)
 			admission = s->source.admit(s->source.arg, &c->tids[i]);
 		if (admission == QV_ROW_FAILS)
@@ -599,26 +595,20 @@ remembers_all(QvStream *s)
 	return s->source.late != QV_LATE_DROPPED || (s->source.guess && s->nreturned < MAX_GUESSED);
 }
 
-/* Forget the rows returned.  To clear a large table for each row would take long. */
-static void
-forget_returned(QvStream *s)
-{
-	if (s->returned->size <= 16 * FIRST_ROOM)
-	{
-		tids_reset(s->returned);
-		return;
-	}
-	tids_destroy(s->returned);
-	s->returned = tids_create(s->context, FIRST_ROOM, NULL);
-}
-
 static void
 note_returned(QvStream *s, const Waiting *row)
 {
 	bool		found;
 
-	if (row->measured && !remembers_all(s) && (s->nreturned == 0 || row->key > s->last.most))
-		forget_returned(s);
+	/*
+	 * those at other distances are of no use; to clear a large table takes
+	 * long
+	 */
+	if (row->measured && !remembers_all(s) && row->key > s->last.most && s->returned->members >= FIRST_ROOM)
+	{
+		tids_destroy(s->returned);
+		s->returned = tids_create(s->context, FIRST_ROOM, NULL);
+	}
 	(void) tids_insert(s->returned, row->tid, &found);
 	if (s->nreturned == 0 || row->most >= s->last.most)
 		s->last = *row;
@@ -634,7 +624,7 @@ return_row(QvStream *s, Waiting row, QvStreamRow *out)
 	if (tids_lookup(s->returned, row.tid) != NULL)
 		return false;
 	out->filled = row.passes && s->in_slot != row.order + 1 && s->source.fill(s->source.arg, &row.tid);
-	if (s->source.fetch && !out->filled && !have_in_slot(s, &row))
+	if (s->source.test && !out->filled && !have_in_slot(s, &row))
 		return false;
 	if (s->at_once)
 		s->counters.returned++;

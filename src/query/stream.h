@@ -15,7 +15,6 @@
 #define QV_QUERY_STREAM_H
 
 #include "query/scan.h"
-#include "query/tidset.h"
 #include "table/row_reader.h"
 
 /* What is known of a row before it is fetched. */
@@ -49,7 +48,8 @@ typedef struct QvStreamSource
 																	 * fetching it; false:
 																	 * fetch it */
 	bool		(*test) (void *arg);	/* of the row in rows->slot; NULL: all
-										 * rows will do */
+										 * rows will do, and are not in the
+										 * slot when they are returned */
 	void		(*again) (void *arg);	/* have a search propose all rows a
 										 * second time: memory did not do for
 										 * the rows that wait */
@@ -61,8 +61,6 @@ typedef struct QvStreamSource
 	QvLateRows	late;
 	bool		unindexed;		/* and rows that are in no index: last */
 	bool		guess;			/* nobody needs to know how far rows are */
-	bool		fetch;			/* have rows in the slot when they are
-								 * returned */
 	bool		(*beyond) (void *arg, double bound);	/* rows no nearer than
 														 * that do not matter;
 														 * may be NULL */
@@ -102,11 +100,10 @@ extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
 
 /*
  * Let rows come from a search from now on, which has been started; NULL: from nowhere.  Rows that
- * wait are forgotten: the new search proposes them again.  only: test no rows but those of a set;
- * NULL: any.  at_once: return rows as they come, in any order.  The search is the last one then,
- * and proposes no row twice.
+ * wait are forgotten: the new search proposes them again.  at_once: return rows as they come, in
+ * any order.  The search is the last one then, and proposes no row twice.
  */
-extern void QvStreamSetScan(QvStream *stream, QvScan *scan, const QvTidSet *only, bool at_once);
+extern void QvStreamSetScan(QvStream *stream, QvScan *scan, bool at_once);
 
 /* Let no more rows be proposed: rows that wait are returned. */
 extern void QvStreamStop(QvStream *stream);

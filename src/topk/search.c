@@ -219,7 +219,6 @@ begin_way(TopkState *state, TopkWay way)
 	state->admitted = Max(1 / known->rows, known->admitted);
 	state->found = Max(state->found, found_by_way(state));
 	state->others_spent = spent(state) - state->collected;
-	QvStreamSetScan(state->stream, NULL, NULL, false);
 	start_engine(state);
 	if (state->filter)
 	{
@@ -247,7 +246,7 @@ begin_way(TopkState *state, TopkWay way)
 	state->next_cost = 0;
 	state->by_way_before = -1;
 	/* no other way comes after one that reads rows */
-	QvStreamSetScan(state->stream, state->other ? state->other : state->engine, set,
+	QvStreamSetScan(state->stream, state->other ? state->other : state->engine,
 					state->reads_rows && state->planned.order == TOPK_ORDER_NONE);
 	MemoryContextSwitchTo(old);
 }
@@ -496,8 +495,11 @@ admit_row(void *arg, const ItemPointerData *tid)
 {
 	TopkState  *state = arg;
 
+	/* other indexes have told, where they were asked */
+	if (state->set.state == TOPK_SET_READY && !QvTidSetHas(state->set.rows, tid))
+		return QV_ROW_FAILS;
 	/* a scan of the table has the row at hand; row pages have been asked */
-	if (state->reads_rows || (state->other && !state->index_only))
+	if (state->filter == NULL || state->reads_rows || (state->other && !state->index_only))
 		return QV_ROW_MAY_PASS;
 	return QvFilterTestRow(state->filter, tid);
 }
@@ -615,7 +617,7 @@ TopkStart(TopkState *state)
 	source.rows = state->rows;
 	source.snapshot = estate->es_snapshot;
 	source.value = state->value;
-	source.admit = state->filter ? admit_row : NULL;
+	source.admit = admit_row;
 	source.fill = fill_row;
 	source.test = test_row;
 	source.again = begin_again;
@@ -632,7 +634,6 @@ TopkStart(TopkState *state)
 	source.unindexed = state->set.child != NULL || state->reads_table;
 	by_value = state->known.by_value = state->value && QvIsIndexed(&state->opclass, state->value);
 	source.guess = state->planned.guesses && by_value && state->within == NULL;
-	source.fetch = true;
 	source.beyond = state->within && by_value ? is_beyond : NULL;
 	state->way = TOPK_WAYS;
 	state->collected = 0;
