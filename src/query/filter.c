@@ -46,8 +46,7 @@ choose_columns(QvFilter *filter, Relation index, List *conditions)
 	for (int i = 0; i < included->count; i++)
 		if (bms_is_member(included->columns[i].attribute, used))
 			filter->columns[filter->ncolumns++] = included->columns[i];
-	filter->space = palloc0((filter->ncolumns + included->count) * QV_INCLUDED_MAX);
-	filter->fill_space = filter->space + filter->ncolumns * QV_INCLUDED_MAX;
+	filter->space = palloc0(included->count * QV_INCLUDED_MAX);
 }
 
 static int
@@ -287,8 +286,7 @@ QvFilterUse(QvFilter *filter, const QvRows *rows)
 
 /* Have columns of an entry in the slot; false: they are not known. */
 static bool
-read_columns(QvFilter *filter, const char *at, uint32 i, const QvIncludedColumn *columns, int ncolumns,
-			 char *space)
+read_columns(QvFilter *filter, const char *at, uint32 i, const QvIncludedColumn *columns, int ncolumns)
 {
 	const QvIncluded *included = filter->rows->included;
 	const char *bits = QvIncludedBits(included, (char *) at, i);
@@ -303,7 +301,7 @@ read_columns(QvFilter *filter, const char *at, uint32 i, const QvIncludedColumn 
 
 		slot->tts_isnull[to] = !QvIncludedHasBit(bits, column->bit);
 		slot->tts_values[to] = QvIncludedGet(column, QvIncludedValue(included, column, (char *) at, i),
-											 space + c * QV_INCLUDED_MAX);
+											 filter->space + c * QV_INCLUDED_MAX);
 	}
 	return true;
 }
@@ -493,14 +491,14 @@ QvFilterTestOthers(QvFilter *filter, const char *at, uint32 first, uint32 n, con
 				   uint8 *may_pass)
 {
 	for (uint32 i = first; i < first + n; i++)
-		if (may_pass[i] && read_columns(filter, at, i, filter->columns, filter->ncolumns, filter->space))
+		if (may_pass[i] && read_columns(filter, at, i, filter->columns, filter->ncolumns))
 			may_pass[i] = test_slot(filter, visible[i], filter->nranges) != QV_ROW_FAILS;
 }
 
 /* Have columns of a row in the slot, and see whether it is visible; false: they are not known. */
 static bool
 read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *columns, int ncolumns,
-		 char *space, bool *visible)
+		 bool *visible)
 {
 	const QvRows *rows = filter->rows;
 	QvRowNumber number;
@@ -516,7 +514,7 @@ read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *c
 	filter->pages++;
 	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
 	known = read_columns(filter, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))), number % rows->per_page,
-						 columns, ncolumns, space);
+						 columns, ncolumns);
 	*visible = known && is_visible(filter, ItemPointerGetBlockNumberNoCheck(tid));
 	UnlockReleaseBuffer(buf);
 	return known;
@@ -527,7 +525,7 @@ QvFilterTestRow(QvFilter *filter, const ItemPointerData *tid)
 {
 	bool		visible;
 
-	if (!read_row(filter, tid, filter->columns, filter->ncolumns, filter->space, &visible))
+	if (!read_row(filter, tid, filter->columns, filter->ncolumns, &visible))
 		return QV_ROW_MAY_PASS;
 	filter->tested++;
 	return test_slot(filter, visible, 0);
@@ -539,7 +537,7 @@ QvFilterFill(QvFilter *filter, const ItemPointerData *tid)
 	bool		visible;
 
 	return filter->rows && read_row(filter, tid, filter->rows->included->columns, filter->rows->included->count,
-									filter->fill_space, &visible) && visible;
+									&visible) && visible;
 }
 
 void

@@ -67,8 +67,8 @@ typedef struct QvFilter
 	QvRowsFinder finder;
 	int			ncolumns;		/* that conditions have */
 	QvIncludedColumn *columns;
-	char	   *space;			/* for each, QV_INCLUDED_MAX bytes; */
-	char	   *fill_space;		/* and for each included column */
+	char	   *space;			/* QV_INCLUDED_MAX bytes for each included
+								 * column */
 
 	/* counters */
 	int64		tested;
