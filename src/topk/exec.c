@@ -116,7 +116,7 @@ is_index_only(const TopkState *state, bool with_distance)
 	 */
 	if (ActivePortal != NULL && ActivePortal->name[0] != '\0')
 		return false;
-	if (included == NULL || scan->scan.plan.qual != NIL || scan->custom_plans != NIL ||
+	if (included == NULL || scan->scan.plan.qual != NIL || outerPlan(scan) != NULL ||
 		TopkPlanExpr(state, TOPK_EXPR_WITHIN) != NULL || !state->planned.guesses)
 		return false;
 	pull_varattnos(with_distance ? TopkReplaceDistance(targets, distance) : targets, scan->scan.scanrelid, &wanted);
@@ -151,7 +151,6 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	Relation	heap = css->ss.ss_currentRelation;
 	List	   *filter = TopkPlanExpr(state, TOPK_EXPR_FILTER);
 	List	   *conditions = list_concat_copy(filter, scan->scan.plan.qual);
-	PlanState  *child = NULL;
 	bool		with_distance = estate->es_epq_active == NULL &&
 		state->planned.result != TOPK_RESULT_UNKNOWN;
 
@@ -179,14 +178,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->within = ExecInitQual((List *) TopkReplaceDistance(TopkPlanExpr(state, TOPK_EXPR_WITHIN),
 															  TopkPlanExpr(state, TOPK_EXPR_DISTANCE)),
 								 &css->ss.ps);
-	if (scan->custom_plans != NIL)
-	{
-		child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
-		css->custom_ps = list_make1(child);
-	}
+	outerPlanState(css) = ExecInitNode(outerPlan(scan), estate, eflags);
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
-	TopkSetInit(&state->set, child, heap);
+	TopkSetInit(&state->set, outerPlanState(css), heap);
 	if (state->index && (filter != NIL || state->index_only))
 	{
 		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter);
@@ -204,8 +199,6 @@ topk_rescan(CustomScanState *css)
 	state->started = false;
 	/* what the last search has learned is of another query */
 	state->planned = TopkGetPlanned(TopkPlan(state));
-	if (child && css->ss.ps.chgParam)
-		UpdateChangedParamSet(child, css->ss.ps.chgParam);
 	if (child && child->chgParam)
 		TopkSetForget(&state->set);
 }
@@ -216,8 +209,7 @@ topk_end(CustomScanState *css)
 	TopkState  *state = (TopkState *) css;
 
 	TopkEnd(state);
-	if (state->set.child)
-		ExecEndNode(state->set.child);
+	ExecEndNode(outerPlanState(css));
 	if (state->index)
 		index_close(state->index, NoLock);
 }

@@ -61,12 +61,6 @@ typedef struct GroupsState
 
 /* ---- executing ---- */
 
-static PlanState *
-child_of(const GroupsState *state)
-{
-	return linitial(state->css.custom_ps);
-}
-
 /* The next row that is the first of its group; NULL: there is none. */
 static TupleTableSlot *
 next_group(GroupsState *state)
@@ -74,7 +68,7 @@ next_group(GroupsState *state)
 	TupleTableSlot *row;
 	bool		is_new;
 
-	while (row = ExecProcNode(child_of(state)), !TupIsNull(row))
+	while (row = ExecProcNode(outerPlanState(state)), !TupIsNull(row))
 	{
 		CHECK_FOR_INTERRUPTS();
 		LookupTupleHashEntry(state->seen, row, &is_new, NULL);
@@ -125,7 +119,7 @@ groups_exec(CustomScanState *css)
 	if (!state->started)
 	{
 		state->started = true;
-		if (row && GroupsSort(state) != NIL && TopkReadsTable(child_of(state), NULL))
+		if (row && GroupsSort(state) != NIL && TopkReadsTable(outerPlanState(state), NULL))
 		{
 			sort_groups(state, row);
 			row = next_sorted(state);
@@ -145,7 +139,7 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GroupsState *state = (GroupsState *) css;
 	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
+	PlanState  *child = ExecInitNode(outerPlan(scan), estate, eflags);
 	TupleDesc	desc = ExecGetResultType(child);
 	List	   *clauses = GroupsClauses(state);
 	List	   *columns = GroupsColumns(state);
@@ -153,7 +147,7 @@ groups_begin(CustomScanState *css, EState *estate, int eflags)
 	Oid		   *equal;
 	FmgrInfo   *hash;
 
-	css->custom_ps = list_make1(child);
+	outerPlanState(css) = child;
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	execTuplesHashPrepare(count, extract_grouping_ops(clauses), &equal, &hash);
@@ -178,14 +172,12 @@ static void
 groups_rescan(CustomScanState *css)
 {
 	GroupsState *state = (GroupsState *) css;
-	PlanState  *child = child_of(state);
+	PlanState  *child = outerPlanState(css);
 
 	ExecScanReScan(&css->ss);
 	forget_groups(state);
 	MemoryContextReset(state->context);
 	ResetTupleHashTable(state->seen);
-	if (css->ss.ps.chgParam)
-		UpdateChangedParamSet(child, css->ss.ps.chgParam);
 	if (child->chgParam == NULL)
 		ExecReScan(child);
 }
@@ -196,7 +188,7 @@ groups_end(CustomScanState *css)
 	GroupsState *state = (GroupsState *) css;
 
 	forget_groups(state);
-	ExecEndNode(child_of(state));
+	ExecEndNode(outerPlanState(css));
 }
 
 static void
@@ -418,7 +410,7 @@ groups_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tli
 
 	scan->scan.plan.targetlist = tlist;
 	scan->flags = best_path->flags;
-	scan->custom_plans = custom_plans;
+	outerPlan(scan) = linitial(custom_plans);
 	scan->custom_scan_tlist = linitial(best_path->custom_private);
 	scan->custom_private = lsecond(best_path->custom_private);
 	scan->methods = &groups_scan_methods;

@@ -412,7 +412,7 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 		if (IsA(plan, Result))
 			plan = outerPlan(plan);
 		if (IsA(plan, BitmapHeapScan))
-			scan->custom_plans = list_make1(outerPlan(plan));
+			outerPlan(scan) = outerPlan(plan);
 	}
 	return &scan->scan.plan;
 }
