@@ -28,8 +28,7 @@ typedef struct QvTidSet
 								 * blocks only */
 	uint32	   *lines;			/* "line 0" of a block is a member where all
 								 * lines may be */
-	BlockNumber used;			/* blocks with members so far; */
-	BlockNumber room;			/* blocks that "lines" has room for; */
+	BlockNumber used;			/* blocks that "lines" has room for */
 	BlockNumber lossy;			/* blocks of which all lines may be members */
 	uint64		members;		/* with all lines of these */
 	Size		max_bytes;		/* of "lines" */
@@ -43,9 +42,19 @@ typedef struct QvTidSet
 extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
 
 /*
- * A set that knows lines, of n rows in any order, some of them more than once; NULL when it
- * takes more than max_bytes.  all: it has a bit for each line of all blocks, so that further rows
- * may be added in any order.
+ * Such a set is filled in three steps.  First, blocks that have members are noted, each with its
+ * last line.  Then the set gets memory for their lines; false when that is too much: it has blocks
+ * only.  Then the rows of each block are added, in the order of lines; offsets NULL: all that it
+ * may have.
+ */
+extern void QvTidSetNote(QvTidSet *set, BlockNumber block, OffsetNumber last);
+extern bool QvTidSetMakeRoom(QvTidSet *set);
+extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
+
+/*
+ * A set that knows lines, of n rows in any order, some of them more than once; NULL when it takes
+ * more than max_bytes.  all: it has bits for the lines of all blocks, so that further rows may be
+ * added in any order.
  */
 extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 								Size n, bool all);
@@ -56,9 +65,6 @@ extern Size QvTidSetAllBytes(BlockNumber nblocks);
 
 /* Add a row to such a set.  False when its line takes more than max_bytes. */
 extern bool QvTidSetTake(QvTidSet *set, const ItemPointerData *tid);
-
-/* Add rows of a block, in the order of both; offsets NULL: all that it may have. */
-extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *offsets, int n);
 
 /* Where the lines of a block with members are. */
 static inline Size

@@ -99,21 +99,23 @@ all_return_rows(PlanState *node)
 
 /* ---- rows one after the other ---- */
 
-/*
- * Have the rows found in a set that has a place for every row of the table, if there is memory for
- * it.
- */
-static bool
-take_all(TopkSet *set)
+/* A set of rows, if there is memory for it.  all: further rows may be added. */
+static QvTidSet *
+make_set(TopkSet *set, const ItemPointerData *rows, Size n, bool all)
 {
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
+										memory_share() * (all ? MEMORY_SHARE - 1 : 1), rows, n, all);
 
-	if (!IsA(set->child, BitmapIndexScanState))
-		return false;
-	old = MemoryContextSwitchTo(set->context);
-	set->rows = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
-							   memory_share() * (MEMORY_SHARE - 1), set->found, set->nfound, true);
 	MemoryContextSwitchTo(old);
+	return result;
+}
+
+/* Have the rows found in a set rather than one after the other; false when there is no memory. */
+static bool
+take_found(TopkSet *set, bool all)
+{
+	set->rows = make_set(set, set->found, set->nfound, all);
 	if (set->rows == NULL)
 		return false;
 	pfree(set->found);
@@ -134,7 +136,8 @@ make_room(TopkSet *set)
 {
 	if (set->room == set->most)
 	{
-		if (take_all(set))
+		/* a single scan has rows in any order */
+		if (IsA(set->child, BitmapIndexScanState) && take_found(set, true))
 			return true;
 		if (set->most >= rows_in(memory_share()))
 			return false;
@@ -234,17 +237,6 @@ collect_scan(TopkSet *set, BitmapIndexScanState *node, const QvTidSet *only)
 	return result;
 }
 
-static QvTidSet *
-make_set(TopkSet *set, const ItemPointerData *rows, Size n)
-{
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
-										memory_share(), rows, n, false);
-
-	MemoryContextSwitchTo(old);
-	return result;
-}
-
 /*
  * Collect the rows of a tree that are in "only", if there is one.  Of an And each child gives the
  * rows that the ones before have left.  Of an Or a row may come more than once.
@@ -273,7 +265,7 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 				break;
 			if (left)
 				QvTidSetFree(left);
-			left = make_set(set, set->found + first, set->nfound - first);
+			left = make_set(set, set->found + first, set->nfound - first, false);
 			set->nfound = first;
 			if (left == NULL)
 				result = TOPK_SET_FAILED;
@@ -307,14 +299,8 @@ collect_rows(TopkSet *set)
 		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
 	}
 	set->state = collect(set, set->child, NULL);
-	if (set->state == TOPK_SET_READY && set->rows == NULL)
-	{
-		set->rows = make_set(set, set->found, set->nfound);
-		pfree(set->found);
-		set->found = NULL;
-		if (set->rows == NULL)
-			set->state = TOPK_SET_FAILED;
-	}
+	if (set->state == TOPK_SET_READY && set->rows == NULL && !take_found(set, false))
+		set->state = TOPK_SET_FAILED;
 	if (set->state == TOPK_SET_FAILED)
 	{
 		TopkSetForget(set);
@@ -324,14 +310,32 @@ collect_rows(TopkSet *set)
 
 /* ---- the server's bitmap ---- */
 
+/* Go through a bitmap: note its blocks in the set, or add its rows. */
+static void
+read_bitmap(TIDBitmap *bitmap, QvTidSet *rows, bool add)
+{
+	QvBitmapIterator *iterator = QvBitmapBegin(bitmap);
+	QvBitmapBlock block;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	while (QvBitmapNext(iterator, &block))
+	{
+		bool		lossy = QvBitmapIsLossy(&block);
+		int			n = lossy ? 0 : QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage);
+
+		if (add)
+			QvTidSetAdd(rows, block.blockno, lossy ? NULL : offsets, n);
+		else
+			QvTidSetNote(rows, block.blockno, lossy ? MaxHeapTuplesPerPage : offsets[n - 1]);
+	}
+	QvBitmapEnd(iterator);
+}
+
 /* Have the server's bitmap, and a set of its rows if there is memory for that. */
 static void
 collect_bitmap(TopkSet *set)
 {
 	TIDBitmap  *bitmap = (TIDBitmap *) MultiExecProcNode(set->child);
-	QvBitmapIterator *iterator;
-	QvBitmapBlock block;
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
 	MemoryContext old;
 
 	if (!IsA(bitmap, TIDBitmap))
@@ -340,16 +344,12 @@ collect_bitmap(TopkSet *set)
 	set->rows = QvTidSetCreate(RelationGetNumberOfBlocks(set->table), (Size) work_mem * 1024);
 	MemoryContextSwitchTo(old);
 	set->state = set->rows ? TOPK_SET_READY : TOPK_SET_FAILED;
-	iterator = QvBitmapBegin(bitmap);
-	while (set->rows && QvBitmapNext(iterator, &block))
+	if (set->rows)
 	{
-		if (QvBitmapIsLossy(&block))
-			QvTidSetAdd(set->rows, block.blockno, NULL, 0);
-		else
-			QvTidSetAdd(set->rows, block.blockno, offsets,
-						QvBitmapOffsets(&block, offsets, MaxHeapTuplesPerPage));
+		read_bitmap(bitmap, set->rows, false);
+		(void) QvTidSetMakeRoom(set->rows);
+		read_bitmap(bitmap, set->rows, true);
 	}
-	QvBitmapEnd(iterator);
 	tbm_free(bitmap);
 }
 
