@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "access/sysattr.h"
 #include "access/visibilitymap.h"
 #include "catalog/pg_opfamily_d.h"
 #include "catalog/pg_type_d.h"
@@ -26,25 +27,15 @@
 
 /* Keep the included columns that conditions have. */
 static void
-choose_columns(QvFilter *filter, Relation index, List *conditions)
+choose_columns(QvFilter *filter, const Scan *scan, Relation index, List *conditions)
 {
 	QvIncluded *included = QvIncludedDescribe(index, 0);
 	Bitmapset  *used = NULL;
-	ListCell   *lc;
 
-	foreach(lc, conditions)
-	{
-		List	   *vars = pull_var_clause(lfirst(lc), 0);
-		ListCell   *var;
-
-		foreach(var, vars)
-		{
-			used = bms_add_member(used, lfirst_node(Var, var)->varattno);
-		}
-	}
+	pull_varattnos((Node *) conditions, scan->scanrelid, &used);
 	filter->columns = palloc(included->count * sizeof(QvIncludedColumn));
 	for (int i = 0; i < included->count; i++)
-		if (bms_is_member(included->columns[i].attribute, used))
+		if (bms_is_member(included->columns[i].attribute - FirstLowInvalidHeapAttributeNumber, used))
 			filter->columns[filter->ncolumns++] = included->columns[i];
 	filter->space = palloc0(included->count * QV_INCLUDED_MAX);
 }
@@ -199,7 +190,7 @@ QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions
 	filter->econtext = node->ps_ExprContext;
 	filter->conditions = palloc0(list_length(conditions) * sizeof(QvCondition));
 	filter->all_leakproof = true;
-	choose_columns(filter, index, conditions);
+	choose_columns(filter, (Scan *) node->plan, index, conditions);
 	/* rows of the table are in another kind of slot */
 	node->scanopsfixed = false;
 	foreach(lc, conditions)
