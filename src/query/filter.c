@@ -250,12 +250,13 @@ set_range(QvCondition *condition, int64 constant, bool isnull)
 }
 
 void
-QvFilterUse(QvFilter *filter, const QvRows *rows)
+QvFilterUse(QvFilter *filter, QvScan *engine)
 {
-	filter->rows = rows && rows->included ? rows : NULL;
+	filter->engine = engine;
+	filter->rows = engine->rows && engine->rows->included ? engine->rows : NULL;
 	if (filter->rows == NULL)
 		return;
-	QvRowsFinderInit(&filter->finder, rows);
+	QvRowsFinderInit(&filter->finder, filter->rows);
 	for (int i = 0; i < filter->nconditions; i++)
 	{
 		QvCondition *condition = &filter->conditions[i];
@@ -354,7 +355,7 @@ test_slot(QvFilter *filter, bool visible, int from)
 	MemoryContextSwitchTo(old);
 	if (i == filter->nconditions)
 		return visible && filter->wants_visible ? QV_ROW_PASSES : QV_ROW_MAY_PASS;
-	filter->removed++;
+	filter->engine->counters.removed++;
 	return QV_ROW_FAILS;
 }
 
@@ -430,7 +431,7 @@ QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n, uin
 		left += bits[i * included->bits] & may_pass[first + i] & QV_INCLUDED_KNOWN;
 	}
 	filter->tested += known;
-	filter->removed += known - left;
+	filter->engine->counters.removed += known - left;
 	return left > 0 && filter->nranges < filter->nconditions;
 }
 
@@ -502,7 +503,7 @@ read_row(QvFilter *filter, const ItemPointerData *tid, const QvIncludedColumn *c
 	block = QvRowsFindPage(&filter->finder, number / rows->per_page);
 	if (block == QV_ROWS_NO_PAGE)
 		return false;
-	filter->pages++;
+	filter->engine->counters.pages++;
 	buf = QvRowsReadPage(rows, block, number / rows->per_page, BUFFER_LOCK_SHARE);
 	known = read_columns(filter, QvRowsIncluded(rows, QvPageEntries(BufferGetPage(buf))), number % rows->per_page,
 						 columns, ncolumns);

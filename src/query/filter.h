@@ -63,17 +63,14 @@ typedef struct QvFilter
 	TupleTableSlot *slot;		/* of the table's row type: has the columns */
 	Buffer		visibility;		/* page of the visibility map, or
 								 * InvalidBuffer */
-	const QvRows *rows;			/* of a search; NULL: all rows may pass */
+	QvScan	   *engine;			/* a search, which counts what is read */
+	const QvRows *rows;			/* of it; NULL: all rows may pass */
 	QvRowsFinder finder;
 	int			ncolumns;		/* that conditions have */
 	QvIncludedColumn *columns;
 	char	   *space;			/* QV_INCLUDED_MAX bytes for each included
 								 * column */
-
-	/* counters */
-	int64		tested;
-	int64		removed;
-	int64		pages;			/* of the index that were visited for one row */
+	int64		tested;			/* entries, since the filter was made */
 } QvFilter;
 
 /*
@@ -86,7 +83,7 @@ extern QvFilter *QvFilterCreate(PlanState *node, Relation table, Relation index,
 extern Cost QvFilterCost(PlannerInfo *root, List *conditions);
 
 /* Test by the row pages of a search that has been started; evaluates constants. */
-extern void QvFilterUse(QvFilter *filter, const QvRows *rows);
+extern void QvFilterUse(QvFilter *filter, QvScan *engine);
 
 /*
  * Rows "first" to first + n - 1 of a page are tested in two steps.  at: its included columns.  The

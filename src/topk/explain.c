@@ -52,22 +52,23 @@ explain_work(TopkState *state, ExplainState *es)
 		[TOPK_TABLE] = "table"
 	};
 	List	   *ran = NIL;
-	QvStreamCounters none = {0};
-	const QvStreamCounters *rows = state->stream ? QvStreamGetCounters(state->stream) : &none;
-	QvScanCounters counters = TopkGetCounters(state);
+	QvStreamCounters no_rows = {0};
+	const QvStreamCounters *rows = state->stream ? QvStreamGetCounters(state->stream) : &no_rows;
+	QvScanCounters nothing = {0};
+	const QvScanCounters *read = state->engine ? &state->engine->counters : &nothing;
 
 	if (state->filter)
-		explain_if_any("Rows Removed by Index Filter", state->filter->removed, es);
+		explain_if_any("Rows Removed by Index Filter", read->removed, es);
 	for (int i = 0; i < lengthof(names); i++)
 		if (state->ran[i])
 			ran = lappend(ran, (char *) names[i]);
 	ExplainPropertyList("Strategies", ran, es);
-	explain_if_any("Nodes Read", counters.nodes, es);
-	explain_if_any("Neighbors Scored", counters.neighbors, es);
-	explain_if_any("Lists Read", counters.lists, es);
-	explain_if_any("Codes Scored", counters.codes, es);
-	explain_if_any("Records Read", counters.records, es);
-	explain_if_any("Entries Scored", counters.entries, es);
+	explain_if_any("Nodes Read", read->nodes, es);
+	explain_if_any("Neighbors Scored", read->neighbors, es);
+	explain_if_any("Lists Read", read->lists, es);
+	explain_if_any("Codes Scored", read->codes, es);
+	explain_if_any("Records Read", read->records, es);
+	explain_if_any("Entries Scored", read->entries, es);
 	ExplainPropertyInteger("Rows Proposed", NULL, rows->proposed, es);
 	ExplainPropertyInteger("Rows Fetched", NULL, rows->fetched, es);
 	if (state->index_only)

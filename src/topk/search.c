@@ -109,7 +109,7 @@ learn_passing(TopkState *state)
 		double		tested = filter->tested - state->tested_before;
 
 		known->admitted = learn_share(state->admitted, tested,
-									  tested - (filter->removed - state->removed_before));
+									  tested - (state->engine->counters.removed - state->removed_before));
 	}
 	/* rows that an entry keeps out are not proposed */
 	if (state->way == TOPK_CODES && known->has_filter)
@@ -195,9 +195,8 @@ spent(const TopkState *state)
 {
 	const QvUnits *units = &state->known.units;
 	const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-	QvScanCounters counters = TopkGetCounters(state);
 
-	return QvCountersCost(units, &counters) + rows->proposed * cpu_operator_cost +
+	return QvCountersCost(units, &state->engine->counters) + rows->proposed * cpu_operator_cost +
 		QvRowsCost(units, rows->looked_up, state->known.table_pages) + rows->passed * units->value + state->collected +
 		(state->filter ? state->filter->tested * units->filter : 0);
 }
@@ -222,9 +221,9 @@ begin_way(TopkState *state, TopkWay way)
 	start_engine(state);
 	if (state->filter)
 	{
-		QvFilterUse(state->filter, state->engine->rows);
+		QvFilterUse(state->filter, state->engine);
 		state->tested_before = state->filter->tested;
-		state->removed_before = state->filter->removed;
+		state->removed_before = state->engine->counters.removed;
 	}
 	state->reads_rows = false;
 	if (way == TOPK_CODES && state->engine->rows)
@@ -683,21 +682,6 @@ TopkNext(TopkState *state, QvStreamRow *row)
 	return found;
 }
 
-QvScanCounters
-TopkGetCounters(const TopkState *state)
-{
-	QvScanCounters counters = {0};
-
-	if (state->engine)
-		counters = state->engine->counters;
-	if (state->filter)
-	{
-		counters.pages += state->filter->pages;
-		counters.removed += state->filter->removed;
-	}
-	return counters;
-}
-
 void
 TopkEnd(TopkState *state)
 {
@@ -705,10 +689,9 @@ TopkEnd(TopkState *state)
 	if (state->engine)
 	{
 		const QvStreamCounters *rows = QvStreamGetCounters(state->stream);
-		QvScanCounters counters = TopkGetCounters(state);
 
 		pgstat_count_index_tuples(state->index, rows->proposed);
-		QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &counters);
+		QvStatsAdd(RelationGetRelid(state->index), state->searches, rows, &state->engine->counters);
 		QvStreamEnd(state->stream);
 		state->engine->ops->end(state->engine);
 		RowReaderEnd(state->rows);

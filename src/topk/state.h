@@ -42,7 +42,7 @@ typedef struct TopkState
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the searches by other ways */
-	QvScan	   *engine;			/* it counts what other searches have read */
+	QvScan	   *engine;			/* it counts what all searches have read */
 	QvScan	   *other;			/* the search that is used instead of it, or
 								 * NULL */
 	RowReader  *rows;
@@ -90,9 +90,6 @@ typedef struct TopkState
 /* search.c: begin a search; the next row, in stream->rows->slot; false when there is none. */
 extern void TopkStart(TopkState *state);
 extern bool TopkNext(TopkState *state, QvStreamRow *row);
-
-/* What all searches of the node have read of the index. */
-extern QvScanCounters TopkGetCounters(const TopkState *state);
 
 /* No more rows are wanted: count what was read. */
 extern void TopkEnd(TopkState *state);
