@@ -117,7 +117,7 @@ is_index_only(const TopkState *state, bool with_distance)
 	if (ActivePortal != NULL && ActivePortal->name[0] != '\0')
 		return false;
 	if (included == NULL || scan->scan.plan.qual != NIL || outerPlan(scan) != NULL ||
-		TopkPlanExpr(state, TOPK_EXPR_WITHIN) != NULL || !state->planned.guesses)
+		!state->planned.guesses)
 		return false;
 	pull_varattnos(with_distance ? TopkReplaceDistance(targets, distance) : targets, scan->scan.scanrelid, &wanted);
 	for (int i = 0; i < included->count; i++)
@@ -153,12 +153,13 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	List	   *conditions = list_concat_copy(filter, scan->scan.plan.qual);
 	bool		with_distance = estate->es_epq_active == NULL &&
 		state->planned.result != TOPK_RESULT_UNKNOWN;
+	bool		index_only = false;
 
 	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY))
 	{
 		state->index = index_open(state->planned.index, exec_rt_fetch(scan->scan.scanrelid, estate)->rellockmode);
 		QvGetOpclass(state->index, &state->opclass);
-		state->index_only = is_index_only(state, with_distance);
+		index_only = is_index_only(state, with_distance);
 	}
 
 	/*
@@ -167,8 +168,8 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	 * which a tuple of the table cannot be.
 	 */
 	QvInitScanTupleSlot(estate, &css->ss, RelationGetDescr(heap),
-						state->index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
-	css->ss.ps.scanopsfixed = !state->index_only;
+						index_only ? &TTSOpsVirtual : table_slot_callbacks(heap));
+	css->ss.ps.scanopsfixed = !index_only;
 	init_projection(state, with_distance);
 	css->ss.ps.qual = estate->es_epq_active ? ExecInitQual(conditions, &css->ss.ps) : NULL;
 	init_conditions(state, conditions);
@@ -182,10 +183,10 @@ topk_begin(CustomScanState *css, EState *estate, int eflags)
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "quiver top-k search",
 										   ALLOCSET_SMALL_SIZES);
 	TopkSetInit(&state->set, outerPlanState(css), heap);
-	if (state->index && (filter != NIL || state->index_only))
+	if (state->index && (filter != NIL || index_only))
 	{
 		state->filter = QvFilterCreate(&css->ss.ps, heap, state->index, filter);
-		state->filter->wants_visible = state->index_only;
+		state->filter->wants_visible = index_only;
 	}
 }
 

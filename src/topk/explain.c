@@ -71,7 +71,7 @@ explain_work(TopkState *state, ExplainState *es)
 	explain_if_any("Entries Scored", read->entries, es);
 	ExplainPropertyInteger("Rows Proposed", NULL, rows->proposed, es);
 	ExplainPropertyInteger("Rows Fetched", NULL, rows->fetched, es);
-	if (state->index_only)
+	if (state->filter && state->filter->wants_visible)
 		ExplainPropertyInteger("Heap Fetches", NULL, rows->fetched, es);
 	ExplainPropertyInteger("Rows Measured", NULL, rows->measured, es);
 	explain_distances(state, es);

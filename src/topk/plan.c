@@ -275,7 +275,7 @@ orders_only(PlannerInfo *root, const TopkTarget *target)
 {
 	ListCell   *lc;
 
-	if (target->key == NULL || !is_whole_query(root, target->index->rel) ||
+	if (target->key == NULL || target->within != NIL || !is_whole_query(root, target->index->rel) ||
 		!takes_first_rows(root->parse) || root->placeholder_list != NIL)
 		return false;
 	foreach(lc, root->processed_tlist)

@@ -498,7 +498,7 @@ admit_row(void *arg, const ItemPointerData *tid)
 	if (state->set.state == TOPK_SET_READY && !QvTidSetHas(state->set.rows, tid))
 		return QV_ROW_FAILS;
 	/* a scan of the table has the row at hand; row pages have been asked */
-	if (state->filter == NULL || state->reads_rows || (state->other && !state->index_only))
+	if (state->filter == NULL || state->reads_rows || (state->other && !state->filter->wants_visible))
 		return QV_ROW_MAY_PASS;
 	return QvFilterTestRow(state->filter, tid);
 }
@@ -632,7 +632,7 @@ TopkStart(TopkState *state)
 	/* with another index, all rows that it finds count */
 	source.unindexed = state->set.child != NULL || state->reads_table;
 	by_value = state->known.by_value = state->value && QvIsIndexed(&state->opclass, state->value);
-	source.guess = state->planned.guesses && by_value && state->within == NULL;
+	source.guess = state->planned.guesses && by_value;
 	source.beyond = state->within && by_value ? is_beyond : NULL;
 	state->way = TOPK_WAYS;
 	state->collected = 0;

@@ -37,8 +37,6 @@ typedef struct TopkState
 	ExprState  *after;			/* and after it */
 	QvFilter   *filter;			/* those on included columns, as tested on an
 								 * entry */
-	bool		index_only;		/* rows need not be fetched for their columns
-								 * or conditions */
 
 	/* of a search */
 	MemoryContext context;		/* of the value and the searches by other ways */

@@ -70,7 +70,7 @@ TopkResultPossible(QvMetric metric, TopkResult result, double distance)
  * What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant.  The
  * version is also that of groups.h.
  */
-#define TOPK_PLAN_VERSION 16
+#define TOPK_PLAN_VERSION 17
 
 typedef struct TopkPlanned
 {
