@@ -341,17 +341,12 @@ apply(Turn turn, int at, const Node *other, const Node *expr, TopkForm *form)
 			widen(form, expr);
 			return true;
 		case MULTIPLIES:
-			if (!known || c == 0)
-				return false;
-			set_linear(form, c, 0);
-			return true;
 		case DIVIDES:
 			if (!known || c == 0)
 				return false;
-			if (at == 0)
+			if (turn == MULTIPLIES || at == 0)
 			{
-				form->falls ^= c < 0;
-				set_range(form, form->least / c, form->most / c);
+				set_linear(form, turn == MULTIPLIES ? c : 1 / c, 0);
 				return true;
 			}
 			if (form->least < 0 && form->most > 0)
