@@ -368,9 +368,10 @@ filter_page(Members *m, Buffer buf, uint32 number)
 /* The rows that have not been put into a run. */
 typedef struct RunReader
 {
-	QvTidSetIterator it;
-	ItemPointerData tid;		/* the next one, */
-	bool		has_tid;		/* if there is one */
+	ItemPointerData tids[MaxHeapTuplesPerPage]; /* of one block */
+	int			n;
+	int			at;				/* the next one */
+	uint64		block;			/* after it */
 } RunReader;
 
 /*
@@ -382,14 +383,22 @@ next_run(Members *m, RunReader *reader, Run *run)
 	const QvRows *rows = m->rows;
 	QvRowNumber first = 0;
 
-	run->n = 0;
-	for (; reader->has_tid && run->n < RUN_ROWS; reader->has_tid = QvTidSetNext(&reader->it, &reader->tid))
+	for (run->n = 0; run->n < RUN_ROWS; reader->at++)
 	{
+		const ItemPointerData *tid;
 		QvRowNumber row;
 
-		if (!QvRowsHasNumber(rows, &reader->tid, &row))
+		if (reader->at == reader->n)
 		{
-			add_unknown(m, &reader->tid);
+			reader->at = 0;
+			reader->n = QvTidSetNext(m->set, &reader->block, reader->tids);
+			if (reader->n == 0)
+				break;
+		}
+		tid = &reader->tids[reader->at];
+		if (!QvRowsHasNumber(rows, tid, &row))
+		{
+			add_unknown(m, tid);
 			continue;
 		}
 		if (run->n == 0)
@@ -399,7 +408,7 @@ next_run(Members *m, RunReader *reader, Run *run)
 		}
 		else if (row - first >= rows->per_page)
 			break;
-		run->tids[run->n] = reader->tid;
+		run->tids[run->n] = *tid;
 		run->at[run->n++] = row - first;
 	}
 	return run->n > 0;
@@ -454,12 +463,11 @@ read_run(Members *m, const Run *run, const Run *next)
 static void
 read_set(Members *m)
 {
-	RunReader	reader = {.it.set = m->set};
+	RunReader	reader = {0};
 	Run			runs[2];
 	int			now = 0;
 	bool		found;
 
-	reader.has_tid = QvTidSetNext(&reader.it, &reader.tid);
 	found = next_run(m, &reader, &runs[now]);
 	while (found)
 	{

@@ -20,23 +20,20 @@ typedef struct TableScan
 	QvScan		base;
 	Relation	table;
 	const QvTidSet *set;
-	QvTidSetIterator next;		/* of the set */
-	QvTidSetIterator ahead;		/* of the set, for pages asked for */
-	BlockNumber asked;			/* the last of these */
 	BlockNumber nblocks;
-	BlockNumber block;			/* next, of the whole table */
+	uint64		block;			/* next */
+	uint64		ahead;			/* of the set, next to ask for */
 	Buffer		buf;			/* pinned */
 	BufferAccessStrategy strategy;
 	ItemPointerData tids[MaxHeapTuplesPerPage];
 } TableScan;
 
-/* Ask for a page in the background. */
+/* Ask for a page in the background, if it is there. */
 static void
-ask_for(TableScan *scan, BlockNumber block)
+ask_for(TableScan *scan, uint64 block)
 {
 	if (block < scan->nblocks)
 		(void) QvPrefetchBlock(scan->table, scan->base.table_hints, block);
-	scan->asked = block;
 }
 
 /* ---- all rows ---- */
@@ -86,43 +83,14 @@ next_of_table(TableScan *scan)
 
 /* ---- rows of a set ---- */
 
-/* Ask for one more of the set's pages, of the first ones for several. */
-static void
-ask_ahead(TableScan *scan)
-{
-	ItemPointerData tid;
-
-	for (int n = scan->asked == InvalidBlockNumber ? PAGES_AHEAD : 1; n > 0; n--)
-	{
-		do
-			if (!QvTidSetNext(&scan->ahead, &tid))
-				return;
-		while (ItemPointerGetBlockNumber(&tid) == scan->asked);
-		ask_for(scan, ItemPointerGetBlockNumber(&tid));
-	}
-}
-
-/* The rows of the set's next page. */
+/* The rows of the next page of the set.  Ask for one more of its pages; at first, for several. */
 static int
 next_of_set(TableScan *scan)
 {
-	int			n = 0;
-
-	ask_ahead(scan);
-	while (n < MaxHeapTuplesPerPage)
-	{
-		QvTidSetIterator before = scan->next;
-
-		if (!QvTidSetNext(&scan->next, &scan->tids[n]))
-			break;
-		if (ItemPointerGetBlockNumber(&scan->tids[n]) != ItemPointerGetBlockNumber(&scan->tids[0]))
-		{
-			scan->next = before;
-			break;
-		}
-		n++;
-	}
-	return n;
+	for (int n = scan->ahead == 0 ? PAGES_AHEAD : 1; n > 0; n--)
+		if (QvTidSetNext(scan->set, &scan->ahead, scan->tids) > 0)
+			ask_for(scan, ItemPointerGetBlockNumber(&scan->tids[0]));
+	return QvTidSetNext(scan->set, &scan->block, scan->tids);
 }
 
 /* ---- */
@@ -171,8 +139,6 @@ QvTableScanBegin(Relation table, QvBufferHints *hints, const QvTidSet *set)
 	scan->base.scale = 1;
 	scan->table = table;
 	scan->set = set;
-	scan->next.set = scan->ahead.set = set;
-	scan->asked = InvalidBlockNumber;
 	scan->nblocks = RelationGetNumberOfBlocks(table);
 	if (set == NULL && scan->nblocks > (BlockNumber) NBuffers / 4)
 		scan->strategy = GetAccessStrategy(BAS_BULKREAD);

@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "query/tidset.h"
 #include "space/grow.h"
 
@@ -154,6 +153,36 @@ QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
 	for (Size i = 0; i < n; i++)
 		(void) QvTidSetTake(set, &rows[i]);
 	return set;
+}
+
+int
+QvTidSetNext(const QvTidSet *set, uint64 *block, ItemPointerData tids[MaxHeapTuplesPerPage])
+{
+	int			n = 0;
+
+	while (n == 0 && *block < set->nblocks)
+	{
+		uint64		blocks = set->blocks[*block / 64] >> (*block % 64);
+		const uint32 *lines;
+
+		if (blocks == 0)
+		{
+			*block += 64 - *block % 64;
+			continue;
+		}
+		*block += pg_rightmost_one_pos64(blocks);
+		lines = set->lines + QvTidSetPlace(set, *block) * set->words;
+		for (uint32 word = 0; word < set->words; word++)
+		{
+			/* line 0 is none */
+			uint32		left = word == 0 ? lines[0] & ~UINT32_C(1) : lines[word];
+
+			for (; left != 0 && n < MaxHeapTuplesPerPage; left &= left - 1, n++)
+				ItemPointerSet(&tids[n], *block, word * QV_TIDSET_BITS + pg_rightmost_one_pos32(left));
+		}
+		++*block;
+	}
+	return n;
 }
 
 void

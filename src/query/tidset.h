@@ -12,6 +12,7 @@
 
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "port/pg_bitutils.h"
 #include "storage/itemptr.h"
 
@@ -108,49 +109,10 @@ QvTidSetKnowsBlock(const QvTidSet *set, BlockNumber block)
 	return (set->lines[QvTidSetPlace(set, block) * set->words] & 1) == 0;
 }
 
-/* Going through the members of a set that knows lines, in their order in the table. */
-typedef struct QvTidSetIterator
-{
-	const QvTidSet *set;
-	Size		group;			/* of 64 blocks, the one after that of
-								 * "blocks" */
-	uint64		blocks;			/* of the group, still to come */
-	BlockNumber block;
-	Size		at;				/* place of its lines */
-	uint32		word;			/* the one after that of "lines" */
-	uint32		lines;			/* of the block, still to come */
-} QvTidSetIterator;
-
-/* Begin with all zero but for "set"; false after the last one. */
-static inline bool
-QvTidSetNext(QvTidSetIterator *it, ItemPointerData *tid)
-{
-	const QvTidSet *set = it->set;
-
-	while (it->lines == 0)
-	{
-		if (it->word > 0 && it->word < set->words)
-		{
-			it->lines = set->lines[it->at * set->words + it->word++];
-			continue;
-		}
-		while (it->blocks == 0)
-		{
-			if (it->group > set->nblocks / 64)
-				return false;
-			it->blocks = set->blocks[it->group];
-			it->at = (Size) set->before[it->group++] - 1;
-		}
-		it->block = (BlockNumber) (it->group - 1) * 64 + pg_rightmost_one_pos64(it->blocks);
-		it->blocks &= it->blocks - 1;
-		it->at++;
-		it->lines = set->lines[it->at * set->words] & ~UINT32_C(1);
-		it->word = 1;
-	}
-	ItemPointerSet(tid, it->block,
-				   (it->word - 1) * QV_TIDSET_BITS + pg_rightmost_one_pos32(it->lines));
-	it->lines &= it->lines - 1;
-	return true;
-}
+/*
+ * Going through the members of a set that knows lines, block by block: those of the next block that
+ * has some, from one on, which becomes the one after it.  Returns how many; 0: there are no more.
+ */
+extern int	QvTidSetNext(const QvTidSet *set, uint64 *block, ItemPointerData tids[MaxHeapTuplesPerPage]);
 
 #endif							/* QV_QUERY_TIDSET_H */
