@@ -158,8 +158,9 @@ can_scan(const PlannerInfo *root, const IndexPath *path)
 	 * a join that fills rows with NULLs must have them all, and so must
 	 * aggregates and windows of all rows
 	 */
-	return list_length(path->indexorderbys) == 1 && !index->hypothetical && !KnnWantsNulls(index) &&
-		!QvIsNullable(root, index->rel) && !KnnNeedsAllRows(root, index->rel, false) &&
+	return list_length(path->indexorderbys) == 1 && !index->hypothetical &&
+		!KnnHasNullTest(index->indrestrictinfo, IS_NULL, index) && !QvIsNullable(root, index->rel) &&
+		!KnnNeedsAllRows(root, index->rel, false) &&
 		(index->indexprs == NIL || !hides_rows(root) || !IndexRunsUsersCode(index->indexoid, false));
 }
 

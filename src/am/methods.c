@@ -234,13 +234,13 @@ KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index)
 }
 
 bool
-KnnWantsNulls(IndexOptInfo *index)
+KnnHasNullTest(const List *conditions, NullTestType type, IndexOptInfo *index)
 {
 	ListCell   *lc;
 
-	foreach(lc, index->indrestrictinfo)
+	foreach(lc, conditions)
 	{
-		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, IS_NULL, index))
+		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, type, index))
 			return true;
 	}
 	return false;

@@ -81,7 +81,7 @@ extern bool KnnNeedsAllRows(const PlannerInfo *root, const RelOptInfo *rel, bool
 /* Is a condition that test of an index's column: whether it has a value, or has none? */
 extern bool KnnIsNullTest(const Node *clause, NullTestType type, IndexOptInfo *index);
 
-/* Does a query ask an index for rows without a value?  These are in no index. */
-extern bool KnnWantsNulls(IndexOptInfo *index);
+/* Is one of these RestrictInfos such a test? */
+extern bool KnnHasNullTest(const List *conditions, NullTestType type, IndexOptInfo *index);
 
 #endif							/* QV_AM_METHODS_H */

@@ -60,13 +60,9 @@ static double
 indexed_share(PlannerInfo *root, IndexOptInfo *index)
 {
 	NullTest   *test = makeNode(NullTest);
-	ListCell   *lc;
 
-	foreach(lc, index->rel->baserestrictinfo)
-	{
-		if (KnnIsNullTest((Node *) lfirst_node(RestrictInfo, lc)->clause, IS_NOT_NULL, index))
-			return 1;
-	}
+	if (KnnHasNullTest(index->rel->baserestrictinfo, IS_NOT_NULL, index))
+		return 1;
 	test->arg = linitial_node(TargetEntry, index->indextlist)->expr;
 	test->nulltesttype = IS_NOT_NULL;
 	test->location = -1;

@@ -321,7 +321,8 @@ TopkFindTargets(PlannerInfo *root, IndexOptInfo *index, PathKey *groups)
 	List	   *targets;
 	ListCell   *lc;
 
-	if (KnnWantsNulls(index))
+	/* rows without a value are in no index */
+	if (KnnHasNullTest(index->indrestrictinfo, IS_NULL, index))
 		return NIL;
 	target = find_target(root, index, groups);
 	targets = target ? list_make1(target) : NIL;
