@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "query/tidset.h"
-#include "space/grow.h"
+#include "utils/memutils.h"
 
 /* Bytes of a set without its lines. */
 static Size
@@ -29,7 +29,6 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 	set->before = palloc_extended(groups * sizeof(uint32), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	set->words = 1;
 	set->max_bytes = max_bytes - bytes;
-	set->context = CurrentMemoryContext;
 	return set;
 }
 
@@ -59,7 +58,8 @@ QvTidSetMakeRoom(QvTidSet *set)
 		set->words = 0;
 		return false;
 	}
-	set->lines = MemoryContextAllocExtended(set->context, Max(1, bytes), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->lines = MemoryContextAllocExtended(GetMemoryChunkContext(set), Max(1, bytes),
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	return true;
 }
 
@@ -98,7 +98,7 @@ have_words(QvTidSet *set, uint32 words)
 
 	if (bytes > set->max_bytes)
 		return false;
-	set->lines = QvResize(set->context, set->lines, bytes);
+	set->lines = repalloc_huge(set->lines, bytes);
 	/* from the last block on, as they become longer where they are */
 	for (Size i = set->used; i-- > 0;)
 	{

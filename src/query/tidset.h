@@ -33,7 +33,6 @@ typedef struct QvTidSet
 	BlockNumber lossy;			/* blocks of which all lines may be members */
 	uint64		members;		/* with all lines of these */
 	Size		max_bytes;		/* of "lines" */
-	MemoryContext context;
 } QvTidSet;
 
 /*
