@@ -104,15 +104,12 @@ typedef struct Members
 	uint32		unknown_room;
 	uint32		unknown_next;
 
-	/*
-	 * pages with rows on lines that have no entries, and where their TIDs go
-	 * on
-	 */
+	/* pages with rows on lines that have no entries */
 	CrowdedPage *crowded;
 	uint32		ncrowded;
 	uint32		crowded_room;
 	uint32		crowded_next;
-	ItemPointerData crowded_tid;
+	uint64		crowded_line;	/* of these lines, the next one of that page */
 
 	/* rows that were measured and not proposed yet */
 	Found	   *found;
@@ -138,11 +135,14 @@ add_unknown(Members *m, const ItemPointerData *tid)
 static void
 add_crowded(Members *m, uint32 number, uint32 last_line)
 {
-	if (m->again || last_line == 0 || (m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
+	/* it may be of a damaged page */
+	last_line = Min(last_line, MaxHeapTuplesPerPage);
+	if (m->again || last_line <= m->rows->meta.lines ||
+		(m->ncrowded > 0 && m->crowded[m->ncrowded - 1].number == number))
 		return;
 	if (m->ncrowded == m->crowded_room)
 		m->crowded = QvGrow(m->base.context, m->crowded, &m->crowded_room, RUN_ROWS, sizeof(CrowdedPage));
-	m->crowded[m->ncrowded++] = (CrowdedPage) {number, Min(last_line, MaxHeapTuplesPerPage)};
+	m->crowded[m->ncrowded++] = (CrowdedPage) {number, last_line};
 }
 
 /* Have the next row without an entry in m->tid, or the next line; false when there is none. */
@@ -154,29 +154,24 @@ next_without_entry(Members *m)
 		m->tid = m->unknown[m->unknown_next++];
 		return true;
 	}
-	for (; m->crowded_next < m->ncrowded; m->crowded_next++)
+	while (m->crowded_next < m->ncrowded)
 	{
 		const CrowdedPage *page = &m->crowded[m->crowded_next];
-		BlockNumber end = Min(m->nblocks, QvRowsFirstBlock(m->rows, page->number + 1));
-		BlockNumber block;
-		uint32		line;
+		uint32		lines = m->rows->meta.lines;
+		uint32		more = page->last_line - lines;
+		uint64		block = QvRowsFirstBlock(m->rows, page->number) + m->crowded_line / more;
 
-		if (!ItemPointerIsValid(&m->crowded_tid))
-			ItemPointerSet(&m->crowded_tid, QvRowsFirstBlock(m->rows, page->number), m->rows->meta.lines);
-		block = ItemPointerGetBlockNumber(&m->crowded_tid);
-		line = ItemPointerGetOffsetNumber(&m->crowded_tid) + 1;
-		for (; block < end; block++, line = m->rows->meta.lines + 1)
+		CHECK_FOR_INTERRUPTS();
+		if (block >= Min(m->nblocks, QvRowsFirstBlock(m->rows, page->number + 1)))
 		{
-			CHECK_FOR_INTERRUPTS();
-			for (; line <= page->last_line; line++)
-			{
-				ItemPointerSet(&m->crowded_tid, block, line);
-				m->tid = m->crowded_tid;
-				if (m->set == NULL || QvTidSetHas(m->set, &m->tid))
-					return true;
-			}
+			m->crowded_next++;
+			m->crowded_line = 0;
+			continue;
 		}
-		ItemPointerSetInvalid(&m->crowded_tid);
+		ItemPointerSet(&m->tid, block, lines + 1 + m->crowded_line % more);
+		m->crowded_line++;
+		if (m->set == NULL || QvTidSetHas(m->set, &m->tid))
+			return true;
 	}
 	return false;
 }
@@ -682,7 +677,6 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 		m->may_pass = MemoryContextAlloc(m->base.context, m->rows->per_page);
 	}
 	m->finder.context = m->base.context;
-	ItemPointerSetInvalid(&m->crowded_tid);
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
 	/* room grows by powers of two */
