@@ -15,7 +15,7 @@ bytes_of_blocks(BlockNumber nblocks)
 }
 
 QvTidSet *
-QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
+QvTidSetCreate(MemoryContext context, BlockNumber nblocks, Size max_bytes)
 {
 	Size		groups = (Size) nblocks / 64 + 1;
 	Size		bytes = bytes_of_blocks(nblocks);
@@ -23,10 +23,10 @@ QvTidSetCreate(BlockNumber nblocks, Size max_bytes)
 
 	if (bytes > max_bytes)
 		return NULL;
-	set = palloc0(sizeof(QvTidSet));
+	set = MemoryContextAllocZero(context, sizeof(QvTidSet));
 	set->nblocks = nblocks;
-	set->blocks = palloc_extended(groups * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	set->before = palloc_extended(groups * sizeof(uint32), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->blocks = MemoryContextAllocExtended(context, groups * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	set->before = MemoryContextAllocExtended(context, groups * sizeof(uint32), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	set->words = 1;
 	set->max_bytes = max_bytes - bytes;
 	return set;
@@ -135,9 +135,10 @@ QvTidSetAllBytes(BlockNumber nblocks)
 }
 
 QvTidSet *
-QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows, Size n, bool all)
+QvTidSetOfRows(MemoryContext context, BlockNumber nblocks, Size max_bytes,
+			   const ItemPointerData *rows, Size n, bool all)
 {
-	QvTidSet   *set = QvTidSetCreate(nblocks, max_bytes);
+	QvTidSet   *set = QvTidSetCreate(context, nblocks, max_bytes);
 
 	if (set == NULL)
 		return NULL;

@@ -36,10 +36,10 @@ typedef struct QvTidSet
 } QvTidSet;
 
 /*
- * An empty set for a table of nblocks blocks, in CurrentMemoryContext; max_bytes at most.  NULL
- * when even a bit for each block takes more.
+ * An empty set for a table of nblocks blocks; max_bytes at most.  NULL when even a bit for each
+ * block takes more.
  */
-extern QvTidSet *QvTidSetCreate(BlockNumber nblocks, Size max_bytes);
+extern QvTidSet *QvTidSetCreate(MemoryContext context, BlockNumber nblocks, Size max_bytes);
 
 /*
  * Such a set is filled in three steps.  First, blocks that have members are noted, each with its
@@ -56,8 +56,8 @@ extern void QvTidSetAdd(QvTidSet *set, BlockNumber block, const OffsetNumber *of
  * more than max_bytes.  all: it has bits for the lines of all blocks, so that further rows may be
  * added in any order.
  */
-extern QvTidSet *QvTidSetOfRows(BlockNumber nblocks, Size max_bytes, const ItemPointerData *rows,
-								Size n, bool all);
+extern QvTidSet *QvTidSetOfRows(MemoryContext context, BlockNumber nblocks, Size max_bytes,
+								const ItemPointerData *rows, Size n, bool all);
 extern void QvTidSetFree(QvTidSet *set);
 
 /* Bytes of a set of all blocks, if no line of a block is beyond its first word. */

@@ -103,12 +103,8 @@ all_return_rows(PlanState *node)
 static QvTidSet *
 make_set(TopkSet *set, const ItemPointerData *rows, Size n, bool all)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
-	QvTidSet   *result = QvTidSetOfRows(RelationGetNumberOfBlocks(set->table),
-										memory_share() * (all ? MEMORY_SHARE - 1 : 1), rows, n, all);
-
-	MemoryContextSwitchTo(old);
-	return result;
+	return QvTidSetOfRows(set->context, RelationGetNumberOfBlocks(set->table),
+						  memory_share() * (all ? MEMORY_SHARE - 1 : 1), rows, n, all);
 }
 
 /* Have the rows found in a set rather than one after the other; false when there is no memory. */
@@ -336,13 +332,10 @@ static void
 collect_bitmap(TopkSet *set)
 {
 	TIDBitmap  *bitmap = (TIDBitmap *) MultiExecProcNode(set->child);
-	MemoryContext old;
 
 	if (!IsA(bitmap, TIDBitmap))
 		elog(ERROR, "unrecognized result from subplan");
-	old = MemoryContextSwitchTo(set->context);
-	set->rows = QvTidSetCreate(RelationGetNumberOfBlocks(set->table), (Size) work_mem * 1024);
-	MemoryContextSwitchTo(old);
+	set->rows = QvTidSetCreate(set->context, RelationGetNumberOfBlocks(set->table), (Size) work_mem * 1024);
 	set->state = set->rows ? TOPK_SET_READY : TOPK_SET_FAILED;
 	if (set->rows)
 	{
