@@ -209,6 +209,9 @@ QvFilterCreate(PlanState *node, Relation table, Relation index, List *conditions
 	memset(filter->slot->tts_isnull, true, desc->natts * sizeof(bool));
 	ExecStoreVirtualTuple(filter->slot);
 	filter->finder.context = CurrentMemoryContext;
+	filter->included = palloc(BLCKSZ);
+	filter->visible = palloc(BLCKSZ);
+	filter->may_pass = palloc(BLCKSZ);
 	return filter;
 }
 
@@ -400,8 +403,7 @@ DEFINE_RANGE_TEST(int64, PG_INT64_MIN, PG_INT64_MAX)
 #undef DEFINE_RANGE_TEST
 
 static void
-test_range(const QvFilter *filter, const QvCondition *condition, const char *at, uint32 first, uint32 n,
-		   uint8 *may_pass)
+test_range(const QvFilter *filter, const QvCondition *condition, const char *at, uint32 first, uint32 n)
 {
 	const QvIncluded *included = filter->rows->included;
 	const QvIncludedColumn *column = &filter->columns[condition->column];
@@ -411,24 +413,24 @@ test_range(const QvFilter *filter, const QvCondition *condition, const char *at,
 		column->length == sizeof(int32) ? test_range_int32 : test_range_int64;
 
 	test(condition->least, condition->most, QvIncludedValue(included, column, (char *) at, first),
-		 QvIncludedBits(included, (char *) at, first), included->bits, column->bit, n, may_pass + first);
+		 QvIncludedBits(included, (char *) at, first), included->bits, column->bit, n, filter->may_pass + first);
 }
 
 bool
-QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n, uint8 *may_pass)
+QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n)
 {
 	const QvIncluded *included = filter->rows->included;
 	const char *bits = QvIncludedBits(included, (char *) at, first);
 	uint32		known = 0,
 				left = 0;
 
-	memset(may_pass + first, 1, n);
+	memset(filter->may_pass + first, 1, n);
 	for (int i = 0; i < filter->nranges; i++)
-		test_range(filter, &filter->conditions[i], at, first, n, may_pass);
+		test_range(filter, &filter->conditions[i], at, first, n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		known += bits[i * included->bits] & QV_INCLUDED_KNOWN;
-		left += bits[i * included->bits] & may_pass[first + i] & QV_INCLUDED_KNOWN;
+		left += bits[i * included->bits] & filter->may_pass[first + i] & QV_INCLUDED_KNOWN;
 	}
 	filter->tested += known;
 	filter->engine->counters.removed += known - left;
@@ -450,41 +452,36 @@ QvFilterPrefetch(const QvFilter *filter, BlockNumber block)
 }
 
 void
-QvFilterSee(QvFilter *filter, QvRowNumber first, const char *at, uint8 *visible)
+QvFilterSee(QvFilter *filter, const char *at, QvRowNumber first)
 {
-	const QvIncluded *included = filter->rows->included;
+	const QvRows *rows = filter->rows;
 	BlockNumber asked = InvalidBlockNumber;
 	bool		answer = false;
 
-	if (filter->all_leakproof)
-	{
-		memset(visible, false, included->per_page);
-		return;
-	}
-	for (uint32 i = 0; i < included->per_page; i++)
+	memcpy(filter->included, at, QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
+	memset(filter->visible, false, rows->per_page);
+	for (uint32 i = 0; !filter->all_leakproof && i < rows->per_page; i++)
 	{
 		ItemPointerData tid;
 
-		visible[i] = false;
-		if (!QvIncludedIsKnown(included, at, i))
+		if (!QvIncludedIsKnown(rows->included, at, i))
 			continue;
-		QvRowsTid(filter->rows, first + i, &tid);
+		QvRowsTid(rows, first + i, &tid);
 		if (ItemPointerGetBlockNumberNoCheck(&tid) != asked)
 		{
 			asked = ItemPointerGetBlockNumberNoCheck(&tid);
 			answer = is_visible(filter, asked);
 		}
-		visible[i] = answer;
+		filter->visible[i] = answer;
 	}
 }
 
 void
-QvFilterTestOthers(QvFilter *filter, const char *at, uint32 first, uint32 n, const uint8 *visible,
-				   uint8 *may_pass)
+QvFilterTestOthers(QvFilter *filter, uint32 first, uint32 n)
 {
 	for (uint32 i = first; i < first + n; i++)
-		if (may_pass[i] && read_columns(filter, at, i, filter->columns, filter->ncolumns))
-			may_pass[i] = test_slot(filter, visible[i], filter->nranges) != QV_ROW_FAILS;
+		if (filter->may_pass[i] && read_columns(filter, filter->included, i, filter->columns, filter->ncolumns))
+			filter->may_pass[i] = test_slot(filter, filter->visible[i], filter->nranges) != QV_ROW_FAILS;
 }
 
 /* Have columns of a row in the slot, and see whether it is visible; false: they are not known. */

@@ -70,6 +70,11 @@ typedef struct QvFilter
 	QvIncludedColumn *columns;
 	char	   *space;			/* QV_INCLUDED_MAX bytes for each included
 								 * column */
+	/* of a row page */
+	char	   *included;		/* a copy of its columns */
+	uint8	   *visible;		/* which of its rows are visible to everybody, */
+	uint8	   *may_pass;		/* and which may pass */
+
 	int64		tested;			/* entries, since the filter was made */
 } QvFilter;
 
@@ -89,18 +94,17 @@ extern void QvFilterUse(QvFilter *filter, QvScan *engine);
  * Rows "first" to first + n - 1 of a page are tested in two steps.  at: its included columns.  The
  * page is locked, and the ranges are tested on it: may_pass[first + i].  Entries that are not
  * there may pass.  Returns whether there are other conditions on rows that are left.  These are
- * tested on a copy of the columns that QvFilterSee() has seen, since a condition may read other
+ * tested on the copy of the columns that QvFilterSee() has made, since a condition may read other
  * pages, and fail.
  */
-extern bool QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n, uint8 *may_pass);
-extern void QvFilterTestOthers(QvFilter *filter, const char *at, uint32 first, uint32 n,
-							   const uint8 *visible, uint8 *may_pass);
+extern bool QvFilterTestRanges(QvFilter *filter, const char *at, uint32 first, uint32 n);
+extern void QvFilterTestOthers(QvFilter *filter, uint32 first, uint32 n);
 
 /*
- * Which rows of a page are visible to everybody: visible[rows->per_page].  The page is locked, so
- * that VACUUM cannot clear entries meanwhile.  number: of its first entry.
+ * Copy the included columns of a page, and see which of its rows are visible to everybody.  The
+ * page is locked, so that VACUUM cannot clear entries meanwhile.  number: of its first entry.
  */
-extern void QvFilterSee(QvFilter *filter, QvRowNumber number, const char *at, uint8 *visible);
+extern void QvFilterSee(QvFilter *filter, const char *at, QvRowNumber number);
 
 /* Ask the CPU for the columns of a row page that will be tested soon. */
 extern void QvFilterPrefetch(const QvFilter *filter, BlockNumber block);

@@ -78,9 +78,6 @@ typedef struct Members
 	const QvRows *rows;
 	const QvTidSet *set;		/* NULL: all rows */
 	QvFilter   *filter;			/* NULL: all entries will do */
-	char	   *included;		/* columns of a row page, for the filter; */
-	uint8	   *visible;		/* which of its rows are visible to everybody, */
-	uint8	   *may_pass;		/* and which may pass */
 	BlockNumber nblocks;		/* of the table */
 	QvRowQuery	query;
 	QvRowsFinder finder;
@@ -297,18 +294,17 @@ test_page(Members *m, Buffer buf, uint32 number, const Run *run)
 	bool		others = false;
 
 	if (run == NULL)
-		others = QvFilterTestRanges(m->filter, at, 0, rows->per_page, m->may_pass);
+		others = QvFilterTestRanges(m->filter, at, 0, rows->per_page);
 	for (int i = 0; run && i < run->n; i++)
-		others |= QvFilterTestRanges(m->filter, at, run->at[i], 1, m->may_pass);
+		others |= QvFilterTestRanges(m->filter, at, run->at[i], 1);
 	if (!others)
 		return;
-	memcpy(m->included, at, QvRowsPageBytes(rows) - rows->per_page * rows->code_size);
-	QvFilterSee(m->filter, (QvRowNumber) number * rows->per_page, m->included, m->visible);
+	QvFilterSee(m->filter, at, (QvRowNumber) number * rows->per_page);
 	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
 	if (run == NULL)
-		QvFilterTestOthers(m->filter, m->included, 0, rows->per_page, m->visible, m->may_pass);
+		QvFilterTestOthers(m->filter, 0, rows->per_page);
 	for (int i = 0; run && i < run->n; i++)
-		QvFilterTestOthers(m->filter, m->included, run->at[i], 1, m->visible, m->may_pass);
+		QvFilterTestOthers(m->filter, run->at[i], 1);
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 }
 
@@ -316,9 +312,9 @@ test_page(Members *m, Buffer buf, uint32 number, const Run *run)
 static uint32
 next_passing(const Members *m, uint32 from)
 {
-	const uint8 *next = memchr(m->may_pass + from, true, m->rows->per_page - from);
+	const uint8 *next = memchr(m->filter->may_pass + from, true, m->rows->per_page - from);
 
-	return next ? next - m->may_pass : m->rows->per_page;
+	return next ? next - m->filter->may_pass : m->rows->per_page;
 }
 
 /*
@@ -444,7 +440,7 @@ read_run(Members *m, const Run *run, const Run *next)
 			entry = QvRowsEntry(rows, QvPageEntries(BufferGetPage(buf)), run->at[i]);
 		if (entry == NULL || !QvRowEntryIsThere(entry))
 			add_unknown(m, &run->tids[i]);
-		else if (m->filter == NULL || m->may_pass[run->at[i]])
+		else if (m->filter == NULL || m->filter->may_pass[run->at[i]])
 			add_to_batch(m, &batch, &run->tids[i], entry);
 	}
 	take_batch(m, &batch);
@@ -669,13 +665,7 @@ QvMembersBegin(QvScan *engine, Relation table, const QvTidSet *set, QvFilter *fi
 	 * row pages that were made after the filter's search was begun are
 	 * without one
 	 */
-	if (filter && filter->rows)
-	{
-		m->filter = filter;
-		m->included = MemoryContextAlloc(m->base.context, BLCKSZ);
-		m->visible = MemoryContextAlloc(m->base.context, m->rows->per_page);
-		m->may_pass = MemoryContextAlloc(m->base.context, m->rows->per_page);
-	}
+	m->filter = filter && filter->rows ? filter : NULL;
 	m->finder.context = m->base.context;
 	/* farther ones are hardly ever wanted; they are read again then */
 	rows = set ? set->members : (double) m->nblocks * m->rows->meta.lines;
