@@ -18,6 +18,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
 #include "topk/set.h"
@@ -77,24 +78,18 @@ children_of(PlanState *node, PlanState ***children)
 	return 0;
 }
 
-/* Can all scans of a tree return their rows? */
+/* Is there a scan in a tree that cannot return its rows? */
 static bool
-all_return_rows(PlanState *node)
+has_other_scan(PlanState *node, void *unused)
 {
-	PlanState **children;
-	int			n = children_of(node, &children);
-
 	if (IsA(node, BitmapIndexScanState))
 	{
 		const BitmapIndexScanState *scan = (BitmapIndexScanState *) node;
 		Oid			am = scan->biss_RelationDesc->rd_rel->relam;
 
-		return (am == BTREE_AM_OID || am == HASH_AM_OID || am == GIST_AM_OID) && scan->biss_NumArrayKeys == 0;
+		return (am != BTREE_AM_OID && am != HASH_AM_OID && am != GIST_AM_OID) || scan->biss_NumArrayKeys > 0;
 	}
-	for (int i = 0; i < n; i++)
-		if (!all_return_rows(children[i]))
-			return false;
-	return n > 0;
+	return planstate_tree_walker(node, has_other_scan, unused);
 }
 
 /* ---- rows one after the other ---- */
@@ -353,7 +348,7 @@ TopkSetCollect(TopkSet *set, bool (*enough) (void *arg, double found), void *arg
 		return;
 	set->enough = enough;
 	set->arg = arg;
-	if (all_return_rows(set->child))
+	if (!has_other_scan(set->child, NULL))
 		collect_rows(set);
 	if (set->state == TOPK_SET_NONE)
 		collect_bitmap(set);
