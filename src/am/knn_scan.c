@@ -130,14 +130,13 @@ start(IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Before a row is proposed: have they been as many as the user lets a scan look at? */
-static void
-stop_at_most(void *arg)
+/* QvStreamNext()'s pause: does the user let the scan look at more rows? */
+static bool
+may_propose(void *arg)
 {
 	KnnScan    *so = arg;
 
-	if (QvStreamGetCounters(so->stream)->proposed - so->before >= so->most)
-		QvStreamStop(so->stream);
+	return QvStreamGetCounters(so->stream)->proposed - so->before < so->most;
 }
 
 bool
@@ -150,7 +149,7 @@ KnnGetTuple(IndexScanDesc scan, ScanDirection direction)
 	Assert(ScanDirectionIsForward(direction));
 	if (!so->started)
 		start(scan);
-	found = QvStreamNext(so->stream, stop_at_most, &row);
+	found = QvStreamNext(so->stream, may_propose, &row);
 	QvTestForOldSnapshot(scan->xs_snapshot, scan->indexRelation);
 	RowReleaseValues(so->rows);
 	if (!found)

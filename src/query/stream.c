@@ -315,13 +315,6 @@ end_scan(QvStream *s)
 	next_aside(s);
 }
 
-void
-QvStreamStop(QvStream *s)
-{
-	s->ended_early = true;
-	end_scan(s);
-}
-
 /* ---- room for rows ---- */
 
 /* Leave out the farther half of the rows that wait. */
@@ -687,13 +680,16 @@ wants_depth(const QvStream *s)
 }
 
 bool
-QvStreamNext(QvStream *s, void (*pause) (void *arg), QvStreamRow *row)
+QvStreamNext(QvStream *s, bool (*pause) (void *arg), QvStreamRow *row)
 {
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (pause && s->scan && !s->at_hand)
-			pause(s->source.arg);
+		if (s->scan && !s->at_hand && !pause(s->source.arg))
+		{
+			s->ended_early = true;
+			end_scan(s);
+		}
 		next_candidate(s);
 
 		/*

@@ -105,14 +105,12 @@ extern void QvStreamStart(QvStream *stream, const QvStreamSource *source);
  */
 extern void QvStreamSetScan(QvStream *stream, QvScan *scan, bool at_once);
 
-/* Let no more rows be proposed: rows that wait are returned. */
-extern void QvStreamStop(QvStream *stream);
-
 /*
- * The next row; false when there is none.  pause (may be NULL) is called before the search is asked
- * for more rows.  It may change the search.
+ * The next row; false when there is none.  pause is called before the search is asked for more
+ * rows.  It may change the search.  If it returns false, no more are proposed: rows that wait are
+ * returned.
  */
-extern bool QvStreamNext(QvStream *stream, void (*pause) (void *arg), QvStreamRow *row);
+extern bool QvStreamNext(QvStream *stream, bool (*pause) (void *arg), QvStreamRow *row);
 
 /* Do rows wait that were proposed? */
 extern bool QvStreamHasWaiting(const QvStream *stream);

@@ -442,8 +442,8 @@ still_costs(const TopkState *state)
 		 cost_of_way(state, proposed * known->passing / of, proposed) - 1);
 }
 
-/* QvStreamNext()'s pause: change the way if another costs less. */
-static void
+/* QvStreamNext()'s pause: change the way if another costs less.  False at the user's end. */
+static bool
 choose(void *arg)
 {
 	TopkState  *state = arg;
@@ -456,27 +456,24 @@ choose(void *arg)
 
 	state->by_way_before = by_way;
 	if (has_proposed_most(state))
-	{
-		QvStreamStop(state->stream);
-		return;
-	}
+		return false;
 	if ((by_way < state->next_choice && !is_idle) || state->way >= TOPK_SET || topk_way != TOPK_WAYS ||
 		TopkHasMostLists(&state->settings))
-		return;
+		return true;
 	so_far = spent(state) - state->spent_before;
 	if (by_way < state->next_choice && so_far < state->next_cost)
-		return;
+		return true;
 	learn_passing(state);
 	best = TopkCheapest(&state->known, state->way + 1, wanted_rows(state), &cost);
 	state->next_choice = Max(TOPK_FIRST_ROWS, by_way * CHOICE_GROWTH);
 	state->next_cost = Max(cost, so_far * CHOICE_GROWTH);
 	if (isinf(cost))
-		return;
+		return true;
 	/* nothing is known of it before some rows were proposed */
 	to_come = by_way < TOPK_FIRST_ROWS ? so_far : still_costs(state);
 	/* the next step will cost as much again, at least */
 	if (state->looks && 2 * so_far < LOOK_SHARE * cost)
-		return;
+		return true;
 
 	/*
 	 * What is to come is uncertain, and what was paid is lost.  A way that is
@@ -484,6 +481,7 @@ choose(void *arg)
 	 */
 	if (Max(so_far, to_come / 2) > cost && (to_come > LOOK_SHARE * cost || so_far > 2 * cost))
 		take_way(state, best);
+	return true;
 }
 
 /* ---- rows ---- */
