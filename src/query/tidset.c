@@ -7,18 +7,11 @@
 #include "query/tidset.h"
 #include "utils/memutils.h"
 
-/* Bytes of a set without its lines. */
-static Size
-bytes_of_blocks(BlockNumber nblocks)
-{
-	return ((Size) nblocks / 64 + 1) * (sizeof(uint64) + sizeof(uint32));
-}
-
 QvTidSet *
 QvTidSetCreate(MemoryContext context, BlockNumber nblocks, Size max_bytes)
 {
 	Size		groups = (Size) nblocks / 64 + 1;
-	Size		bytes = bytes_of_blocks(nblocks);
+	Size		bytes = groups * (sizeof(uint64) + sizeof(uint32));
 	QvTidSet   *set;
 
 	if (bytes > max_bytes)
@@ -126,12 +119,6 @@ QvTidSetTake(QvTidSet *set, const ItemPointerData *tid)
 	set->members += (*lines & bit) == 0;
 	*lines |= bit;
 	return true;
-}
-
-Size
-QvTidSetAllBytes(BlockNumber nblocks)
-{
-	return (Size) nblocks * sizeof(uint32) + bytes_of_blocks(nblocks);
 }
 
 QvTidSet *

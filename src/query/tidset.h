@@ -60,9 +60,6 @@ extern QvTidSet *QvTidSetOfRows(MemoryContext context, BlockNumber nblocks, Size
 								const ItemPointerData *rows, Size n, bool all);
 extern void QvTidSetFree(QvTidSet *set);
 
-/* Bytes of a set of all blocks, if no line of a block is beyond its first word. */
-extern Size QvTidSetAllBytes(BlockNumber nblocks);
-
 /* Add a row to such a set.  False when its line takes more than max_bytes. */
 extern bool QvTidSetTake(QvTidSet *set, const ItemPointerData *tid);
 
@@ -72,6 +69,9 @@ QvTidSetPlace(const QvTidSet *set, BlockNumber block)
 {
 	uint64		before = set->blocks[block / 64] & ((UINT64_C(1) << (block % 64)) - 1);
 
+	/* where all blocks have members, there is nothing to count */
+	if (set->used == set->nblocks)
+		return block;
 	return set->before[block / 64] + pg_popcount64(before);
 }
 

@@ -29,8 +29,8 @@
 #define FIRST_ROWS 1024
 
 /*
- * Rows, and a set, may each have this part of work_mem.  There are at most two sets at a time, but
- * for an And below another.
+ * Rows, and a set, may each have this part of work_mem, and the final set has what rows leave.
+ * There are at most two sets at a time, but for an And below another.
  */
 #define MEMORY_SHARE 3
 
@@ -94,19 +94,15 @@ has_other_scan(PlanState *node, void *unused)
 
 /* ---- rows one after the other ---- */
 
-/* A set of rows, if there is memory for it.  all: further rows may be added. */
-static QvTidSet *
-make_set(TopkSet *set, const ItemPointerData *rows, Size n, bool all)
-{
-	return QvTidSetOfRows(set->context, RelationGetNumberOfBlocks(set->table),
-						  memory_share() * (all ? MEMORY_SHARE - 1 : 1), rows, n, all);
-}
-
-/* Have the rows found in a set rather than one after the other; false when there is no memory. */
+/*
+ * Have the rows found in a set rather than one after the other; false when there is no memory.
+ * all: further rows may be added.
+ */
 static bool
 take_found(TopkSet *set, bool all)
 {
-	set->rows = make_set(set, set->found, set->nfound, all);
+	set->rows = QvTidSetOfRows(set->context, RelationGetNumberOfBlocks(set->table),
+							   memory_share() * (MEMORY_SHARE - 1), set->found, set->nfound, all);
 	if (set->rows == NULL)
 		return false;
 	pfree(set->found);
@@ -114,27 +110,23 @@ take_found(TopkSet *set, bool all)
 	return true;
 }
 
-/* Rows that take so much memory. */
-static Size
-rows_in(Size bytes)
-{
-	return Max(FIRST_ROWS, bytes / sizeof(ItemPointerData));
-}
-
 /* Have room for more rows; false when there is no memory. */
 static bool
 make_room(TopkSet *set)
 {
-	if (set->room == set->most)
-	{
-		/* a single scan has rows in any order */
-		if (IsA(set->child, BitmapIndexScanState) && take_found(set, true))
-			return true;
-		if (set->most >= rows_in(memory_share()))
-			return false;
-		set->most = rows_in(memory_share());
-	}
-	set->room = Min(set->room * 2, set->most);
+	Size		most = Max(FIRST_ROWS, memory_share() / sizeof(ItemPointerData));
+	Size		lines = (Size) RelationGetNumberOfBlocks(set->table) * sizeof(uint32);
+
+	/*
+	 * a single scan's rows go on in a set as soon as they take more memory
+	 * than it
+	 */
+	if (IsA(set->child, BitmapIndexScanState) &&
+		(set->room == most || set->room * sizeof(ItemPointerData) >= lines) && take_found(set, true))
+		return true;
+	if (set->room == most)
+		return false;
+	set->room = Min(set->room * 2, most);
 	set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));
 	return true;
 }
@@ -256,7 +248,8 @@ collect(TopkSet *set, PlanState *node, const QvTidSet *only)
 				break;
 			if (left)
 				QvTidSetFree(left);
-			left = make_set(set, set->found + first, set->nfound - first, false);
+			left = QvTidSetOfRows(set->context, RelationGetNumberOfBlocks(set->table), memory_share(),
+								  set->found + first, set->nfound - first, false);
 			set->nfound = first;
 			if (left == NULL)
 				result = TOPK_SET_FAILED;
@@ -277,15 +270,6 @@ collect_rows(TopkSet *set)
 {
 	if (set->state == TOPK_SET_NONE)
 	{
-		Size		bytes = memory_share();
-
-		/*
-		 * a scan's rows go on in a set as soon as they take more memory than
-		 * it
-		 */
-		if (IsA(set->child, BitmapIndexScanState))
-			bytes = Min(bytes, QvTidSetAllBytes(RelationGetNumberOfBlocks(set->table)));
-		set->most = rows_in(bytes);
 		set->room = FIRST_ROWS;
 		set->found = MemoryContextAlloc(set->context, set->room * sizeof(ItemPointerData));
 	}

@@ -32,8 +32,6 @@ typedef struct TopkSet
 	ItemPointerData *found;		/* rows found so far, before that */
 	Size		nfound;
 	Size		room;
-	Size		most;			/* before they go on in a set, or for which
-								 * there is memory */
 } TopkSet;
 
 /* Begin, in CurrentMemoryContext, with all zero; child may be NULL. */
