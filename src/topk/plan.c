@@ -408,11 +408,8 @@ topk_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	{
 		Plan	   *plan = linitial(custom_plans);
 
-		/* conditions that are constant stand in a node above it */
-		if (IsA(plan, Result))
-			plan = outerPlan(plan);
-		if (IsA(plan, BitmapHeapScan))
-			outerPlan(scan) = outerPlan(plan);
+		/* conditions that are constant stand in a node above the bitmap scan */
+		outerPlan(scan) = outerPlan(IsA(plan, Result) ? outerPlan(plan) : plan);
 	}
 	return &scan->scan.plan;
 }
