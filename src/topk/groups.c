@@ -138,8 +138,7 @@ static void
 groups_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GroupsState *state = (GroupsState *) css;
-	CustomScan *scan = (CustomScan *) css->ss.ps.plan;
-	PlanState  *child = ExecInitNode(outerPlan(scan), estate, eflags);
+	PlanState  *child = ExecInitNode(outerPlan(css->ss.ps.plan), estate, eflags);
 	TupleDesc	desc = ExecGetResultType(child);
 	List	   *clauses = GroupsClauses(state);
 	List	   *columns = GroupsColumns(state);

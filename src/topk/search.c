@@ -104,7 +104,7 @@ learn_passing(TopkState *state)
 
 	if (state->way != TOPK_WALK && state->way != TOPK_CODES)
 		return;
-	if (filter && filter->tested > state->tested_before)
+	if (filter)
 	{
 		double		tested = filter->tested - state->tested_before;
 
@@ -209,7 +209,7 @@ begin_way(TopkState *state, TopkWay way)
 	Relation	table = state->css.ss.ss_currentRelation;
 	const TopkKnown *known = &state->known;
 	Size		memory = state->settings.memory / 2;
-	const QvTidSet *set = state->set.state == TOPK_SET_READY ? state->set.rows : NULL;
+	const QvTidSet *members = way == TOPK_SET ? state->set.rows : NULL;
 	double		proposals = TopkProposals(known, wanted_rows(state)) * known->admitted;
 
 	end_other(state);
@@ -226,15 +226,13 @@ begin_way(TopkState *state, TopkWay way)
 		state->removed_before = state->engine->counters.removed;
 	}
 	state->reads_rows = false;
-	if (way == TOPK_CODES && state->engine->rows)
-		state->other = QvMembersBegin(state->engine, table, NULL, state->filter, proposals, memory);
-	else if (way == TOPK_SET && reads_codes(state))
-		state->other = QvMembersBegin(state->engine, table, set, state->filter,
-									  proposals * set->members / known->rows, memory);
+	if (way == TOPK_SET ? reads_codes(state) : way == TOPK_CODES && state->engine->rows)
+		state->other = QvMembersBegin(state->engine, table, members, state->filter,
+									  members ? proposals * members->members / known->rows : proposals, memory);
 	else if (way != TOPK_WALK)
 	{
 		state->other = QvTableScanBegin(table, state->engine->table_hints,
-										way == TOPK_SET && set->words > 0 ? set : NULL);
+										members && members->words > 0 ? members : NULL);
 		state->reads_rows = true;
 	}
 	state->way = way;
@@ -305,29 +303,24 @@ take_way(TopkState *state, TopkWay way)
 	double		cost;
 
 	state->spent_before = spent(state);
-	if (way != TOPK_SET || state->set.state == TOPK_SET_READY)
+	if (way == TOPK_SET && state->set.state != TOPK_SET_READY)
 	{
-		begin_way(state, way);
-		return;
-	}
-	collect_set(state);
-	/* the way that runs goes on until more of the set is worth it */
-	if (state->set.state == TOPK_SET_PART)
-	{
-		if (state->way == TOPK_WAYS)
-			begin_way(state, TOPK_WALK);
-		return;
-	}
+		collect_set(state);
+		/* the way that runs goes on until more of the set is worth it */
+		if (state->set.state == TOPK_SET_PART && state->way != TOPK_WAYS)
+			return;
+		/* more is known than when it was begun */
+		state->looks = false;
 
-	/* more is known than when it was begun */
-	state->looks = false;
-
-	/*
-	 * with a set that is there rows need not be fetched to see whether they
-	 * pass, and it may not know lines
-	 */
-	if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
-		way = TopkCheapest(&state->known, TOPK_WALK, wanted_rows(state), &cost);
+		/*
+		 * with a set that is there rows need not be fetched to see whether
+		 * they pass, and it may not know lines
+		 */
+		if (state->set.state == TOPK_SET_PART)
+			way = TOPK_WALK;
+		else if (topk_way == TOPK_WAYS || state->set.state != TOPK_SET_READY)
+			way = TopkCheapest(&state->known, TOPK_WALK, wanted_rows(state), &cost);
+	}
 	begin_way(state, way);
 }
 
