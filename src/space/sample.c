@@ -112,54 +112,48 @@ QvSampleRows(const QvSample *s, double rows)
 }
 
 /*
- * Rows whose squared length is more than this many times the median, but for zeros, do not count
- * for the mean.  A few rows of another order of magnitude would move the mean away from all others,
- * whose codes would then be useless.
+ * Rows whose squared distance from the mean is more than this many times the median do not count
+ * for it.  A few of them would move the mean away from all others, whose codes would then be
+ * useless.
  */
-#define OUTLIER 1e4f
+#define OUTLIER 100
 
-/* Returns the longest squared length of a row that counts for the mean. */
-static float
-longest_row(const float *rows, int n, uint32 pdim)
+/* The mean of the rows that are no farther away than "most". */
+static void
+mean_of_near(const float *rows, int n, uint32 pdim, const float *distances, float most, float *mean)
 {
-	float	   *norms = palloc(Max(1, n) * sizeof(float));
-	float		median;
-	int			found = 0;
+	double	   *sum = palloc0(pdim * sizeof(double));
+	int			used = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		norms[found] = qv_kernels.norm2_f32(rows + (Size) i * pdim, pdim);
-		if (norms[found] > 0)
-			found++;
+		if (distances[i] > most)
+			continue;
+		used++;
+		for (uint32 j = 0; j < pdim; j++)
+			sum[j] += rows[(Size) i * pdim + j];
 	}
-	qsort(norms, found, sizeof(float), CompareFloats);
-	median = found > 0 ? norms[found / 2] : 0;
-	pfree(norms);
-	return OUTLIER * median;
+	for (uint32 j = 0; j < pdim; j++)
+		mean[j] = used > 0 ? sum[j] / used : 0;
+	pfree(sum);
 }
 
 void
 QvMeanOfRows(const float *rows, int n, uint32 pdim, float *mean)
 {
-	double	   *sum = palloc0(pdim * sizeof(double));
-	float		longest = longest_row(rows, n, pdim);
-	int			used = 0;
+	float	   *distances = palloc0(Max(1, n) * sizeof(float));
+	float	   *sorted = palloc(Max(1, n) * sizeof(float));
 
+	mean_of_near(rows, n, pdim, distances, 0, mean);
 	for (int i = 0; i < n; i++)
-	{
-		const float *row = rows + (Size) i * pdim;
-
-		CHECK_FOR_INTERRUPTS();
-		if (qv_kernels.norm2_f32(row, pdim) > longest)
-			continue;
-		used++;
-		for (uint32 j = 0; j < pdim; j++)
-			sum[j] += row[j];
-	}
-	for (uint32 j = 0; j < pdim; j++)
-		mean[j] = used > 0 ? sum[j] / used : 0;
-	pfree(sum);
+		distances[i] = qv_kernels.l2sq_f32(rows + (Size) i * pdim, mean, pdim);
+	memcpy(sorted, distances, n * sizeof(float));
+	qsort(sorted, n, sizeof(float), CompareFloats);
+	if (n > 0)
+		mean_of_near(rows, n, pdim, distances, OUTLIER * sorted[n / 2], mean);
+	pfree(sorted);
+	pfree(distances);
 }
 
 void

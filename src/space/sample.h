@@ -36,7 +36,7 @@ typedef struct QvSample
  */
 extern int	QvSampleRows(const QvSample *s, double rows);
 
-/* Computes the mean of rows[n x pdim], but for the few that are very long. */
+/* Computes the mean of rows[n x pdim] without outliers. */
 extern void QvMeanOfRows(const float *rows, int n, uint32 pdim, float *mean);
 
 /* The interrupt callback of src/cluster: it answers Ctrl-C. */

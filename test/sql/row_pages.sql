@@ -75,4 +75,27 @@ SELECT * FROM search('grown'), quiver_check('grown_v') AS checked;
 REINDEX INDEX grown_v;
 SELECT * FROM search('grown'), quiver_check('grown_v') AS checked;
 
+-- a few rows far away do not move the mean, by which the codes of all others are made
+CREATE TABLE outliers (id int, v vector(32)) WITH (autovacuum_enabled = off);
+INSERT INTO outliers SELECT i, CASE WHEN i % 50 = 0 THEN array_fill(i / 100, ARRAY[32])::vector
+	ELSE (SELECT array_agg(1 + (hashint4(i * 32 + j) % 1000) / 20000.0 ORDER BY j)
+		FROM generate_series(1, 32) j)::vector END
+FROM generate_series(1, 5000) i;
+CREATE FUNCTION measures_few() RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	PERFORM set_config('quiver.topk_way', 'row_pages', true), set_config('enable_seqscan', 'off', true);
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) SELECT id FROM outliers
+		ORDER BY v <-> (SELECT v FROM outliers WHERE id = 7) LIMIT 10' INTO plan;
+	RETURN 1000 > coalesce(nullif((jsonb_path_query_first(plan::jsonb, '$.**."Nodes Read"'))::int, 0),
+		(jsonb_path_query_first(plan::jsonb, '$.**."Records Read"'))::int);
+END $$;
+CREATE INDEX outliers_v ON outliers USING quiver_graph (v vector_l2_ops);
+VACUUM ANALYZE outliers;
+SELECT measures_few();
+DROP INDEX outliers_v;
+CREATE INDEX outliers_v ON outliers USING quiver_ivf (v vector_l2_ops);
+SELECT measures_few();
+
 DROP SCHEMA row_pages CASCADE;
