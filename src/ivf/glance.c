@@ -6,6 +6,7 @@
 
 #include "ivf/ivf.h"
 #include "ivf/page/cache.h"
+#include "ivf/update/calibrate.h"
 #include "pages/sample.h"
 
 typedef struct Glance
@@ -39,16 +40,18 @@ look(Page page, void *arg)
 }
 
 void
-IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most, IvfGlanced *glanced)
+IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most, double table_rows,
+		  IvfGlanced *glanced)
 {
 	IvfHandle  *handle = IvfOpen(index, opclass);
+	const IvfMetaData *meta = &handle->meta;
 	Glance		g = {.lists = handle->lists};
-	double		pages = QvSamplePages(index, handle->meta.seed, most, look, &g);
+	double		pages = QvSamplePages(index, meta->seed, most, look, &g);
 
 	glanced->dead = g.dead * pages;
 	glanced->lost_pages = g.lost * pages;
-	glanced->measured = handle->meta.probes[0] > 0 && handle->meta.deep_lists > 0 &&
-		!(handle->meta.flags & IVF_MEASURE);
+	glanced->measured = meta->probes[0] > 0 && !(meta->flags & IVF_MEASURE) &&
+		!IvfIsOverdue(meta, IvfRowsOf(meta, table_rows));
 	glanced->sketches = handle->layout.sketch_bytes > 0;
-	glanced->old_format = handle->meta.form == QV_FORM_CODED && !IvfCanHaveRows(&handle->meta);
+	glanced->old_format = meta->form == QV_FORM_CODED && !IvfCanHaveRows(meta);
 }

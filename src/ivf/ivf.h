@@ -78,14 +78,14 @@ typedef struct IvfGlanced
 {
 	double		dead;			/* estimate of the slots of dead rows */
 	double		lost_pages;		/* estimate of the pages that nothing leads to */
-	bool		measured;		/* all probes are measured */
+	bool		measured;		/* all probes are measured, and not overdue */
 	bool		old_format;		/* REINDEX gives it row pages */
 	bool		sketches;		/* it has them */
 } IvfGlanced;
 
-/* Reads at most "most" pages. */
+/* Reads at most "most" pages.  table_rows: rows of the table, about. */
 extern void IvfGlance(Relation index, const QvOpclassInfo *opclass, BlockNumber most,
-					  IvfGlanced *glanced);
+					  double table_rows, IvfGlanced *glanced);
 
 /* estimate.c: what a build makes */
 typedef struct IvfEstimate

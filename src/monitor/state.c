@@ -93,6 +93,27 @@ describe_graph(Relation index, const QvSettings *settings, StateRow *row)
 	set_state(row, STATE_OLD_FORMAT, BoolGetDatum(glanced.old_format));
 }
 
+/*
+ * Returns about how many rows a table has, by its size; 0: not known.  The statistics of the server
+ * count rows twice that a session has not reported yet when it analyzes them.
+ */
+static double
+rows_of_table(Oid oid)
+{
+	Relation	table;
+	double		rows = 0;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return 0;
+	table = try_relation_open(oid, NoLock);
+	if (table == NULL)
+		return 0;
+	if (table->rd_rel->reltuples > 0 && table->rd_rel->relpages > 0)
+		rows = (double) table->rd_rel->reltuples / table->rd_rel->relpages * RelationGetNumberOfBlocks(table);
+	relation_close(table, AccessShareLock);
+	return rows;
+}
+
 static void
 describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 {
@@ -106,7 +127,7 @@ describe_ivf(Relation index, const QvSettings *settings, StateRow *row)
 	set_state(row, STATE_PROBES, Int32GetDatum((int32) probed.probes));
 	set_state(row, STATE_LISTS, Int32GetDatum((int32) probed.lists));
 	QvGetOpclass(index, &opclass);
-	IvfGlance(index, &opclass, GLANCE_PAGES, &glanced);
+	IvfGlance(index, &opclass, GLANCE_PAGES, rows_of_table(index->rd_index->indrelid), &glanced);
 	set_state(row, STATE_DEAD_ENTRIES, Int64GetDatum((int64) glanced.dead));
 	set_state(row, STATE_LOST_PAGES, Int64GetDatum((int64) glanced.lost_pages));
 	set_state(row, STATE_MEASURED, BoolGetDatum(glanced.measured));

@@ -1,6 +1,6 @@
 /*
  * turnover.h
- *		When VACUUM measures an index again: half of its rows came or went since the last time.
+ *		When VACUUM measures an index again: a share of its rows came or went since the last time.
  *
  * The metapage has one number for that: the rows there were when the index was measured, less twice
  * those removed since.  What the index has now, less that number, is how many came and went.
@@ -15,11 +15,14 @@ QvTurnoverRemoved(float measured, double removed)
 	return measured >= 1 ? Max(1, measured - 2 * removed) : measured;
 }
 
-/* Tells whether half of "rows" rows came or went.  Also true for the NaN of a damaged page. */
+/*
+ * Tells whether a share of "rows" rows came or went.  Also true if the index was not measured, and
+ * for the NaN of a damaged page.
+ */
 static inline bool
-QvIsTurnedOver(float measured, double rows)
+QvIsTurnedOver(float measured, double rows, double share)
 {
-	return !(rows < 2 * (double) measured);
+	return !(rows - measured < share * rows);
 }
 
 #endif							/* QV_PAGES_TURNOVER_H */

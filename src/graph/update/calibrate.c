@@ -39,6 +39,9 @@
 /* Least nodes of an index that is calibrated.  With fewer any pool is enough. */
 #define LEAST_NODES 1000
 
+/* Policy: the pool is measured again when this share of the nodes came or went. */
+#define MEASURE_AGAIN 0.5
+
 /*
  * Values of ef_search for which the pool is measured.  The line is drawn through the first
  * and the last, and raised to the others.
@@ -648,7 +651,7 @@ bool
 GraphWantsCalibration(const GraphMetaData *meta, double nodes)
 {
 	return meta->form == QV_FORM_CODED && nodes >= LEAST_NODES &&
-		QvIsTurnedOver(meta->pool_nodes, nodes);
+		QvIsTurnedOver(meta->pool_nodes, nodes, MEASURE_AGAIN);
 }
 
 void

@@ -202,7 +202,7 @@ IvfBuild(Relation heap, Relation index, IndexInfo *info,
 				 errhint("Drop the index until the table has more data.")));
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, IVF_PHASE_MEASURE);
-	IvfMeasureProbes(handle, 0);
+	IvfMeasureProbes(handle, 0, result->heap_tuples);
 	if (IvfCanHaveRows(&handle->meta))
 		QvRowsMerge(&handle->rows, true, result->heap_tuples, IvfVisitRows, handle);
 	QvWriteLogAll(index, MAIN_FORKNUM);

@@ -81,13 +81,16 @@ typedef struct IvfMetaData
 	uint32		lists;			/* entries of the directory */
 	uint32		tops;			/* groups of lists: parents are below this */
 	uint32		version_lists;	/* changes whenever the directory does */
-	double		tuples;			/* rows as of the last build or VACUUM */
+	double		tuples;			/* rows as of the last build, or VACUUM that
+								 * removed rows or measured probes */
 	uint32		measured_lists; /* lists there were when probes were measured */
 	float		probes[IVF_TARGETS];	/* share of lists; 0: not measured */
 	float		measured_rows;	/* rows there were when all probes were
 								 * measured, less twice those removed since,
 								 * at least 1; below 1: not known */
-	uint32		unused[10];		/* older versions measured two depths, from
+	float		table_share;	/* share of the table's rows that they were;
+								 * 0: not known */
+	uint32		unused[9];		/* older versions measured two depths, from
 								 * measured_rows on */
 	uint32		vacuums;		/* VACUUMs that may have removed rows: changes
 								 * before heap TIDs of removed rows are used

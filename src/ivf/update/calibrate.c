@@ -20,6 +20,7 @@
 #include "ivf/search/scan.h"
 #include "ivf/update/calibrate.h"
 #include "miscadmin.h"
+#include "pages/turnover.h"
 #include "pages/write.h"
 #include "utils/memutils.h"
 
@@ -52,24 +53,43 @@
 /* Policy: with fewer queries than this, or rows, nothing is measured. */
 #define LEAST_QUERIES 20
 
-/* Policy: probes are measured again when there are this number of times the lists. */
-#define MEASURE_AGAIN 1.5
+/* Policy: an insert measures probes again when there are this number of times the lists. */
+#define MORE_LISTS 1.5
 
-/* Policy: the least number of lists with which probes are measured again. */
+/* Policy: the least number of lists with which an insert measures probes. */
 #define LEAST_MEASURED 8
+
+/*
+ * Policy: VACUUM measures probes again when this share of the rows came or went, and should have
+ * long ago.  Autovacuum comes when a fifth more rows are there, or a fifth are dead.
+ */
+#define MEASURE_AGAIN 0.1
+#define OVERDUE 0.25
 
 bool
 IvfWantsMeasuring(const IvfMetaData *meta)
 {
 	return meta->lists >= LEAST_MEASURED &&
-		meta->lists >= MEASURE_AGAIN * meta->measured_lists;
+		meta->lists >= MORE_LISTS * meta->measured_lists;
+}
+
+double
+IvfRowsOf(const IvfMetaData *meta, double table_rows)
+{
+	return meta->table_share > 0 ? table_rows * meta->table_share : table_rows;
 }
 
 bool
-IvfLacksMeasuring(const IvfMetaData *meta)
+IvfLacksMeasuring(const IvfMetaData *meta, double rows)
 {
-	return (meta->flags & IVF_MEASURE) || IvfWantsMeasuring(meta) ||
-		(meta->probes[0] > 0 && meta->deep_lists == 0);
+	return (meta->flags & IVF_MEASURE) ||
+		(rows >= LEAST_QUERIES && QvIsTurnedOver(meta->measured_rows, rows, MEASURE_AGAIN));
+}
+
+bool
+IvfIsOverdue(const IvfMetaData *meta, double rows)
+{
+	return meta->measured_rows < 1 || QvIsTurnedOver(meta->measured_rows, rows, OVERDUE);
 }
 
 void
@@ -153,7 +173,7 @@ typedef struct Ranks
  * stay as they are.  "whole" says that all was measured; otherwise VACUUM is to measure again.
  */
 static void
-write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
+write_probes(IvfHandle *handle, const Ranks *ranks, bool whole, double table_rows)
 {
 	Buffer		buf = IvfLockMeta(handle);
 	IvfMetaData *meta;
@@ -171,7 +191,8 @@ write_probes(IvfHandle *handle, const Ranks *ranks, bool whole)
 	if (whole)
 	{
 		meta->deep_lists = handle->lists->count;
-		meta->measured_rows = Max(meta->tuples, IvfListRows(handle->lists));
+		meta->measured_rows = Max(1, meta->tuples);
+		meta->table_share = meta->measured_rows / Max(meta->measured_rows, table_rows);
 	}
 	meta->flags = whole ? meta->flags & ~IVF_MEASURE : meta->flags | IVF_MEASURE;
 	handle->meta = *meta;
@@ -255,7 +276,7 @@ measure_deep(IvfWalk *walk, pg_prng_state *random, MemoryContext query_context, 
 }
 
 static void
-measure(IvfHandle *handle, uint64 max_rows)
+measure(IvfHandle *handle, uint64 max_rows, double table_rows)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "quiver measuring",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -289,7 +310,7 @@ measure(IvfHandle *handle, uint64 max_rows)
 		memset(ranks->ndeep, 0, sizeof(ranks->ndeep));
 	}
 	qsort(ranks->few, ranks->nfew, sizeof(uint32), CompareUint32);
-	write_probes(handle, ranks, max_rows == 0);
+	write_probes(handle, ranks, max_rows == 0, table_rows);
 	elog(DEBUG1, "nearest rows of %u rows were looked for in %u of %u lists, so probes are of %.1f lists",
 		 queries, most, handle->lists->count, handle->meta.probes[0] * handle->lists->count);
 	MemoryContextSwitchTo(old);
@@ -297,7 +318,7 @@ measure(IvfHandle *handle, uint64 max_rows)
 }
 
 void
-IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
+IvfMeasureProbes(IvfHandle *handle, uint64 max_rows, double table_rows)
 {
 	const Ranks none = {0};
 
@@ -306,6 +327,6 @@ IvfMeasureProbes(IvfHandle *handle, uint64 max_rows)
 		return;
 	/* if an INSERT is canceled here, VACUUM measures, and not the next one */
 	if (max_rows > 0)
-		write_probes(handle, &none, false);
-	measure(handle, max_rows);
+		write_probes(handle, &none, false, table_rows);
+	measure(handle, max_rows, table_rows);
 }

@@ -515,7 +515,7 @@ measure_again(IvfHandle *handle)
 		return;
 	/* the directory has changed, too */
 	(void) IvfRefresh(handle);
-	IvfMeasureProbes(handle, MEASURE_ROWS);
+	IvfMeasureProbes(handle, MEASURE_ROWS, 0);
 }
 
 void

@@ -247,13 +247,11 @@ free_unused(IvfVacuum *v)
 
 /* ---- compaction ---- */
 
-/* Are more slots of a list dead than it may have? */
-static bool
-is_sparse(IvfVacuum *v, uint32 list)
+/* Counts the slots of a list that are in use, and the dead ones among them. */
+static void
+count_slots(IvfVacuum *v, uint32 list, uint64 *rows, uint64 *dead)
 {
 	IvfHandle  *handle = v->handle;
-	uint64		rows = 0;
-	uint64		dead = 0;
 	uint32		number = 0;
 	IvfEntry	entry;
 	Buffer		buf = IvfReadEntry(handle, list, BUFFER_LOCK_SHARE, &entry);
@@ -261,6 +259,7 @@ is_sparse(IvfVacuum *v, uint32 list)
 	uint32		generation = entry->generation;
 
 	UnlockReleaseBuffer(buf);
+	*rows = *dead = 0;
 	while (BlockNumberIsValid(block))
 	{
 		IvfListPage head;
@@ -270,25 +269,30 @@ is_sparse(IvfVacuum *v, uint32 list)
 		head = BufferIsValid(buf) ? IvfPageList(BufferGetPage(buf)) : NULL;
 		if (head == NULL || head->number != number++)
 			QvReportCorruption(handle->index, block, "The page does not belong to list %u.", list);
-		rows += head->count;
-		dead += IvfDeadSlots(head);
+		*rows += head->count;
+		*dead += IvfDeadSlots(head);
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 	}
-	return dead > COMPACT_ABOVE * rows;
 }
 
 /* Compacts the lists that have many dead rows. */
 static void
 compact_lists(IvfVacuum *v)
 {
+	uint64		rows,
+				dead;
+
 	for (uint32 list = 0; list < v->handle->lists->count; list++)
-		if (is_sparse(v, list))
+	{
+		count_slots(v, list, &rows, &dead);
+		if (dead > COMPACT_ABOVE * rows)
 		{
 			IvfSetFlags(v->handle, IVF_MOVING, 0);
 			QvInjectionPoint("quiver-ivf-move-begun");
 			IvfCompactList(v->handle, list);
 		}
+	}
 	IvfSetFlags(v->handle, 0, IVF_MOVING);
 	QvInjectionPoint("quiver-ivf-move-ended");
 }
@@ -307,12 +311,25 @@ write_tuples(IvfVacuum *v)
 	meta = IvfPageMeta(QvWriteRegister(&w, buf));
 	meta->tuples = v->live;
 	meta->measured_rows = QvTurnoverRemoved(meta->measured_rows, v->removed);
-	if (meta->measured_rows >= 1 && QvIsTurnedOver(meta->measured_rows, v->live))
-		meta->flags |= IVF_MEASURE;
 	/* a VACUUM that was interrupted may have removed all dead rows before */
 	meta->vacuums++;
 	QvWriteEnd(&w);
 	QvInjectionPoint("quiver-ivf-counts-written");
+}
+
+/* Counts the rows when none was dead, and writes the counts. */
+static void
+count_rows(IvfVacuum *v)
+{
+	uint64		rows,
+				dead;
+
+	for (uint32 list = 0; list < v->handle->lists->count; list++)
+	{
+		count_slots(v, list, &rows, &dead);
+		v->live += rows - dead;
+	}
+	write_tuples(v);
 }
 
 /* Takes IVF_MOVE_LOCK and opens the index.  Lists do not move from now on. */
@@ -389,8 +406,12 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 		/* entries of rows that have moved are missing */
 		v.handle = IvfOpen(info->index, opclass);
 	}
-	if (IvfLacksMeasuring(&v.handle->meta))
-		IvfMeasureProbes(v.handle, 0);
+	if (IvfLacksMeasuring(&v.handle->meta, stats->num_index_tuples))
+	{
+		if (stats->estimated_count)
+			count_rows(&v);
+		IvfMeasureProbes(v.handle, 0, info->num_heap_tuples);
+	}
 	if (lacks_rows(&v.handle->meta, info))
 		QvRowsMerge(&v.handle->rows, false, info->num_heap_tuples, IvfVisitRows, v.handle);
 	UnlockPage(info->index, IVF_MOVE_LOCK, ExclusiveLock);
@@ -408,17 +429,22 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	{
 		/* no row was dead: no page was read */
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
-		stats->num_index_tuples = info->num_heap_tuples;
 		stats->estimated_count = true;
 	}
-	/* the next search or insert reports an index that cannot be used */
-	if (!IvfPeekMeta(info->index, &meta))
+	if (IvfPeekMeta(info->index, &meta))
+	{
+		if (stats->estimated_count)
+			stats->num_index_tuples = IvfRowsOf(&meta, info->num_heap_tuples);
+		if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 ||
+			IvfLacksMeasuring(&meta, stats->num_index_tuples) || lacks_rows(&meta, info))
+			keep_up(info, stats, opclass);
+	}
+	else
+		/* the next search or insert reports an index that cannot be used */
 		ereport(WARNING,
 				(errmsg("index \"%s\" is damaged or not Quiver's, and was left alone",
 						RelationGetRelationName(info->index)),
 				 errhint("Please REINDEX it.")));
-	else if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 || IvfLacksMeasuring(&meta) || lacks_rows(&meta, info))
-		keep_up(info, stats, opclass);
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
 	return stats;
 }
