@@ -103,5 +103,29 @@ CREATE TABLE far_queries AS SELECT i AS id, far(100000 + i)::vector($dims) AS v 
 grow('all rows', 'NULL', '', 0);
 grow('a partial index', '(SELECT v FROM source LIMIT 1)', 'WHERE id >= 0', 30000);
 grow('few rows with a value', 'NULL', '', 30000);
+
+# Lists that VACUUM has emptied are no probes.  Queries are near rows that are gone.  With 400 lists the one-bit codes
+# of centroids choose among them.
+foreach my $case ([ 100, 2, 0.82 ], [ 400, 5, 0.8 ])
+{
+	my ($lists, $probes, $least) = @$case;
+	my $common = sub { (node => $node, table => 't', index => 't_idx', queries => $_[0], op => '<->') };
+
+	$node->safe_psql('postgres', qq{
+CREATE TABLE t (id int, v vector($dims));
+INSERT INTO t SELECT id, v FROM source WHERE id % 100 < 70;
+CREATE INDEX t_idx ON t USING ivfflat (v) WITH (lists = $lists);
+DELETE FROM t WHERE id % 100 >= 10;
+VACUUM (INDEX_CLEANUP on) t;
+CREATE TABLE gone_queries AS SELECT id, v FROM queries WHERE id % 100 BETWEEN 20 AND 69});
+	is((index_facts($node, 't_idx', 'median_list'))[0], 0, "$lists lists: most are empty");
+	recall_ok($least, "$lists lists, of rows that are gone", $common->('gone_queries'),
+		set => "SET ivfflat.probes = $probes;");
+	$node->safe_psql('postgres', 'INSERT INTO t SELECT id, v FROM source WHERE id % 100 BETWEEN 20 AND 69');
+	cmp_ok((index_facts($node, 't_idx', 'median_list'))[0], '>', 0, "$lists lists: inserts fill them");
+	recall_ok(0.9, "$lists lists, filled again", $common->('gone_queries'), set => 'SET ivfflat.probes = 20;');
+	check_ok($node, 't_idx', $rows * 6 / 10, "$lists lists");
+	$node->safe_psql('postgres', 'DROP TABLE t, gone_queries');
+}
 clean_log_ok($node);
 done_testing();

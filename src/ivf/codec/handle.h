@@ -41,6 +41,7 @@ typedef struct IvfLists
 	QvRelCachePart part;
 	uint32		version;		/* IvfMetaData.version_lists when it was read */
 	uint32		count;			/* lists */
+	uint32		filled;			/* of these, lists that have a page */
 	uint32		allocated;		/* lists that there is room for */
 	bool		broken;			/* an update ended half way: read it again */
 	IvfCentroids centroids;

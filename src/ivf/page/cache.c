@@ -107,6 +107,9 @@ read_lists(IvfHandle *handle, IvfLists *lists)
 		block = QvPageGetHeader(BufferGetPage(buf))->next;
 		UnlockReleaseBuffer(buf);
 	}
+	lists->filled = 0;
+	for (uint32 i = 0; i < lists->count; i++)
+		lists->filled += BlockNumberIsValid(lists->refs[i].head);
 }
 
 static void

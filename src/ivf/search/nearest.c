@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "containers/backlog.h"
 #include "ivf/page/centroid_codes.h"
 #include "ivf/search/nearest.h"
@@ -84,9 +86,23 @@ select_few(IvfNear *items, uint32 count)
 
 /* ---- near centroids by their one-bit codes (page/centroid_codes.h) ---- */
 
-/* Estimated distances of all lists of some batches. */
+/* Keep the lists that have a page.  Returns how many. */
 static uint32
-sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
+keep_filled(const IvfLists *lists, IvfNear *items, uint32 count)
+{
+	uint32		kept = 0;
+
+	for (uint32 i = 0; i < count; i++)
+	{
+		items[kept] = items[i];
+		kept += BlockNumberIsValid(lists->refs[items[i].list].head);
+	}
+	return kept;
+}
+
+/* Estimated distances of the lists of some batches; to search, only of lists with a page. */
+static uint32
+sweep(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 from, uint32 to,
 	  IvfNear *out)
 {
 	const IvfLists *lists = handle->lists;
@@ -112,12 +128,12 @@ sweep(const IvfHandle *handle, const IvfQuery *query, uint32 from, uint32 to,
 			out[n++].distance = l2 ? lists->centroids.norm2[list[i]] - 2 * ip : -ip;
 		}
 	}
-	return n;
+	return what == IVF_TO_SEARCH && lists->filled < lists->count ? keep_filled(lists, out, n) : n;
 }
 
 /* Estimated distances of the lists of the nearest groups. */
 static uint32
-sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+sweep_groups(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 n, IvfNear *out)
 {
 	const IvfLists *lists = handle->lists;
 	const float *x = query->base.q.x;
@@ -141,8 +157,8 @@ sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *
 	{
 		const IvfListGroup *group = &lists->groups[groups[i].list];
 
-		found += sweep(handle, query, group->batch, group->batch + IVF_BATCHES(group->members),
-					   out + found);
+		found += sweep(handle, query, what, group->batch,
+					   group->batch + IVF_BATCHES(group->members), out + found);
 	}
 	pfree(groups);
 	return found;
@@ -153,7 +169,8 @@ sweep_groups(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *
  * not to be found by one-bit codes.
  */
 static uint32
-sweep_centroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNear *out)
+sweep_centroids(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 n,
+				IvfNear *out)
 {
 	const IvfLists *lists = handle->lists;
 	uint32		found;
@@ -165,8 +182,11 @@ sweep_centroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNea
 	if (lists->nbatches == 0 || query->base.q.nbits < IvfCentroidBits(handle) ||
 		CANDIDATES((uint64) n) >= lists->count)
 		return 0;
-	found = lists->ngroups > 0 ? sweep_groups(handle, query, n, out) :
-		sweep(handle, query, 0, lists->nbatches, out);
+	found = lists->ngroups > 0 ? sweep_groups(handle, query, what, n, out) :
+		sweep(handle, query, what, 0, lists->nbatches, out);
+	/* nearly all lists are without a page */
+	if (found < n)
+		return 0;
 	if (n == 1 && found >= FEW_LANES)
 		return select_few(out, found);
 	sort_nearest(out, found, CANDIDATES(n));
@@ -175,17 +195,25 @@ sweep_centroids(const IvfHandle *handle, const IvfQuery *query, uint32 n, IvfNea
 
 /* ---- the nearest lists ---- */
 
-/* The lists that may be among the n nearest, measured; returns how many. */
+/*
+ * The lists that may be among the n nearest, measured; returns how many.  A list without a page has
+ * no row, and would use up a probe, so a search has it last.
+ */
 static uint32
 measure_lists(const IvfHandle *handle, const IvfQuery *query, IvfMeasure what, uint32 n,
 			  IvfNear *out)
 {
-	uint32		count = sweep_centroids(handle, query, n, out);
+	const IvfLists *lists = handle->lists;
+	uint32		count = sweep_centroids(handle, query, what, n, out);
 
 	if (count == 0)
-		for (; count < handle->lists->count; count++)
+		for (; count < lists->count; count++)
 			out[count].list = count;
-	handle->layout.codec->measure(handle, query, &handle->lists->centroids, what, out, count);
+	handle->layout.codec->measure(handle, query, &lists->centroids, what, out, count);
+	if (what == IVF_TO_SEARCH && lists->filled < lists->count)
+		for (uint32 i = 0; i < count; i++)
+			if (!BlockNumberIsValid(lists->refs[out[i].list].head))
+				out[i].distance = INFINITY;
 	return count;
 }
 

@@ -23,8 +23,8 @@ typedef struct IvfNearLists
 } IvfNearLists;
 
 /*
- * Have the n nearest lists in order, more than there are so, at most all.  The first "read" of them
- * keep their places, since the caller has read them.
+ * Have the n nearest lists in order, more than there are so, at most all.  Lists without a row
+ * come last.  The first "read" keep their places, since the caller has read them.
  */
 extern void IvfSortNearest(const IvfHandle *handle, const IvfQuery *query, uint32 read, uint32 n,
 						   IvfNearLists *near);
