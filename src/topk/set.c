@@ -122,9 +122,10 @@ make_room(TopkSet *set)
 	 * than it
 	 */
 	if (IsA(set->child, BitmapIndexScanState) &&
-		(set->room == most || set->room * sizeof(ItemPointerData) >= lines) && take_found(set, true))
+		(set->room >= most || set->room * sizeof(ItemPointerData) >= lines) && take_found(set, true))
 		return true;
-	if (set->room == most)
+	/* work_mem may be less than it was */
+	if (set->room >= most)
 		return false;
 	set->room = Min(set->room * 2, most);
 	set->found = repalloc_huge(set->found, set->room * sizeof(ItemPointerData));

@@ -793,3 +793,30 @@ RESET enable_seqscan;
 RESET max_parallel_workers_per_gather;
 DROP FUNCTION grouped;
 DROP TABLE items, tags;
+
+-- work_mem falls while a set is in part
+CREATE FUNCTION part_of(i int, j int) RETURNS float8 IMMUTABLE LANGUAGE sql AS
+	$$ SELECT (hashint4extended(i * 37 + j, 42) & 1048575)::float8 / 1048576 $$;
+CREATE TABLE big (id int, a int, b int, pad text, e vector(8));
+ALTER TABLE big ALTER pad SET STORAGE plain;
+INSERT INTO big SELECT i, CASE WHEN i % 10 = 0 THEN 1 ELSE i % 10 + 1 END,
+	CASE WHEN i % 10 = 0 THEN 1 ELSE (i / 10) % 9 + 2 END, repeat('x', 1900),
+	(SELECT array_agg(s + part_of(i, j) ORDER BY j) FROM generate_series(1, 8) j)::vector
+	FROM generate_series(1, 160000) i, LATERAL
+	(SELECT CASE WHEN i <= 2000 THEN 0 WHEN i % 10 = 0 THEN 8 ELSE 3 END s) z;
+CREATE INDEX ON big (a, b);
+CREATE INDEX ON big USING quiver_graph (e vector_l2_ops);
+VACUUM ANALYZE big;
+SET work_mem = '64MB';
+SET enable_sort = off;
+SET cpu_index_tuple_cost = 0.2;
+SET quiver.ef_search = 400;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM big WHERE a = 1 AND b = 1 ORDER BY e <-> '[0,0,0,0,0,0,0,0]' LIMIT 2000;
+MOVE 50 IN c;
+SET work_mem = '64kB';
+MOVE 1900 IN c;
+COMMIT;
+DROP TABLE big;
+DROP FUNCTION part_of;
+RESET ALL;
