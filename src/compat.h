@@ -335,27 +335,6 @@ QvBitmapOffsets(QvBitmapBlock *block, OffsetNumber *offsets, int max)
 #define QvRelationByNumber(tablespace, number) RelidByRelfilenode(tablespace, number)
 #endif
 
-/* Since 16 a query's rights to a relation are beside its range table. */
-#include "executor/executor.h"
-#if PG_VERSION_NUM >= 160000
-#include "parser/parse_relation.h"
-#endif
-
-/* The role that a view reads a relation as; InvalidOid: the user, or the table is no view's. */
-static inline Oid
-QvReadsAs(EState *estate, Index relid)
-{
-	RangeTblEntry *entry = exec_rt_fetch(relid, estate);
-
-#if PG_VERSION_NUM >= 160000
-	if (entry->perminfoindex == 0)
-		return InvalidOid;
-	return getRTEPermissionInfo(estate->es_rteperminfos, entry)->checkAsUser;
-#else
-	return entry->checkAsUser;
-#endif
-}
-
 /* Headers of EXPLAIN that are new in 18. */
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
@@ -527,6 +506,7 @@ typedef get_relation_info_hook_type QvRelationHook;
 #endif
 
 /* Since 18 a hash table of tuples needs the kind of its slots. */
+#include "executor/executor.h"
 static inline TupleHashTable
 QvBuildTupleHash(PlanState *parent, TupleDesc desc, const TupleTableSlotOps *ops, int ncolumns,
 				 AttrNumber *columns, Oid *equal, FmgrInfo *hash, Oid *collations, long nbuckets,

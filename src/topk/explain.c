@@ -32,7 +32,7 @@ explain_if_any(const char *label, int64 value, ExplainState *es)
 static void
 explain_distances(TopkState *state, ExplainState *es)
 {
-	Oid			reads_as = QvReadsAs(state->css.ss.ps.state, TopkPlan(state)->scan.scanrelid);
+	Oid			reads_as = state->planned.reads_as;
 	double		bound;
 
 	if (!state->started || (OidIsValid(reads_as) && reads_as != GetUserId()))

@@ -468,6 +468,7 @@ get_private(PlannerInfo *root, const TopkTarget *target, const TopkKnown *known)
 	planned.guesses = orders_only(root, target);
 	planned.filtered = known->filtered;
 	planned.secured = root->qual_security_level > 0;
+	planned.reads_as = rel->userid;
 	planned.result = target->form.result;
 	planned.needs = target->needs;
 	planned.order = target->order | order_of_late(root, target);

@@ -70,7 +70,7 @@ TopkResultPossible(QvMetric metric, TopkResult result, double distance)
  * What plan.c gives to exec.c, in CustomScan.custom_private, as the bytes of a constant.  The
  * version is also that of groups.h.
  */
-#define TOPK_PLAN_VERSION 17
+#define TOPK_PLAN_VERSION 18
 
 typedef struct TopkPlanned
 {
@@ -86,6 +86,8 @@ typedef struct TopkPlanned
 	bool		not_null;		/* every row has a value */
 	bool		secured;		/* there may be rows that row security hides
 								 * from the user */
+	Oid			reads_as;		/* the role that a view reads the table as;
+								 * InvalidOid: the user, or no view does */
 	TopkResult	result;
 	int			needs;			/* QV_LEFT_OUT_...: rows that the scan must
 								 * return */

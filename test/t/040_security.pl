@@ -172,6 +172,19 @@ like(as($super, 'postgres', $explain), qr/^ +Last Distance: .*\n +Bound: /m, 'EX
 my $by_view = as('tenant', 'postgres', $explain);
 like($by_view, qr/Rows Measured/, 'EXPLAIN of a view of another role');
 unlike($by_view, qr/Distance: |Bound/, 'says not how near rows are');
+$node->safe_psql('postgres', q{
+CREATE TABLE parted (id int, v vector(3)) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (1000) TO (2000);
+INSERT INTO parted SELECT i, ARRAY[i, 1, 1]::vector FROM generate_series(0, 1999) i;
+CREATE INDEX ON parted USING quiver_graph (v vector_l2_ops);
+ANALYZE parted;
+CREATE VIEW near_parted AS SELECT id FROM parted WHERE id % 2 = 0 ORDER BY v <-> '[1,1,1]' LIMIT 3;
+GRANT SELECT ON near_parted TO tenant});
+$explain =~ s/near_ones/near_parted/;
+$by_view = as('tenant', 'postgres', "SET enable_sort = off; $explain");
+like($by_view, qr/Rows Measured/, 'EXPLAIN of a view of partitions');
+unlike($by_view, qr/Distance: |Bound/, 'says not how near their rows are');
 like(as('tenant', 'postgres', "SELECT quiver_estimate('docs', 's')"),
 	qr/cannot estimate an index of table "docs", which has row-level security/,
 	'quiver_estimate: sizes and nulls of hidden rows are not told');
