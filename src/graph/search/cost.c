@@ -47,6 +47,7 @@ GraphRowPages(Relation index)
 	GraphMetaData meta;
 
 	GraphReadMeta(index, &meta);
-	return !QvRowsAreWhole(&meta.rows) ? 0 :
+	/* a damaged metapage may say anything */
+	return !QvRowsAreWhole(&meta.rows) || !QvRowsMetaIsSound(&meta.rows, index, meta.pdim) ? 0 :
 		QvRowsEstimatePages(meta.tuples, meta.tuples, meta.rows.entry_size);
 }
