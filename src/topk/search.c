@@ -394,7 +394,7 @@ take_rest(void *arg)
 		get_known(state);
 		if (known->is_there)
 			way = TOPK_SET;
-		else if (state->way == TOPK_WALK && known->row_pages > 0 && known->by_value)
+		else if (state->way == TOPK_WALK && isfinite(TopkWayCost(known, TOPK_CODES, known->rows)))
 			way = TOPK_CODES;
 	}
 	state->spent_before = spent(state);
