@@ -17,6 +17,7 @@
 #include "funcapi.h"
 #include "ivf/ivf.h"
 #include "miscadmin.h"
+#include "space/count.h"
 #include "storage/buf_internals.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
@@ -109,7 +110,7 @@ rows_of_table(Oid oid)
 	if (table == NULL)
 		return 0;
 	if (table->rd_rel->reltuples > 0 && table->rd_rel->relpages > 0)
-		rows = (double) table->rd_rel->reltuples / table->rd_rel->relpages * RelationGetNumberOfBlocks(table);
+		rows = QvEstimateRows(table);
 	relation_close(table, AccessShareLock);
 	return rows;
 }

@@ -67,7 +67,7 @@
 #define OVERDUE 0.25
 
 bool
-IvfWantsMeasuring(const IvfMetaData *meta)
+IvfHasManyMoreLists(const IvfMetaData *meta)
 {
 	return meta->lists >= LEAST_MEASURED &&
 		meta->lists >= MORE_LISTS * meta->measured_lists;
@@ -80,7 +80,7 @@ IvfRowsOf(const IvfMetaData *meta, double table_rows)
 }
 
 bool
-IvfLacksMeasuring(const IvfMetaData *meta, double rows)
+IvfWantsMeasuring(const IvfMetaData *meta, double rows)
 {
 	return (meta->flags & IVF_MEASURE) ||
 		(rows >= LEAST_QUERIES && QvIsTurnedOver(meta->measured_rows, rows, MEASURE_AGAIN));

@@ -21,7 +21,7 @@
 extern void IvfMeasureProbes(IvfHandle *handle, uint64 max_rows, double table_rows);
 
 /* Returns whether the lists have become many more, so that an insert should measure probes. */
-extern bool IvfWantsMeasuring(const IvfMetaData *meta);
+extern bool IvfHasManyMoreLists(const IvfMetaData *meta);
 
 /* Returns the rows of the index, about: as large a share of the table's as when it was measured. */
 extern double IvfRowsOf(const IvfMetaData *meta, double table_rows);
@@ -30,7 +30,7 @@ extern double IvfRowsOf(const IvfMetaData *meta, double table_rows);
  * Returns whether VACUUM should measure probes, if the index has that number of rows.  It should
  * also if an insert left that to it.
  */
-extern bool IvfLacksMeasuring(const IvfMetaData *meta, double rows);
+extern bool IvfWantsMeasuring(const IvfMetaData *meta, double rows);
 
 /* Returns whether that is overdue: autovacuum, as it is set by default, would have come. */
 extern bool IvfIsOverdue(const IvfMetaData *meta, double rows);

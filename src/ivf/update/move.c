@@ -511,7 +511,7 @@ static void
 measure_again(IvfHandle *handle)
 {
 	IvfReadMeta(handle->index, &handle->meta, &handle->layout);
-	if (!IvfWantsMeasuring(&handle->meta))
+	if (!IvfHasManyMoreLists(&handle->meta))
 		return;
 	/* the directory has changed, too */
 	(void) IvfRefresh(handle);

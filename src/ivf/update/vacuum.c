@@ -406,7 +406,7 @@ keep_up(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, const QvOpclassInfo
 		/* entries of rows that have moved are missing */
 		v.handle = IvfOpen(info->index, opclass);
 	}
-	if (IvfLacksMeasuring(&v.handle->meta, stats->num_index_tuples))
+	if (IvfWantsMeasuring(&v.handle->meta, stats->num_index_tuples))
 	{
 		if (stats->estimated_count)
 			count_rows(&v);
@@ -436,7 +436,7 @@ IvfVacuumCleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		if (stats->estimated_count)
 			stats->num_index_tuples = IvfRowsOf(&meta, info->num_heap_tuples);
 		if ((meta.flags & IVF_MOVING) || stats->tuples_removed > 0 ||
-			IvfLacksMeasuring(&meta, stats->num_index_tuples) || lacks_rows(&meta, info))
+			IvfWantsMeasuring(&meta, stats->num_index_tuples) || lacks_rows(&meta, info))
 			keep_up(info, stats, opclass);
 	}
 	else
